@@ -3,6 +3,7 @@
 import statistics
 import tempfile
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ K = 10
 QUERIES = 50
 ROUNDS = 2
 FILTER_QUERIES = 16
+UNTIMED = datetime(2026, 1, 1, tzinfo=UTC)  # of the memories of a set without times
 
 
 @contextmanager
@@ -76,7 +78,7 @@ def rows_of(collection, vectors):
             vector=vectors.vector(memory.content),
             user=collection.name,
             topic=OTHERS,
-            created_at=memory.created_at,
+            created_at=memory.created_at or UNTIMED,
             session=memory.session_id,
             position=memory.position,
             speaker=memory.speaker,

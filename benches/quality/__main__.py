@@ -1,15 +1,20 @@
-"""Measure retrieval quality: `python -m benches.quality [DIRECTORY]`."""
+"""Measure retrieval quality: `python -m benches.quality [DIRECTORY …]`."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from benches.quality.compare import DEFAULT, PARTS, MeasuredSet
 from benches.quality.datasets import load_conversations, load_own
 from benches.quality.measure import measure
 from benches.quality.methods import METHODS, build
-from benches.quality.report import record, render
+from benches.quality.report import record, record_sets, render, render_sets
+
+if TYPE_CHECKING:
+    from benches.quality.datasets import Dataset
 
 
 def method_names(text: str) -> list[str]:
@@ -30,16 +35,18 @@ def positive(text: str) -> int:
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benches.quality", description=__doc__)
     parser.add_argument(
-        "directory",
-        nargs="?",
+        "directories",
+        metavar="DIRECTORY",
+        nargs="*",
         type=Path,
-        help="folder with turns.jsonl and questions.jsonl; default: the project's own set",
+        help="folder with turns.jsonl and questions.jsonl; several give one table with the default "
+        "against its parts; default: the project's own set",
     )
     parser.add_argument(
         "--methods",
         type=method_names,
-        default=list(METHODS),
-        help=f"comma-separated, of {', '.join(METHODS)}; default: all",
+        help=f"comma-separated, of {', '.join(METHODS)}; default: all, of several directories "
+        f"{', '.join([DEFAULT, *PARTS])}",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the record there")
     parser.add_argument(
@@ -48,20 +55,52 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         metavar="N",
         help="only the first N questions of each conversation",
     )
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    names = [directory.resolve().name for directory in options.directories]
+    if len(names) != len(set(names)):
+        parser.error("each directory needs a name of its own")
+    return options
 
 
 def main(arguments: list[str] | None = None) -> None:
     options = parse(arguments)
-    dataset = load_conversations(options.directory) if options.directory else load_own()
+    if len(options.directories) > 1:
+        measure_several(options)
+    else:
+        measure_one(options)
+
+
+def measure_one(options: argparse.Namespace) -> None:
+    dataset = load_conversations(*options.directories) if options.directories else load_own()
+    measured = measured_set(dataset, options.methods or list(METHODS), options.limit)
+    print(render(dataset, measured.results))
+    write(options.json, record(dataset, measured.results))
+
+
+def measure_several(options: argparse.Namespace) -> None:
+    """Measure set by set, and write the record after each, so that what is done is kept."""
+    sets: list[MeasuredSet] = []
+    for dataset in [load_conversations(directory) for directory in options.directories]:
+        sets.append(measured_set(dataset, options.methods or [DEFAULT, *PARTS], options.limit))
+        write(options.json, record_sets(sets))
+    print(render_sets(sets))
+
+
+def measured_set(dataset: Dataset, names: list[str], limit: int | None) -> MeasuredSet:
+    """Run the methods of these short names over a set."""
+    labels: dict[str, str] = {}
     results = {}
-    for name in options.methods:
+    for name in names:
         method = build(name)
-        results[method.name] = measure(method, dataset, limit=options.limit)
-    print(render(dataset, results))
-    if options.json:
-        report = record(dataset, results)
-        options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        labels[name] = method.name
+        results[method.name] = measure(method, dataset, limit=limit)
+    parts = tuple(labels[name] for name in PARTS if name in labels)
+    return MeasuredSet(dataset, results, labels.get(DEFAULT), parts)
+
+
+def write(path: Path | None, report: dict[str, Any]) -> None:
+    if path:
+        path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

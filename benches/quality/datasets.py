@@ -19,10 +19,11 @@ class Memory:
 
     id: str
     content: str
-    created_at: datetime
+    created_at: datetime | None = None
     session_id: str | None = None
     position: int | None = None
     speaker: str | None = None
+    role: str | None = None
     type: str | None = None
     tags: tuple[str, ...] = ()
 
@@ -110,18 +111,22 @@ def own_question(line: dict[str, Any]) -> Question:
 def load_conversations(directory: Path) -> Dataset:
     """Read `turns.jsonl` and `questions.jsonl`: conversations with evidence turns.
 
-    A conversation is one agent's memory, and each of its evidence turns has grade 1.
+    A conversation is one agent's memory, and each of its evidence turns has grade 1. With a
+    `meta.json` whose `label` is false, the content of a turn does not begin with its speaker.
     """
     turns_path, questions_path = directory / "turns.jsonl", directory / "questions.jsonl"
+    meta_path = directory / "meta.json"
+    meta = json.loads(meta_path.read_text(encoding="utf-8")) if meta_path.exists() else {}
+    labelled = meta.get("label", True)
     memories: dict[str, list[Memory]] = {}
     questions: dict[str, list[Question]] = {}
     for line in sorted(read_lines(turns_path), key=lambda turn: turn["pos"]):
-        memories.setdefault(line["conv"], []).append(turn_memory(line))
+        memories.setdefault(line["conv"], []).append(turn_memory(line, labelled=labelled))
     for line in read_lines(questions_path):
         questions.setdefault(line["conv"], []).append(turn_question(line))
     return Dataset(
         name=directory.resolve().name,
-        sha256=hash_of(turns_path, questions_path),
+        sha256=hash_of(turns_path, questions_path, *([meta_path] if meta else [])),
         relevant_from=1,
         collections=[
             Collection(name=name, memories=memories[name], questions=questions[name])
@@ -130,15 +135,18 @@ def load_conversations(directory: Path) -> Dataset:
     )
 
 
-def turn_memory(line: dict[str, Any]) -> Memory:
-    photo = f" [shares a photo: {line['caption']}]" if line["caption"] else ""
+def turn_memory(line: dict[str, Any], *, labelled: bool) -> Memory:
+    photo = f" [shares a photo: {line['caption']}]" if line.get("caption") else ""
+    label = f"{line['speaker']}: " if labelled and line["speaker"] else ""
+    time, session = line["time"], line["session"]
     return Memory(
         id=line["id"],
-        content=f"{line['speaker']}: {line['text']}{photo}",
-        created_at=datetime.fromisoformat(line["time"]).replace(tzinfo=UTC),
-        session_id=str(line["session"]),
-        position=line["pos"],
+        content=f"{label}{line['text']}{photo}",
+        created_at=datetime.fromisoformat(time).replace(tzinfo=UTC) if time else None,
+        session_id=None if session is None else str(session),
+        position=None if session is None else line["pos"],
         speaker=line["speaker"],
+        role=line.get("role"),
     )
 
 

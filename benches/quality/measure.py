@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benches.quality.metrics import count_in, mean_and_error, ndcg_at, precision_at, recall_at
+from benches.quality.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,10 +32,14 @@ class Outcome:
 def measure(method: Method, dataset: Dataset, *, limit: int | None = None) -> list[Outcome]:
     """Run `method` on the first `limit` questions of each collection (None: all)."""
     outcomes = []
+    total = sum(len(collection.questions[:limit]) for collection in dataset.collections)
+    progress = Progress(f"{dataset.name}, {method.name}", total)
     for collection in dataset.collections:
         method.index(collection.memories)
         for question in collection.questions[:limit]:
+            begin = time.monotonic()
             ranking = method.search(question.text, DEPTH)
+            progress.searched(time.monotonic() - begin)
             if len(ranking) != len(set(ranking)) or len(ranking) > DEPTH:
                 raise ValueError(f"{method.name} gave no proper ranking for {question.id}")
             figures = figures_of(ranking, question, dataset.relevant_from)

@@ -18,6 +18,7 @@ METHODS = {
     "bm25": ("bm25", "usual"),
     "bm25-flat": ("bm25", "flat"),
     "dense": ("dense", "Dense"),
+    "rrf": ("fusion", "Fusion"),
     "mnemic": ("front_door", "defaults"),
     "mnemic-semantic": ("front_door", "semantic"),
     "mnemic-keyword": ("front_door", "keyword"),

@@ -37,9 +37,12 @@ class Bm25:
         self._index.index([self._words(memory.content) for memory in memories], show_progress=False)
 
     def search(self, question: str, limit: int) -> list[str]:
+        return [self._ids[row] for row in best_first(self.scores(question), limit)]
+
+    def scores(self, question: str) -> np.ndarray:
+        """Return the score of every memory; 0 without a word of the question."""
         known = [word for word in self._words(question) if word in self._index.vocab_dict]
-        scores = self._index.get_scores(known) if known else np.zeros(len(self._ids))
-        return [self._ids[row] for row in best_first(scores, limit)]
+        return self._index.get_scores(known) if known else np.zeros(len(self._ids))
 
     def close(self) -> None:
         """Nothing is held."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benches.quality.methods.ranking import best_first
-from mnemic.embed.minilm import MiniLmEmbedder
+from benches.quality.vectors import minilm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ class Dense:
     name = "dense MiniLM (float64 brute force)"
 
     def __init__(self) -> None:
-        self._embedder = MiniLmEmbedder()
+        self._embedder = minilm()
         self._ids: list[str] = []
 
     def index(self, memories: Sequence[Memory]) -> None:
@@ -29,8 +29,11 @@ class Dense:
         self._vectors = self._embed([memory.content for memory in memories])
 
     def search(self, question: str, limit: int) -> list[str]:
-        scores = self._vectors @ self._embed([question])[0]
-        return [self._ids[row] for row in best_first(scores, limit)]
+        return [self._ids[row] for row in best_first(self.scores(question), limit)]
+
+    def scores(self, question: str) -> np.ndarray:
+        """Return the cosine of every memory."""
+        return self._vectors @ self._embed([question])[0]
 
     def close(self) -> None:
         """Nothing is held."""

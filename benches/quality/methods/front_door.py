@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import mnemic
+from benches.quality.vectors import minilm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 class FrontDoor:
     """One in-memory store for the indexed memories, searched as a caller would.
 
-    `search_options` go to every search; `embedder=None` opens the store without one.
+    `search_options` go to every search; `embedder=None` opens the store without one, by default
+    the vectors are stored for the next run.
     """
 
     def __init__(
@@ -29,7 +31,10 @@ class FrontDoor:
     def index(self, memories: Sequence[Memory]) -> None:
         self.close()
         # No answer may depend on the questions before it.
-        self._memory = mnemic.Memory(":memory:", track_access=False, **self._memory_options)
+        options = self._memory_options
+        if "embedder" not in options:
+            options = options | {"embedder": minilm()}
+        self._memory = mnemic.Memory(":memory:", track_access=False, **options)
         self._memory.add_many([entry_fields(memory) for memory in memories])
 
     def search(self, question: str, limit: int) -> list[str]:
@@ -71,6 +76,7 @@ def entry_fields(memory: Memory) -> dict[str, object]:
         "session_id": memory.session_id,
         "position": memory.position,
         "speaker": memory.speaker,
+        "role": memory.role,
         "type": memory.type,
         "tags": list(memory.tags) or None,
         "metadata": {"benchmark_id": memory.id},
