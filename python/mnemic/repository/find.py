@@ -283,10 +283,13 @@ class Finder:
         return self._active.catch_up(with_accesses=search.uses_accesses, deadline=search.deadline)
 
     def _find_active(self, search: Search, inputs: RankInputs, moment: _Moment) -> Found:
-        limit = search.limit
+        index, limit = self._active.index, search.limit
         while True:
             asked = inputs._replace(limit=limit)
-            page = rank(self._active.index, search, asked, self._exact_limit)
+            if index.has_source:
+                page = rank(index, search, asked, self._exact_limit)
+            else:
+                page = index.rank(search, asked)
             entries, is_cut = self._entries(inputs.scope, page.ranked, moment)
             partial = page.partial or is_cut
             if partial or len(entries) >= search.limit or len(page.ranked) < limit:
