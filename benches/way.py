@@ -105,13 +105,13 @@ class CountedCore:
         return len(self.core)
 
 
-def crossings_of(memory, text):
-    """Return the calls into the core of one search."""
+def crossings_of(memory, call):
+    """Return the calls into the core of one call of a memory."""
     index = memory.repository._indexes.active.index  # noqa: SLF001 - nothing public leads there
     core = index._core  # noqa: SLF001
     index._core = counted = CountedCore(core)  # noqa: SLF001
     try:
-        memory.search(text)
+        call()
     finally:
         index._core = core  # noqa: SLF001
     return counted.crossings
@@ -127,7 +127,7 @@ def show_crossings(folder):
         with Memory(f"{folder}/{number}.db", embedder=embedder) as memory:
             memory.add("a boat", speaker=speaker)
             memory.search("anything")
-            crossings = crossings_of(memory, "what did Ada say")
+            crossings = crossings_of(memory, lambda: memory.search("what did Ada say"))
         print(f"Memory.search, {name}: {len(crossings)} crossings: {', '.join(crossings)}")
 
 

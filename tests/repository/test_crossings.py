@@ -2,34 +2,9 @@
 
 import pytest
 
+from benches.way import crossings_of
 from mnemic import Memory
 from tests.support.embedders import WordEmbedder
-
-
-class CountedCore:
-    """The core's index, which notes every attribute that is read of it."""
-
-    def __init__(self, core):
-        self.core, self.crossings = core, []
-
-    def __getattr__(self, name):
-        self.crossings.append(name)
-        return getattr(self.core, name)
-
-    def __len__(self):
-        self.crossings.append("__len__")
-        return len(self.core)
-
-
-def crossings_of(memory, call):
-    index = memory.repository._indexes.active.index
-    core = index._core
-    index._core = counted = CountedCore(core)
-    try:
-        call()
-    finally:
-        index._core = core
-    return counted.crossings
 
 
 @pytest.mark.parametrize(

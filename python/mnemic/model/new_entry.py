@@ -79,7 +79,7 @@ class NewEntry(NamedTuple):
             session_id=narrowed.session_id,
             **given,
         )
-        return cls(checked_record(entry, narrowed), key)
+        return cls(_storable(entry), key)
 
 
 def checked_records(entries: object, keys: object, scope: Scope) -> list[NewEntry]:
@@ -123,6 +123,11 @@ def checked_record(entry: object, scope: Scope) -> MemoryEntry:
         named = scope.narrowed(*own)
         if (named.user_id, named.project_id, named.session_id) != own:
             raise InvalidEntryError(f"a record is stored in its own scope, which is not {named}")
+    return _storable(entry)
+
+
+def _storable(entry: MemoryEntry) -> MemoryEntry:
+    """Return a record of the right scope that may be stored."""
     if entry.supersedes == entry.id:
         raise InvalidEntryError("a memory cannot supersede itself")
     if entry.is_encrypted:

@@ -1,6 +1,6 @@
-"""Ranking by the proposals of a candidate source, where the index has one.
+"""Ranking by the proposals of an index's candidate source.
 
-Without a source, and where a selection is small, every memory is ranked.
+Where a selection is small, every memory is ranked.
 """
 
 from collections.abc import Iterator
@@ -30,12 +30,12 @@ def rank(
 ) -> RankedPage:
     """Return the best rows of a scope, of those that the index's candidate source proposes.
 
-    All selected rows are ranked if there is no source, if it fails, if at most `exact_limit` rows
+    All selected rows are ranked if the source fails, if at most `exact_limit` rows
     are selected, and if the proposals give fewer hits than the limit. A search that has an order of
     its own, counts all matches, or has no query vectors is exact too.
 
     Args:
-        index: Ranks the rows.
+        index: Ranks the rows; it has a source.
         search: The search.
         inputs: Its inputs.
         exact_limit: Up to so many selected rows are all ranked.
@@ -45,7 +45,7 @@ def rank(
     """
     limit = search.limit if inputs.limit is None else inputs.limit
     can_propose = inputs.vectors is not None and search.order is None and not search.with_total
-    if index.has_source and can_propose and limit > 0:
+    if can_propose and limit > 0:
         selected = index.selected(search, inputs, exact_limit)
         page = None if selected is None else _by_proposals(index, search, inputs, limit, selected)
         if page is not None:
