@@ -17,8 +17,25 @@ if TYPE_CHECKING:
     from benches.quality.datasets import Memory
 
 
+SPACELESS = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u1000-\u1049\u1780-\u17d3"
+    "\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+"""Letters of scripts without spaces: Thai, Lao, Burmese, Khmer, kana, Han."""
+
+# A Chinese sentence has no word of its own for `\w+`. On 47 questions about Chinese chats single
+# characters had a mean of R@5, R@10, R@20 and nDCG@10 of .770, pairs .734, both together .764.
+WORD = re.compile(rf"[{SPACELESS}]|(?:(?![{SPACELESS}])\w)+")
+
+
+def words_of(text: str) -> list[str]:
+    """Lower-case words; in scripts without spaces each character is one."""
+    return WORD.findall(text.lower())
+
+
 class Bm25:
-    """BM25 over lower-case words stemmed by Snowball's English stemmer, without a stop list.
+    """BM25 over `words_of`, stemmed by Snowball's English stemmer, without a stop list.
 
     The idf is ln(1 + (N - n + .5) / (n + .5)) over the indexed memories; a word that occurs twice
     in the question counts twice.
@@ -48,7 +65,7 @@ class Bm25:
         """Nothing is held."""
 
     def _words(self, text: str) -> list[str]:
-        return self._stemmer.stemWords(re.findall(r"\w+", text.lower()))
+        return self._stemmer.stemWords(words_of(text))
 
 
 def usual() -> Bm25:
