@@ -122,6 +122,8 @@ OF_KEYWORDS = {
     **dict.fromkeys(("char_ngrams", "bigrams", "previous", "second"), SHARES),
     "stop_words": (1.0, 0.25, 0.0),
     "exponent": (1.0, 1.0, 1.5, 0.5),
+    "k1": (0.9, 0.9, 0.0, 2.0, 10.0),
+    "b": (0.4, 0.4, 0.0, 0.75, 1.0),
 }
 OF_RECENCY = {"curve": tuple(RecencyCurve), "days": (365.0, 7.0, 30.0, 0.5)}
 

@@ -106,6 +106,16 @@ def test_counting_does_not_change_what_is_found():
 
 
 @pytest.mark.requirement("C015")
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [("k1", -0.1), ("k1", 10.1), ("k1", math.nan), ("b", -0.1), ("b", 1.1), ("exponent", 0)],
+)
+def test_a_constant_of_the_keyword_match_is_within_its_range(name, given):
+    with pytest.raises(InvalidArgumentError, match=f"^{name} must be a number from 0"):
+        KeywordFields(**{name: given})
+
+
+@pytest.mark.requirement("C015")
 @pytest.mark.parametrize("make", [lambda: Recency(days=True), lambda: KeywordFields(exponent=True)])
 def test_a_truth_value_is_no_number_of_a_ranking(make):
     with pytest.raises(InvalidArgumentError, match="must be a"):

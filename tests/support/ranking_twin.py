@@ -19,7 +19,6 @@ from mnemic.model import MemoryEntry, RecencyCurve, SessionTerms
 from mnemic.model.timestamps import to_microseconds
 from tests.support.filter_twin import matches
 
-K1, B = 0.9, 0.4
 GRAM = 4
 DAY = 86_400_000_000
 MOST_DAYS = 70
@@ -88,7 +87,8 @@ def cosine(parts, queries):
 class Statistics:
     """Words of all rows of a user, filtered ones too."""
 
-    def __init__(self, rows):
+    def __init__(self, rows, fields):
+        self.k1, self.b = fields.k1, fields.b
         self.counts = {row.number: Counter(words_of(row.entry.content)) for row in rows}
         self.pairs = {row.number: Counter(pairwise(words_of(row.entry.content))) for row in rows}
         self.of_word = Counter(word for counts in self.counts.values() for word in counts)
@@ -116,7 +116,7 @@ class Statistics:
         if not count:
             return 0.0
         length = self.lengths[number] / self.mean_length
-        return count / (count + K1 * (1 - B + B * length))
+        return count / (count + self.k1 * (1 - self.b + self.b * length))
 
 
 class Keywords:
@@ -253,7 +253,8 @@ class _Query:
         self.has_near = wanted.vectors is not None and self.ranking.similarity > 0
         self.has_words = self.is_query and self.ranking.similarity < 1
         rows_of_user = [row for row in twin.rows.values() if _is_of_user(row, wanted.scope)]
-        self.keywords = Keywords(Statistics(rows_of_user), wanted.text, self.ranking.keywords)
+        fields = self.ranking.keywords
+        self.keywords = Keywords(Statistics(rows_of_user, fields), wanted.text, fields)
         self.vectors = unit(wanted.vectors) if self.has_near else None
         self.context = None if wanted.context is None else unit([wanted.context])
         self.matches = {number: self.match(number) for number in self.in_play}

@@ -125,8 +125,12 @@ class Order(enum.Enum):
     SALIENCE = "salience"
 
 
+_LEAST_OF_TEN = {"exponent": 0.1, "k1": 0}
+"""Smallest values of the parts of a keyword match that reach up to 10."""
+
+
 class KeywordFields(msgspec.Struct, frozen=True):
-    """Parts of a keyword match, each from 0 to 1.
+    """Parts of a keyword match, from 0 to 1 where no other range is named.
 
     Attributes:
         words: Share of BM25 over stemmed words.
@@ -141,10 +145,13 @@ class KeywordFields(msgspec.Struct, frozen=True):
         fuzziness: Smallest Dice coefficient of character pairs at which the most similar known word
             stands for a word that no memory has; 0 turns that off.
         exponent: The power that a match is raised to; above 1, weak matches count less.
+        k1: How slowly repeats of a word stop counting, from 0 (presence alone) to 10.
+        b: How far longer memories count less, from 0 (not at all) to 1 (in proportion to their
+            length).
 
     Raises:
-        InvalidArgumentError: If a part is not a number from 0 to 1, or the exponent is not from 0.1
-            to 10.
+        InvalidArgumentError: If a part is not a number from 0 to 1, the exponent is not from 0.1 to
+            10, or k1 is not from 0 to 10.
     """
 
     words: float = 1.0
@@ -156,15 +163,20 @@ class KeywordFields(msgspec.Struct, frozen=True):
     max_df: float = 1.0
     fuzziness: float = 0.0
     exponent: float = 1.0
+    k1: float = 0.9
+    b: float = 0.4
 
     def __post_init__(self) -> None:
-        """Check the shares."""
-        for name in self.__struct_fields__[:-1]:
-            _check_fraction(name, getattr(self, name))
-        if not (_is_number(self.exponent) and 0.1 <= self.exponent <= 10):  # noqa: PLR2004
-            raise InvalidArgumentError(
-                f"exponent must be a number from 0.1 to 10, got {quoted(self.exponent)}"
-            )
+        """Check the shares and the constants of BM25."""
+        for name in self.__struct_fields__:
+            if name not in _LEAST_OF_TEN:
+                _check_fraction(name, getattr(self, name))
+        for name, least in _LEAST_OF_TEN.items():
+            given = getattr(self, name)
+            if not (_is_number(given) and least <= given <= 10):  # noqa: PLR2004
+                raise InvalidArgumentError(
+                    f"{name} must be a number from {least} to 10, got {quoted(given)}"
+                )
 
 
 class SessionTerms(msgspec.Struct, frozen=True):

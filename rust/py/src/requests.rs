@@ -170,6 +170,8 @@ pub(crate) struct GivenKeywords {
     pub(crate) max_df: f64,
     pub(crate) fuzziness: f64,
     pub(crate) exponent: f64,
+    pub(crate) k1: f64,
+    pub(crate) b: f64,
 }
 
 #[derive(FromPyObject)]
@@ -262,6 +264,8 @@ impl GivenRanking {
                 max_df: keywords.max_df,
                 fuzziness: keywords.fuzziness,
                 exponent: keywords.exponent,
+                k1: keywords.k1,
+                b: keywords.b,
             },
             strip_speaker_names: self.strip_speaker_names,
             session: Session {

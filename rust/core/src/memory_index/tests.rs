@@ -61,8 +61,10 @@ pub(super) fn index_of(said: &[Said]) -> MemoryIndex {
 fn any_keywords() -> impl Strategy<Value = KeywordFields> {
     let share = || prop::sample::select(vec![0.0, 0.5, 0.8, 1.0]);
     let exponent = prop::sample::select(vec![1.0, 1.5]);
-    (share(), share(), 0.0..=1.0, prop::sample::select(vec![0.0, 0.5]), exponent).prop_map(
-        |(previous, second, stop_words, fuzziness, exponent)| KeywordFields {
+    let fuzziness = prop::sample::select(vec![0.0, 0.5]);
+    let saturation = (prop::sample::select(vec![0.0, 0.9, 2.5]), share());
+    (share(), share(), 0.0..=1.0, fuzziness, exponent, saturation).prop_map(
+        |(previous, second, stop_words, fuzziness, exponent, (k1, b))| KeywordFields {
             words: 1.0,
             char_ngrams: 0.0,
             bigrams: 0.0,
@@ -72,6 +74,8 @@ fn any_keywords() -> impl Strategy<Value = KeywordFields> {
             max_df: 1.0,
             fuzziness,
             exponent,
+            k1,
+            b,
         },
     )
 }
@@ -122,6 +126,8 @@ pub(super) fn scoring() -> ScoringConfig {
             max_df: 1.0,
             fuzziness: 0.5,
             exponent: 1.5,
+            k1: 0.9,
+            b: 0.4,
         },
         session: Session { next: 0.4, isolated: 0.5, ..Session::default() },
         strip_speaker_names: false,

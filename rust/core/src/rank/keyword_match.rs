@@ -261,7 +261,8 @@ fn options(fields: &KeywordFields) -> Options {
         stop_words: fields.stop_words as f32,
         max_df: fields.max_df as f32,
         fuzziness: fields.fuzziness as f32,
-        ..Options::default()
+        k1: fields.k1 as f32,
+        b: fields.b as f32,
     }
 }
 
