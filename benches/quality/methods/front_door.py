@@ -37,8 +37,9 @@ class FrontDoor:
         self._memory = mnemic.Memory(":memory:", track_access=False, **options)
         self._memory.add_many([entry_fields(memory) for memory in memories])
 
-    def search(self, question: str, limit: int) -> list[str]:
-        hits = self._memory.search(question, limit=limit, **self._search_options)
+    def search(self, question: str, limit: int, **options: Any) -> list[str]:
+        """Return the best ids; with `options`, they alone are used."""
+        hits = self._memory.search(question, limit=limit, **options or self._search_options)
         return [hit.entry.metadata["benchmark_id"] for hit in hits]
 
     def close(self) -> None:
