@@ -46,8 +46,10 @@ class Verdict:
 
     @property
     def reached(self) -> bool:
-        # A single question has no standard error.
-        return self.difference >= (0.0 if math.isnan(self.error) else -self.error)
+        # A single question has no standard error. Of several, a loss on one alone equals its
+        # standard error but for rounding.
+        allowed = 0.0 if math.isnan(self.error) else self.error * (1 + 1e-9)
+        return self.difference >= -allowed
 
 
 def mean_of(outcome: Outcome) -> float:

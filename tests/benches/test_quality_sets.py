@@ -131,6 +131,15 @@ def test_the_default_may_be_one_standard_error_below(difference, error, reached)
     assert compare.Verdict("set", 0.5, "part", 0.5, difference, error).reached is reached
 
 
+@pytest.mark.parametrize("count", range(2, 40))
+def test_a_loss_on_a_single_question_is_within_one_standard_error(count):
+    reached = [0.7] * count
+    one_lost = measured(outcomes(0.4, *reached[1:]), part=outcomes(*reached))
+    two_lost = measured(outcomes(0.4, 0.4, *reached), part=outcomes(0.7, 0.7, *reached))
+    assert compare.verdict(one_lost).reached
+    assert not compare.verdict(two_lost).reached
+
+
 def test_there_is_no_verdict_without_the_default_or_without_a_part():
     alone = measured(outcomes(1.0))
     assert compare.verdict(alone) is None
