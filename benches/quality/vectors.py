@@ -40,6 +40,7 @@ class StoredEmbedder:
         self.dimensions = embedder.dimensions
         self.max_tokens = embedder.max_tokens
         self.similarity_floor = embedder.similarity_floor
+        self.languages = embedder.languages
         self.characters_seen = embedder.characters_seen
         self.embedded = 0
         self._embedder: Embedder = embedder

@@ -542,6 +542,24 @@ class VectorMap:
         """
 
 @final
+class Coverage:
+    """The languages that an embedder covers.
+
+    Args:
+        languages: ISO 639-1 codes, in small letters.
+
+    Raises:
+        InvalidArgumentError: If a code is unknown.
+    """
+
+    def __new__(cls, languages: Sequence[str], /) -> Self: ...
+    def covers(self, text: str, /) -> bool:
+        """Return whether a text is in a covered language.
+
+        At least half of its letters are of the scripts of covered languages. A text without letters
+        is covered.
+        """
+
 class MemoryIndex:
     """An agent's memories, ranked exactly by similarity, keywords and attributes.
 
@@ -552,12 +570,20 @@ class MemoryIndex:
         dim: Components of a vector, 1 to 32,768; None for memories without vectors.
         language: Language of stemmer and stop words, by its English name or ISO 639-1 code; None
             stems nothing.
+        coverage: The languages of the embedder that the vectors are from; None for any.
 
     Raises:
         InvalidArgumentError: If dim is out of range, or the language unknown.
     """
 
-    def __new__(cls, dim: int | None, /, *, language: str | None = "english") -> Self: ...
+    def __new__(
+        cls,
+        dim: int | None,
+        /,
+        *,
+        language: str | None = "english",
+        coverage: Coverage | None = None,
+    ) -> Self: ...
     @property
     def dim(self) -> int:
         """Components of a vector; 0 without vectors."""

@@ -43,7 +43,7 @@ PROFILE = settings(deadline=None, derandomize=True)
 
 # Few values, so that rows tie. No word here is changed by the English stemmer.
 
-WORDS = ("tea", "cup", "red", "boat", "teacup", "boatman", "lamp", "the", "zebra")
+WORDS = ("tea", "cup", "red", "boat", "teacup", "boatman", "lamp", "the", "zebra", "вода")
 PHRASES = (
     *("red tea", "tea cup", "tea of noon", "cup tea", "the lamp of the boat", "with the lamp"),
     *("red boat", "tea zebra cup", "the", "of the"),
@@ -53,6 +53,7 @@ CONTENTS = (
     *("red boat with the lamp", "boatman", "teacup", "the red teacup of the boatman", "the"),
     *("tea cup?", "Ada: red boat", "Ada: tea?", "Bob: cup", "Bob: is it noon? tea", "lamp? ", "?"),
     *("Ada: the lamp of the boat", "Bob: tea cup tea cup red", "Cleo: noon", "Ada: Bob: tea"),
+    *("вода", "Ada: вода tea вода вода", "cup вода tea", "вода?"),
 )
 ENDINGS = ("", "", "", "", "?", " Ada", " Bob", " Ada Bob", " Cleo")
 DATES = ("", "", "", "", " yesterday", " 2026-05-01", " 2026-02-01 and 2026-04-20")
@@ -133,6 +134,7 @@ def any_ranking(chance):
     is_plain = chance.random() < 0.4 or not any(weights.values())
     return Ranking(
         similarity=chance.choice((1.0, 0.6, 0.25, 0.25, 0.0)),
+        covered_only=chance.choice((False, True)),
         keywords=KeywordFields(**picked(chance, OF_KEYWORDS)),
         session=SessionTerms(**picked(chance, dict.fromkeys(TERMS, SHARES))),
         weights=Weights() if is_plain else Weights(**weights),

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from mnemic._core import Coverage
 from mnemic.index import NativeIndex
 from mnemic.model import RowBatch
 from tests.support.entries import to_row
@@ -10,7 +11,7 @@ DIM = 3
 
 
 def index_of(rows):
-    index = NativeIndex(DIM)
+    index = NativeIndex(DIM, coverage=Coverage(["en"]))
     assert index.apply(batch(rows))
     return index
 

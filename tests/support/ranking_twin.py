@@ -7,6 +7,7 @@ are to be of words that stemming leaves alone.
 
 import math
 import re
+import unicodedata
 from collections import Counter
 from itertools import pairwise
 from typing import NamedTuple
@@ -50,6 +51,7 @@ class Match(NamedTuple):
 
     near: float | None
     words: float
+    share: float
     value: float
 
 
@@ -59,6 +61,13 @@ class Relevance(NamedTuple):
     value: float
     is_match: bool
     components: dict
+
+
+def is_english(text):
+    """Return whether at least half of the letters are Latin."""
+    letters = [letter for letter in text if letter.isalpha()]
+    latin = sum(unicodedata.name(letter).startswith("LATIN") for letter in letters)
+    return 2 * latin >= len(letters)
 
 
 def words_of(text):
@@ -303,7 +312,9 @@ class _Query:
             earlier = [self.beside(number, 0, steps) for steps in (1, 2)]
             words = self.keywords.match(number, earlier)
         share = self.ranking.similarity
-        return Match(near, words, share * (near or 0.0) + (1 - share) * words)
+        if share < 1 and self.ranking.covered_only:
+            share *= is_english(self.in_play[number].entry.content)
+        return Match(near, words, share, share * (near or 0.0) + (1 - share) * words)
 
     def lifting(self, number):
         """Return what a neighbour has to give."""
@@ -334,7 +345,7 @@ class _Query:
         terms, match = self.terms, self.matches[row.number]
         lift, most = self.lift(row.number), 1.0 + self.most_lift()
         components = {} if match.near is None else {"similarity": max(0.0, match.near)}
-        components |= {"keyword": match.words} if self.has_words else {}
+        components |= {"keyword": match.words, "share": match.share} if self.has_words else {}
         components |= {"neighbours": lift} if most > 1 else {}
         value = match.value + lift
         if terms.date and self.dates:

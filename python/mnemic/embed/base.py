@@ -28,7 +28,10 @@ class Embedder(Protocol):
       in chunks;
     - `characters_seen(text)`, the number of characters at the beginning of a text that these tokens
       cover; estimated without it;
-    - `similarity_floor`, the cosine below which two texts are most likely unrelated.
+    - `similarity_floor`, the cosine below which two texts are most likely unrelated;
+    - `languages`, the languages whose texts its vectors can compare, as a set of ISO 639-1 codes;
+      without it, or with None, any. A hybrid search ranks queries and memories in other languages
+      by their keywords alone; they are told apart by their scripts.
     """
 
     @property

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 SIMILARITY_FLOOR = 0.25
 """Measured on pairs of related and unrelated sentences; see docs/embedding.md."""
 
+LANGUAGES = frozenset({"en"})
+"""The languages of its training data; the tokenizer knows hardly any other script."""
+
 _HEAVY = ("onnxruntime", "tokenizers")
 _ERRORS_ONLY = 3  # onnxruntime's logging levels: verbose, info, warning, error, fatal
 _SLOWER = ("SkipLayerNormFusion",)  # its fused operator costs 7 % more than the two it replaces
@@ -65,6 +68,7 @@ class MiniLmEmbedder:
         self.dimensions: int = data.DIMENSIONS
         self.max_tokens: int = data.MAX_TOKENS
         self.similarity_floor: float | None = SIMILARITY_FLOOR
+        self.languages = LANGUAGES
         self._threads = threads
         self._lock = Lock()
         self._runtime: _Runtime | None = None

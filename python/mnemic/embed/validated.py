@@ -2,13 +2,14 @@
 
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemic._core import Coverage
 from mnemic.description import described, failure
 from mnemic.embed.chunking import Chunker
 from mnemic.embed.event_loop import EventLoopThread
@@ -35,6 +36,7 @@ class ValidatedEmbedder:
         embedder: The wrapped embedder.
         model: Name of its model.
         dimensions: Length of each vector.
+        coverage: The languages whose texts its vectors can compare; None for any.
         embedded: Number of texts and chunks embedded so far.
         seconds: Total duration.
         on_embedded: Called with the milliseconds of each call.
@@ -45,7 +47,7 @@ class ValidatedEmbedder:
         on_embedded: As above.
 
     Raises:
-        InvalidArgumentError: If a member is missing.
+        InvalidArgumentError: If a member is missing or invalid.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class ValidatedEmbedder:
         self.embedder = given
         self.model = given.model
         self.dimensions = given.dimensions
+        self.coverage = _coverage(getattr(given, "languages", None))
         self._is_ours = type(given).__module__.partition(".")[0] == "mnemic"
         self._chunker = Chunker(
             getattr(given, "max_tokens", None), getattr(given, "characters_seen", None)
@@ -104,6 +107,10 @@ class ValidatedEmbedder:
         vectors = self.embed([chunk for chunks in split for chunk in chunks])
         ends = list(accumulate(len(chunks) for chunks in split))
         return [vectors[end - len(chunks) : end] for end, chunks in zip(ends, split, strict=True)]
+
+    def covers(self, text: str) -> bool:
+        """Return whether a text is in a language of the embedder, by its script."""
+        return self.coverage is None or self.coverage.covers(text)
 
     def _call_embedder(self, texts: list[str]) -> object:
         """Return the embedder's result, awaited if it is awaitable."""
@@ -164,6 +171,19 @@ def _as_float32(given: object) -> NDArray[np.float32]:
         return given
     with np.errstate(over="ignore"):  # what overflows is refused later
         return np.asarray(given, dtype=np.float32)
+
+
+def _coverage(languages: object) -> Coverage | None:
+    if languages is None:
+        return None
+    if isinstance(languages, Collection) and not isinstance(languages, str | bytes):
+        codes = list(languages)
+        if codes and all(isinstance(code, str) for code in codes):
+            return Coverage(codes)
+    raise InvalidArgumentError(
+        "the embedder's languages must be a set of ISO 639-1 codes, as {'en', 'de'}, or None, "
+        f"got {described(languages)}"
+    )
 
 
 def _check(embedder: object) -> None:

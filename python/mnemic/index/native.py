@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic._core import MemoryIndex
+from mnemic._core import Coverage, MemoryIndex
 from mnemic.index.base import LinkedRow, LinkSearch, ListRequest, RankedPage, RankedRow, RankInputs
 from mnemic.index.candidates import RowSet, Selected, SourceFactory
 from mnemic.index.loading import Loader, put, raise_accesses
@@ -42,12 +42,19 @@ class NativeIndex:
     Args:
         dim: Dimension of the vectors; None without vectors.
         make_source: Makes the source that proposes rows of large selections; None for no source.
+        coverage: The languages of the embedder; None for any.
     """
 
-    def __init__(self, dim: int | None, make_source: SourceFactory | None = None) -> None:
+    def __init__(
+        self,
+        dim: int | None,
+        make_source: SourceFactory | None = None,
+        coverage: Coverage | None = None,
+    ) -> None:
         self._dim = dim
         self._make_source = make_source
-        self._core, self._source = MemoryIndex(dim), self._new_source()
+        self._coverage = coverage
+        self._core, self._source = self._new_core(), self._new_source()
         self._summary: _Summary | None = None  # of the core as it is; None after a change
         self._lock = threading.Lock()
         self._seq: int | None = None
@@ -65,7 +72,7 @@ class NativeIndex:
 
     def loader(self) -> Loader:
         """Return a sink for a full load."""
-        return Loader(lambda: MemoryIndex(self._dim), self._new_source)
+        return Loader(self._new_core, self._new_source)
 
     def apply(self, batch: RowBatch, loader: Loader | None = None) -> bool:
         """Apply a batch of changes; return False if it does not follow the index's change number.
@@ -207,7 +214,7 @@ class NativeIndex:
 
     def _replace(self, batch: RowBatch, loader: Loader | None) -> None:
         if loader is None:
-            core, source = MemoryIndex(self._dim), self._new_source()
+            core, source = self._new_core(), self._new_source()
         else:
             core, source = loader.finish()
         self._put(core, source, batch)
@@ -255,6 +262,9 @@ class NativeIndex:
         put(core, batch)
         if source is not None:
             source.apply(batch)
+
+    def _new_core(self) -> MemoryIndex:
+        return MemoryIndex(self._dim, coverage=self._coverage)
 
     def _new_source(self) -> SourceGuard | None:
         """Return an empty candidate source, if there are vectors and a factory."""

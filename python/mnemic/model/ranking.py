@@ -264,6 +264,10 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         similarity: Share of the similarity in a match, the rest is the keywords': 1 is a semantic
             search, 0 one by keywords.
+        covered_only: Whether similarity has a share only where the embedder covers the language of
+            query and memory; see `Embedder.languages`. A query in another language is answered by
+            keywords alone, a memory in another is matched by keywords alone. Ignored where
+            similarity is 0 or 1.
         keywords: The parts of a keyword match.
         session: What sessions add to a match.
         strip_speaker_names: Whether names of speakers are passed over by keywords, and put into the
@@ -274,6 +278,7 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     similarity: float = 1.0
+    covered_only: bool = False
     keywords: KeywordFields = KeywordFields()
     session: SessionTerms = SessionTerms()
     strip_speaker_names: bool = False
@@ -284,6 +289,7 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Check every part."""
         _check_fraction("similarity", self.similarity)
+        flag("covered_only", self.covered_only)
         flag("strip_speaker_names", self.strip_speaker_names)
         for name, kind in _PARTS.items():
             given = getattr(self, name)
@@ -323,7 +329,13 @@ _SESSION = SessionTerms(
     isolated=0.5,
 )
 
-HYBRID = Ranking(similarity=0.25, keywords=_SPOKEN, session=_SESSION, strip_speaker_names=True)
+HYBRID = Ranking(
+    similarity=0.25,
+    covered_only=True,
+    keywords=_SPOKEN,
+    session=_SESSION,
+    strip_speaker_names=True,
+)
 """The front door's default, chosen by measurement; see docs/quality.md."""
 
 SEMANTIC = Ranking()
@@ -408,21 +420,34 @@ class Search(Redacted, frozen=True, kw_only=True):
     @property
     def fallback(self) -> "Search | None":
         """The same search by keywords alone; None if it is not hybrid or must not fall back."""
-        ranking, weights = self.ranking, self.ranking.weights
-        is_hybrid = self.text is not None and 0 < ranking.similarity < 1 and weights.relevance > 0
-        if not (is_hybrid and self.falls_back):
+        if not (self.is_hybrid and self.falls_back):
             return None
-        by_keywords = msgspec.structs.replace(
-            ranking, similarity=0.0, weights=msgspec.structs.replace(weights, context=0.0)
-        )
-        if (ranking.keywords, ranking.session) == (HYBRID.keywords, HYBRID.session):
+        search = self.by_keywords
+        weights = msgspec.structs.replace(search.ranking.weights, context=0.0)
+        ranking = msgspec.structs.replace(search.ranking, weights=weights)
+        return msgspec.structs.replace(search, ranking=ranking, context=None)
+
+    @property
+    def by_keywords(self) -> "Search":
+        """The same search without similarity to the query."""
+        by_keywords = msgspec.structs.replace(self.ranking, similarity=0.0)
+        if (by_keywords.keywords, by_keywords.session) == (HYBRID.keywords, HYBRID.session):
             # What a memory without an embedder answers.
             by_keywords = msgspec.structs.replace(
                 by_keywords, keywords=KEYWORD.keywords, session=KEYWORD.session
             )
-        return msgspec.structs.replace(
-            self, ranking=by_keywords, also=(), context=None, min_similarity=None
-        )
+        return msgspec.structs.replace(self, ranking=by_keywords, also=(), min_similarity=None)
+
+    @property
+    def is_hybrid(self) -> bool:
+        """Whether similarity and keywords both have a share."""
+        has_relevance = self.text is not None and self.ranking.weights.relevance > 0
+        return has_relevance and 0 < self.ranking.similarity < 1
+
+    @property
+    def needs_coverage(self) -> bool:
+        """Whether similarity has a share only where the embedder covers the query's language."""
+        return self.is_hybrid and self.ranking.covered_only
 
     @property
     def search_type(self) -> str:

@@ -153,6 +153,7 @@ class Finder:
             return NOT_IN_TIME
 
     def _find(self, scope: Scope, search: Search) -> Found:
+        search = self._vectors.covered(search)
         position = self._refresh(search)
         now = self._now()
         try:

@@ -115,6 +115,7 @@ class IndexSync:
         make_source: SourceFactory | None = None,
     ) -> None:
         self._model = None if embedder is None else (embedder.model, embedder.dimensions)
+        self._coverage = None if embedder is None else embedder.coverage
         self._make_source = make_source
         self.index = self._new_index()
         self._store = store
@@ -248,7 +249,8 @@ class IndexSync:
             fresh.apply(self._rows_since(fresh.seq))
 
     def _new_index(self) -> NativeIndex:
-        return NativeIndex(None if self._model is None else self._model[1], self._make_source)
+        dim = None if self._model is None else self._model[1]
+        return NativeIndex(dim, self._make_source, self._coverage)
 
     def _swap(self, fresh: NativeIndex, accesses: int) -> bool:
         with self._catching_up, self._access_lock:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,6 +34,20 @@ class QueryVectors:
         self._embedder = embedder
         self._embed = None if embedder is None else LimitedEmbedding(embedder)
         self._indexes = indexes
+
+    def covered(self, search: Search) -> Search:
+        """Return a search as its ranking and the embedder's languages want it.
+
+        A hybrid search for covered memories only becomes one by keywords if the embedder does not
+        cover its query; other texts of the same meaning that are not covered are left out.
+        """
+        embedder, text = self._embedder, search.text
+        if embedder is None or text is None or not search.needs_coverage:
+            return search
+        if not embedder.covers(text):
+            return search.by_keywords
+        also = tuple(filter(embedder.covers, search.also))
+        return search if also == search.also else msgspec.structs.replace(search, also=also)
 
     def of(
         self, scope: Scope, search: Search, now: int

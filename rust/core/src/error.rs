@@ -73,6 +73,12 @@ pub enum Error {
         /// The number requested.
         bytes: usize,
     },
+    /// A code that names no language.
+    #[error("there is no language {code:?}; languages are named by ISO 639-1 codes, as \"en\"")]
+    UnknownLanguage {
+        /// The code found.
+        code: String,
+    },
     /// The deadline of a call passed.
     #[error("the deadline passed")]
     DeadlineExceeded,

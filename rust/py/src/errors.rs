@@ -23,6 +23,7 @@ pub(crate) fn raised(error: Error) -> PyErr {
     match error {
         Error::DimensionOutOfRange { .. }
         | Error::ThresholdIsNan { .. }
+        | Error::UnknownLanguage { .. }
         | Error::WeightOutOfRange { .. } => InvalidArgumentError::new_err(message),
         Error::DimensionMismatch { .. } => DimensionMismatchError::new_err(message),
         Error::CountMismatch { .. } => CountMismatchError::new_err(message),

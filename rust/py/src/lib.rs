@@ -50,7 +50,8 @@ mod _core {
     use super::simd_kernel;
     #[pymodule_export]
     use super::text::{
-        date_ranges, estimate_tokens, estimate_tokens_batch, fingerprint, fingerprint_digests, fold,
+        PyCoverage, date_ranges, estimate_tokens, estimate_tokens_batch, fingerprint,
+        fingerprint_digests, fold,
     };
     #[pymodule_export]
     use super::vector_map::{PyHits, PyPrior, PySelection, PyVectorMap};

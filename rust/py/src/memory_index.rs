@@ -18,6 +18,7 @@ use crate::filter;
 use crate::listing::ListRequest;
 use crate::records::{GivenAccess, accesses_of, link_of, records_of};
 use crate::requests::{Given, GivenOrder, GivenScope, LinkSearch, Listed, Search};
+use crate::text::PyCoverage;
 
 /// Number of components returned without `explain`: the first ones.
 const MAIN_COMPONENTS: usize = 2;
@@ -28,11 +29,16 @@ pub(crate) struct PyMemoryIndex(MemoryIndex);
 #[pymethods]
 impl PyMemoryIndex {
     #[new]
-    #[pyo3(signature = (dim, /, *, language = Some("english")),
-        text_signature = "(dim, /, *, language='english')")]
-    fn new(dim: Option<usize>, language: Option<&str>) -> PyResult<Self> {
+    #[pyo3(signature = (dim, /, *, language = Some("english"), coverage = None),
+        text_signature = "(dim, /, *, language='english', coverage=None)")]
+    fn new(
+        dim: Option<usize>,
+        language: Option<&str>,
+        coverage: Option<&PyCoverage>,
+    ) -> PyResult<Self> {
         let language = language.map(language_named).transpose()?;
-        MemoryIndex::new(dim, Analysis { language }).map(Self).map_err(raised)
+        let coverage = coverage.map(|coverage| coverage.0.clone());
+        MemoryIndex::new(dim, Analysis { language }, coverage).map(Self).map_err(raised)
     }
 
     #[getter]
@@ -355,6 +361,7 @@ fn components_of<'py>(
     let all = [
         (intern!(py, "similarity"), components.similarity.map(|cosine| cosine.clamp(0.0, 1.0))),
         (intern!(py, "keyword"), components.keyword),
+        (intern!(py, "share"), components.share),
         (intern!(py, "neighbours"), components.neighbours),
         (intern!(py, "question"), components.question),
         (intern!(py, "date"), components.date),

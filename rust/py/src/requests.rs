@@ -151,6 +151,7 @@ impl GivenOrder {
 #[derive(FromPyObject)]
 pub(crate) struct GivenRanking {
     pub(crate) similarity: f64,
+    pub(crate) covered_only: bool,
     pub(crate) keywords: GivenKeywords,
     pub(crate) session: GivenSession,
     pub(crate) strip_speaker_names: bool,
@@ -254,6 +255,7 @@ impl GivenRanking {
             self.weights;
         Ok(ScoringConfig {
             similarity: self.similarity,
+            covered_only: self.covered_only,
             keywords: KeywordFields {
                 words: keywords.words,
                 char_ngrams: keywords.char_ngrams,

@@ -2,7 +2,7 @@
 
 use mnemic_core::system::memory_budget::of_folding;
 use mnemic_core::text::{
-    date_ranges as core_date_ranges, display_id, estimate_tokens as core_estimate_tokens,
+    Coverage, date_ranges as core_date_ranges, display_id, estimate_tokens as core_estimate_tokens,
     fingerprint as core_fingerprint, fingerprints, fold as core_fold,
 };
 use pyo3::exceptions::PyTypeError;
@@ -11,13 +11,32 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-use crate::errors::{InvalidArgumentError, room};
+use crate::errors::{InvalidArgumentError, raised, room};
 
 /// A digest, and a reference to the digested text.
 const BYTES_PER_TEXT: usize = 256;
 
 /// From this many bytes on, the work takes longer than detaching from the interpreter.
 const DETACH_BYTES: usize = 2048;
+
+/// The languages that an embedder covers.
+#[pyclass(frozen, name = "Coverage", module = "mnemic._core")]
+pub(crate) struct PyCoverage(pub(crate) Coverage);
+
+#[pymethods]
+impl PyCoverage {
+    #[new]
+    #[pyo3(signature = (languages, /))]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
+    fn new(languages: Vec<String>) -> PyResult<Self> {
+        Coverage::of(&languages).map(Self).map_err(raised)
+    }
+
+    #[pyo3(signature = (text, /))]
+    fn covers(&self, text: &Bound<'_, PyString>) -> PyResult<bool> {
+        Ok(self.0.covers(&utf8(text.clone(), || "text".to_owned())?))
+    }
+}
 
 #[pyfunction]
 #[pyo3(signature = (text, /))]

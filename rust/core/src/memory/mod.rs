@@ -3,3 +3,4 @@
 pub mod links;
 pub(crate) mod speakers;
 pub(crate) mod state;
+pub(crate) mod uncovered;

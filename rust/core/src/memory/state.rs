@@ -8,7 +8,8 @@ use crate::ids::vector_id;
 use crate::lexical::{Analysed, Collection, Lexical};
 use crate::memory::links::Graph;
 use crate::memory::speakers::Speakers;
-use crate::text::Analysis;
+use crate::memory::uncovered::Uncovered;
+use crate::text::{Analysis, Coverage};
 
 /// Cheap to copy; a copy never changes with the original.
 #[derive(Clone)]
@@ -16,6 +17,7 @@ pub(crate) struct MemoryState {
     pub(crate) columns: Columns,
     pub(crate) lexical: Lexical,
     pub(crate) speakers: Speakers,
+    pub(crate) uncovered: Uncovered,
     pub(crate) graph: Graph,
     /// Largest number of chunks of any memory.
     pub(crate) chunks: u32,
@@ -26,17 +28,18 @@ pub(crate) struct MemoryState {
 
 impl Default for MemoryState {
     fn default() -> Self {
-        Self::new(Analysis::default(), true)
+        Self::new(Analysis::default(), None, true)
     }
 }
 
 impl MemoryState {
-    pub(crate) fn new(analysis: Analysis, has_vectors: bool) -> Self {
+    pub(crate) fn new(analysis: Analysis, coverage: Option<Coverage>, has_vectors: bool) -> Self {
         let lexical = Lexical::new(analysis);
         Self {
             columns: Columns::new(),
             lexical,
             speakers: Speakers::default(),
+            uncovered: Uncovered::new(coverage),
             graph: Graph::default(),
             chunks: 1,
             unembedded: IdMap::default(),
@@ -62,6 +65,7 @@ impl MemoryState {
         let docid = self.columns.push(record);
         let pushed = self.lexical.push(analysed, self.columns.user_of(docid));
         self.speakers.push(record);
+        self.uncovered.push(&record.content);
         debug_assert_eq!(docid, pushed, "docids of attributes and of keywords are the same");
         if self.has_vectors {
             self.unembedded.insert(record.row, ());
@@ -127,7 +131,8 @@ impl MemoryState {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        let rest = self.speakers.bytes() + self.unembedded.bytes() + self.graph.bytes();
-        self.columns.bytes() + self.lexical.bytes() + rest
+        let of_docids = self.speakers.bytes() + self.uncovered.bytes();
+        let rest = self.unembedded.bytes() + self.graph.bytes();
+        self.columns.bytes() + self.lexical.bytes() + of_docids + rest
     }
 }

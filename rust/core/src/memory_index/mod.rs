@@ -24,8 +24,8 @@ use crate::quantization::scalar::{MAX_DIM, norm};
 use crate::rank::keyword_match::FirstPass;
 use crate::storage::snapshot_store::{Change, Maintenance, SnapshotStore};
 use crate::system::memory_budget::{CALL, headroom};
-use crate::text::Analysis;
 use crate::text::names::in_first_person;
+use crate::text::{Analysis, Coverage};
 use crate::{Error, simd};
 
 use budget::{BYTES_PER_BLOCK, SHORT};
@@ -43,18 +43,22 @@ pub struct MemoryIndex {
 
 impl MemoryIndex {
     /// Make an empty index of memories whose vectors have `dim` components; no vectors if it is
-    /// `None`.
+    /// `None`. They are from an embedder of this coverage; `None` covers any language.
     ///
     /// # Errors
     ///
     /// When `dim` is 0 or above [`MAX_DIM`], or `MNEMIC_KERNEL` cannot be had.
-    pub fn new(dim: Option<usize>, analysis: Analysis) -> Result<Self, Error> {
+    pub fn new(
+        dim: Option<usize>,
+        analysis: Analysis,
+        coverage: Option<Coverage>,
+    ) -> Result<Self, Error> {
         if let Some(found) = dim.filter(|dim| !(1..=MAX_DIM).contains(dim)) {
             return Err(Error::DimensionOutOfRange { found, max: MAX_DIM });
         }
         let kernel = simd::kernel()?;
-        let store =
-            SnapshotStore::new(kernel, dim.unwrap_or(1), MemoryState::new(analysis, dim.is_some()));
+        let state = MemoryState::new(analysis, coverage, dim.is_some());
+        let store = SnapshotStore::new(kernel, dim.unwrap_or(1), state);
         Ok(Self { dim: dim.unwrap_or(0), kernel, store })
     }
 

@@ -127,6 +127,9 @@ impl Query<'_> {
         let similarities = [query.as_ref(), context.as_ref()];
         let mut fused = Fused::new(candidates, scoring, has_query, similarities);
         fused.ruled_out = ruled_out;
+        if scoring.passes_over_uncovered() {
+            fused.uncovered = self.snapshot.memories.uncovered.among(&candidates.docids);
+        }
         let mut fused = self.informed(fused, terms)?.scaled();
         let uppers = |similarity: &Option<Similarity<'_>>| {
             similarity

@@ -37,7 +37,7 @@ pub(super) fn text_of(words: &[usize]) -> String {
 }
 
 pub(super) fn index_of(said: &[Said]) -> MemoryIndex {
-    let index = MemoryIndex::new(Some(DIM), Analysis::default()).expect("a kernel");
+    let index = MemoryIndex::new(Some(DIM), Analysis::default(), None).expect("a kernel");
     let record = |(row, said): (usize, &Said)| Record {
         row: row as i64,
         // Neither rows nor times order the ids.
@@ -96,6 +96,7 @@ pub(super) fn any_scoring() -> impl Strategy<Value = ScoringConfig> {
     (any_keywords(), session, share(), share()).prop_map(
         |(keywords, session, similarity, importance)| ScoringConfig {
             similarity,
+            covered_only: false,
             keywords,
             session,
             strip_speaker_names: false,
@@ -116,6 +117,7 @@ pub(super) fn any_scoring() -> impl Strategy<Value = ScoringConfig> {
 pub(super) fn scoring() -> ScoringConfig {
     ScoringConfig {
         similarity: 0.5,
+        covered_only: false,
         keywords: KeywordFields {
             words: 1.0,
             char_ngrams: 0.0,

@@ -4,6 +4,7 @@ use std::collections::BinaryHeap;
 
 use crate::deadline::{Deadline, SOME_ROWS};
 use crate::rank::candidates::NONE;
+use crate::rank::keyword_match::Keywords;
 
 use super::components::Components;
 use super::fused_score::{Exact, Fused, Scored, value};
@@ -143,10 +144,12 @@ fn matched_uppers(fused: &Fused<'_>, uppers: &Uppers) -> Vec<f64> {
     for (matched, upper) in matched.iter_mut().zip(&uppers.query) {
         *matched = if *upper == f32::NEG_INFINITY { 0.0 } else { share * f64::from(*upper) };
     }
-    if let Some(keywords) = &fused.keywords {
-        for (matched, keyword) in matched.iter_mut().zip(keywords.uppers()) {
-            *matched += (1.0 - share) * f64::from(*keyword);
-        }
+    let keywords = fused.keywords.as_ref().map_or(&[][..], Keywords::uppers);
+    for (matched, keyword) in matched.iter_mut().zip(keywords) {
+        *matched += (1.0 - share) * f64::from(*keyword);
+    }
+    for (at, _) in (0..).zip(&fused.uncovered).filter(|(_, is_uncovered)| **is_uncovered) {
+        matched[at as usize] = f64::from(value(keywords, at));
     }
     matched
 }

@@ -7,6 +7,8 @@ pub struct Components {
     pub similarity: Option<f64>,
     /// Keyword match; absent where keywords have no share.
     pub keyword: Option<f64>,
+    /// Share of the similarity in a match of similarity and keywords; the rest is the keywords'.
+    pub share: Option<f64>,
     /// The lift by neighbours in the session.
     pub neighbours: Option<f64>,
     /// The term of a question, negative.

@@ -33,6 +33,8 @@ pub(crate) struct Fused<'a> {
     pub(crate) static_scores: Option<StaticScores<'a>>,
     /// Whether neighbours lift matches.
     pub(crate) has_lift: bool,
+    /// Which candidates have no share of similarity, by ordinal. Empty if all have one.
+    pub(crate) uncovered: Vec<bool>,
     /// Which candidates are no hits, by ordinal: their matches count for neighbours alone. Empty if
     /// all may be hits.
     pub(crate) ruled_out: Vec<bool>,
@@ -65,6 +67,7 @@ impl<'a> Fused<'a> {
             query_features: QueryFeatures::default(),
             static_scores: None,
             has_lift: false,
+            uncovered: Vec::new(),
             ruled_out: Vec::new(),
             has_extras: false,
             max_relevance: 1.0,
@@ -112,9 +115,14 @@ impl<'a> Fused<'a> {
         self.keywords.as_ref().map_or(0.0, |keywords| f64::from(keywords.of(at)))
     }
 
+    /// The share of similarity in the match of a memory.
+    pub(super) fn share(&self, at: u32) -> f64 {
+        if value(&self.uncovered, at) { 0.0 } else { self.scoring.similarity }
+    }
+
     /// The match of a memory by itself, from its similarity.
     pub(super) fn matched(&self, at: u32, similarity: f64) -> f64 {
-        let share = self.scoring.similarity;
+        let share = self.share(at);
         // A memory without a vector counts as orthogonal to the query.
         let near = if similarity == f64::NEG_INFINITY { 0.0 } else { share * similarity };
         near + (1.0 - share) * self.keyword(at)
@@ -282,6 +290,7 @@ impl<'a> Exact<'a> {
         Components {
             similarity: near(self.similarity(at)),
             keyword: given(scoring.similarity < 1.0, self.fused.keyword(at)),
+            share: given(scoring.similarity < 1.0, self.fused.share(at)),
             neighbours: given(self.fused.has_lift, self.lift(at)),
             question: given(asks, 0.0 - candidates.of_question(session, query_features, at)),
             date: given(!query_features.dates.is_empty(), query_features.of_date(session, at)),

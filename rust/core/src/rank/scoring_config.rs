@@ -7,6 +7,9 @@ use crate::rank::signals::{Recency, Salience};
 pub struct ScoringConfig {
     /// Share of the similarity in a match; the rest is the keywords'. From 0 to 1.
     pub similarity: f64,
+    /// Whether similarity has no share in the match of a memory that the embedder does not cover;
+    /// ignored where similarity is all there is.
+    pub covered_only: bool,
     /// The parts of a keyword match.
     pub keywords: KeywordFields,
     /// The terms of a session.
@@ -109,6 +112,11 @@ impl ScoringConfig {
             && self.session == Session::default()
             && weights.relevance == 1.0
             && weights.of_static_score() + weights.context == 0.0
+    }
+
+    /// Whether the share of similarity depends on the memory.
+    pub(crate) fn passes_over_uncovered(&self) -> bool {
+        self.covered_only && self.similarity > 0.0 && self.similarity < 1.0
     }
 
     /// Whether words of earlier turns count for a turn.

@@ -195,7 +195,8 @@ mod tests {
 
     #[test]
     fn what_loading_leaves_for_later_is_done_when_nothing_is_applied() {
-        let index = MemoryIndex::new(Some(DIM), Analysis::default()).expect("a valid dimension");
+        let index =
+            MemoryIndex::new(Some(DIM), Analysis::default(), None).expect("a valid dimension");
         let rows: Vec<i64> = (0..ROWS as i64).collect();
         let record = |row: &i64| Record { row: *row, ..Record::default() };
         let records: Vec<Record> = rows.iter().map(record).collect();

@@ -1,6 +1,7 @@
 //! Work on one text or on many: folding, normal forms, fingerprints, the dates it names, its length.
 
 mod answer_type;
+mod coverage;
 mod dates;
 mod fast_path;
 mod fingerprint;
@@ -15,6 +16,7 @@ mod unicode;
 
 pub(crate) use answer_type::answer_types_held;
 pub use answer_type::{AnswerType, answer_type};
+pub use coverage::Coverage;
 pub use dates::{DateRange, Granularity, date_ranges};
 pub use fingerprint::{Digest, FINGERPRINT_VERSION, display_id, fingerprint, fingerprints};
 pub use language::Language;

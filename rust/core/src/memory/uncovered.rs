@@ -1,0 +1,47 @@
+//! The memories that are in no language of the embedder, by docid.
+
+use std::sync::Arc;
+
+use crate::collections::cow_vec::BlockVec;
+use crate::text::Coverage;
+
+/// Cheap to copy. Holds nothing where the embedder covers any language.
+#[derive(Clone, Default)]
+pub(crate) struct Uncovered {
+    coverage: Option<Arc<Coverage>>,
+    of_docid: BlockVec<bool>,
+    /// Whether any memory ever was uncovered.
+    any: bool,
+}
+
+impl Uncovered {
+    /// `coverage` is that of the embedder; `None` covers any language.
+    pub(crate) fn new(coverage: Option<Coverage>) -> Self {
+        Self { coverage: coverage.map(Arc::new), ..Self::default() }
+    }
+
+    /// Append the next docid's text.
+    pub(crate) fn push(&mut self, text: &str) {
+        if let Some(coverage) = &self.coverage {
+            let is_uncovered = !coverage.covers(text);
+            self.any |= is_uncovered;
+            self.of_docid.push(is_uncovered);
+        }
+    }
+
+    /// Whether each of these docids is uncovered; nothing if no memory ever was.
+    pub(crate) fn among(&self, docids: &[u32]) -> Vec<bool> {
+        if !self.any {
+            return Vec::new();
+        }
+        docids.iter().map(|docid| self.has(*docid)).collect()
+    }
+
+    fn has(&self, docid: u32) -> bool {
+        self.of_docid.get(docid as usize).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.of_docid.bytes()
+    }
+}

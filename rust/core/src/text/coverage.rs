@@ -1,0 +1,185 @@
+//! The languages that an embedder covers, and whether a text is in one of them, by its script.
+
+use icu_properties::CodePointMapData;
+use icu_properties::props::Script;
+
+use crate::Error;
+
+/// All codes of ISO 639-1.
+const CODES: &str = "\
+    aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de \
+    dv dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia \
+    id ie ig ii ik io is it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo \
+    lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn no nr nv ny oc oj om or os pa pi pl \
+    ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk \
+    tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu";
+
+/// The scripts of the languages that are not written in Latin letters alone.
+const SCRIPTS: [(&str, &[Script]); 23] = [
+    ("ab av ba be bg ce cv kv ky mk mn os ru tt uk", &[Script::Cyrillic]),
+    ("bs kk sr tg tk uz", &[Script::Cyrillic, Script::Latin]),
+    ("ar fa ps sd ug ur", &[Script::Arabic]),
+    ("az", &[Script::Latin, Script::Cyrillic, Script::Arabic]),
+    ("ku", &[Script::Latin, Script::Arabic]),
+    ("hi mr ne pi sa", &[Script::Devanagari]),
+    ("ks", &[Script::Arabic, Script::Devanagari]),
+    ("pa", &[Script::Gurmukhi, Script::Arabic]),
+    ("as bn", &[Script::Bengali]),
+    ("am ti", &[Script::Ethiopic]),
+    ("bo dz", &[Script::Tibetan]),
+    ("he yi", &[Script::Hebrew]),
+    ("cr iu oj", &[Script::CanadianAboriginal, Script::Latin]),
+    ("zh", &[Script::Han, Script::Bopomofo]),
+    ("ja", &[Script::Han, Script::Hiragana, Script::Katakana]),
+    ("ko", &[Script::Hangul, Script::Han]),
+    ("el", &[Script::Greek]),
+    ("hy", &[Script::Armenian]),
+    ("ka", &[Script::Georgian]),
+    ("cu", &[Script::Cyrillic, Script::Glagolitic]),
+    ("ae", &[Script::Avestan]),
+    ("dv", &[Script::Thaana]),
+    ("ii", &[Script::Yi]),
+];
+
+/// As [`SCRIPTS`], of languages with a script of their own.
+const OWN_SCRIPTS: [(&str, &[Script]); 11] = [
+    ("gu", &[Script::Gujarati]),
+    ("kn", &[Script::Kannada]),
+    ("km", &[Script::Khmer]),
+    ("lo", &[Script::Lao]),
+    ("ml", &[Script::Malayalam]),
+    ("my", &[Script::Myanmar]),
+    ("or", &[Script::Oriya]),
+    ("si", &[Script::Sinhala]),
+    ("ta", &[Script::Tamil]),
+    ("te", &[Script::Telugu]),
+    ("th", &[Script::Thai]),
+];
+
+/// The languages that an embedder covers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Coverage {
+    scripts: Vec<Script>,
+}
+
+impl Coverage {
+    /// The coverage of languages by their ISO 639-1 codes, in small letters.
+    ///
+    /// # Errors
+    ///
+    /// A code that ISO 639-1 does not have.
+    pub fn of<Code: AsRef<str>>(languages: &[Code]) -> Result<Self, Error> {
+        let mut scripts = Vec::new();
+        for code in languages.iter().map(AsRef::as_ref) {
+            if !is_one_of(CODES, code) {
+                return Err(Error::UnknownLanguage { code: code.to_owned() });
+            }
+            scripts.extend_from_slice(scripts_of(code));
+        }
+        Ok(Self { scripts })
+    }
+
+    /// Whether a text is in a covered language: whether at least half of its letters are of the
+    /// scripts of covered languages. A text without letters is covered.
+    ///
+    /// # Examples
+    /// ```
+    /// use mnemic_core::text::Coverage;
+    ///
+    /// let english = Coverage::of(&["en"])?;
+    /// assert!(english.covers("tea for two") && !english.covers("两个人的茶"));
+    /// assert!(english.covers("用 Python 写的 script"));
+    /// # Ok::<(), mnemic_core::Error>(())
+    /// ```
+    pub fn covers(&self, text: &str) -> bool {
+        if text.is_ascii() {
+            return self.has(Script::Latin) || !text.bytes().any(|byte| byte.is_ascii_alphabetic());
+        }
+        let (mut inside, mut outside) = (0_usize, 0_usize);
+        for letter in text.chars().filter(|one| one.is_alphabetic()) {
+            match CodePointMapData::<Script>::new().get(letter) {
+                Script::Common | Script::Inherited => {}
+                script if self.has(script) => inside += 1,
+                _ => outside += 1,
+            }
+        }
+        inside >= outside
+    }
+
+    fn has(&self, script: Script) -> bool {
+        self.scripts.contains(&script)
+    }
+}
+
+fn scripts_of(code: &str) -> &'static [Script] {
+    let found = SCRIPTS.iter().chain(&OWN_SCRIPTS).find(|(codes, _)| is_one_of(codes, code));
+    found.map_or(&[Script::Latin], |(_, scripts)| scripts)
+}
+
+fn is_one_of(codes: &str, code: &str) -> bool {
+    codes.split(' ').any(|one| one == code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn covers(languages: &[&str], text: &str) -> bool {
+        Coverage::of(languages).expect("known codes").covers(text)
+    }
+
+    #[test]
+    fn a_text_is_covered_by_its_script() {
+        for (language, text) in [
+            ("en", "What did Ann say?"),
+            ("fr", "œuvre inédite"),
+            ("zh", "你好，世界"),
+            ("ja", "東京タワーへ行きました。"),
+            ("ko", "안녕하세요"),
+            ("ru", "Привет, мир"),
+            ("ar", "مرحبا"),
+            ("he", "שלום"),
+            ("hi", "नमस्ते दुनिया"),
+            ("th", "สวัสดี"),
+            ("el", "Καλημέρα"),
+        ] {
+            assert!(covers(&[language], text), "{language} {text}");
+            assert_eq!(covers(&["en"], text), ["en", "fr"].contains(&language), "{text}");
+            assert!(covers(&["en", language], "Ann") && covers(&["en", language], text));
+        }
+        assert!(!covers(&["zh"], "What did Ann say?"));
+    }
+
+    #[test]
+    fn mixed_texts_go_by_the_majority_of_their_letters() {
+        assert!(covers(&["en"], "用Python写的 script"));
+        assert!(!covers(&["en"], "我昨天学会了用 AI 写的代码"));
+        assert!(!covers(&["zh"], "用Python写的 script"));
+        assert!(covers(&["en"], "ab 你好"), "half of them suffice");
+    }
+
+    #[test]
+    fn texts_without_letters_are_covered() {
+        for text in ["", "2024-05-03", "😀 🎉", "¿?", "12 − 3 = 9"] {
+            assert!(covers(&["zh"], text) && covers(&["en"], text), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_code_has_scripts_and_no_other_is_known() {
+        let codes: Vec<&str> = CODES.split(' ').collect();
+        assert_eq!(codes.len(), 183);
+        assert!(codes.is_sorted());
+        assert!(Coverage::of(&codes).is_ok());
+        let listed = SCRIPTS.iter().chain(&OWN_SCRIPTS).flat_map(|(of, _)| of.split(' '));
+        for code in listed {
+            assert!(codes.contains(&code), "{code}");
+        }
+        for code in ["", "english", "EN", "xx", "e"] {
+            assert_eq!(
+                Coverage::of(&["de", code]),
+                Err(Error::UnknownLanguage { code: code.to_owned() })
+            );
+        }
+    }
+}

@@ -1,0 +1,68 @@
+"""An embedder's languages: declared, checked, and told by the script of a text."""
+
+# ruff: noqa: RUF001 - letters of several scripts are the point
+
+import pytest
+
+from mnemic import Memory
+from mnemic._core import Coverage
+from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.errors import InvalidArgumentError, MnemicError
+from tests.support.embedders import WordEmbedder
+
+
+def embedder(languages):
+    made = WordEmbedder()
+    made.languages = languages
+    return made
+
+
+@pytest.mark.parametrize(
+    ("languages", "text", "is_covered"),
+    [
+        ({"en"}, "a cup of tea", True),
+        ({"en"}, "ｆｕｌｌ ｗｉｄｔｈ", True),
+        ({"en"}, "一杯茶", False),
+        ({"en"}, "чашка чая", False),
+        ({"en"}, "用Python写的 script", True),
+        ({"en"}, "我昨天用 AI 写的代码", False),
+        ({"en"}, "2024-05-03 😀", True),
+        (("en", "zh"), "一杯茶", True),
+        (["zh"], "a cup of tea", False),
+        (frozenset({"ja"}), "お茶を一杯", True),
+        ({"zh"}, "お茶はおいしいですね", False),
+        ({"sr"}, "šolja čaja, шоља чаја", True),
+        (None, "一杯茶", True),
+    ],
+)
+def test_a_text_is_covered_by_the_script_of_most_of_its_letters(languages, text, is_covered):
+    assert ValidatedEmbedder(embedder(languages)).covers(text) is is_covered
+
+
+def test_an_embedder_without_languages_covers_any():
+    assert ValidatedEmbedder(WordEmbedder()).covers("一杯茶")
+
+
+@pytest.mark.parametrize(
+    ("languages", "message"),
+    [
+        ("en", "ISO 639-1 codes.* got a str of 2 characters"),
+        (set(), "got a set of 0 items"),
+        ([], "got a list of 0 items"),
+        (7, "got 7"),
+        ({"en", 7}, "got a set of 2 items"),
+        (["en", "english"], 'no language "english".*ISO 639-1'),
+        ({"EN"}, 'no language "EN"'),
+        ({"xx"}, 'no language "xx"'),
+    ],
+)
+def test_languages_that_are_no_codes_are_refused(languages, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        Memory(":memory:", embedder=embedder(languages))
+
+
+def test_a_coverage_is_of_known_codes():
+    with pytest.raises(MnemicError, match="no language"):
+        Coverage(["de", "klingon"])
+    with pytest.raises(TypeError):
+        Coverage("de", "en")

@@ -1,0 +1,125 @@
+"""A hybrid search compares the meanings of those texts alone that the embedder covers."""
+
+import msgspec
+import pytest
+
+from mnemic import Memory, MemoryQuery
+from mnemic.model import HYBRID, KEYWORD
+from tests.support.embedders import WordEmbedder
+
+TEA = ("вода и лампа", "вода вода вода", "лампа", "a lamp", "water for the lamp")
+
+
+def english():
+    made = WordEmbedder()
+    made.languages = {"en"}
+    return made
+
+
+def opened(embedder, contents=TEA):
+    memory = Memory(":memory:", embedder=embedder)
+    memory.add_many(contents)
+    return memory
+
+
+@pytest.fixture
+def memory():
+    with opened(english()) as made:
+        yield made
+
+
+def lines(results):
+    return [(hit.content, hit.score) for hit in results]
+
+
+def explained(memory, query, **options):
+    return {hit.content: hit.components for hit in memory.search(query, explain=True, **options)}
+
+
+def test_a_query_in_another_script_is_answered_as_without_an_embedder(memory):
+    found = memory.search("вода и лампа")
+    with opened(None) as plain:
+        assert lines(found) == lines(plain.search("вода и лампа"))
+    assert len(found) == 3
+    assert not found.degraded
+    assert all("similarity" not in hit.components for hit in found)
+
+
+def test_such_a_query_is_not_embedded(memory):
+    embedded = len(memory.embedder.texts)
+    memory.search("вода")
+    assert len(memory.embedder.texts) == embedded
+    memory.search("water")
+    assert len(memory.embedder.texts) == embedded + 1
+
+
+def test_a_context_of_another_script_ranks_by_keywords_too(memory):
+    with opened(None) as plain:
+        wanted = plain.context("вода и лампа", max_tokens=100)
+    assert list(memory.context("вода и лампа", max_tokens=100)) == list(wanted)
+
+
+def test_a_retrieval_keeps_the_context_that_a_query_in_another_script_comes_with(memory):
+    query = MemoryQuery(query="вода", search_type="hybrid")
+    near = msgspec.structs.replace(query, context_boost="вода и лампа", context_weight=1.0)
+    embedded = len(memory.embedder.texts)
+    assert memory.retrieve(query)[0].entry.content == "вода вода вода"
+    assert memory.retrieve(near)[0].entry.content == "вода и лампа"
+    assert memory.embedder.texts[embedded:] == ["вода и лампа"]
+
+
+def test_a_memory_in_another_script_has_no_share_of_similarity(memory):
+    parts = explained(memory, "a lamp, вода")
+    assert {content: part["share"] for content, part in parts.items()} == {
+        content: HYBRID.similarity * content.isascii() for content in TEA
+    }
+    for content in TEA:
+        part = parts[content]
+        near, words, share = part["similarity"], part["keyword"], part["share"]
+        largest = part["relevance"] and (share * near + (1 - share) * words) / part["relevance"]
+        assert largest == pytest.approx(1) or part["relevance"] == 0
+
+
+def test_its_vector_neither_helps_nor_harms_it():
+    contents = ("лампа tea вода", "лампа cup вода", "tea")  # the first has a word of the query
+    with opened(english(), contents) as memory:
+        with_vector = explained(memory, "tea лампа at noon")
+    with opened(None, contents) as plain:
+        without = explained(
+            plain,
+            "tea лампа at noon",
+            ranking=msgspec.structs.replace(HYBRID, similarity=0.0),
+        )
+    for content in contents[:2]:
+        assert with_vector[content]["relevance"] == without[content]["relevance"]
+
+
+def test_all_have_a_share_where_the_ranking_or_the_embedder_does_not_care(memory):
+    regardless = msgspec.structs.replace(HYBRID, covered_only=False)
+    parts = explained(memory, "вода", ranking=regardless)
+    assert {part["share"] for part in parts.values()} == {HYBRID.similarity}
+    with opened(WordEmbedder()) as other:
+        parts = explained(other, "вода")
+    assert {part["share"] for part in parts.values()} == {HYBRID.similarity}
+
+
+def test_a_search_by_meaning_compares_whatever_it_is_given(memory):
+    found = memory.search("вода", search_type="semantic")
+    assert len(found) == len(TEA)
+    assert found[0].content == "вода вода вода"
+    assert found[0].score == pytest.approx(1)
+
+
+def test_a_memory_is_covered_anew_when_its_content_changes(memory):
+    (entry,) = [one for one in memory.list() if one.content == "лампа"]
+    memory.update(entry.id, content="a red lamp")
+    parts = explained(memory, "lamp")
+    assert parts["a red lamp"]["share"] == HYBRID.similarity
+    memory.update(entry.id, content="лампа")
+    assert explained(memory, "lamp")["лампа"]["share"] == 0
+
+
+def test_a_search_by_keywords_shows_that_similarity_has_no_share(memory):
+    parts = explained(memory, "lamp", search_type="keyword")
+    assert {part["share"] for part in parts.values()} == {0.0}
+    assert KEYWORD.similarity == 0
