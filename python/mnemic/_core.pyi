@@ -188,24 +188,27 @@ def check_links(links: Sequence[tuple[Any, ...]], sums: dict[int, int], /) -> in
         sums: By row.
     """
 
-def date_ranges(text: str, /, now: int) -> list[tuple[int, int]]:
+def date_ranges(text: str, /, now: int, newest: int | None = None) -> list[tuple[int, int]]:
     """Return the dates that `text` names as half-open ranges of time, in their order.
 
     Days begin at midnight UTC, weeks on Monday. Rather none than a wrong one: "in May" is the
-    latest May up to the current month, but "may" as a verb and a bare 2023 are no dates.
+    latest May up to the current month, but "may" as a verb and a bare 2023 are no dates. If the
+    newest memory is more than a week old or after `now`, a date without a year is the latest one
+    up to the day of that memory.
     07/05/2023 is month first unless the first number is above 12, 07.05.2023 is day first. What
     is counted from `now` is left out if the text also names a day with its year.
 
     Args:
         text: A question, in English; month names may be German, French or Spanish.
         now: What "yesterday" and "in May" are counted from; microseconds since 1970 UTC.
+        newest: The time of the newest memory, likewise; None without one.
 
     Returns:
         Start and end of each, in microseconds since 1970 UTC, start < end; empty if there is none.
 
     Raises:
-        TypeError: If `text` is not a str or `now` not an int.
-        OverflowError: If `now` does not fit in 64 bits.
+        TypeError: If `text` is not a str, or `now` or `newest` not an int.
+        OverflowError: If `now` or `newest` does not fit in 64 bits.
         InvalidArgumentError: If `text` holds a lone surrogate, which UTF-8 cannot express.
     """
 

@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mnemic._core import date_ranges
@@ -13,6 +13,7 @@ from tests.support.clock import EPOCH
 NOW = datetime(2023, 10, 18, 11, 40, tzinfo=UTC)
 
 dates = st.dates(date(1900, 1, 1), date(2100, 12, 31))
+INT64 = st.integers(-(2**63), 2**63 - 1)
 moments = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31), timezones=st.just(UTC))  # noqa: DTZ001 - `timezones` adds it
 
 
@@ -82,9 +83,24 @@ def test_on_monday_is_the_latest_monday_up_to_today(now):
     assert timedelta(0) <= now.replace(year=max(now.year, 2)).date() - day < timedelta(days=7)
 
 
-@given(st.text(), st.integers(-(2**63), 2**63 - 1))
-def test_any_text_and_time_give_ranges_that_end_after_they_begin(text, now):
-    assert all(start < end for start, end in date_ranges(text, now))
+@given(dates.filter(lambda day: (day.month, day.day) != (2, 29)), moments, moments)
+def test_a_date_without_a_year_is_the_latest_up_to_the_newest_memory(day, now, newest):
+    is_current = timedelta(0) <= now.date() - newest.date() <= timedelta(days=7)
+    latest = (now if is_current else newest).date()
+    year = latest.year - ((day.month, day.day) > (latest.month, latest.day))
+    found = date_ranges(f"on {day:%B %d}", microseconds(now), microseconds(newest))
+    assume(year >= 1)
+    assert found[0][0] == microseconds(datetime(year, day.month, day.day, tzinfo=UTC))
+
+
+def test_without_memories_a_date_without_a_year_is_counted_from_now():
+    now = microseconds(NOW)
+    assert date_ranges("on May 6th", now, None) == date_ranges("on May 6th", now)
+
+
+@given(st.text(), INT64, st.none() | INT64)
+def test_any_text_and_times_give_ranges_that_end_after_they_begin(text, now, newest):
+    assert all(start < end for start, end in date_ranges(text, now, newest))
 
 
 def test_a_text_must_be_str_and_the_time_an_int_of_64_bits():
@@ -94,6 +110,8 @@ def test_a_text_must_be_str_and_the_time_an_int_of_64_bits():
         date_ranges("today", 0.5)
     with pytest.raises(OverflowError):
         date_ranges("today", 2**63)
+    with pytest.raises(TypeError):
+        date_ranges("today", 0, "today")
 
 
 def test_a_lone_surrogate_is_refused_with_its_position():

@@ -75,7 +75,8 @@ def shares(chance, count):
 
 def any_ranking(chance):
     # The twin has no types of answers; test_ranking_property.py draws isolated turns.
-    terms = shares(chance, len(SessionTerms.__struct_fields__[:-2]))
+    names = sorted(set(SessionTerms.__struct_fields__) - {"answer_type", "isolated"})
+    terms = dict(zip(names, shares(chance, len(names)), strict=True))
     weights = [
         Weights(),
         Weights(chance.choice([0.3, 1.0]), *shares(chance, 5)),
@@ -85,7 +86,7 @@ def any_ranking(chance):
     return Ranking(
         similarity=chance.choice([0.0, 0.25, 0.5, 1.0]),
         keywords=KeywordFields(),
-        session=chance.choice([SessionTerms(), SessionTerms(*terms), SessionTerms(*terms)]),
+        session=chance.choice([SessionTerms(), SessionTerms(**terms), SessionTerms(**terms)]),
         weights=chance.choice(weights),
         recency=Recency(chance.choice(list(RecencyCurve)), days),
         salience=Salience(*shares(chance, 3)),
@@ -94,7 +95,7 @@ def any_ranking(chance):
 
 def any_text(chance):
     words = chance.choices((*WORDS, "nowhere"), k=chance.randint(1, 4))
-    date = chance.choice([[], [], ["4 January 1971"], ["2 January 1970"]])
+    date = chance.choice([[], [], ["4 January 1971"], ["2 January 1970"], ["3 January"]])
     return " ".join([*words, *date, *chance.choice([[], [], ["Boris"], ["Clara"]])])
 
 

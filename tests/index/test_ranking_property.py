@@ -56,7 +56,10 @@ CONTENTS = (
     *("вода", "Ada: вода tea вода вода", "cup вода tea", "вода?"),
 )
 ENDINGS = ("", "", "", "", "?", " Ada", " Bob", " Ada Bob", " Cleo")
-DATES = ("", "", "", "", " yesterday", " 2026-05-01", " 2026-02-01 and 2026-04-20")
+DATES = (
+    *("", "", "", "", " yesterday", " 2026-05-01", " 2026-02-01 and 2026-04-20"),
+    *(" 24 April", " April 25", " March 30"),
+)
 
 VECTORS = (
     *((1, 0, 0), (0, 1, 0), (-1, 0, 0), (0.6, 0.8, 0), (0.6, -0.8, 0), (6, -8, 0), (1, 1, 1)),
@@ -154,6 +157,7 @@ TERMS = (
     "date",
     "speaker",
     "isolated",
+    "date_inside",
 )
 # The twin knows neither kinds of answers, nor spellings, nor the first person.
 PRESETS = tuple(

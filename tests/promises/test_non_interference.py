@@ -38,6 +38,8 @@ SPEAKERS = [None, None, "Ana", "Boris", "Ana Maria"]
 SESSIONS = [None, None, "s", "t"]
 IDS = [UUID(int=number) for number in range(1, 7)]
 STATES = ["active", "archived"]
+WITHOUT_YEAR = ["on May 6th", "in March", "5月6日", "on 29 February"]
+"""Dates whose year depends on the newest memory."""
 
 
 class Turns:
@@ -71,6 +73,8 @@ def fields_of(random, now):
         given["expires_at"] = now + timedelta(minutes=random.randint(1, 60))
     if random.random() < 0.2:
         given["metadata"] = {"n": random.randint(0, 3)}
+    if random.random() < 0.4:
+        given["created_at"] = now - timedelta(days=random.choice([1, 60, 300, 700, 1500, -400]))
     return given
 
 
@@ -160,6 +164,15 @@ class Door:
             limit=random.choice([1, 5, 50]),
             search_type=random.choice(["hybrid", "hybrid", "semantic", "keyword"]),
             filters=where,
+            explain=True,
+        )
+
+    async def search_without_year(self, random, user):
+        return await self.memory.search(
+            f"{text_of(random, user, 2)} {random.choice(WITHOUT_YEAR)}",
+            user_id=user,
+            session_id=random.choice([None, None, "s"]),
+            limit=50,
             explain=True,
         )
 

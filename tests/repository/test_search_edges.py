@@ -428,7 +428,8 @@ def test_a_relevance_is_the_sum_of_its_parts_by_the_most_they_can_be(talk, name,
             lifted = max(session.previous, session.next, session.answer) + session.second_neighbour
             most += max(lifted, session.isolated)
         most += session.answer_type * ("kind" in parts)
-        most += session.date * ("date" in parts) + session.speaker * ("speaker" in parts)
+        most += (session.date + session.date_inside) * ("date" in parts)
+        most += session.speaker * ("speaker" in parts)
         assert parts["relevance"] == pytest.approx(min(1, max(0, sum_of_parts / most)), abs=1e-6)
 
 

@@ -238,13 +238,23 @@ def _turn(row):
 
 def _is_in_play(row, wanted, where):
     entry = row.entry
-    has_expired = entry.expires_at is not None and to_microseconds(entry.expires_at) <= wanted.now
     return (
-        wanted.scope.has(entry)
-        and not has_expired
+        _is_in_scope(row, wanted)
         and entry.id.bytes not in wanted.exclude
         and (where is None or matches(where, entry))
     )
+
+
+def _is_in_scope(row, wanted):
+    entry = row.entry
+    has_expired = entry.expires_at is not None and to_microseconds(entry.expires_at) <= wanted.now
+    return wanted.scope.has(entry) and not has_expired
+
+
+def _newest(rows, wanted):
+    """Return the time of the newest row in the scope, filtered ones too, None without one."""
+    times = [to_microseconds(row.entry.created_at) for row in rows if _is_in_scope(row, wanted)]
+    return max(times, default=None)
 
 
 def _is_of_user(row, scope):
@@ -267,7 +277,8 @@ class _Query:
         self.vectors = unit(wanted.vectors) if self.has_near else None
         self.context = None if wanted.context is None else unit([wanted.context])
         self.matches = {number: self.match(number) for number in self.in_play}
-        self.dates = date_ranges(wanted.text or "", wanted.now)
+        newest = _newest(twin.rows.values(), wanted)
+        self.dates = date_ranges(wanted.text or "", wanted.now, newest)
         self.speaker = self.named_speaker()
 
     def lines(self):
@@ -348,9 +359,10 @@ class _Query:
         components |= {"keyword": match.words, "share": match.share} if self.has_words else {}
         components |= {"neighbours": lift} if most > 1 else {}
         value = match.value + lift
-        if terms.date and self.dates:
-            components["date"] = terms.date * self.nearness(row)
-            most += terms.date
+        if (terms.date or terms.date_inside) and self.dates:
+            inside = terms.date_inside * self.is_inside(row)
+            components["date"] = terms.date * self.nearness(row) + inside
+            most += terms.date + terms.date_inside
         if terms.speaker and self.speaker:
             components["speaker"] = terms.speaker * (_speaker(row) == self.speaker)
             most += terms.speaker
@@ -366,6 +378,10 @@ class _Query:
         created = to_microseconds(row.entry.created_at)
         days = min(max(start - created, created - end, 0) / DAY for start, end in self.dates)
         return math.exp(-days / 7) if days <= MOST_DAYS else 0.0
+
+    def is_inside(self, row):
+        created = to_microseconds(row.entry.created_at)
+        return any(start <= created < end for start, end in self.dates)
 
     def named_speaker(self):
         """Return the one speaker of two rows or more that the query names, or None."""

@@ -196,6 +196,8 @@ class SessionTerms(msgspec.Struct, frozen=True):
         answer_type: For a memory that holds the type of answer to an English question: a time for
             "when", a number for "how many", a name for "who" and "where".
         isolated: Share of its own match for a memory without neighbours, where others have some.
+        date_inside: For a memory inside the time that the query names, beside `date`: e^(-days / 7)
+            hardly separates a day from the one before it.
     """
 
     previous: float = 0.0
@@ -207,6 +209,7 @@ class SessionTerms(msgspec.Struct, frozen=True):
     speaker: float = 0.0
     answer_type: float = 0.0
     isolated: float = 0.0
+    date_inside: float = 0.0
 
     def __post_init__(self) -> None:
         """Check the shares."""

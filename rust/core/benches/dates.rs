@@ -24,9 +24,9 @@ const QUESTIONS: [(&str, usize, &str); 6] = [
 fn questions(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("date_ranges");
     for (name, count, question) in QUESTIONS {
-        assert_eq!(date_ranges(question, NOW).len(), count);
+        assert_eq!(date_ranges(question, NOW, &|| None).len(), count);
         group.bench_function(name, |bencher| {
-            bencher.iter(|| date_ranges(black_box(question), NOW));
+            bencher.iter(|| date_ranges(black_box(question), NOW, &|| None));
         });
     }
     group.finish();

@@ -32,7 +32,7 @@ fn days(text: &str, now: i64) -> Vec<(i64, i64)> {
         assert_eq!((range.start % DAY, range.end % DAY), (0, 0));
         (range.start / DAY, range.end / DAY)
     };
-    date_ranges(text, now).iter().map(to_days).collect()
+    date_ranges(text, now, &|| None).iter().map(to_days).collect()
 }
 
 /// Check that `text` names exactly the day ranges in `expected`, "from until" with `until` behind.
@@ -107,6 +107,87 @@ fn a_date_without_its_year_is_the_latest_one_up_to_today() {
     names("on 19 October", &["2022-10-19 2022-10-20"]);
     names("on December 24th", &["2022-12-24 2022-12-25"]);
     names("on 29 February", &["2020-02-29 2020-03-01"]);
+}
+
+/// The day ranges in `text` where the newest memory is of `newest`, today being 18 October 2023.
+fn days_with(text: &str, newest: &str) -> Vec<(i64, i64)> {
+    let newest = iso(newest) * DAY + 1;
+    let found = date_ranges(text, now(), &|| Some(newest));
+    found.iter().map(|range| (range.start / DAY, range.end / DAY)).collect()
+}
+
+#[test]
+fn a_date_without_its_year_is_the_latest_one_up_to_the_newest_memory() {
+    for (text, newest, expected) in [
+        ("on May 6th", "2021-08-03", "2021-05-06 2021-05-07"),
+        ("on May 6th", "2021-05-06", "2021-05-06 2021-05-07"),
+        ("on May 6th", "2021-05-05", "2020-05-06 2020-05-07"),
+        ("on 29 February", "2021-08-03", "2020-02-29 2020-03-01"),
+        ("in May", "2021-05-01", "2021-05-01 2021-06-01"),
+        ("in May", "2021-04-30", "2020-05-01 2020-06-01"),
+        ("in Q4", "2021-11-03", "2021-10-01 2022-01-01"),
+        ("mid June", "2021-11-03", "2021-06-11 2021-06-21"),
+        ("from 28 December to 3 January", "2021-01-02", "2020-12-28 2021-01-04"),
+        ("between May and July", "2021-11-03", "2021-05-01 2021-08-01"),
+        ("since June", "2021-11-03", "2021-06-01 2023-10-19"),
+        // Of a memory that is to come.
+        ("on December 3rd", "2023-12-24", "2023-12-03 2023-12-04"),
+    ] {
+        let (start, end) = expected.split_once(' ').expect("two dates");
+        assert_eq!(days_with(text, newest), [(iso(start), iso(end))], "{text}, {newest}");
+    }
+}
+
+#[test]
+fn the_newest_memory_moves_no_date_that_has_a_year_or_is_counted_from_today() {
+    for text in [
+        "7 May 2023",
+        "in May 2022",
+        "yesterday",
+        "last week",
+        "on Friday",
+        "last Friday",
+        "last May",
+        "this May",
+        "next May",
+        "two months ago",
+        "last summer",
+        "3 May and 8 June 2022",
+    ] {
+        assert_eq!(days_with(text, "2021-08-03"), days(text, now()), "{text}");
+    }
+}
+
+#[test]
+fn while_memories_are_a_week_old_or_newer_the_latest_year_is_that_of_today() {
+    for newest in ["2023-10-11", "2023-10-15", "2023-10-18"] {
+        for text in ["on 16 October", "on 18 October", "on 19 October", "in October", "in November"]
+        {
+            assert_eq!(days_with(text, newest), days(text, now()), "{text}, {newest}");
+        }
+    }
+    assert_eq!(days_with("on 16 October", "2023-10-10"), [(iso("2022-10-16"), iso("2022-10-17"))]);
+}
+
+#[test]
+fn the_newest_memory_is_computed_once_and_only_for_a_date_without_its_year() {
+    for (text, calls) in [
+        ("", 0),
+        ("What did I paint?", 0),
+        ("yesterday and last week", 0),
+        ("on 7 May 2023", 0),
+        ("on 7 May and 8 June 2023", 0),
+        ("on 7 May", 1),
+        ("on 7 May, on 8 May, in June or in July", 1),
+    ] {
+        let count = std::cell::Cell::new(0);
+        let newest = || {
+            count.set(count.get() + 1);
+            None
+        };
+        date_ranges(text, now(), &newest);
+        assert_eq!(count.get(), calls, "{text}");
+    }
 }
 
 #[test]
@@ -447,7 +528,7 @@ fn each_range_says_how_exactly_it_was_named() {
         ("since May", Granularity::Span),
     ] {
         let found: Vec<_> =
-            date_ranges(text, now()).iter().map(|range| range.granularity).collect();
+            date_ranges(text, now(), &|| None).iter().map(|range| range.granularity).collect();
         assert_eq!(found, [granularity], "{text}");
     }
 }
@@ -469,7 +550,7 @@ fn a_long_text_of_nothing_but_beginnings_is_read_in_linear_time() {
     for phrase in ["since ", "early ", "last week of ", "between 3 and ", "may 7 ", "from May to "]
     {
         let text = phrase.repeat(20_000);
-        assert!(date_ranges(&text, now()).len() <= 40_000);
+        assert!(date_ranges(&text, now(), &|| None).len() <= 40_000);
     }
 }
 
@@ -575,8 +656,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_text_gives_ranges_of_whole_days_that_end_after_they_begin(text in any_text(), now in any_now()) {
-        for range in date_ranges(&text, now) {
+    fn any_text_gives_ranges_of_whole_days_that_end_after_they_begin(
+        text in any_text(),
+        now in any_now(),
+        newest in prop::option::of(any_now()),
+    ) {
+        for range in date_ranges(&text, now, &|| newest) {
             prop_assert!(range.start < range.end);
             prop_assert_eq!((range.start % DAY, range.end % DAY), (0, 0));
         }
@@ -584,7 +669,7 @@ proptest! {
 
     #[test]
     fn the_time_of_day_does_not_matter(text in any_text(), today in -30_000..40_000_i64, time in 0..DAY) {
-        prop_assert_eq!(date_ranges(&text, today * DAY), date_ranges(&text, today * DAY + time));
+        prop_assert_eq!(days(&text, today * DAY), days(&text, today * DAY + time));
     }
 
     #[test]
@@ -651,5 +736,20 @@ proptest! {
         let found = days(&format!("on {} {date}", MONTHS[month - 1]), today * DAY);
         prop_assert_eq!(found.len(), 1);
         prop_assert!(found[0].0 <= today && today - found[0].0 < 366);
+    }
+
+    #[test]
+    fn a_date_without_its_year_lies_within_the_year_up_to_the_newest_memory(
+        month in 1..=12_usize,
+        date in 1..=28_i64,
+        today in -20_000..40_000_i64,
+        newest in -20_000..40_000_i64,
+    ) {
+        let text = format!("on {} {date}", MONTHS[month - 1]);
+        let found = date_ranges(&text, today * DAY, &|| Some(newest * DAY));
+        let latest = if (today - 7..=today).contains(&newest) { today } else { newest };
+        prop_assert_eq!(found.len(), 1);
+        let start = found[0].start / DAY;
+        prop_assert!(start <= latest && latest - start < 366);
     }
 }

@@ -186,6 +186,7 @@ pub(crate) struct GivenSession {
     pub(crate) speaker: f64,
     pub(crate) answer_type: f64,
     pub(crate) isolated: f64,
+    pub(crate) date_inside: f64,
 }
 
 #[derive(FromPyObject)]
@@ -280,6 +281,7 @@ impl GivenRanking {
                 speaker: session.speaker,
                 answer_type: session.answer_type,
                 isolated: session.isolated,
+                date_inside: session.date_inside,
             },
             weights: Weights { relevance, recency, importance, access, salience, context },
             recency: self.recency.recency()?,

@@ -78,10 +78,14 @@ pub(crate) fn fold(text: Bound<'_, PyString>) -> PyResult<String> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (text, /, now))]
-pub(crate) fn date_ranges(text: Bound<'_, PyString>, now: i64) -> PyResult<Vec<(i64, i64)>> {
+#[pyo3(signature = (text, /, now, newest=None))]
+pub(crate) fn date_ranges(
+    text: Bound<'_, PyString>,
+    now: i64,
+    newest: Option<i64>,
+) -> PyResult<Vec<(i64, i64)>> {
     let text = utf8(text, || "text".to_owned())?;
-    let ranges = core_date_ranges(&text, now);
+    let ranges = core_date_ranges(&text, now, &|| newest);
     Ok(ranges.iter().map(|range| (range.start, range.end)).collect())
 }
 

@@ -52,7 +52,7 @@ impl<T> CowVec<T> {
     }
 
     /// All elements in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<T>> {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<T>> {
         self.before.iter().chain(&self.last)
     }
 

@@ -146,6 +146,24 @@ impl Columns {
         Selected { bitmaps, count }
     }
 
+    /// The time of the newest memory in a scope that has not expired; no filter has an influence.
+    ///
+    /// `None` without one. Past the deadline some are not looked at.
+    pub fn newest(&self, scope: &Scope<'_>, now: i64, deadline: &Deadline) -> Option<i64> {
+        let ask = Ask { scope: *scope, now, ..Ask::default() };
+        let prepared = self.prepare(&ask)?;
+        let mut newest = None;
+        for block in self.blocks.iter().rev() {
+            let may_be_newer = newest.is_none_or(|newest| block.bounds.last_created > newest);
+            if may_be_newer && !deadline.is_past() {
+                let times = block.attributes.created_at.values();
+                let docids = prepared.select(block).docids();
+                newest = newest.max(docids.map(|at| times[at]).max());
+            }
+        }
+        newest
+    }
+
     /// A test of single memories with the result of [`select`](Self::select).
     pub(crate) fn inside<'ask>(&'ask self, ask: &'ask Ask<'_>) -> Inside<'ask> {
         let bitmaps = vec![OnceCell::new(); self.blocks.len()];
@@ -239,5 +257,81 @@ impl Prepared<'_> {
             left = left.keep(attributes.created_at.values(), |time| time < until);
         }
         left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::columns::Record;
+    use crate::deadline::NEVER;
+
+    /// Four blocks of three users, times in no order; every fifth memory has expired.
+    fn records() -> Vec<Record> {
+        let record = |row: i64| Record {
+            row,
+            created_at: (row * 7_919) % 10_007,
+            user: (row % 3 > 0).then(|| format!("user {}", row % 3)),
+            project: (row % 7 == 0).then(|| "p".to_owned()),
+            session: (row % 11 == 0).then(|| "s".to_owned()),
+            expires_at: (row % 5 == 0).then_some(50),
+            ..Record::default()
+        };
+        (0..4 * BLOCK_VALUES as i64 - 5).map(record).collect()
+    }
+
+    fn columns(records: &[Record]) -> Columns {
+        let mut columns = Columns::new();
+        for record in records {
+            columns.push(record);
+        }
+        columns
+    }
+
+    fn is_inside(scope: &Scope<'_>, record: &Record) -> bool {
+        let is_of_user = match scope.user {
+            Users::All => true,
+            Users::Nobody => record.user.is_none(),
+            Users::One(name) => record.user.as_deref() == Some(name),
+        };
+        let has_expired = record.expires_at.is_some_and(|time| time <= 100);
+        let is_in =
+            |name: Option<&str>, own: &Option<String>| name.is_none() || own.as_deref() == name;
+        is_of_user
+            && !has_expired
+            && is_in(scope.project, &record.project)
+            && is_in(scope.session, &record.session)
+    }
+
+    #[test]
+    fn the_newest_memory_is_that_of_a_walk_over_the_scope() {
+        let records = records();
+        let columns = columns(&records);
+        for user in [Users::All, Users::Nobody, Users::One("user 2"), Users::One("nobody")] {
+            for (project, session) in
+                [(None, None), (Some("p"), None), (None, Some("s")), (Some("p"), Some("s"))]
+            {
+                let scope = Scope { user, project, session };
+                let inside = records.iter().filter(|record| is_inside(&scope, record));
+                let expected = inside.map(|record| record.created_at).max();
+                assert_eq!(columns.newest(&scope, 100, &NEVER), expected, "{scope:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_removed_memory_is_not_the_newest() {
+        let record = |row, created_at| Record { row, created_at, ..Record::default() };
+        let mut columns = columns(&[record(1, 10), record(2, 30), record(3, 20)]);
+        columns.remove(1);
+        assert_eq!(columns.newest(&Scope::default(), 0, &NEVER), Some(20));
+        assert_eq!(Columns::new().newest(&Scope::default(), 0, &NEVER), None);
+    }
+
+    #[test]
+    fn no_block_is_read_past_the_deadline() {
+        let columns = columns(&records());
+        let deadline = Deadline::after_looks(0);
+        assert_eq!(columns.newest(&Scope::default(), 0, &deadline), None);
     }
 }

@@ -368,7 +368,11 @@ impl Query<'_> {
         let session = &scoring.session;
         fused.has_lift = session.has_neighbours() && has_neighbours;
         fused.query_features = QueryFeatures {
-            dates: if session.date > 0.0 { self.dates(text, candidates)? } else { Vec::new() },
+            dates: if session.max_of_date() > 0.0 {
+                self.dates(text, candidates)?
+            } else {
+                Vec::new()
+            },
             speaker: match &named[..] {
                 [named] if session.speaker > 0.0 => Some(named.code),
                 _ => None,
@@ -407,7 +411,9 @@ impl Query<'_> {
 
     /// How near memories are in time to the dates that the text names; nothing where it names none.
     fn dates(&self, text: &str, candidates: &CandidateSet<'_>) -> Result<Vec<f32>, Error> {
-        let ranges = date_ranges(text, self.request.ask.now);
+        let ask = &self.request.ask;
+        let newest = || self.columns().newest(&ask.scope, ask.now, self.deadline);
+        let ranges = date_ranges(text, ask.now, &newest);
         if ranges.is_empty() {
             return Ok(Vec::new());
         }

@@ -46,7 +46,10 @@ pub(crate) struct QueryFeatures {
 
 impl QueryFeatures {
     pub(crate) fn of_date(&self, session: &Session, at: u32) -> f64 {
-        self.dates.get(at as usize).map_or(0.0, |near| session.date * f64::from(*near))
+        self.dates.get(at as usize).map_or(0.0, |near| {
+            let inside = if *near >= 1.0 { session.date_inside } else { 0.0 };
+            session.date * f64::from(*near) + inside
+        })
     }
 }
 

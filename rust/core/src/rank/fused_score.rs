@@ -85,7 +85,7 @@ impl<'a> Fused<'a> {
         self.has_extras = asks || names || !self.query_features.dates.is_empty();
         self.max_relevance = 1.0
             + weight_if(self.has_lift, session.max_of_neighbours())
-            + weight_if(!self.query_features.dates.is_empty(), session.date)
+            + weight_if(!self.query_features.dates.is_empty(), session.max_of_date())
             + self.max_of_small_extras();
         self.total = weight_if(self.has_query, weights.relevance)
             + weight_if(self.context.is_some(), weights.context)

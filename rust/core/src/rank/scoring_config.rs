@@ -75,6 +75,8 @@ pub struct Session {
     pub answer_type: f64,
     /// Of its own match, for a memory without neighbours where others have some.
     pub isolated: f64,
+    /// For a memory inside the time that the query names, beside `date`.
+    pub date_inside: f64,
 }
 
 /// How much each part of the score weighs.
@@ -134,6 +136,11 @@ impl Session {
     /// Whether neighbours lift matches.
     pub(crate) fn has_neighbours(&self) -> bool {
         self.max_of_neighbours() > 0.0
+    }
+
+    /// The most that a named date adds to a match.
+    pub(crate) fn max_of_date(&self) -> f64 {
+        self.date + self.date_inside
     }
 
     /// The most that neighbours add to matches of 1.

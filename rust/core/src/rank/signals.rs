@@ -191,11 +191,16 @@ impl Halving {
 const NEAR_DAYS: f64 = 7.0;
 const FAR_DAYS: f64 = 70.0;
 
-/// e^(−days / 7) between a moment and a range of them, its end left out; 1 inside.
+/// e^(−days / 7) between a moment and a range of them, its end left out; 1 inside alone, so that a
+/// nearness shows whether the moment is inside.
 pub(crate) fn nearness((start, end): (i64, i64), moment: i64) -> f32 {
     let gap = start.saturating_sub(moment).max(moment.saturating_sub(end - 1)).max(0);
     let days = gap as f64 / DAY;
-    if days > FAR_DAYS { 0.0 } else { (-days / NEAR_DAYS).exp() as f32 }
+    match gap {
+        0 => 1.0,
+        _ if days > FAR_DAYS => 0.0,
+        _ => ((-days / NEAR_DAYS).exp() as f32).min(1.0_f32.next_down()),
+    }
 }
 
 /// Ranks from 1 for the newest down to 0 for the oldest; memories of one time share the better one.
@@ -317,6 +322,15 @@ mod tests {
         assert!((nearness((day, 2 * day), 9 * day) - (-1.0_f32).exp()).abs() < 1e-6);
         assert_eq!(nearness((0, day), 100 * day), 0.0);
         assert_eq!(nearness((i64::MIN, i64::MIN + 1), i64::MAX), 0.0);
+    }
+
+    #[test]
+    fn a_microsecond_beside_a_range_is_not_inside() {
+        let day = DAY as i64;
+        for moment in [day - 1, 2 * day] {
+            let near = nearness((day, 2 * day), moment);
+            assert!(near < 1.0 && near > 0.999_999, "{near}");
+        }
     }
 
     #[test]

@@ -7,11 +7,13 @@
 
 mod calendar;
 mod grammar;
+mod reference;
 mod tokens;
 mod vocabulary;
 
 use calendar::Days;
-use grammar::{Basis, Found, Grammar};
+use grammar::Grammar;
+use reference::{Basis, Found, Reference};
 
 const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
 
@@ -56,13 +58,18 @@ pub enum Granularity {
     Span,
 }
 
-/// Find the dates that `text` names explicitly, in their order; `now` is in µs since 1970 UTC.
+/// Find the dates that `text` names explicitly, in their order.
+///
+/// `now` is in µs since 1970 UTC, and so is the time of the newest memory, which `newest` computes;
+/// it is called once where a date has no year, and never where all have one.
 ///
 /// Days begin at midnight UTC and weeks on Monday. Rather none than a wrong one: a month or a year
 /// by itself counts only behind a word such as "in", may and march only where they are no verbs.
 ///
 /// - A date without a year is the latest one up to today, a month the latest up to the current one,
-///   unless a date with a year follows closely: "3 May and 8 June 2023".
+///   unless a date with a year follows closely: "3 May and 8 June 2023". If the newest memory is more
+///   than a week old or after today, its day takes the place of today, so that "on May 6th" is a day
+///   of an old import.
 /// - 07/05/2023 and 07-05-2023 are month first unless the first number is above 12; 07.05.2023 is day
 ///   first.
 /// - Month names are English, German, French or Spanish; all other words are English.
@@ -83,20 +90,28 @@ pub enum Granularity {
 /// use mnemic_core::text::{Granularity, date_ranges};
 ///
 /// let day = 86_400_000_000;
-/// let found = date_ranges("What did I paint on May 7th, 2023?", 20_000 * day);
+/// let found = date_ranges("What did I paint on May 7th, 2023?", 20_000 * day, &|| None);
 /// assert_eq!((found[0].start, found[0].end), (19_484 * day, 19_485 * day));
 /// assert_eq!(found[0].granularity, Granularity::Day);
-/// assert!(date_ranges("You may march 2.0.1 times in room 2010.", 20_000 * day).is_empty());
+/// assert!(date_ranges("You may march 2.0.1 times in room 2010.", 20_000 * day, &|| None).is_empty());
+/// let old = date_ranges("What did I paint on May 7th?", 20_000 * day, &|| Some(19_500 * day));
+/// assert_eq!(old[0], found[0]);
 /// ```
-pub fn date_ranges(text: &str, now: i64) -> Vec<DateRange> {
-    let today = now.div_euclid(MICROSECONDS_PER_DAY).clamp(-FARTHEST_DAY, FARTHEST_DAY);
+pub fn date_ranges(text: &str, now: i64, newest: &dyn Fn() -> Option<i64>) -> Vec<DateRange> {
+    let newest = || newest().map(day_of);
+    let reference = Reference::new(day_of(now), &newest);
     let end = text.char_indices().nth(MAX_CHARACTERS).map_or(text.len(), |(end, _)| end);
     let tokens = tokens::tokens(&text[..end]);
-    let mut dates = Grammar::new(&tokens, today).dates();
+    let mut dates = Grammar::new(&tokens, reference).dates();
     if dates.iter().any(is_calendar_day) {
         dates.retain(|date| date.basis != Basis::Today);
     }
     dates.iter().map(range).collect()
+}
+
+/// The day number of a time.
+fn day_of(time: i64) -> i64 {
+    time.div_euclid(MICROSECONDS_PER_DAY).clamp(-FARTHEST_DAY, FARTHEST_DAY)
 }
 
 fn is_calendar_day(date: &Found) -> bool {

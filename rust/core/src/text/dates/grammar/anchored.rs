@@ -17,7 +17,7 @@ impl Grammar<'_> {
         }
         let is_day = reading == Reading::Only || self.tokens[place].is_capital;
         let is_announced = matches!(self.before(place), Some(Word::On | Word::Since));
-        let latest = day(weekday_until(self.today, weekday));
+        let latest = day(weekday_until(self.reference.today, weekday));
         (is_day && is_announced).then(|| (Some(near_today(latest, Granularity::Day)), place + 1))
     }
 
@@ -44,7 +44,7 @@ impl Grammar<'_> {
         let side = self.side(place + 1)?;
         match self.word(place + 2)? {
             Word::Relative(shift) if shift == side => {
-                Some((self.relative_day(2 * side), place + 3))
+                Some((self.reference.relative_day(2 * side), place + 3))
             }
             _ => None,
         }
@@ -147,7 +147,7 @@ impl Grammar<'_> {
         let date = match self.kind(place)? {
             Kind::Known(Word::Month(month, Reading::Only | Reading::Name | Reading::Common)) => {
                 let named = Named { month: Some(month), ..Named::default() };
-                self.resolve(self.with_year_behind(named, place + 1))?
+                self.reference.resolve(self.with_year_behind(named, place + 1))?
             }
             Kind::Number { value, digits: 4, suffix: Suffix::None } if is_year(value) => {
                 found(years(value, 1), Granularity::Year, Basis::Calendar)

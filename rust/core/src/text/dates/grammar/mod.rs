@@ -6,9 +6,8 @@ mod periods;
 mod relative;
 
 use super::Granularity;
-use super::calendar::{
-    Days, civil, day, day_number, days_in_month, months, week, weekday_until, years,
-};
+use super::calendar::{Days, civil, day, day_number, months, week, weekday_until, years};
+use super::reference::{Basis, Found, Named, Reference, found, near_today, unit_days};
 use super::tokens::{Kind, Suffix, Token, full_year, is_year};
 use super::vocabulary::{Reading, Unit, Word};
 
@@ -16,46 +15,16 @@ use super::vocabulary::{Reading, Unit, Word};
 /// 2023".
 const LOOK_AHEAD: usize = 12;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Found {
-    pub(super) days: Days,
-    pub(super) granularity: Granularity,
-    pub(super) basis: Basis,
-}
-
-/// The reference of a date.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Basis {
-    /// Named with its year.
-    Calendar,
-    /// Named without its year, which follows from today.
-    Yearless,
-    /// Counted from today: yesterday, last week.
-    Today,
-}
-
-/// A date as it was named; missing parts are `None`.
-#[derive(Clone, Copy, Debug, Default)]
-struct Named {
-    year: Option<i64>,
-    month: Option<i64>,
-    day: Option<i64>,
-}
-
 pub(super) struct Grammar<'tokens> {
     tokens: &'tokens [Token],
-    today: i64,
+    reference: Reference<'tokens>,
 }
 
 type Step<T> = Option<(T, usize)>;
 
-fn found(days: Days, granularity: Granularity, basis: Basis) -> Found {
-    Found { days, granularity, basis }
-}
-
 impl<'tokens> Grammar<'tokens> {
-    pub(super) fn new(tokens: &'tokens [Token], today: i64) -> Self {
-        Self { tokens, today }
+    pub(super) fn new(tokens: &'tokens [Token], reference: Reference<'tokens>) -> Self {
+        Self { tokens, reference }
     }
 
     /// All dates in order; those that overlap the one before are part of it.
@@ -105,7 +74,7 @@ impl<'tokens> Grammar<'tokens> {
                 self.counted(place).or_else(|| self.anchored(place)).map(some)
             }
             Word::Ordinal(_) => self.part_of_period(place).map(some),
-            Word::Relative(shift) => Some((Some(self.relative_day(shift)), place + 1)),
+            Word::Relative(shift) => Some((Some(self.reference.relative_day(shift)), place + 1)),
             Word::Third(..) => self.third(place).map(some),
             Word::Last | Word::This | Word::Next | Word::Past => {
                 self.part_of_period(place).or_else(|| self.neighbour(place)).map(some)
@@ -176,23 +145,8 @@ impl<'tokens> Grammar<'tokens> {
     // Dates of the calendar ---------------------------------------------------------------------
 }
 
-fn near_today(days: Days, granularity: Granularity) -> Found {
-    found(days, granularity, Basis::Today)
-}
-
 fn in_year(named: Named, other: Named, year: i64) -> Named {
     Named { year: Some(year), month: named.month.or(other.month), day: named.day }
-}
-
-fn unit_days(unit: Unit) -> Option<i64> {
-    match unit {
-        Unit::Minute | Unit::Hour => None,
-        Unit::Day => Some(1),
-        Unit::Week | Unit::Weekend => Some(7),
-        Unit::Month => Some(31),
-        Unit::Quarter => Some(92),
-        Unit::Year => Some(366),
-    }
 }
 
 /// Part `index` of `count`: of months by their days, of longer periods by whole months.

@@ -9,7 +9,7 @@ impl Grammar<'_> {
             return Some(span);
         }
         let (named, next) = self.named(place)?;
-        Some((self.resolve(self.with_year_behind(named, next)), next))
+        Some((self.reference.resolve(self.with_year_behind(named, next)), next))
     }
 
     /// A date with a month in it: in digits, 7 May 2023, May 7, May 2023.
@@ -114,39 +114,6 @@ impl Grammar<'_> {
         }
         let year = |place| self.named(place).and_then(|(other, _)| other.year);
         Named { year: (place..place + LOOK_AHEAD).find_map(year), ..named }
-    }
-
-    pub(super) fn resolve(&self, named: Named) -> Option<Found> {
-        let month = named.month.unwrap_or(1);
-        if !(1..=12).contains(&month) {
-            return None;
-        }
-        let basis = if named.year.is_some() { Basis::Calendar } else { Basis::Yearless };
-        if let Some(date) = named.day {
-            let year = named.year.or_else(|| self.latest_year_of_day(month, date))?;
-            let is_date = (1..=days_in_month(year, month)).contains(&date);
-            let days = day(day_number(year, month, date));
-            return is_date.then_some(found(days, Granularity::Day, basis));
-        }
-        if named.month.is_none() {
-            return Some(found(years(named.year?, 1), Granularity::Year, basis));
-        }
-        let year = named.year.unwrap_or_else(|| self.latest_year_of_month(month));
-        Some(found(months(year, month, 1), Granularity::Month, basis))
-    }
-
-    /// The year whose `month` is the latest not after the current one.
-    pub(super) fn latest_year_of_month(&self, month: i64) -> i64 {
-        let now = civil(self.today);
-        now.year - i64::from(month > now.month)
-    }
-
-    /// The year of the latest such day up to today; 29 February may be eight years back.
-    pub(super) fn latest_year_of_day(&self, month: i64, date: i64) -> Option<i64> {
-        let this_year = civil(self.today).year;
-        (0..9).map(|back| this_year - back).find(|year| {
-            date <= days_in_month(*year, month) && day_number(*year, month, date) <= self.today
-        })
     }
 
     // Spans ------------------------------------------------------------------------------------
@@ -282,16 +249,21 @@ impl Grammar<'_> {
             let month = named.month.or(other.month.filter(|_| named.day.is_some()));
             Named { year, month, ..named }
         };
-        let mut from = self.resolve(Named { year: own_years.0.or(year), ..fill(first, last) })?;
+        let mut from =
+            self.reference.resolve(Named { year: own_years.0.or(year), ..fill(first, last) })?;
         let mut last = Named { year: own_years.1.or(year), ..fill(last, first) };
         last.year = last.year.or_else(|| Some(civil(from.days.start).year));
-        let mut to = self.resolve(last)?;
+        let mut to = self.reference.resolve(last)?;
         if to.days.start < from.days.start {
             match own_years {
                 (Some(_), Some(_)) => return None,
-                (None, Some(year)) => from = self.resolve(in_year(first, last, year - 1))?,
+                (None, Some(year)) => {
+                    from = self.reference.resolve(in_year(first, last, year - 1))?
+                }
                 (_, None) => {
-                    to = self.resolve(Named { year: last.year.map(|year| year + 1), ..last })?;
+                    to = self
+                        .reference
+                        .resolve(Named { year: last.year.map(|year| year + 1), ..last })?;
                 }
             }
         }

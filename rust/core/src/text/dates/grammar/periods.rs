@@ -11,8 +11,8 @@ impl Grammar<'_> {
         }
         let (date, next) = self.date(begin, None)?;
         let date = date?;
-        let end = date.days.end.max(self.today + 1);
-        if date.days.start > self.today {
+        let end = date.days.end.max(self.reference.today + 1);
+        if date.days.start > self.reference.today {
             return Some((date, next));
         }
         let days = Days { start: date.days.start, end };
@@ -33,7 +33,7 @@ impl Grammar<'_> {
             return None;
         }
         let named = Named { month: Some(month), ..Named::default() };
-        Some((self.resolve(self.with_year_behind(named, place + 1))?, place + 1))
+        Some((self.reference.resolve(self.with_year_behind(named, place + 1))?, place + 1))
     }
 
     pub(super) fn announces_month(&self, place: usize, reading: Reading) -> bool {
@@ -128,7 +128,7 @@ impl Grammar<'_> {
             return Some((found(days, Granularity::Quarter, Basis::Calendar), next));
         }
         let is_announced = matches!(self.before(place), Some(Word::In | Word::During));
-        let days = months(self.latest_year_of_month(month), month, 3);
+        let days = months(self.reference.latest_year_of_month(month), month, 3);
         is_announced.then_some((found(days, Granularity::Quarter, Basis::Yearless), place + 1))
     }
 
