@@ -106,15 +106,12 @@ def sample(embedder):
         one.memory.close()
 
 
-NOT_YET = pytest.mark.xfail(reason="form of chats with an assistant, and scripts, are ignored")
+NOT_YET = pytest.mark.xfail(reason="the form of chats with an assistant is ignored")
 
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=NOT_YET if name in {"assistant", "chinese"} else ())
-        for name in NAMES
-    ],
+    [pytest.param(name, marks=NOT_YET if name == "assistant" else ()) for name in NAMES],
 )
 def test_the_default_is_at_least_its_best_part_less_one_standard_error(sample, name):
     found = sample(name).verdict()
