@@ -52,10 +52,11 @@ CONTENTS = (
     *("tea", "cup", "red tea", "tea cup", "cup tea", "the tea of noon", "tea tea tea", "…"),
     *("red boat with the lamp", "boatman", "teacup", "the red teacup of the boatman", "the"),
     *("tea cup?", "Ada: red boat", "Ada: tea?", "Bob: cup", "Bob: is it noon? tea", "lamp? ", "?"),
+    *("user: tea cup?", "bot: red boat", "user: the lamp"),
     *("Ada: the lamp of the boat", "Bob: tea cup tea cup red", "Cleo: noon", "Ada: Bob: tea"),
     *("вода", "Ada: вода tea вода вода", "cup вода tea", "вода?"),
 )
-ENDINGS = ("", "", "", "", "?", " Ada", " Bob", " Ada Bob", " Cleo")
+ENDINGS = ("", "", "", "", "?", " Ada", " Bob", " Ada Bob", " Cleo", " bot said", " bot said")
 DATES = (
     *("", "", "", "", " yesterday", " 2026-05-01", " 2026-02-01 and 2026-04-20"),
     *(" 24 April", " April 25", " March 30"),
@@ -92,6 +93,7 @@ VALUES = {
     "access_count": (0, 0, 1, 9, 100, 5000),
     "importance": (0.0, 0.25, 0.5, 1.0),
     "speaker": (None, None, None, "Ada", "Bob"),
+    "role": (None, None, "user", "assistant", "tool"),
     "tags": ((), (), ("home",), ("home", "work")),
 }
 """What each field of a row is one of."""
@@ -138,6 +140,7 @@ def any_ranking(chance):
     return Ranking(
         similarity=chance.choice((1.0, 0.6, 0.25, 0.25, 0.0)),
         covered_only=chance.choice((False, True)),
+        chunk_penalty=chance.choice((0.0, 0.04, 0.5)),
         keywords=KeywordFields(**picked(chance, OF_KEYWORDS)),
         session=SessionTerms(**picked(chance, dict.fromkeys(TERMS, SHARES))),
         weights=Weights() if is_plain else Weights(**weights),
@@ -158,6 +161,8 @@ TERMS = (
     "speaker",
     "isolated",
     "date_inside",
+    "min_lift",
+    "role",
 )
 # The twin knows neither kinds of answers, nor spellings, nor the first person.
 PRESETS = tuple(

@@ -35,6 +35,7 @@ OWN = {
     None: ["nobody", "harbourside", "I do not own a boat", "icy"],
 }
 SPEAKERS = [None, None, "Ana", "Boris", "Ana Maria"]
+ROLES = [None, None, "user", "assistant"]
 SESSIONS = [None, None, "s", "t"]
 IDS = [UUID(int=number) for number in range(1, 7)]
 STATES = ["active", "archived"]
@@ -65,6 +66,7 @@ def fields_of(random, now):
     given = {
         "session_id": random.choice(SESSIONS),
         "speaker": random.choice(SPEAKERS),
+        "role": random.choice(ROLES),
         "importance": random.choice([0.1, 0.5, 0.9]),
         "tags": random.choice([(), ("x",), ("x", "y")]),
         "type": random.choice(["fact", "event", "preference"]),

@@ -420,13 +420,16 @@ def test_a_relevance_is_the_sum_of_its_parts_by_the_most_they_can_be(talk, name,
             ranking.similarity * parts.get("similarity", 0)
             + (1 - ranking.similarity) * parts.get("keyword", 0)
             + sum(
-                parts.get(part, 0) for part in ("neighbours", "question", "date", "speaker", "kind")
+                parts.get(part, 0)
+                for part in (
+                    *("chunks", "neighbours", "question", "role", "date", "speaker", "kind"),
+                )
             )
         )
         most = 1.0
         if "neighbours" in parts:
             lifted = max(session.previous, session.next, session.answer) + session.second_neighbour
-            most += max(lifted, session.isolated)
+            most += max(lifted, session.isolated, session.min_lift)
         most += session.answer_type * ("kind" in parts)
         most += (session.date + session.date_inside) * ("date" in parts)
         most += session.speaker * ("speaker" in parts)

@@ -325,7 +325,13 @@ class _Query:
         share = self.ranking.similarity
         if share < 1 and self.ranking.covered_only:
             share *= is_english(self.in_play[number].entry.content)
-        return Match(near, words, share, share * (near or 0.0) + (1 - share) * words)
+        value = share * ((near or 0.0) - self.chunk_term(number)) + (1 - share) * words
+        return Match(near, words, share, value)
+
+    def chunk_term(self, number):
+        """Return the part of a cosine that the nearest of several chunks has by chance."""
+        chunks = len(self.twin.parts[number]) if self.has_near else 0
+        return self.ranking.chunk_penalty * math.log(max(1, chunks))
 
     def lifting(self, number):
         """Return what a neighbour has to give."""
@@ -334,13 +340,31 @@ class _Query:
     def lift(self, number):
         terms = self.terms
         before, after = self.beside(number, 0, 1), self.beside(number, 1, 1)
+        if not self.most_lift():
+            return 0.0
+        own = terms.min_lift * self.lifting(number)
         if before is None and after is None:
-            return terms.isolated * self.lifting(number) if self.most_lift() else 0.0
+            return max(own, terms.isolated * self.lifting(number))
         first = [terms.previous * self.lifting(before), terms.next * self.lifting(after)]
-        if before is not None and "?" in self.in_play[before].entry.content:
+        if before is not None and self.is_answered(before, number):
             first.append(terms.answer * self.lifting(before))
         second = [self.lifting(self.beside(number, side, 2)) for side in (0, 1)]
-        return max(first) + terms.second_neighbour * max(second)
+        return max(own, max(first) + terms.second_neighbour * max(second))
+
+    def is_answered(self, before, number):
+        """Return whether a turn counts as the answer of the one before it."""
+        sides = [_side(self.in_play[turn]) for turn in (before, number)]
+        is_advice = self.asked_side() == "user" and sides == ["user", "assistant"]
+        return "?" in self.in_play[before].entry.content and not is_advice
+
+    def asked_side(self):
+        """Return the side of a chat with an assistant that the query is about, None if none counts.
+
+        Queries of the tests are about the assistant where something was "said".
+        """
+        if not self.terms.role:
+            return None
+        return "assistant" if "said" in self.keywords.named else "user"
 
     def most_lift(self):
         """Return the most that neighbours can add to the match of 1; 0 if nobody has any."""
@@ -349,7 +373,7 @@ class _Query:
             self.beside(number, side, 1) is not None for number in self.in_play for side in (0, 1)
         )
         lifted = max(terms.previous, terms.next, terms.answer) + terms.second_neighbour
-        return max(lifted, terms.isolated) * has_any
+        return max(lifted, terms.isolated, terms.min_lift) * has_any
 
     def relevance(self, row):
         """Return what the query makes of a row; sessions, dates and speakers need its text."""
@@ -366,9 +390,15 @@ class _Query:
         if terms.speaker and self.speaker:
             components["speaker"] = terms.speaker * (_speaker(row) == self.speaker)
             most += terms.speaker
+        side = _side(row)
         if terms.question:
-            components["question"] = -terms.question * _asks(row)
-        bonus = [components.get(name, 0.0) for name in ("date", "speaker", "question")]
+            is_exempt = terms.role > 0 and side == "user"
+            components["question"] = -terms.question * (_asks(row) and not is_exempt)
+        if terms.role:
+            components["role"] = -terms.role * (side not in {None, self.asked_side()})
+        if self.has_near and self.ranking.similarity * self.ranking.chunk_penalty:
+            components["chunks"] = -match.share * self.chunk_term(row.number)
+        bonus = [components.get(name, 0.0) for name in ("date", "speaker", "question", "role")]
         is_match = match.near is not None or match.words > 0 or lift > 0
         components["relevance"] = (value + sum(bonus)) / most
         return Relevance(components["relevance"], is_match, components)
@@ -451,6 +481,16 @@ def _speaker(row):
         return row.entry.speaker.casefold()
     label = LABEL.match(row.entry.content) if row.entry.session_id is not None else None
     return label and label[1].casefold()
+
+
+def _side(row):
+    """Return the side of a chat with an assistant: by the role, the speaker, or a turn's label."""
+    entry = row.entry
+    label = LABEL.match(entry.content) if entry.session_id is not None else None
+    name = entry.role or entry.speaker or (label and label[1])
+    return {"user": "user", "assistant": "assistant", "bot": "assistant"}.get(
+        (name or "").casefold()
+    )
 
 
 def _asks(row):

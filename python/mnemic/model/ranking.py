@@ -198,6 +198,10 @@ class SessionTerms(msgspec.Struct, frozen=True):
         isolated: Share of its own match for a memory without neighbours, where others have some.
         date_inside: For a memory inside the time that the query names, beside `date`: e^(-days / 7)
             hardly separates a day from the one before it.
+        min_lift: Smallest share of its own match for any memory, where some have neighbours.
+        role: In a chat with an assistant, subtracted from the assistant's turns, or from the user's
+            if the query is about an earlier answer ("What did you suggest?"). Above 0, the user's
+            questions are not taken for questions, because they hold the facts.
     """
 
     previous: float = 0.0
@@ -210,6 +214,8 @@ class SessionTerms(msgspec.Struct, frozen=True):
     answer_type: float = 0.0
     isolated: float = 0.0
     date_inside: float = 0.0
+    min_lift: float = 0.0
+    role: float = 0.0
 
     def __post_init__(self) -> None:
         """Check the shares."""
@@ -271,6 +277,8 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
             query and memory; see `Embedder.languages`. A query in another language is answered by
             keywords alone, a memory in another is matched by keywords alone. Ignored where
             similarity is 0 or 1.
+        chunk_penalty: Subtracted from the cosine of a memory of n chunks, times ln(n): the nearest
+            of many chunks is near by chance.
         keywords: The parts of a keyword match.
         session: What sessions add to a match.
         strip_speaker_names: Whether names of speakers are passed over by keywords, and put into the
@@ -282,6 +290,7 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
 
     similarity: float = 1.0
     covered_only: bool = False
+    chunk_penalty: float = 0.0
     keywords: KeywordFields = KeywordFields()
     session: SessionTerms = SessionTerms()
     strip_speaker_names: bool = False
@@ -293,6 +302,7 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
         """Check every part."""
         _check_fraction("similarity", self.similarity)
         flag("covered_only", self.covered_only)
+        _check_fraction("chunk_penalty", self.chunk_penalty)
         flag("strip_speaker_names", self.strip_speaker_names)
         for name, kind in _PARTS.items():
             given = getattr(self, name)
@@ -330,11 +340,14 @@ _SESSION = SessionTerms(
     speaker=0.03,
     answer_type=0.05,
     isolated=0.5,
+    min_lift=0.4,
+    role=0.06,
 )
 
 HYBRID = Ranking(
     similarity=0.25,
     covered_only=True,
+    chunk_penalty=0.04,
     keywords=_SPOKEN,
     session=_SESSION,
     strip_speaker_names=True,
@@ -351,7 +364,13 @@ KEYWORD = Ranking(
     similarity=0.0,
     keywords=msgspec.structs.replace(_SPOKEN, words=0.8, char_ngrams=0.2, exponent=1.0),
     session=msgspec.structs.replace(
-        _SESSION, question=0.075, date=0.3, speaker=0.045, answer_type=0.075
+        _SESSION,
+        question=0.075,
+        date=0.3,
+        speaker=0.045,
+        answer_type=0.075,
+        min_lift=0.0,
+        role=0.09,
     ),
     strip_speaker_names=True,
 )

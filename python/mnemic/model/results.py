@@ -60,8 +60,8 @@ class SearchHit(msgspec.Struct, frozen=True):
     Attributes:
         entry: The memory, without its embedding.
         score: Score of the ranking, clamped to 0 to 1; higher is better.
-        components: Named parts of the score, each from 0 to 1, except `question`, which is
-            subtracted and so at most 0.
+        components: Named parts of the score, each from 0 to 1, except `question`, `role` and
+            `chunks`, which are subtracted and so at most 0.
     """
 
     entry: MemoryEntry

@@ -152,6 +152,7 @@ impl GivenOrder {
 pub(crate) struct GivenRanking {
     pub(crate) similarity: f64,
     pub(crate) covered_only: bool,
+    pub(crate) chunk_penalty: f64,
     pub(crate) keywords: GivenKeywords,
     pub(crate) session: GivenSession,
     pub(crate) strip_speaker_names: bool,
@@ -187,6 +188,8 @@ pub(crate) struct GivenSession {
     pub(crate) answer_type: f64,
     pub(crate) isolated: f64,
     pub(crate) date_inside: f64,
+    pub(crate) min_lift: f64,
+    pub(crate) role: f64,
 }
 
 #[derive(FromPyObject)]
@@ -257,6 +260,7 @@ impl GivenRanking {
         Ok(ScoringConfig {
             similarity: self.similarity,
             covered_only: self.covered_only,
+            chunk_penalty: self.chunk_penalty,
             keywords: KeywordFields {
                 words: keywords.words,
                 char_ngrams: keywords.char_ngrams,
@@ -282,6 +286,8 @@ impl GivenRanking {
                 answer_type: session.answer_type,
                 isolated: session.isolated,
                 date_inside: session.date_inside,
+                min_lift: session.min_lift,
+                role: session.role,
             },
             weights: Weights { relevance, recency, importance, access, salience, context },
             recency: self.recency.recency()?,

@@ -1,7 +1,7 @@
 //! Attribute columns of one block of docids.
 
 use crate::collections::cow_vec::BLOCK_VALUES;
-use crate::text::{answer_types_held, turn};
+use crate::text::{Role, Turn, answer_types_held, turn};
 
 use super::Record;
 use super::interner::{Interner, NO_TEXT};
@@ -19,6 +19,10 @@ pub mod flags {
     pub const SENSITIVE: u8 = 4;
     /// Shift of the bits of the answer types that a text could hold.
     pub(crate) const ANSWER_TYPES_SHIFT: u32 = 3;
+    /// A turn of the user in a chat with an assistant.
+    pub(crate) const BY_USER: u8 = 64;
+    /// A turn of the assistant.
+    pub(crate) const BY_ASSISTANT: u8 = 128;
 }
 
 /// The values of a block, by docid; a copy has room to grow, because it is made for an append.
@@ -178,7 +182,20 @@ pub(super) fn flags_of(record: &Record) -> u8 {
     if turn.mentions_question {
         flags |= flags::HAS_QUESTION_MARK;
     }
+    flags |= match role_of(record, &turn) {
+        Some(Role::User) => flags::BY_USER,
+        Some(Role::Assistant) => flags::BY_ASSISTANT,
+        None => 0,
+    };
     flags | answer_types_held(turn.body) << flags::ANSWER_TYPES_SHIFT
+}
+
+/// The side of a chat with an assistant: by the role, or else by the speaker, or else, in a session,
+/// by the label that the text begins with.
+fn role_of(record: &Record, turn: &Turn<'_>) -> Option<Role> {
+    let label = turn.label.filter(|_| record.session.is_some());
+    let name = record.role.as_deref().or(record.speaker.as_deref()).or(label)?;
+    Role::from_name(name)
 }
 
 #[cfg(test)]

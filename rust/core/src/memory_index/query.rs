@@ -22,7 +22,7 @@ use crate::search::selection::SelectedRows;
 use crate::search::top_k::Hit as NearHit;
 use crate::storage::snapshot_store::Snapshot;
 use crate::text::names::without;
-use crate::text::{answer_type, date_ranges};
+use crate::text::{Role, answer_type, date_ranges};
 
 use super::MemoryIndex;
 use super::request::{Answer, Hit, Request};
@@ -380,6 +380,7 @@ impl Query<'_> {
             answer_type: answer_type(text)
                 .filter(|_| session.answer_type > 0.0)
                 .map(|answer_type| answer_type as u8),
+            role: (session.role > 0.0).then(|| Role::asked(text)),
             has_text: true,
         };
         fused.keywords = self.keywords(candidates, has_neighbours, &named)?;

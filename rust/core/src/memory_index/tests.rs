@@ -90,6 +90,7 @@ pub(super) fn any_scoring() -> impl Strategy<Value = ScoringConfig> {
             second_neighbour,
             isolated,
             question: 0.05,
+            min_lift: 0.4,
             ..Session::default()
         },
     );
@@ -97,6 +98,7 @@ pub(super) fn any_scoring() -> impl Strategy<Value = ScoringConfig> {
         |(keywords, session, similarity, importance)| ScoringConfig {
             similarity,
             covered_only: false,
+            chunk_penalty: 0.04,
             keywords,
             session,
             strip_speaker_names: false,
@@ -118,6 +120,7 @@ pub(super) fn scoring() -> ScoringConfig {
     ScoringConfig {
         similarity: 0.5,
         covered_only: false,
+        chunk_penalty: 0.0,
         keywords: KeywordFields {
             words: 1.0,
             char_ngrams: 0.0,

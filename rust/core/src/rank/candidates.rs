@@ -8,6 +8,7 @@ use crate::deadline::Deadline;
 use crate::memory::speakers::Speakers;
 use crate::rank::scoring_config::Session;
 use crate::search::docid_set::DocidSet;
+use crate::text::Role;
 
 /// No neighbour.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -40,6 +41,8 @@ pub(crate) struct QueryFeatures {
     pub(crate) speaker: Option<u32>,
     /// The bit of its answer type.
     pub(crate) answer_type: Option<u8>,
+    /// The side of a chat with an assistant that it is about, if roles count.
+    pub(crate) role: Option<Role>,
     /// Whether there is a query text, which a question cannot answer.
     pub(crate) has_text: bool,
 }
@@ -198,15 +201,36 @@ impl<'a> CandidateSet<'a> {
     }
 
     /// The lift of a match by neighbours; `positive` computes the match of an ordinal, at least 0.
-    pub(crate) fn lift(&self, session: &Session, at: u32, positive: impl Fn(u32) -> f64) -> f64 {
-        let (previous, next) = (self.previous(at), self.next(at));
-        if previous == NONE && next == NONE {
-            return if session.isolated > 0.0 { session.isolated * positive(at) } else { 0.0 };
+    pub(crate) fn lift(
+        &self,
+        session: &Session,
+        query_features: &QueryFeatures,
+        at: u32,
+        positive: impl Fn(u32) -> f64,
+    ) -> f64 {
+        let neighbours = (self.previous(at), self.next(at));
+        let is_isolated = neighbours == (NONE, NONE);
+        let share = session.min_lift.max(if is_isolated { session.isolated } else { 0.0 });
+        let own = if share > 0.0 { share * positive(at) } else { 0.0 };
+        if is_isolated {
+            return own;
         }
         let positive = |at: u32| if at == NONE { 0.0 } else { positive(at) };
+        own.max(self.lift_by(neighbours, session, query_features, at, positive))
+    }
+
+    /// The lift by the previous and the next turn, and by those behind them.
+    fn lift_by(
+        &self,
+        (previous, next): (u32, u32),
+        session: &Session,
+        query_features: &QueryFeatures,
+        at: u32,
+        positive: impl Fn(u32) -> f64,
+    ) -> f64 {
         let before = positive(previous);
-        let answered =
-            if before > 0.0 && self.asks(previous) { session.answer * before } else { 0.0 };
+        let is_answer = before > 0.0 && self.is_answer(query_features, previous, at);
+        let answered = if is_answer { session.answer * before } else { 0.0 };
         let first = (session.previous * before).max(session.next * positive(next)).max(answered);
         if session.second_neighbour == 0.0 {
             return first;
@@ -215,13 +239,25 @@ impl<'a> CandidateSet<'a> {
         first + session.second_neighbour * second_neighbour
     }
 
-    /// The terms of date, speaker and answer type, less that of a question.
+    /// Whether a turn answers the previous one. Where roles count, an assistant's turn does so only for
+    /// queries about the assistant: the user's question states the fact, and the answer is advice.
+    fn is_answer(&self, query_features: &QueryFeatures, previous: u32, at: u32) -> bool {
+        let is_advice = || {
+            query_features.role == Some(Role::User)
+                && self.has_flag(previous, flags::BY_USER)
+                && self.has_flag(at, flags::BY_ASSISTANT)
+        };
+        self.asks(previous) && !is_advice()
+    }
+
+    /// The terms of date, speaker and answer type, less those of a question and of the other role.
     pub(crate) fn extra(&self, session: &Session, query_features: &QueryFeatures, at: u32) -> f64 {
         let parts = [
             query_features.of_date(session, at),
             self.of_speaker(session, query_features, at),
             self.of_answer_type(session, query_features, at),
             -self.of_question(session, query_features, at),
+            -self.of_role(session, query_features, at),
         ];
         parts.iter().sum()
     }
@@ -254,7 +290,23 @@ impl<'a> CandidateSet<'a> {
         at: u32,
     ) -> f64 {
         let counts = query_features.has_text && session.question > 0.0;
-        if counts && self.is_question(at) { session.question } else { 0.0 }
+        let counts_for_users = query_features.role.is_none();
+        let may_count = || counts_for_users || !self.has_flag(at, flags::BY_USER);
+        if counts && self.is_question(at) && may_count() { session.question } else { 0.0 }
+    }
+
+    pub(crate) fn of_role(
+        &self,
+        session: &Session,
+        query_features: &QueryFeatures,
+        at: u32,
+    ) -> f64 {
+        let other = match query_features.role {
+            Some(Role::User) => flags::BY_ASSISTANT,
+            Some(Role::Assistant) => flags::BY_USER,
+            None => return 0.0,
+        };
+        if self.has_flag(at, other) { session.role } else { 0.0 }
     }
 }
 

@@ -9,10 +9,14 @@ pub struct Components {
     pub keyword: Option<f64>,
     /// Share of the similarity in a match of similarity and keywords; the rest is the keywords'.
     pub share: Option<f64>,
+    /// The term of the number of chunks, negative.
+    pub chunks: Option<f64>,
     /// The lift by neighbours in the session.
     pub neighbours: Option<f64>,
     /// The term of a question, negative.
     pub question: Option<f64>,
+    /// The term of its role, negative.
+    pub role: Option<f64>,
     /// The term of its time.
     pub date: Option<f64>,
     /// The term of its speaker.

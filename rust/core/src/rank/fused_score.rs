@@ -80,9 +80,10 @@ impl<'a> Fused<'a> {
         let (session, weights) = (&self.scoring.session, &self.scoring.weights);
         let weight_if = |is_present: bool, weight: f64| if is_present { weight } else { 0.0 };
         let asks = self.query_features.has_text && session.question > 0.0;
+        let has_role = self.query_features.role.is_some();
         let names =
             self.query_features.speaker.is_some() || self.query_features.answer_type.is_some();
-        self.has_extras = asks || names || !self.query_features.dates.is_empty();
+        self.has_extras = asks || has_role || names || !self.query_features.dates.is_empty();
         self.max_relevance = 1.0
             + weight_if(self.has_lift, session.max_of_neighbours())
             + weight_if(!self.query_features.dates.is_empty(), session.max_of_date())
@@ -125,7 +126,19 @@ impl<'a> Fused<'a> {
         let share = self.share(at);
         // A memory without a vector counts as orthogonal to the query.
         let near = if similarity == f64::NEG_INFINITY { 0.0 } else { share * similarity };
-        near + (1.0 - share) * self.keyword(at)
+        near - self.of_chunks(at) + (1.0 - share) * self.keyword(at)
+    }
+
+    /// Whether the number of chunks changes scores.
+    fn penalises_chunks(&self) -> bool {
+        self.scoring.similarity * self.scoring.chunk_penalty > 0.0 && self.query.is_some()
+    }
+
+    /// The term of the number of chunks: the nearest of many is near by chance.
+    fn of_chunks(&self, at: u32) -> f64 {
+        let Some(query) = self.query.filter(|_| self.penalises_chunks()) else { return 0.0 };
+        let chunks = query.chunks_of(self.candidates.docids[at as usize]).max(1);
+        self.share(at) * self.scoring.chunk_penalty * f64::from(chunks).ln()
     }
 
     /// The lift of a match by neighbours; `matched` computes the match of an ordinal.
@@ -133,7 +146,8 @@ impl<'a> Fused<'a> {
         if !self.has_lift {
             return 0.0;
         }
-        self.candidates.lift(&self.scoring.session, at, |at| matched(at).max(0.0))
+        let positive = |at| f64::max(matched(at), 0.0);
+        self.candidates.lift(&self.scoring.session, &self.query_features, at, positive)
     }
 
     /// The match with the terms of the session, from 0 to 1 unless similarities are negative.
@@ -291,8 +305,13 @@ impl<'a> Exact<'a> {
             similarity: near(self.similarity(at)),
             keyword: given(scoring.similarity < 1.0, self.fused.keyword(at)),
             share: given(scoring.similarity < 1.0, self.fused.share(at)),
+            chunks: given(self.fused.penalises_chunks(), 0.0 - self.fused.of_chunks(at)),
             neighbours: given(self.fused.has_lift, self.lift(at)),
             question: given(asks, 0.0 - candidates.of_question(session, query_features, at)),
+            role: given(
+                query_features.role.is_some(),
+                0.0 - candidates.of_role(session, query_features, at),
+            ),
             date: given(!query_features.dates.is_empty(), query_features.of_date(session, at)),
             speaker: given(
                 query_features.speaker.is_some(),

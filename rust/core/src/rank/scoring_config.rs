@@ -10,6 +10,8 @@ pub struct ScoringConfig {
     /// Whether similarity has no share in the match of a memory that the embedder does not cover;
     /// ignored where similarity is all there is.
     pub covered_only: bool,
+    /// Subtracted from the cosine of the nearest of n chunks, times ln n.
+    pub chunk_penalty: f64,
     /// The parts of a keyword match.
     pub keywords: KeywordFields,
     /// The terms of a session.
@@ -77,6 +79,12 @@ pub struct Session {
     pub isolated: f64,
     /// For a memory inside the time that the query names, beside `date`.
     pub date_inside: f64,
+    /// The smallest lift, as a share of its own match.
+    pub min_lift: f64,
+    /// Taken from turns of the side of a chat with an assistant that the query is not about; above 0
+    /// the user's questions are no questions, and their answers are lifted only if the query is about
+    /// the assistant's turns.
+    pub role: f64,
 }
 
 /// How much each part of the score weighs.
@@ -111,6 +119,7 @@ impl ScoringConfig {
     pub(crate) fn is_similarity_alone(&self) -> bool {
         let weights = &self.weights;
         self.similarity == 1.0
+            && self.chunk_penalty == 0.0
             && self.session == Session::default()
             && weights.relevance == 1.0
             && weights.of_static_score() + weights.context == 0.0
@@ -146,7 +155,7 @@ impl Session {
     /// The most that neighbours add to matches of 1.
     pub(crate) fn max_of_neighbours(&self) -> f64 {
         let lifted = self.previous.max(self.next).max(self.answer) + self.second_neighbour;
-        lifted.max(self.isolated)
+        lifted.max(self.isolated).max(self.min_lift)
     }
 }
 

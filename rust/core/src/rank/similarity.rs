@@ -240,6 +240,11 @@ impl<'a> Similarity<'a> {
         }
     }
 
+    /// The number of one memory's chunks.
+    pub(crate) fn chunks_of(&self, docid: u32) -> u32 {
+        self.places(docid).count() as u32
+    }
+
     fn places(&self, docid: u32) -> impl Iterator<Item = Place> {
         (0..self.chunks).filter_map(move |chunk| self.vectors.places.get(vector_id(docid, chunk)))
     }
