@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mnemic.long_term import LongTermMemory
     from mnemic.memory import Memory
     from mnemic.model import (
+        AdaptiveShare,
         CheckedEntry,
         ExpandedQuery,
         KeywordFields,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from mnemic.retrieval import RetrievalService
 
 __all__ = [
+    "AdaptiveShare",
     "AsyncMemory",
     "BuildContextOptions",
     "CheckedEntry",
@@ -123,6 +125,7 @@ __all__ = [
 ]
 
 _LAZY = {
+    "AdaptiveShare": "mnemic.model",
     "AsyncMemory": "mnemic.async_memory",
     "BuildContextOptions": "mnemic.context",
     "CheckedEntry": "mnemic.model",

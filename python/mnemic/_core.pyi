@@ -700,13 +700,18 @@ class MemoryIndex:
         proposed: ArrayLike | None = None,
         /,
     ) -> tuple[
-        list[tuple[int, bytes, float, dict[str, float], int | None, int]], int | None, bool, bool
+        list[tuple[int, bytes, float, dict[str, float], int | None, int]],
+        int | None,
+        bool,
+        bool,
+        float | None,
     ]:
-        """Return the best memories, the number of matches, and two marks.
+        """Return the best memories, the number of matches, two marks, and the similarity's share.
 
         The marks are whether the answer is partial, and whether some memories were not considered.
+        The share is None without a query.
 
-        Each with row, id, score, components, last access in microseconds since 1970 in UTC, and
+        Each memory with row, id, score, components, last access in microseconds since 1970 in UTC, and
         number of accesses.
 
         Order: score, then newest, then smallest id, then the first user by name, no user first.

@@ -15,6 +15,7 @@ from mnemic.index import ExactSource, NativeIndex, RankInputs, RowSet
 from mnemic.model import (
     HYBRID,
     SEMANTIC,
+    AdaptiveShare,
     KeywordFields,
     Order,
     Ranking,
@@ -76,7 +77,7 @@ def any_ranking(chance):
         return chance.choice([SEMANTIC, HYBRID])
     weights = [chance.choice(SHARES) for _ in Weights.__struct_fields__]
     return Ranking(
-        similarity=chance.choice([1.0, 0.6, 0.25]),
+        similarity=chance.choice([1.0, 0.6, 0.25, AdaptiveShare(0.1, 0.8, 3.0)]),
         keywords=KeywordFields(
             char_ngrams=chance.choice(SHARES),
             bigrams=chance.choice(SHARES),

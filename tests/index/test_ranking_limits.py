@@ -8,6 +8,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from mnemic.model import (
+    AdaptiveShare,
     KeywordFields,
     Ranking,
     Recency,
@@ -84,7 +85,7 @@ def any_ranking(chance):
     ]
     days = chance.choice([1, 7.0, 365, 1e-3, 1e6])
     return Ranking(
-        similarity=chance.choice([0.0, 0.25, 0.5, 1.0]),
+        similarity=chance.choice([0.0, 0.25, 0.5, 1.0, AdaptiveShare(0.1, 0.9, 4.0)]),
         keywords=KeywordFields(),
         session=chance.choice([SessionTerms(), SessionTerms(**terms), SessionTerms(**terms)]),
         weights=chance.choice(weights),

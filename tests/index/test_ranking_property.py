@@ -17,6 +17,7 @@ from mnemic.model import (
     MOST_IMPORTANT,
     NEWEST,
     SEMANTIC,
+    AdaptiveShare,
     KeywordFields,
     MemoryEntry,
     Ranking,
@@ -131,6 +132,7 @@ OF_KEYWORDS = {
     "k1": (0.9, 0.9, 0.0, 2.0, 10.0),
     "b": (0.4, 0.4, 0.0, 0.75, 1.0),
 }
+ADAPTIVE = (AdaptiveShare(0.1, 0.8, 3.0), AdaptiveShare(0.6, 0.0, 5.0), AdaptiveShare())
 OF_RECENCY = {"curve": tuple(RecencyCurve), "days": (365.0, 7.0, 30.0, 0.5)}
 
 
@@ -138,7 +140,7 @@ def any_ranking(chance):
     weights = picked(chance, dict.fromkeys(Weights.__struct_fields__, SHARES))
     is_plain = chance.random() < 0.4 or not any(weights.values())
     return Ranking(
-        similarity=chance.choice((1.0, 0.6, 0.25, 0.25, 0.0)),
+        similarity=chance.choice((1.0, 0.6, 0.25, 0.25, 0.0, *ADAPTIVE)),
         covered_only=chance.choice((False, True)),
         chunk_penalty=chance.choice((0.0, 0.04, 0.5)),
         keywords=KeywordFields(**picked(chance, OF_KEYWORDS)),

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from mnemic import AsyncMemory, MemoryRetriever
 from mnemic.errors import MnemicError
 from mnemic.index import ExactSource
-from mnemic.model import MemoryFilter, MemoryQuery, MemorySortOrder
+from mnemic.model import HYBRID, AdaptiveShare, MemoryFilter, MemoryQuery, MemorySortOrder
 from mnemic.retrieval import RetrievalService
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
@@ -177,6 +177,16 @@ class Door:
             limit=50,
             explain=True,
         )
+
+    async def search_by_length(self, random, user):
+        """The share of similarity depends on the lengths of memories."""
+        found = await self.memory.search(
+            text_of(random, user, 5),
+            user_id=user,
+            ranking=msgspec.structs.replace(HYBRID, similarity=AdaptiveShare(0.1, 0.9, 4)),
+            explain=True,
+        )
+        return found, found.share
 
     async def similar(self, random, user):
         return await self.memory.similar(self.some_id(random, user), user_id=user, explain=True)

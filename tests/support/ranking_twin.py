@@ -16,7 +16,7 @@ import numpy as np
 
 from mnemic import VectorMap
 from mnemic._core import date_ranges
-from mnemic.model import MemoryEntry, RecencyCurve, SessionTerms
+from mnemic.model import AdaptiveShare, MemoryEntry, RecencyCurve, SessionTerms
 from mnemic.model.timestamps import to_microseconds
 from tests.support.filter_twin import matches
 
@@ -269,9 +269,10 @@ class _Query:
         self.in_play = {row.number: row for row in in_play}
         self.terms = self.ranking.session if wanted.text is not None else SessionTerms()
         self.is_query = wanted.text is not None or wanted.vectors is not None
-        self.has_near = wanted.vectors is not None and self.ranking.similarity > 0
-        self.has_words = self.is_query and self.ranking.similarity < 1
         rows_of_user = [row for row in twin.rows.values() if _is_of_user(row, wanted.scope)]
+        self.share = _share(self.ranking.similarity, rows_of_user)
+        self.has_near = wanted.vectors is not None and self.share > 0
+        self.has_words = self.is_query and self.share < 1
         fields = self.ranking.keywords
         self.keywords = Keywords(Statistics(rows_of_user, fields), wanted.text, fields)
         self.vectors = unit(wanted.vectors) if self.has_near else None
@@ -322,7 +323,7 @@ class _Query:
         if self.has_words:
             earlier = [self.beside(number, 0, steps) for steps in (1, 2)]
             words = self.keywords.match(number, earlier)
-        share = self.ranking.similarity
+        share = self.share
         if share < 1 and self.ranking.covered_only:
             share *= is_english(self.in_play[number].entry.content)
         value = share * ((near or 0.0) - self.chunk_term(number)) + (1 - share) * words
@@ -396,7 +397,7 @@ class _Query:
             components["question"] = -terms.question * (_asks(row) and not is_exempt)
         if terms.role:
             components["role"] = -terms.role * (side not in {None, self.asked_side()})
-        if self.has_near and self.ranking.similarity * self.ranking.chunk_penalty:
+        if self.has_near and self.ranking.chunk_penalty:
             components["chunks"] = -match.share * self.chunk_term(row.number)
         bonus = [components.get(name, 0.0) for name in ("date", "speaker", "question", "role")]
         is_match = match.near is not None or match.words > 0 or lift > 0
@@ -465,6 +466,15 @@ class _Query:
     def age(self, time):
         """Return the days since a time, 0 of one to come."""
         return max(0, self.wanted.now - to_microseconds(time)) / DAY
+
+
+def _share(similarity, rows):
+    """Return the share of similarity, a number or one that grows with the length of rows."""
+    if not isinstance(similarity, AdaptiveShare):
+        return similarity
+    mean = np.mean([len(words_of(row.entry.content)) for row in rows] or [0])
+    growth = mean**2 / (mean**2 + similarity.length**2)
+    return similarity.short + (similarity.long - similarity.short) * growth
 
 
 def _newest_first(row):

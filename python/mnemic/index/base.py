@@ -144,12 +144,14 @@ class RankedPage(NamedTuple):
         partial: Whether the deadline passed, so that better rows may be missing.
         approximate: Whether only some of the selected rows were considered, by proposals; `total`
             counts the matches among these.
+        share: Share of similarity in the matches; None without a query.
     """
 
     ranked: list[RankedRow]
     total: int | None
     partial: bool = False
     approximate: bool = False
+    share: float | None = None
 
 
 class Index(Protocol):

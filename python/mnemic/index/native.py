@@ -140,8 +140,8 @@ class NativeIndex:
 
     def rank(self, search: Search, inputs: RankInputs) -> RankedPage:
         """Return the best rows of a scope; see `Index.rank`."""
-        found, total, partial, approximate = self._current().rank(search, *inputs)
-        return RankedPage([RankedRow(*hit) for hit in found], total, partial, approximate)
+        found, total, partial, approximate, share = self._current().rank(search, *inputs)
+        return RankedPage([RankedRow(*hit) for hit in found], total, partial, approximate, share)
 
     @property
     def has_source(self) -> bool:

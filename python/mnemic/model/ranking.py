@@ -267,12 +267,43 @@ class Weights(msgspec.Struct, frozen=True):
         return cls(**named)
 
 
+class AdaptiveShare(msgspec.Struct, frozen=True):
+    """A share of the similarity that grows with the mean length L of memories, in tokens.
+
+    It is short + (long - short) · L² / (L² + length²): the longer a text, the more words of a query
+    it holds by chance, while the vector of a chunk means as much as that of a short text. L is the
+    mean over all memories of the user, or of all users where all are searched, that BM25 divides
+    lengths by.
+
+    Attributes:
+        short: Limit for short memories, from 0 to 1.
+        long: Limit for long memories, from 0 to 1.
+        length: The mean length at which the share is halfway between both.
+
+    Raises:
+        InvalidArgumentError: If a limit is not from 0 to 1, or the length not a positive number.
+    """
+
+    short: float = 0.25
+    long: float = 0.6
+    length: float = 80.0
+
+    def __post_init__(self) -> None:
+        """Check the limits and the length."""
+        _check_fraction("short", self.short)
+        _check_fraction("long", self.long)
+        if not (_is_number(self.length) and 0 < self.length < math.inf):
+            raise InvalidArgumentError(
+                f"length must be a positive number, got {quoted(self.length)}"
+            )
+
+
 class Ranking(msgspec.Struct, frozen=True, kw_only=True):
     """All that a score is made of.
 
     Attributes:
         similarity: Share of the similarity in a match, the rest is the keywords': 1 is a semantic
-            search, 0 one by keywords.
+            search, 0 one by keywords. An `AdaptiveShare` depends on the memories.
         covered_only: Whether similarity has a share only where the embedder covers the language of
             query and memory; see `Embedder.languages`. A query in another language is answered by
             keywords alone, a memory in another is matched by keywords alone. Ignored where
@@ -288,7 +319,7 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
         salience: What salience is made of.
     """
 
-    similarity: float = 1.0
+    similarity: float | AdaptiveShare = 1.0
     covered_only: bool = False
     chunk_penalty: float = 0.0
     keywords: KeywordFields = KeywordFields()
@@ -300,7 +331,8 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Check every part."""
-        _check_fraction("similarity", self.similarity)
+        if not isinstance(self.similarity, AdaptiveShare):
+            _check_fraction("similarity", self.similarity)
         flag("covered_only", self.covered_only)
         _check_fraction("chunk_penalty", self.chunk_penalty)
         flag("strip_speaker_names", self.strip_speaker_names)
@@ -310,6 +342,16 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
                 raise InvalidArgumentError(
                     f"{name} must be a mnemic.{kind.__name__}, got {described(given)}"
                 )
+
+    @property
+    def has_similarity(self) -> bool:
+        """Whether similarity may have a share."""
+        return isinstance(self.similarity, AdaptiveShare) or self.similarity > 0
+
+    @property
+    def has_keywords(self) -> bool:
+        """Whether keywords may have a share."""
+        return isinstance(self.similarity, AdaptiveShare) or self.similarity < 1
 
     @property
     def uses_accesses(self) -> bool:
@@ -463,8 +505,9 @@ class Search(Redacted, frozen=True, kw_only=True):
     @property
     def is_hybrid(self) -> bool:
         """Whether similarity and keywords both have a share."""
-        has_relevance = self.text is not None and self.ranking.weights.relevance > 0
-        return has_relevance and 0 < self.ranking.similarity < 1
+        ranking = self.ranking
+        has_relevance = self.text is not None and ranking.weights.relevance > 0
+        return has_relevance and ranking.has_similarity and ranking.has_keywords
 
     @property
     def needs_coverage(self) -> bool:
@@ -476,8 +519,9 @@ class Search(Redacted, frozen=True, kw_only=True):
         """Name of the search type in events, log lines and metrics."""
         if self.text is None:
             return "recent" if self.ranking.weights.recency > 0 else "important"
-        by_share = {0.0: "keyword", 1.0: "semantic"}
-        return by_share.get(self.ranking.similarity, "hybrid")
+        if not self.ranking.has_similarity:
+            return "keyword"
+        return "hybrid" if self.ranking.has_keywords else "semantic"
 
     @property
     def uses_accesses(self) -> bool:
@@ -492,5 +536,5 @@ class Search(Redacted, frozen=True, kw_only=True):
     @property
     def uses_meaning(self) -> bool:
         """Whether the search needs an embedding."""
-        compares_query = self.text is not None and self.ranking.similarity > 0
+        compares_query = self.text is not None and self.ranking.has_similarity
         return compares_query or (self.context is not None and self.ranking.weights.context > 0)

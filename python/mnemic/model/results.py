@@ -240,19 +240,24 @@ class SearchResults(Sequence[SearchHit]):
         partial: Whether the timeout passed, so that better hits may be missing.
         approximate: Whether an approximate index chose the memories that were ranked: better ones
             may be missing. Scores are exact.
+        share: Share of similarity in the matches, the rest is the keywords': 0 in a search by
+            keywords, 1 in one by meaning; None without a query. Memories that the embedder does not
+            cover have none, as their component `share` shows.
 
     Args:
         hits: In that order.
         degraded: As above.
         partial: As above.
         approximate: As above.
+        share: As above.
     """
 
-    __slots__ = ("_hits", "approximate", "degraded", "partial")
+    __slots__ = ("_hits", "approximate", "degraded", "partial", "share")
 
     degraded: bool
     partial: bool
     approximate: bool
+    share: float | None
 
     def __init__(
         self,
@@ -261,11 +266,13 @@ class SearchResults(Sequence[SearchHit]):
         degraded: bool = False,
         partial: bool = False,
         approximate: bool = False,
+        share: float | None = None,
     ) -> None:
         self._hits = tuple(hits)
         self.degraded = degraded
         self.partial = partial
         self.approximate = approximate
+        self.share = share
 
     @overload
     def __getitem__(self, at: int) -> SearchHit: ...
@@ -278,6 +285,7 @@ class SearchResults(Sequence[SearchHit]):
                 degraded=self.degraded,
                 partial=self.partial,
                 approximate=self.approximate,
+                share=self.share,
             )
         return self._hits[at]
 

@@ -51,6 +51,7 @@ class Found(NamedTuple):
         degraded: Whether the embedder failed, so that a hybrid search was answered by keywords.
         partial: Whether the deadline passed, so that better hits may be missing.
         approximate: Whether an approximate index chose the memories that were ranked.
+        share: Share of similarity in the matches; None without a query.
     """
 
     hits: list[RankedRow]
@@ -59,6 +60,7 @@ class Found(NamedTuple):
     degraded: bool = False
     partial: bool = False
     approximate: bool = False
+    share: float | None = None
 
 
 NOT_IN_TIME = Found([], {}, None, partial=True)
@@ -296,7 +298,12 @@ class Finder:
             if partial or len(entries) >= search.limit or len(page.ranked) < limit:
                 hits = [hit for hit in page.ranked if hit.row in entries][: search.limit]
                 return Found(
-                    hits, entries, page.total, partial=partial, approximate=page.approximate
+                    hits,
+                    entries,
+                    page.total,
+                    partial=partial,
+                    approximate=page.approximate,
+                    share=page.share,
                 )
             # Some were deleted between the ranking and the reading: rank further down.
             limit = 2 * limit + 8
@@ -424,4 +431,5 @@ def _merged(parts: Sequence[Found], search: Search) -> Found:
     total = sum(part.total or 0 for part in parts) if is_counted else None
     best = sorted(hits.values(), key=sort_key)[: search.limit]
     approximate = any(part.approximate for part in parts)
-    return Found(best, entries, total, partial=partial, approximate=approximate)
+    share = parts[0].share  # that of active memories
+    return Found(best, entries, total, partial=partial, approximate=approximate, share=share)

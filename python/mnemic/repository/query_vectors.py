@@ -95,7 +95,7 @@ class QueryVectors:
 
     def _texts(self, scope: Scope, search: Search, now: int) -> list[str]:
         text = search.text
-        if text is None or search.ranking.similarity == 0:
+        if text is None or not search.ranking.has_similarity:
             return []
         index = self._indexes.active.index
         if search.ranking.strip_speaker_names and index.has_speakers:

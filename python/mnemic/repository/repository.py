@@ -543,7 +543,11 @@ def _results(found: Found) -> SearchResults:
         SearchHit(found.entries[hit.row], hit.shown_score, hit.components) for hit in found.hits
     ]
     return SearchResults(
-        hits, degraded=found.degraded, partial=found.partial, approximate=found.approximate
+        hits,
+        degraded=found.degraded,
+        partial=found.partial,
+        approximate=found.approximate,
+        share=found.share,
     )
 
 

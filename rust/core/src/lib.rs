@@ -27,7 +27,7 @@ pub use memory_index::{
 };
 pub use quantization::scalar::MAX_DIM;
 pub use rank::components::Components;
-pub use rank::scoring_config::{KeywordFields, ScoringConfig, Session, Weights};
+pub use rank::scoring_config::{AdaptiveShare, KeywordFields, ScoringConfig, Session, Weights};
 pub use rank::signals::{Recency, Salience, SalienceParts};
 pub use search::prior::Prior;
 pub use search::selection::Selection;

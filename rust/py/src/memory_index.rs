@@ -337,13 +337,15 @@ fn language_named(name: &str) -> PyResult<Language> {
     })
 }
 
-/// The hits, the total, whether the answer is partial, and whether it is approximate.
-type Ranking<'py> = (Bound<'py, PyList>, Option<usize>, bool, bool);
+/// The hits, the total, whether the answer is partial, whether it is approximate, and the share of
+/// similarity.
+type Ranking<'py> = (Bound<'py, PyList>, Option<usize>, bool, bool, Option<f64>);
 
 fn answer_of<'py>(py: Python<'py>, answer: &Answer, explain: bool) -> PyResult<Ranking<'py>> {
     let hits =
         answer.hits.iter().map(|hit| hit_of(py, hit, explain)).collect::<PyResult<Vec<_>>>()?;
-    Ok((PyList::new(py, hits)?, answer.total, answer.is_partial, answer.is_approximate))
+    let Answer { total, is_partial, is_approximate, share, .. } = *answer;
+    Ok((PyList::new(py, hits)?, total, is_partial, is_approximate, share))
 }
 
 fn hit_of<'py>(py: Python<'py>, hit: &MemoryHit, explain: bool) -> PyResult<Bound<'py, PyTuple>> {

@@ -4,7 +4,9 @@ use mnemic_core::columns::{Scope, Users};
 use mnemic_core::memory::links::{Direction, Hops, MAX_DEPTH};
 use mnemic_core::rank::sort_key::SortKey;
 use mnemic_core::system::memory_budget::with_room;
-use mnemic_core::{KeywordFields, Recency, Salience, ScoringConfig, Session, Weights};
+use mnemic_core::{
+    AdaptiveShare, KeywordFields, Recency, Salience, ScoringConfig, Session, Weights,
+};
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -150,7 +152,7 @@ impl GivenOrder {
 
 #[derive(FromPyObject)]
 pub(crate) struct GivenRanking {
-    pub(crate) similarity: f64,
+    pub(crate) similarity: GivenShare,
     pub(crate) covered_only: bool,
     pub(crate) chunk_penalty: f64,
     pub(crate) keywords: GivenKeywords,
@@ -159,6 +161,24 @@ pub(crate) struct GivenRanking {
     pub(crate) weights: GivenWeights,
     pub(crate) recency: GivenRecency,
     pub(crate) salience: GivenSalience,
+}
+
+#[derive(FromPyObject)]
+pub(crate) enum GivenShare {
+    Adaptive { short: f64, long: f64, length: f64 },
+    Fixed(f64),
+}
+
+impl GivenShare {
+    /// The fixed share, and the adaptive one in place of it.
+    fn shares(&self) -> (f64, Option<AdaptiveShare>) {
+        match *self {
+            Self::Fixed(share) => (share, None),
+            Self::Adaptive { short, long, length } => {
+                (short, Some(AdaptiveShare { short, long, length }))
+            }
+        }
+    }
 }
 
 #[derive(FromPyObject)]
@@ -257,8 +277,10 @@ impl GivenRanking {
         let session = &self.session;
         let GivenWeights { relevance, recency, importance, access, salience, context } =
             self.weights;
+        let (similarity, adaptive) = self.similarity.shares();
         Ok(ScoringConfig {
-            similarity: self.similarity,
+            similarity,
+            adaptive,
             covered_only: self.covered_only,
             chunk_penalty: self.chunk_penalty,
             keywords: KeywordFields {

@@ -305,8 +305,15 @@ impl MemoryIndex {
                 .saturating_add((request.vectors.len() + request.context.len()).saturating_mul(16)),
         )?;
         let snapshot = self.store.snapshot();
+        let memories = &snapshot.memories;
+        let collection = memories.collection(request.ask.scope.user);
+        let scoring = request.scoring.resolved(memories.lexical.mean_length(collection));
+        let request = &Request { scoring: &scoring, ..*request };
         let (deadline, first_pass) = (request.ask.deadline, &FirstPass::at);
-        Query { index: self, snapshot: &snapshot, request, first_pass, deadline }.answer()
+        let query = Query { index: self, snapshot: &snapshot, request, first_pass, deadline };
+        let has_match = request.text.is_some() || !request.vectors.is_empty();
+        let share = (has_match && scoring.weights.relevance > 0.0).then_some(scoring.similarity);
+        query.answer().map(|answer| Answer { share, ..answer })
     }
 
     /// The candidates in the order of a list, with their accesses.

@@ -72,6 +72,8 @@ pub struct Answer {
     pub is_partial: bool,
     /// Whether some candidates were not considered, because rows were proposed.
     pub is_approximate: bool,
+    /// The share of similarity in the matches; `None` without a query.
+    pub share: Option<f64>,
 }
 
 /// New links of some rows, which replace all their outgoing links.

@@ -97,6 +97,7 @@ pub(super) fn any_scoring() -> impl Strategy<Value = ScoringConfig> {
     (any_keywords(), session, share(), share()).prop_map(
         |(keywords, session, similarity, importance)| ScoringConfig {
             similarity,
+            adaptive: None,
             covered_only: false,
             chunk_penalty: 0.04,
             keywords,
@@ -119,6 +120,7 @@ pub(super) fn any_scoring() -> impl Strategy<Value = ScoringConfig> {
 pub(super) fn scoring() -> ScoringConfig {
     ScoringConfig {
         similarity: 0.5,
+        adaptive: None,
         covered_only: false,
         chunk_penalty: 0.0,
         keywords: KeywordFields {

@@ -7,6 +7,8 @@ use crate::rank::signals::{Recency, Salience};
 pub struct ScoringConfig {
     /// Share of the similarity in a match; the rest is the keywords'. From 0 to 1.
     pub similarity: f64,
+    /// A share that depends on the memories, in place of `similarity`.
+    pub adaptive: Option<AdaptiveShare>,
     /// Whether similarity has no share in the match of a memory that the embedder does not cover;
     /// ignored where similarity is all there is.
     pub covered_only: bool,
@@ -25,6 +27,20 @@ pub struct ScoringConfig {
     pub recency: Recency,
     /// The weights of salience.
     pub salience: Salience,
+}
+
+/// A share of the similarity that grows with the mean length of memories.
+///
+/// The longer a text, the more words of a query it holds by chance, while the vector of a chunk
+/// means as much as that of a short text.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AdaptiveShare {
+    /// Its limit for short memories.
+    pub short: f64,
+    /// Its limit for long ones.
+    pub long: f64,
+    /// The mean number of tokens at which it is halfway between both.
+    pub length: f64,
 }
 
 /// Shares of the parts of a keyword match.
@@ -113,7 +129,21 @@ pub(crate) struct StaticScore {
     pub(crate) salience: f64,
 }
 
+impl AdaptiveShare {
+    /// The share for memories of this mean length.
+    fn at(self, mean_length: f64) -> f64 {
+        let growth = mean_length.powi(2) / (mean_length.powi(2) + self.length.powi(2));
+        (self.short + (self.long - self.short) * growth).clamp(0.0, 1.0)
+    }
+}
+
 impl ScoringConfig {
+    /// The scoring of memories of this mean length, with its share as a number.
+    pub(crate) fn resolved(self, mean_length: f64) -> Self {
+        let share = self.adaptive.map_or(self.similarity, |adaptive| adaptive.at(mean_length));
+        Self { similarity: share, adaptive: None, ..self }
+    }
+
     /// Whether the score is the similarity and nothing else.
     #[expect(clippy::float_cmp, reason = "these are values that were given, not computed")]
     pub(crate) fn is_similarity_alone(&self) -> bool {
