@@ -87,6 +87,7 @@ def any_ranking(chance):
         ),
         session=SessionTerms(*(chance.choice(SHARES) for _ in SessionTerms.__struct_fields__)),
         strip_speaker_names=chance.random() < 0.5,
+        max_speaker_share=chance.choice([0.0, 0.4]),
         weights=Weights() if chance.random() < 0.5 else Weights(1.0, *weights[1:]),
         recency=Recency(chance.choice(list(RecencyCurve)), 30.0),
     )

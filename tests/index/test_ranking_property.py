@@ -143,6 +143,8 @@ def any_ranking(chance):
         similarity=chance.choice((1.0, 0.6, 0.25, 0.25, 0.0, *ADAPTIVE)),
         covered_only=chance.choice((False, True)),
         chunk_penalty=chance.choice((0.0, 0.04, 0.5)),
+        strip_speaker_names=chance.choice((False, True)),
+        max_speaker_share=chance.choice((0.0, 0.2, 0.4, 1.0)),
         keywords=KeywordFields(**picked(chance, OF_KEYWORDS)),
         session=SessionTerms(**picked(chance, dict.fromkeys(TERMS, SHARES))),
         weights=Weights() if is_plain else Weights(**weights),
@@ -166,11 +168,10 @@ TERMS = (
     "min_lift",
     "role",
 )
-# The twin knows neither kinds of answers, nor spellings, nor the first person.
+# The twin knows neither kinds of answers nor spellings.
 PRESETS = tuple(
     msgspec.structs.replace(
         preset,
-        strip_speaker_names=False,
         session=msgspec.structs.replace(preset.session, answer_type=0.0),
         keywords=msgspec.structs.replace(preset.keywords, fuzziness=0.0),
     )

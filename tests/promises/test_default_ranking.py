@@ -35,7 +35,7 @@ BEFORE = Ranking(
         second_neighbour=0.2,
         question=0.05,
         date=0.2,
-        speaker=0.03,
+        speaker=0.06,
         answer_type=0.05,
         isolated=0.5,
     ),

@@ -131,9 +131,9 @@ class Statistics:
 class Keywords:
     """A query's words and what they weigh."""
 
-    def __init__(self, statistics, text, fields):
+    def __init__(self, statistics, words, fields):
         self.statistics, self.fields = statistics, fields
-        self.named = words_of(text or "")
+        self.named = words
         rare = [word for word in self.named if not self.is_common(statistics.of_word[word])]
         self.words = rare or self.named
         others = [word for word in self.named if word not in STOP_WORDS]
@@ -274,13 +274,14 @@ class _Query:
         self.has_near = wanted.vectors is not None and self.share > 0
         self.has_words = self.is_query and self.share < 1
         fields = self.ranking.keywords
-        self.keywords = Keywords(Statistics(rows_of_user, fields), wanted.text, fields)
+        self.named = self.named_speakers()
+        words = self.words_kept()
+        self.keywords = Keywords(Statistics(rows_of_user, fields), words, fields)
         self.vectors = unit(wanted.vectors) if self.has_near else None
         self.context = None if wanted.context is None else unit([wanted.context])
         self.matches = {number: self.match(number) for number in self.in_play}
         newest = _newest(twin.rows.values(), wanted)
         self.dates = date_ranges(wanted.text or "", wanted.now, newest)
-        self.speaker = self.named_speaker()
 
     def lines(self):
         found = [self.line(row) for row in self.in_play.values()]
@@ -388,9 +389,10 @@ class _Query:
             inside = terms.date_inside * self.is_inside(row)
             components["date"] = terms.date * self.nearness(row) + inside
             most += terms.date + terms.date_inside
-        if terms.speaker and self.speaker:
-            components["speaker"] = terms.speaker * (_speaker(row) == self.speaker)
-            most += terms.speaker
+        if terms.speaker and self.named:
+            size = terms.speaker * (1 - sum(self.named.values()))
+            components["speaker"] = size * (_speaker(row) in self.named)
+            most += size
         side = _side(row)
         if terms.question:
             is_exempt = terms.role > 0 and side == "user"
@@ -414,8 +416,16 @@ class _Query:
         created = to_microseconds(row.entry.created_at)
         return any(start <= created < end for start, end in self.dates)
 
-    def named_speaker(self):
-        """Return the one speaker of two rows or more that the query names, or None."""
+    def words_kept(self):
+        """Return the query's words, without the names of those who have said too much."""
+        words = words_of(self.wanted.text or "")
+        if not self.ranking.strip_speaker_names:
+            return words
+        most = self.ranking.max_speaker_share
+        return [word for word in words if self.named.get(word, 0) <= most] or words
+
+    def named_speakers(self):
+        """Return the share of all turns of each speaker of two rows or more in the query."""
         rows = self.in_play.values()
         spoken = [row for row in rows if row.entry.speaker or row.entry.session_id is not None]
         given = Counter(_speaker(row) for row in spoken if row.entry.speaker)
@@ -423,8 +433,8 @@ class _Query:
         counted = {name: n for name, n in labels.items() if n * LEAST_SHARE >= len(spoken)}
         turns = given + Counter(counted)
         heard = {name for name, count in turns.items() if name and count >= LEAST_TURNS}
-        named = heard & set(self.keywords.named)
-        return named.pop() if len(named) == 1 else None
+        named = heard & set(words_of(self.wanted.text or ""))
+        return {name: turns[name] / len(spoken) for name in named}
 
     def parts(self, row, relevance):
         """Return the parts of the score that have a weight."""

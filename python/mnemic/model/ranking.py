@@ -192,7 +192,8 @@ class SessionTerms(msgspec.Struct, frozen=True):
         second_neighbour: Share of the better match of the turns two before and two after.
         question: Subtracted from a turn that ends in a question.
         date: For a memory near the time that the query names, falling with e^(-days / 7).
-        speaker: For a turn of the only speaker that the query names.
+        speaker: For a turn of a speaker that the query names, times the share of the turns that are
+            not by those it names.
         answer_type: For a memory that holds the type of answer to an English question: a time for
             "when", a number for "how many", a name for "who" and "where".
         isolated: Share of its own match for a memory without neighbours, where others have some.
@@ -313,7 +314,11 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
         keywords: The parts of a keyword match.
         session: What sessions add to a match.
         strip_speaker_names: Whether names of speakers are passed over by keywords, and put into the
-            first person before the query is embedded: speakers do not call themselves by name.
+            first person before the query is embedded: speakers do not call themselves by name. A
+            speaker is named by the whole name, by the first name or a near spelling of it if no
+            other speaker's is like it, and by a name that other turns address the speaker by.
+        max_speaker_share: Keywords keep the names of speakers with at most this share of the turns:
+            the name of one of six picks a sixth of the turns, of one of two half of them.
         weights: Of the match and of what a memory is worth by itself.
         recency: The curve of age.
         salience: What salience is made of.
@@ -325,6 +330,7 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
     keywords: KeywordFields = KeywordFields()
     session: SessionTerms = SessionTerms()
     strip_speaker_names: bool = False
+    max_speaker_share: float = 0.0
     weights: Weights = Weights()
     recency: Recency = Recency()
     salience: Salience = Salience()
@@ -336,6 +342,7 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
         flag("covered_only", self.covered_only)
         _check_fraction("chunk_penalty", self.chunk_penalty)
         flag("strip_speaker_names", self.strip_speaker_names)
+        _check_fraction("max_speaker_share", self.max_speaker_share)
         for name, kind in _PARTS.items():
             given = getattr(self, name)
             if not isinstance(given, kind):
@@ -379,7 +386,7 @@ _SESSION = SessionTerms(
     second_neighbour=0.2,
     question=0.05,
     date=0.2,
-    speaker=0.03,
+    speaker=0.06,
     answer_type=0.05,
     isolated=0.5,
     min_lift=0.4,
@@ -409,7 +416,7 @@ KEYWORD = Ranking(
         _SESSION,
         question=0.075,
         date=0.3,
-        speaker=0.045,
+        speaker=0.09,
         answer_type=0.075,
         min_lift=0.0,
         role=0.09,

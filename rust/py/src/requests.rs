@@ -158,6 +158,7 @@ pub(crate) struct GivenRanking {
     pub(crate) keywords: GivenKeywords,
     pub(crate) session: GivenSession,
     pub(crate) strip_speaker_names: bool,
+    pub(crate) max_speaker_share: f64,
     pub(crate) weights: GivenWeights,
     pub(crate) recency: GivenRecency,
     pub(crate) salience: GivenSalience,
@@ -297,6 +298,7 @@ impl GivenRanking {
                 b: keywords.b,
             },
             strip_speaker_names: self.strip_speaker_names,
+            max_speaker_share: self.max_speaker_share,
             session: Session {
                 previous: session.previous,
                 next: session.next,

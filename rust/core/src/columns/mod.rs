@@ -292,6 +292,18 @@ impl Columns {
         })
     }
 
+    /// The previous memory of a docid's session; `NO_DOCID` without one.
+    pub(crate) fn previous(&self, docid: u32) -> u32 {
+        let (block, at) = place(docid);
+        self.sessions.previous(block).get(at).copied().unwrap_or(NO_DOCID)
+    }
+
+    /// The next memory of a docid's session; `NO_DOCID` without one.
+    pub(crate) fn next(&self, docid: u32) -> u32 {
+        let (block, at) = place(docid);
+        self.sessions.next(block).get(at).copied().unwrap_or(NO_DOCID)
+    }
+
     /// The code that stands for a text in the columns of codes, if any row ever had it.
     pub fn code_of(&self, text: &str) -> Option<u32> {
         self.texts.find(text)

@@ -33,7 +33,7 @@ use vocabulary::{Known, Vocabulary};
 
 use crate::Error;
 use crate::collections::cow_vec::{BlockVec, CowVec};
-use crate::text::Analysis;
+use crate::text::{Analysis, fold, query_tokens};
 
 /// The tokens of all memories by docid, with their statistics.
 ///
@@ -224,6 +224,23 @@ impl Lexical {
         let (block, place) = (docid as usize / BLOCK_DOCIDS, docid as usize % BLOCK_DOCIDS);
         let is_live = self.blocks.get(block)?.is_live(place);
         is_live.then_some((Arc::make_mut(self.blocks.get_mut(block)?), place))
+    }
+
+    /// Whether a word is one of the language's stop words.
+    pub(crate) fn is_stop_word(&self, word: &str) -> bool {
+        let language = self.vocabulary.analysis.language;
+        language.is_some_and(|language| language.is_stop_word(&fold(word)))
+    }
+
+    /// Whether a live memory of a collection has a word, in any of its forms.
+    pub(crate) fn has_word(&self, word: &str, collection: Collection) -> bool {
+        let statistics = self.statistics_of(collection);
+        let tokens = query_tokens(word, &self.vocabulary.analysis);
+        let is_held = |token: &str| {
+            let id = self.vocabulary.read(|known| known.id(token));
+            id.is_some_and(|term| statistics.frequency(term) > 0)
+        };
+        tokens.iter().any(|(token, _)| is_held(token))
     }
 
     /// The statistics of a collection.

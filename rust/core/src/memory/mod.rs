@@ -1,6 +1,7 @@
 //! The state of all memories: columns, keywords, speakers and links.
 
 pub mod links;
+pub(crate) mod naming;
 pub(crate) mod speakers;
 pub(crate) mod state;
 pub(crate) mod uncovered;

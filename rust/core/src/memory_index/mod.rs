@@ -24,7 +24,6 @@ use crate::quantization::scalar::{MAX_DIM, norm};
 use crate::rank::keyword_match::FirstPass;
 use crate::storage::snapshot_store::{Change, Maintenance, SnapshotStore};
 use crate::system::memory_budget::{CALL, headroom};
-use crate::text::names::in_first_person;
 use crate::text::{Analysis, Coverage};
 use crate::{Error, simd};
 
@@ -340,16 +339,15 @@ impl MemoryIndex {
     /// When the deadline passes.
     pub fn in_first_person(&self, text: &str, ask: &Ask<'_>) -> Result<String, Error> {
         let memories = &self.store.snapshot().memories;
-        if !memories.speakers.may_name(text) {
+        let Some(names) = memories.possible_names(text, ask.scope.user) else {
             return Ok(text.to_owned());
-        }
+        };
         let docids = memories.columns.select(ask).docids();
-        let named = memories.speakers.named(text, &docids, ask.deadline)?;
+        let named = names.among(&docids, ask.deadline)?;
         if ask.deadline.has_passed() {
             return Err(Error::DeadlineExceeded); // some candidates were not looked at
         }
-        let names: Vec<&str> = named.iter().map(|named| &*named.name).collect();
-        Ok(in_first_person(text, &names))
+        Ok(named.in_first_person(text))
     }
 
     #[cfg(test)]

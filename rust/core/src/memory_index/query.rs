@@ -6,9 +6,9 @@ use crate::Error;
 use crate::columns::{Columns, Selected};
 use crate::deadline::{Deadline, NEVER};
 use crate::ids::docid_of;
-use crate::memory::speakers::Named;
+use crate::memory::naming::NamedSpeakers;
 use crate::rank::bounded_ranking::{self, Floors, Uppers};
-use crate::rank::candidates::{CandidateSet, QueryFeatures};
+use crate::rank::candidates::{CandidateSet, QueryFeatures, SpeakerTerm};
 use crate::rank::components::Components;
 use crate::rank::fused_score::{Fused, Scored};
 use crate::rank::keyword_match::{FirstPass, Keywords};
@@ -21,7 +21,6 @@ use crate::search::scan;
 use crate::search::selection::SelectedRows;
 use crate::search::top_k::Hit as NearHit;
 use crate::storage::snapshot_store::Snapshot;
-use crate::text::names::without;
 use crate::text::{Role, answer_type, date_ranges};
 
 use super::MemoryIndex;
@@ -43,7 +42,7 @@ pub(super) struct SelectionTerms {
     /// Whether any memory has a selected neighbour, where neighbours count.
     pub(super) has_neighbours: bool,
     /// The speakers that the text names, where names count.
-    pub(super) named: Vec<Named>,
+    pub(super) named: NamedSpeakers,
     /// By ordinal, where recency is a rank among all; else empty.
     pub(super) newest_ranks: Vec<f64>,
 }
@@ -373,10 +372,7 @@ impl Query<'_> {
             } else {
                 Vec::new()
             },
-            speaker: match &named[..] {
-                [named] if session.speaker > 0.0 => Some(named.code),
-                _ => None,
-            },
+            speaker: SpeakerTerm::new(session, &named),
             answer_type: answer_type(text)
                 .filter(|_| session.answer_type > 0.0)
                 .map(|answer_type| answer_type as u8),
@@ -392,14 +388,15 @@ impl Query<'_> {
         &'p self,
         candidates: &'p CandidateSet<'p>,
         has_neighbours: bool,
-        named: &[Named],
+        named: &NamedSpeakers,
     ) -> Result<Option<Keywords<'p>>, Error> {
         let scoring = self.request.scoring;
         let Some(text) = self.request.text.filter(|_| scoring.similarity < 1.0) else {
             return Ok(None);
         };
-        let names: Vec<&str> = named.iter().map(|named| &*named.name).collect();
-        let text = if scoring.strip_speaker_names { without(text, &names) } else { text.into() };
+        let strips = scoring.strip_speaker_names;
+        let text =
+            if strips { named.without(text, scoring.max_speaker_share) } else { text.into() };
         let carries = scoring.carries_keywords() && has_neighbours;
         let next = if carries { candidates.all_next()? } else { Vec::new() };
         let memories = &self.snapshot.memories;
@@ -425,12 +422,15 @@ impl Query<'_> {
     }
 
     /// The speakers that the text names, where names matter.
-    fn named(&self, text: &str, docids: &[u32]) -> Result<Vec<Named>, Error> {
+    fn named(&self, text: &str, docids: &[u32]) -> Result<NamedSpeakers, Error> {
         let scoring = self.request.scoring;
-        if scoring.session.speaker > 0.0 || scoring.strip_speaker_names {
-            return self.snapshot.memories.speakers.named(text, docids, self.deadline);
-        }
-        Ok(Vec::new())
+        let counts = scoring.session.speaker > 0.0 || scoring.strip_speaker_names;
+        let user = self.request.ask.scope.user;
+        let names = counts.then(|| self.snapshot.memories.possible_names(text, user)).flatten();
+        names.map_or_else(
+            || Ok(NamedSpeakers::default()),
+            |names| names.among(docids, self.deadline),
+        )
     }
 }
 

@@ -103,6 +103,7 @@ pub(super) fn any_scoring() -> impl Strategy<Value = ScoringConfig> {
             keywords,
             session,
             strip_speaker_names: false,
+            max_speaker_share: 0.0,
             weights: Weights { relevance: 1.0, importance, ..Weights::default() },
             recency: Recency::NewestRank,
             salience: Salience {
@@ -138,6 +139,7 @@ pub(super) fn scoring() -> ScoringConfig {
         },
         session: Session { next: 0.4, isolated: 0.5, ..Session::default() },
         strip_speaker_names: false,
+        max_speaker_share: 0.0,
         weights: Weights { relevance: 1.0, ..Weights::default() },
         recency: Recency::CreatedLinear { days: 365.0 },
         salience: Salience {

@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use crate::Error;
 use crate::columns::{BlockAttributes, Columns, flags};
 use crate::deadline::Deadline;
+use crate::memory::naming::NamedSpeakers;
 use crate::memory::speakers::Speakers;
 use crate::rank::scoring_config::Session;
 use crate::search::docid_set::DocidSet;
@@ -37,14 +38,31 @@ struct Turns {
 pub(crate) struct QueryFeatures {
     /// Nearness of each memory's time to the time that the query names; empty if it names none.
     pub(crate) dates: Vec<f32>,
-    /// The only speaker that it names.
-    pub(crate) speaker: Option<u32>,
+    /// The term of the speakers that it names.
+    pub(crate) speaker: Option<SpeakerTerm>,
     /// The bit of its answer type.
     pub(crate) answer_type: Option<u8>,
     /// The side of a chat with an assistant that it is about, if roles count.
     pub(crate) role: Option<Role>,
     /// Whether there is a query text, which a question cannot answer.
     pub(crate) has_text: bool,
+}
+
+/// The term of turns by the speakers that a query names.
+pub(crate) struct SpeakerTerm {
+    codes: Vec<u32>,
+    /// The weight of a speaker times the share of turns by others: naming somebody whose turns are
+    /// all there are rules nothing out.
+    pub(crate) size: f64,
+}
+
+impl SpeakerTerm {
+    /// The term, if speakers count and some are named.
+    pub(crate) fn new(session: &Session, named: &NamedSpeakers) -> Option<Self> {
+        let size = session.speaker * (1.0 - named.share);
+        let counts = session.speaker > 0.0 && !named.codes.is_empty();
+        counts.then(|| Self { codes: named.codes.clone(), size })
+    }
 }
 
 impl QueryFeatures {
@@ -254,7 +272,7 @@ impl<'a> CandidateSet<'a> {
     pub(crate) fn extra(&self, session: &Session, query_features: &QueryFeatures, at: u32) -> f64 {
         let parts = [
             query_features.of_date(session, at),
-            self.of_speaker(session, query_features, at),
+            self.of_speaker(query_features, at),
             self.of_answer_type(session, query_features, at),
             -self.of_question(session, query_features, at),
             -self.of_role(session, query_features, at),
@@ -262,14 +280,9 @@ impl<'a> CandidateSet<'a> {
         parts.iter().sum()
     }
 
-    pub(crate) fn of_speaker(
-        &self,
-        session: &Session,
-        query_features: &QueryFeatures,
-        at: u32,
-    ) -> f64 {
-        let is_named = query_features.speaker.is_some_and(|speaker| self.speaker(at) == speaker);
-        if is_named { session.speaker } else { 0.0 }
+    pub(crate) fn of_speaker(&self, query_features: &QueryFeatures, at: u32) -> f64 {
+        let term = query_features.speaker.as_ref();
+        term.filter(|term| term.codes.contains(&self.speaker(at))).map_or(0.0, |term| term.size)
     }
 
     pub(crate) fn of_answer_type(

@@ -105,7 +105,7 @@ impl<'a> Fused<'a> {
     /// The largest sum of the terms of speaker and answer type.
     pub(super) fn max_of_small_extras(&self) -> f64 {
         let session = &self.scoring.session;
-        let speaker = if self.query_features.speaker.is_some() { session.speaker } else { 0.0 };
+        let speaker = self.query_features.speaker.as_ref().map_or(0.0, |term| term.size);
         let answer_type =
             if self.query_features.answer_type.is_some() { session.answer_type } else { 0.0 };
         speaker + answer_type
@@ -315,7 +315,7 @@ impl<'a> Exact<'a> {
             date: given(!query_features.dates.is_empty(), query_features.of_date(session, at)),
             speaker: given(
                 query_features.speaker.is_some(),
-                candidates.of_speaker(session, query_features, at),
+                candidates.of_speaker(query_features, at),
             ),
             answer_type: given(
                 query_features.answer_type.is_some(),

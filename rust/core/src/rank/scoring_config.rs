@@ -21,6 +21,8 @@ pub struct ScoringConfig {
     /// Whether names of speakers are taken for the first person by similarity, and passed over by
     /// keywords.
     pub strip_speaker_names: bool,
+    /// Keywords keep the names of speakers with at most this share of the turns. From 0 to 1.
+    pub max_speaker_share: f64,
     /// How much each part of the score weighs.
     pub weights: Weights,
     /// How age counts.
@@ -87,7 +89,7 @@ pub struct Session {
     pub question: f64,
     /// For a memory of the time that the query names; falls with the days between them.
     pub date: f64,
-    /// For a turn of the one speaker that the query names.
+    /// For a turn of a speaker that the query names, times the share of turns by others.
     pub speaker: f64,
     /// For a memory that holds the query's answer type.
     pub answer_type: f64,

@@ -1,5 +1,6 @@
 //! Work on one text or on many: folding, normal forms, fingerprints, the dates it names, its length.
 
+pub(crate) mod address;
 mod answer_type;
 mod coverage;
 mod dates;
@@ -8,7 +9,9 @@ mod fingerprint;
 mod language;
 pub(crate) mod names;
 mod normalise;
+pub(crate) mod ordinary_names;
 mod roles;
+pub(crate) mod spelling;
 mod strip;
 mod token_estimate;
 pub(crate) mod tokenizer;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::ordinary_names::is_determiner;
 use super::tokenizer::{is_mark, is_unspaced};
 use super::unicode::NFKC;
 
@@ -31,35 +32,62 @@ pub(crate) fn keys(text: &str) -> Vec<String> {
     words(text).into_iter().map(|(_, word)| spelled(word, true)).collect()
 }
 
+/// The look-up key of one word.
+pub(crate) fn key(word: &str) -> String {
+    spelled(word, true)
+}
+
+/// Whether two words differ in nothing but Unicode form.
+pub(crate) fn is_spelled_alike(one: &str, other: &str) -> bool {
+    spelled(one, false) == spelled(other, false)
+}
+
 fn spelled(word: &str, in_lower_case: bool) -> String {
     let word = NFKC.normalize(word);
     if in_lower_case { word.to_lowercase() } else { word.into_owned() }
 }
 
 /// A name taken apart.
-struct Name {
+pub(crate) struct Name {
     words: Vec<String>,
+    /// The words in lower case.
+    folded: Vec<String>,
     /// The separator between them.
     gaps: Vec<String>,
+    counts_case: bool,
 }
 
 impl Name {
-    fn new(name: &str, in_lower_case: bool) -> Self {
+    /// A name that is found in other case as well unless that counts.
+    pub(crate) fn new(name: &str, counts_case: bool) -> Self {
         let words = words(name);
         let gaps = words.windows(2).map(|pair| gap(name, pair)).collect();
-        Self { gaps, words: words.iter().map(|(_, word)| spelled(word, in_lower_case)).collect() }
+        let spelled = |in_lower_case| {
+            words.iter().map(|(_, word)| spelled(word, in_lower_case)).collect::<Vec<_>>()
+        };
+        Self { gaps, counts_case, words: spelled(false), folded: spelled(true) }
     }
 
-    /// Whether these words of a text begin with the name.
-    fn stands(&self, here: &[(Range<usize>, &str)], text: &str) -> bool {
+    /// Whether these words of a text begin with the name; in other case only if that is `free`.
+    fn stands(&self, here: &[(Range<usize>, &str)], text: &str, free: bool) -> bool {
         let length = self.words.len();
+        let is_free = free && !self.counts_case;
         length > 0
             && here.len() >= length
-            && here.iter().zip(&self.words).all(|((_, word), part)| spelled(word, false) == *part)
+            && (self.has_case_of(here) || is_free && self.is_spelled(here, true))
             && here[..length]
                 .windows(2)
                 .zip(&self.gaps)
                 .all(|(pair, part)| gap(text, pair) == *part)
+    }
+
+    fn has_case_of(&self, here: &[(Range<usize>, &str)]) -> bool {
+        self.is_spelled(here, false)
+    }
+
+    fn is_spelled(&self, here: &[(Range<usize>, &str)], in_lower_case: bool) -> bool {
+        let parts = if in_lower_case { &self.folded } else { &self.words };
+        here.iter().zip(parts).all(|((_, word), part)| spelled(word, in_lower_case) == *part)
     }
 }
 
@@ -88,23 +116,38 @@ fn is_hyphen(character: char) -> bool {
 }
 
 /// Where a name stands in a text, its possessive ending included.
-struct Mention {
-    place: Range<usize>,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mention {
+    pub(crate) place: Range<usize>,
     is_possessive: bool,
     /// The names; several may have one spelling.
-    names: Vec<usize>,
+    pub(crate) names: Vec<usize>,
 }
 
-/// The mentions of any of `names`, in order; of several that begin at one word the longest counts.
-/// Case counts unless the text is all in lower case.
-fn mentions(text: &str, names: &[&str]) -> Vec<Mention> {
+impl Mention {
+    /// The mention of names at a place; none if that is a part of a longer word.
+    pub(crate) fn at(text: &str, place: Range<usize>, names: Vec<usize>) -> Option<Self> {
+        if is_joined(text, place.clone()) {
+            return None;
+        }
+        let ending = possessive(text, &place);
+        Some(Self { place: place.start..place.end + ending, is_possessive: ending > 0, names })
+    }
+}
+
+/// Whether a text has no upper-case letter: in such a text case counts for no name.
+pub(crate) fn is_all_lower(text: &str) -> bool {
+    !text.chars().any(char::is_uppercase)
+}
+
+/// The mentions of any of `names`, in order; of several that begin at one word the longest counts,
+/// and of those in a text with capitals the ones of the same case.
+pub(crate) fn mentions(text: &str, names: &[Name]) -> Vec<Mention> {
     let words = words(text);
-    let is_lower = !text.chars().any(char::is_uppercase);
-    let names: Vec<Name> = names.iter().map(|name| Name::new(name, is_lower)).collect();
     let mut found = Vec::new();
     let mut at = 0;
     while at < words.len() {
-        let mention = mention(text, &words[at..], &names);
+        let mention = mention(text, &words, at, names);
         let end = mention.as_ref().map_or(0, |mention| mention.place.end);
         found.extend(mention);
         at += 1;
@@ -113,18 +156,30 @@ fn mentions(text: &str, names: &[&str]) -> Vec<Mention> {
     found
 }
 
-/// The longest name that these words begin with.
-fn mention(text: &str, here: &[(Range<usize>, &str)], names: &[Name]) -> Option<Mention> {
+/// Whether a determiner stands before a word, which is no name then unless its case shows that.
+pub(crate) fn is_determined(words: &[(Range<usize>, &str)], at: usize) -> bool {
+    at.checked_sub(1).is_some_and(|before| is_determiner(&key(words[before].1)))
+}
+
+/// The longest names that the words from a position on begin with.
+fn mention(
+    text: &str,
+    words: &[(Range<usize>, &str)],
+    at: usize,
+    names: &[Name],
+) -> Option<Mention> {
+    let (here, free) = (&words[at..], !is_determined(words, at));
     let place = |name: &Name| here[0].0.start..here[name.words.len() - 1].0.end;
-    let is_meant = |name: &Name| name.stands(here, text) && !is_joined(text, place(name));
-    let standing: Vec<usize> = (0..names.len()).filter(|at| is_meant(&names[*at])).collect();
+    let is_meant = |name: &Name| name.stands(here, text, free) && !is_joined(text, place(name));
+    let mut standing: Vec<usize> = (0..names.len()).filter(|at| is_meant(&names[*at])).collect();
     let length = |at: &usize| names[*at].words.len();
-    let longest = standing.iter().max_by_key(|at| length(at))?;
-    let place = place(&names[*longest]);
-    let ending = possessive(text, &place);
-    let alike = standing.iter().filter(|at| length(at) == length(longest)).copied().collect();
-    let is_possessive = ending > 0;
-    Some(Mention { place: place.start..place.end + ending, is_possessive, names: alike })
+    let longest = standing.iter().map(length).max()?;
+    standing.retain(|at| length(at) == longest);
+    let has_case = |at: &usize| names[*at].has_case_of(here);
+    if !is_all_lower(text) && standing.iter().any(has_case) {
+        standing.retain(has_case);
+    }
+    Mention::at(text, place(&names[standing[0]]), standing)
 }
 
 /// Whether a hyphen makes a place part of a longer word.
@@ -152,36 +207,30 @@ fn possessive(text: &str, place: &Range<usize>) -> usize {
     if is_bare && ends_in_s && !is_quoted { apostrophe.len_utf8() } else { 0 }
 }
 
-/// Whether a name stands in a text.
-pub(crate) fn is_named(text: &str, name: &str) -> bool {
-    !mentions(text, &[name]).is_empty()
-}
-
-/// Which of `names` stand in a text. One that only begins a longer one of them does not.
-pub(crate) fn are_named(text: &str, names: &[&str]) -> Vec<bool> {
-    let mut are_named = vec![false; names.len()];
-    let mentions = mentions(text, names);
-    mentions.iter().flat_map(|mention| &mention.names).for_each(|name| are_named[*name] = true);
-    are_named
-}
-
-/// The text without these names, unless nothing would be left of it.
-pub(crate) fn without(text: &str, names: &[&str]) -> String {
-    let rest = replaced(text, names, |_| "");
+/// The text without these mentions, unless nothing would be left of it.
+pub(crate) fn without<'m>(text: &str, mentions: impl IntoIterator<Item = &'m Mention>) -> String {
+    let rest = replaced(text, mentions, |_| "");
     if words(&rest).is_empty() { text.to_owned() } else { rest }
 }
 
-/// The text in the first person of the named: "I" and "my" in place of names.
-pub(crate) fn in_first_person(text: &str, names: &[&str]) -> String {
-    replaced(text, names, |mention| if mention.is_possessive { "my" } else { "I" })
+/// The text in the first person of the mentioned: "I" and "my" in place of names.
+pub(crate) fn in_first_person<'m>(
+    text: &str,
+    mentions: impl IntoIterator<Item = &'m Mention>,
+) -> String {
+    replaced(text, mentions, |mention| if mention.is_possessive { "my" } else { "I" })
 }
 
-fn replaced(text: &str, names: &[&str], by: impl Fn(&Mention) -> &'static str) -> String {
+fn replaced<'m>(
+    text: &str,
+    mentions: impl IntoIterator<Item = &'m Mention>,
+    by: impl Fn(&Mention) -> &'static str,
+) -> String {
     let mut out = String::with_capacity(text.len());
     let mut end = 0;
-    for mention in mentions(text, names) {
+    for mention in mentions {
         out.push_str(&text[end..mention.place.start]);
-        out.push_str(by(&mention));
+        out.push_str(by(mention));
         end = mention.place.end;
     }
     out.push_str(&text[end..]);
@@ -191,6 +240,46 @@ fn replaced(text: &str, names: &[&str], by: impl Fn(&Mention) -> &'static str) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn found(text: &str, names: &[&str]) -> Vec<Mention> {
+        let is_lower = is_all_lower(text);
+        let names: Vec<Name> = names.iter().map(|name| Name::new(name, !is_lower)).collect();
+        mentions(text, &names)
+    }
+
+    fn in_first_person(text: &str, names: &[&str]) -> String {
+        super::in_first_person(text, &found(text, names))
+    }
+
+    fn without(text: &str, names: &[&str]) -> String {
+        super::without(text, &found(text, names))
+    }
+
+    fn is_named(text: &str, name: &str) -> bool {
+        !found(text, &[name]).is_empty()
+    }
+
+    fn are_named(text: &str, names: &[&str]) -> Vec<bool> {
+        let found = found(text, names);
+        let is_named = |at| found.iter().any(|mention| mention.names.contains(&at));
+        (0..names.len()).map(is_named).collect()
+    }
+
+    #[test]
+    fn case_counts_for_some_names_only() {
+        let names = [Name::new("Elise", false), Name::new("Will", true), Name::new("will", true)];
+        let named = |text| -> Vec<Vec<usize>> {
+            mentions(text, &names).into_iter().map(|mention| mention.names).collect()
+        };
+        assert_eq!(named("Where will elise go?"), [vec![2], vec![0]]);
+        assert_eq!(named("ELISE and Will"), [vec![0], vec![1]]);
+        assert_eq!(named("Did the elise or the Elise sing?"), [vec![0]]);
+        let both = [Name::new("Elise", false), Name::new("elise", false)];
+        let of = |text| mentions(text, &both)[0].names.clone();
+        assert_eq!([of("Did Elise?"), of("Did elise?")], [vec![0], vec![1]]);
+        assert_eq!(of("did elise?"), [0, 1]);
+        assert_eq!(of("Did ELISE?"), [0, 1]);
+    }
 
     #[test]
     fn names_become_the_first_person() {
