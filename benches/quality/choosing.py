@@ -54,18 +54,21 @@ NOTHING = LeftOut()
 
 @dataclass(frozen=True)
 class SeenSet:
-    """The seen questions of a set: their figures at a point, and those of the default's parts."""
+    """The seen questions of a set: their figures at a point, at the preset, and by the parts."""
 
     values: np.ndarray
+    present: np.ndarray
     parts: list[np.ndarray]
 
     def shortfall(self) -> float:
-        """By how much the mean is below the best part's less one standard error; 0 if it is not."""
-        if not self.parts:
-            return 0.0
-        best = max(self.parts, key=np.mean)
-        difference, error = mean_and_error((best - self.values).tolist())
-        return max(0.0, difference - np.nan_to_num(error))
+        """How far the mean is below the best part's less one standard error; 0 if it is not."""
+        return loss(self.values, max(self.parts, key=np.mean)) if self.parts else 0.0
+
+
+def loss(values: np.ndarray, others: np.ndarray) -> float:
+    """How far the mean is below that of the others, less the paired standard error; at least 0."""
+    difference, error = mean_and_error((others - values).tolist())
+    return max(0.0, difference - np.nan_to_num(error))
 
 
 def mean(seen: list[SeenSet]) -> tuple[float, ...]:
@@ -78,7 +81,12 @@ def regret(seen: list[SeenSet]) -> tuple[float, ...]:
     return (-max(one.shortfall() for one in seen), *mean(seen))
 
 
-OBJECTIVES: dict[str, Objective] = {"mean": mean, "regret": regret}
+def no_loss(seen: list[SeenSet]) -> tuple[float, ...]:
+    """The worst loss of a set against the present constants first, then the mean."""
+    return (-max(loss(one.values, one.present) for one in seen), *mean(seen))
+
+
+OBJECTIVES: dict[str, Objective] = {"mean": mean, "regret": regret, "no-loss": no_loss}
 """Larger is better, compared number by number."""
 
 
@@ -98,19 +106,19 @@ class Search:
         """The point that is best on the seen questions; of equal ones the first."""
 
         def worth(point: Point) -> tuple[float, ...]:
-            return self.objective(list(seen_sets(figures, point, left)))
+            return self.objective(list(seen_sets(figures, point, self.preset, left)))
 
         if self.is_descent:
             return descend(self.preset, self.candidates, worth)
         return max(product(*self.candidates), key=worth)
 
 
-def seen_sets(figures: Figures, point: Point, left: LeftOut) -> Iterator[SeenSet]:
+def seen_sets(figures: Figures, point: Point, preset: Point, left: LeftOut) -> Iterator[SeenSet]:
     for name, conversations in figures.sets.items():
         seen = left.sees(name, conversations)
         if seen.any():
-            values = figures.at(point, name)[seen]
-            yield SeenSet(values, [part[seen] for part in figures.parts(name)])
+            values, present = (figures.at(one, name)[seen] for one in (point, preset))
+            yield SeenSet(values, present, [part[seen] for part in figures.parts(name)])
 
 
 def descend(

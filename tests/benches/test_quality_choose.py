@@ -99,7 +99,7 @@ def test_a_descent_stays_where_a_grid_gains_by_two_changes_at_once():
 
 
 def seen(values, *parts):
-    return SeenSet(np.array(values), [np.array(part) for part in parts])
+    return SeenSet(np.array(values), np.array(values), [np.array(part) for part in parts])
 
 
 def test_a_shortfall_is_that_to_the_best_part_beyond_one_standard_error():
@@ -118,6 +118,22 @@ def test_regret_avoids_a_loss_to_a_part_before_it_looks_at_the_mean():
     assert search((0.0, 1.0), objective="regret").best(table) == (1.0,)
     unguarded = Table(functions)
     assert search((0.0, 1.0), objective="regret").best(unguarded) == (0.0,)
+
+
+def test_no_loss_gives_up_the_best_mean_where_a_set_loses_to_the_present():
+    functions = {"a": [lambda value: value] * 2, "b": [lambda value: 0.5 - 0.1 * value**2] * 2}
+    table = Table(functions)
+    assert search((0.0, -1.0, 1.0)).best(table) == (1.0,)
+    assert search((0.0, -1.0, 1.0), objective="no-loss").best(table) == (0.0,)
+    # Without b nothing is lost.
+    found = search((0.0, -1.0, 1.0), objective="no-loss").best(table, LeftOut("b"))
+    assert found == (1.0,)
+
+
+def test_a_loss_within_one_standard_error_is_none():
+    assert choosing.loss(np.array([0.0, 0.0]), np.array([0.0, 4.0])) == 0
+    assert choosing.loss(np.array([0.0, 0.0]), np.array([1.0, 1.0])) == 1
+    assert choosing.loss(np.array([1.0]), np.array([0.0])) == 0
 
 
 def test_the_effect_on_what_was_left_out_is_in_points_against_the_present_and_the_common_choice():
@@ -241,7 +257,9 @@ def run(folders, tmp_path, capsys):
     return call
 
 
-@pytest.mark.parametrize("way", [(), ("--descent",), ("--objective", "regret")])
+@pytest.mark.parametrize(
+    "way", [(), ("--descent",), ("--objective", "regret"), ("--objective", "no-loss")]
+)
 def test_constants_are_chosen_over_folders_by_one_command(run, monkeypatch, way):
     if "regret" in way:
         monkeypatch.setattr(choose, "PARTS", ("mnemic-keyword",))
