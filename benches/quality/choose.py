@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from benches.datasets import CACHE
@@ -84,12 +85,13 @@ def search_of(options: argparse.Namespace) -> Search:
         InvalidArgumentError: If it does not allow a value.
     """
     preset = PRESETS[options.preset][0]
-    known = list(names_of(preset))
     candidates = []
     for name, values in options.candidates:
-        if name not in known:
-            raise ValueError(f"there is no constant {name!r}; there are {', '.join(known)}")
-        present = value_of(preset, name)
+        try:
+            present = value_of(preset, name)
+        except AttributeError:
+            known = ", ".join(names_of(preset))
+            raise ValueError(f"there is no constant {name!r}; there are {known}") from None
         candidates.append((present, *(value for value in values if value != present)))
         for value in values:
             ranking_of(preset, (name,), (value,))
@@ -107,7 +109,8 @@ def main(arguments: list[str] | None = None) -> None:
     found = leave_out(options.search, sweep, Line().show)
     print(render(found, names))
     if options.json:
-        options.json.write_text(json.dumps(record(found, names), indent=1) + "\n", encoding="utf-8")
+        text = json.dumps(record(found, names), indent=1, default=msgspec.to_builtins)
+        options.json.write_text(f"{text}\n", encoding="utf-8")
     file.close()
     for one in open_sets:
         one.close()

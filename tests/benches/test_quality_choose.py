@@ -9,8 +9,10 @@ import pytest
 from benches.quality import choose, choosing, constants, sweep
 from benches.quality.choosing import NOTHING, OBJECTIVES, LeftOut, Search, SeenSet
 from benches.quality.methods.front_door import FrontDoor
+from mnemic import AdaptiveShare
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.ranking import HYBRID, KEYWORD
+from tests.support.embedders import WordEmbedder
 
 WORDS = ["kite", "tea", "boat"]
 
@@ -204,6 +206,24 @@ def test_a_constant_at_any_depth_is_replaced_alone():
     assert list(constants.names_of(Outer())) == ["middle.inner.weight", "middle.inner.other"]
     changed = constants.replaced(Outer(), "middle.inner.weight", 5)
     assert changed == Outer(Middle(Inner(5.0, 2.0)))
+
+
+def test_a_group_of_constants_can_give_way_to_a_number(monkeypatch, folders, tmp_path):
+    adaptive = constants.replaced(HYBRID, "similarity", AdaptiveShare())
+    assert "similarity.long" in constants.names_of(adaptive)
+    assert constants.replaced(adaptive, "similarity.long", 0.5).similarity == AdaptiveShare(
+        long=0.5
+    )
+
+    def words():
+        return FrontDoor("w", memory_options={"embedder": WordEmbedder()}, search_options={})
+
+    monkeypatch.setitem(choose.PRESETS, "keyword", (adaptive, words))
+    path = tmp_path / "record.json"
+    store = ["--store", str(tmp_path / "figures.sqlite"), "--json", str(path)]
+    choose.main([*folders, "--preset", "keyword", "--set", "similarity=.3", *store])
+    present = json.loads(path.read_text(encoding="utf-8"))["present"]
+    assert present == [msgspec.to_builtins(AdaptiveShare())]
 
 
 def test_a_value_that_the_ranking_does_not_allow_is_refused():
