@@ -145,6 +145,7 @@ def any_ranking(chance):
         chunk_penalty=chance.choice((0.0, 0.04, 0.5)),
         strip_speaker_names=chance.choice((False, True)),
         max_speaker_share=chance.choice((0.0, 0.2, 0.4, 1.0)),
+        full_words=chance.choice((0, 0, 1, 2, 5, 9)),
         keywords=KeywordFields(**picked(chance, OF_KEYWORDS)),
         session=SessionTerms(**picked(chance, dict.fromkeys(TERMS, SHARES))),
         weights=Weights() if is_plain else Weights(**weights),

@@ -327,6 +327,9 @@ class _Query:
         share = self.share
         if share < 1 and self.ranking.covered_only:
             share *= is_english(self.in_play[number].entry.content)
+        if share < 1 and self.ranking.full_words:
+            words_here = len(words_of(self.in_play[number].entry.content))
+            share *= min(1.0, words_here / self.ranking.full_words)
         value = share * ((near or 0.0) - self.chunk_term(number)) + (1 - share) * words
         return Match(near, words, share, value)
 

@@ -18,6 +18,8 @@ from mnemic.model.validation import flag
 SearchType: TypeAlias = Literal["hybrid", "semantic", "keyword"]
 SEARCH_TYPES: tuple[str, ...] = get_args(SearchType)
 
+MAX_FULL_WORDS = 1000
+
 OnQueryError: TypeAlias = Literal["keywords", "raise"]
 """Treatment of a hybrid search whose query cannot be embedded."""
 _ON_QUERY_ERROR: tuple[str, ...] = get_args(OnQueryError)
@@ -45,6 +47,13 @@ def _check_fractions(struct: msgspec.Struct) -> None:
 def _check_fraction(name: str, given: Any) -> None:
     if not (_is_number(given) and 0 <= given <= 1):
         raise InvalidArgumentError(f"{name} must be a number from 0 to 1, got {quoted(given)}")
+
+
+def _check_words(name: str, given: Any) -> None:
+    if type(given) is not int or not 0 <= given <= MAX_FULL_WORDS:
+        raise InvalidArgumentError(
+            f"{name} must be a whole number from 0 to {MAX_FULL_WORDS}, got {quoted(given)}"
+        )
 
 
 class RecencyCurve(enum.Enum):
@@ -311,6 +320,10 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
             similarity is 0 or 1.
         chunk_penalty: Subtracted from the cosine of a memory of n chunks, times ln(n): the nearest
             of many chunks is near by chance.
+        full_words: Number of words from which on the similarity has its whole share in the match of
+            a memory; one of fewer words has a share in proportion to them, and keywords have more.
+            The vector of a name alone is near to every query that names it. 0 changes nothing.
+            Ignored where similarity is 0 or 1.
         keywords: The parts of a keyword match.
         session: What sessions add to a match.
         strip_speaker_names: Whether names of speakers are passed over by keywords, and put into the
@@ -327,6 +340,7 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
     similarity: float | AdaptiveShare = 1.0
     covered_only: bool = False
     chunk_penalty: float = 0.0
+    full_words: int = 0
     keywords: KeywordFields = KeywordFields()
     session: SessionTerms = SessionTerms()
     strip_speaker_names: bool = False
@@ -341,6 +355,7 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
             _check_fraction("similarity", self.similarity)
         flag("covered_only", self.covered_only)
         _check_fraction("chunk_penalty", self.chunk_penalty)
+        _check_words("full_words", self.full_words)
         flag("strip_speaker_names", self.strip_speaker_names)
         _check_fraction("max_speaker_share", self.max_speaker_share)
         for name, kind in _PARTS.items():

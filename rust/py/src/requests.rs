@@ -155,6 +155,7 @@ pub(crate) struct GivenRanking {
     pub(crate) similarity: GivenShare,
     pub(crate) covered_only: bool,
     pub(crate) chunk_penalty: f64,
+    pub(crate) full_words: u32,
     pub(crate) keywords: GivenKeywords,
     pub(crate) session: GivenSession,
     pub(crate) strip_speaker_names: bool,
@@ -284,6 +285,7 @@ impl GivenRanking {
             adaptive,
             covered_only: self.covered_only,
             chunk_penalty: self.chunk_penalty,
+            full_words: self.full_words,
             keywords: KeywordFields {
                 words: keywords.words,
                 char_ngrams: keywords.char_ngrams,

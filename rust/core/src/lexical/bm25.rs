@@ -334,6 +334,11 @@ impl Lexical {
         group.set_candidates(candidates).then_some(group)
     }
 
+    /// Number of words of each docid; 0 for a vacant one.
+    pub(crate) fn lengths<'a>(&'a self, docids: &'a [u32]) -> impl Iterator<Item = usize> + 'a {
+        docids.iter().map(|docid| self.terms(*docid).len())
+    }
+
     fn terms(&self, docid: u32) -> &[u32] {
         let block = self.blocks.get(docid as usize / BLOCK_DOCIDS);
         block.map_or(&[], |block| block.terms(docid as usize % BLOCK_DOCIDS))

@@ -126,9 +126,7 @@ impl Query<'_> {
         let similarities = [query.as_ref(), context.as_ref()];
         let mut fused = Fused::new(candidates, scoring, has_query, similarities);
         fused.ruled_out = ruled_out;
-        if scoring.passes_over_uncovered() {
-            fused.uncovered = self.snapshot.memories.uncovered.among(&candidates.docids);
-        }
+        fused.shares = self.shares(&candidates.docids);
         let mut fused = self.informed(fused, terms)?.scaled();
         let uppers = |similarity: &Option<Similarity<'_>>| {
             similarity
@@ -153,6 +151,26 @@ impl Query<'_> {
     /// Return an error if the deadline was found past.
     fn check(&self) -> Result<(), Error> {
         if self.deadline.has_passed() { Err(Error::DeadlineExceeded) } else { Ok(()) }
+    }
+
+    /// The share of similarity in the match of each candidate; nothing if all have the same.
+    fn shares(&self, docids: &[u32]) -> Vec<f64> {
+        let (scoring, memories) = (self.request.scoring, &self.snapshot.memories);
+        let mut shares = Vec::new();
+        if scoring.heeds_length() {
+            let full = f64::from(scoring.full_words);
+            let words = memories.lexical.lengths(docids);
+            shares.extend(words.map(|words| scoring.similarity * (words as f64 / full).min(1.0)));
+        }
+        if scoring.passes_over_uncovered() {
+            let uncovered = memories.uncovered.among(docids);
+            let len = if shares.is_empty() { uncovered.len() } else { docids.len() };
+            shares.resize(len, scoring.similarity);
+            for (share, _) in shares.iter_mut().zip(uncovered).filter(|(_, is_so)| *is_so) {
+                *share = 0.0;
+            }
+        }
+        shares
     }
 
     /// The query's vectors at unit length, if similarity has a share.

@@ -94,12 +94,13 @@ pub(super) fn any_scoring() -> impl Strategy<Value = ScoringConfig> {
             ..Session::default()
         },
     );
-    (any_keywords(), session, share(), share()).prop_map(
-        |(keywords, session, similarity, importance)| ScoringConfig {
+    (any_keywords(), session, share(), share(), prop::sample::select(vec![0, 3, 6])).prop_map(
+        |(keywords, session, similarity, importance, full_words)| ScoringConfig {
             similarity,
             adaptive: None,
             covered_only: false,
             chunk_penalty: 0.04,
+            full_words,
             keywords,
             session,
             strip_speaker_names: false,
@@ -124,6 +125,7 @@ pub(super) fn scoring() -> ScoringConfig {
         adaptive: None,
         covered_only: false,
         chunk_penalty: 0.0,
+        full_words: 0,
         keywords: KeywordFields {
             words: 1.0,
             char_ngrams: 0.0,

@@ -33,8 +33,9 @@ pub(crate) struct Fused<'a> {
     pub(crate) static_scores: Option<StaticScores<'a>>,
     /// Whether neighbours lift matches.
     pub(crate) has_lift: bool,
-    /// Which candidates have no share of similarity, by ordinal. Empty if all have one.
-    pub(crate) uncovered: Vec<bool>,
+    /// The share of similarity in the match of each candidate, by ordinal. Empty if all have that of
+    /// the scoring.
+    pub(crate) shares: Vec<f64>,
     /// Which candidates are no hits, by ordinal: their matches count for neighbours alone. Empty if
     /// all may be hits.
     pub(crate) ruled_out: Vec<bool>,
@@ -67,7 +68,7 @@ impl<'a> Fused<'a> {
             query_features: QueryFeatures::default(),
             static_scores: None,
             has_lift: false,
-            uncovered: Vec::new(),
+            shares: Vec::new(),
             ruled_out: Vec::new(),
             has_extras: false,
             max_relevance: 1.0,
@@ -118,7 +119,7 @@ impl<'a> Fused<'a> {
 
     /// The share of similarity in the match of a memory.
     pub(super) fn share(&self, at: u32) -> f64 {
-        if value(&self.uncovered, at) { 0.0 } else { self.scoring.similarity }
+        self.shares.get(at as usize).copied().unwrap_or(self.scoring.similarity)
     }
 
     /// The match of a memory by itself, from its similarity.

@@ -14,6 +14,9 @@ pub struct ScoringConfig {
     pub covered_only: bool,
     /// Subtracted from the cosine of the nearest of n chunks, times ln n.
     pub chunk_penalty: f64,
+    /// Number of words from which on similarity has its whole share in the match of a memory; a
+    /// shorter one has a share in proportion. Ignored where similarity is all there is.
+    pub full_words: u32,
     /// The parts of a keyword match.
     pub keywords: KeywordFields,
     /// The terms of a session.
@@ -157,9 +160,19 @@ impl ScoringConfig {
             && weights.of_static_score() + weights.context == 0.0
     }
 
-    /// Whether the share of similarity depends on the memory.
+    /// Whether similarity and keywords both have a share.
+    fn is_hybrid(&self) -> bool {
+        self.similarity > 0.0 && self.similarity < 1.0
+    }
+
+    /// Whether the share of similarity depends on the language of a memory.
     pub(crate) fn passes_over_uncovered(&self) -> bool {
-        self.covered_only && self.similarity > 0.0 && self.similarity < 1.0
+        self.covered_only && self.is_hybrid()
+    }
+
+    /// Whether the share of similarity depends on the length of a memory.
+    pub(crate) fn heeds_length(&self) -> bool {
+        self.full_words > 0 && self.is_hybrid()
     }
 
     /// Whether words of earlier turns count for a turn.
