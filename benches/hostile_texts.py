@@ -94,6 +94,8 @@ FAMILIES: dict[str, Family] = {
             "sentence end and quotes": '." ',
             "date": "3 May 2023 ",
             "date without year": "3 May and ",
+            "Chinese date": "2023年5月3日和",
+            "Chinese date that is none": "每年二十",
             "iso date": "2023-05-03 ",
             "weekday": "last Friday and ",
             "between": "between ",

@@ -199,7 +199,8 @@ def date_ranges(text: str, /, now: int, newest: int | None = None) -> list[tuple
     is counted from `now` is left out if the text also names a day with its year.
 
     Args:
-        text: A question, in English; month names may be German, French or Spanish.
+        text: A question in English, Chinese, Japanese or Korean; month names may also be German,
+            French or Spanish.
         now: What "yesterday" and "in May" are counted from; microseconds since 1970 UTC.
         newest: The time of the newest memory, likewise; None without one.
 

@@ -41,6 +41,10 @@ def days(text, now=NOW):
         ("What did I paint last week?", date(2023, 10, 9), date(2023, 10, 15)),
         ("What did I paint since June?", date(2023, 6, 1), date(2023, 10, 18)),
         ("Was habe ich am 7. Mai 2023 gemalt?", date(2023, 5, 7), date(2023, 5, 7)),
+        ("我在5月7号画了什么", date(2023, 5, 7), date(2023, 5, 7)),
+        ("上周五我画了什么", date(2023, 10, 13), date(2023, 10, 13)),
+        ("先月の5日に何を描いた", date(2023, 9, 5), date(2023, 9, 5)),
+        ("지난주에 뭐 그렸어?", date(2023, 10, 9), date(2023, 10, 15)),
     ],
 )
 def test_a_question_that_names_a_date_gives_its_first_and_last_day(text, first, last):

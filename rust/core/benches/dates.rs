@@ -8,7 +8,7 @@ use mnemic_core::text::date_ranges;
 /// 18 October 2023.
 const NOW: i64 = 1_697_600_000_000_000;
 
-const QUESTIONS: [(&str, usize, &str); 6] = [
+const QUESTIONS: [(&str, usize, &str); 8] = [
     ("none, short", 0, "What is my favourite colour?"),
     (
         "none, long",
@@ -18,6 +18,8 @@ const QUESTIONS: [(&str, usize, &str); 6] = [
     ("day", 1, "What did we decide about the kitchen on 7 May 2023?"),
     ("relative", 1, "What did I say about the new job last week?"),
     ("span", 1, "Where was she between August 11 and August 15 2023?"),
+    ("none, Chinese", 0, "我曾经和你提到我去过绿禾公园，我在绿禾公园看到了什么景色？"),
+    ("day, Chinese", 1, "在5月6号，我和你分享了一些书籍，是哪些书？"),
     ("three", 3, "Was it on 3 May or on 8 June 2022, or only in 2020, that they moved?"),
 ];
 

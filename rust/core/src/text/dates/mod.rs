@@ -6,12 +6,16 @@
 //! dates in "may" and "car". Only day numbers are needed of a calendar, which are twenty lines.
 
 mod calendar;
+mod east_asian;
 mod grammar;
 mod reference;
 mod tokens;
 mod vocabulary;
 
+use std::borrow::Cow;
+
 use calendar::Days;
+use east_asian::EastAsian;
 use grammar::Grammar;
 use reference::{Basis, Found, Reference};
 
@@ -72,7 +76,10 @@ pub enum Granularity {
 ///   of an old import.
 /// - 07/05/2023 and 07-05-2023 are month first unless the first number is above 12; 07.05.2023 is day
 ///   first.
-/// - Month names are English, German, French or Spanish; all other words are English.
+/// - Month names are English, German, French or Spanish; all other words are English, Chinese,
+///   Japanese or Korean: 4月27日, 去年, 上周五, 三天前, 令和5年, 지난주. In these three a month, a year of
+///   four digits and a day of the week count by themselves; a day of the week after 上周 and its like
+///   is that of this week.
 /// - "last week" and its like are calendar weeks, months and years; "the last week" and "the past 3
 ///   weeks" end today. "three weeks ago" is the seven days around that day, "three months ago" that
 ///   calendar month.
@@ -83,7 +90,8 @@ pub enum Granularity {
 /// - What is counted from today is left out if the question also names a day with its year: "last
 ///   week, as told on 3 May 2023" does not mean the asker's last week.
 ///
-/// Only the first 10,000 characters are read, as many as a query has. Years are 1900 to 2100. A `now` outside the years −8000 to 11,900 counts as the nearest in them.
+/// Only the first 10,000 characters are read, as many as a query has. Years are 1900 to 2100. A `now`
+/// outside the years −8000 to 11,900 counts as the nearest in them.
 ///
 /// # Examples
 /// ```
@@ -101,12 +109,33 @@ pub fn date_ranges(text: &str, now: i64, newest: &dyn Fn() -> Option<i64>) -> Ve
     let newest = || newest().map(day_of);
     let reference = Reference::new(day_of(now), &newest);
     let end = text.char_indices().nth(MAX_CHARACTERS).map_or(text.len(), |(end, _)| end);
-    let tokens = tokens::tokens(&text[..end]);
-    let mut dates = Grammar::new(&tokens, reference).dates();
+    let mut dates = dates(&half_width(&text[..end]), &reference);
     if dates.iter().any(is_calendar_day) {
         dates.retain(|date| date.basis != Basis::Today);
     }
     dates.iter().map(range).collect()
+}
+
+/// All dates in the order of the text.
+fn dates(text: &str, reference: &Reference<'_>) -> Vec<Found> {
+    let tokens = tokens::tokens(text);
+    let mut dates = Grammar::new(&tokens, reference).dates();
+    if !text.is_ascii() {
+        dates.extend(EastAsian::new(text, reference).dates());
+        dates.sort_by_key(|(place, _)| *place);
+    }
+    dates.into_iter().map(|(_, date)| date).collect()
+}
+
+/// The text with ASCII digits and the signs of dates in place of their full-width forms.
+fn half_width(text: &str) -> Cow<'_, str> {
+    const FIRST: u32 = '！' as u32 - '!' as u32;
+    let is_wide = |one: char| matches!(one, '０'..='９' | '－' | '／' | '．');
+    let narrow = |one: char| {
+        let code = if is_wide(one) { u32::from(one) - FIRST } else { u32::from(one) };
+        char::from_u32(code).unwrap_or(one)
+    };
+    if text.contains(is_wide) { text.chars().map(narrow).collect() } else { text.into() }
 }
 
 /// The day number of a time.

@@ -64,6 +64,10 @@ pub(super) fn unit_days(unit: Unit) -> Option<i64> {
     }
 }
 
+fn in_year(named: Named, other: Named, year: i64) -> Named {
+    Named { year: Some(year), month: named.month.or(other.month), day: named.day }
+}
+
 impl<'call> Reference<'call> {
     /// `newest` computes the day of the newest memory, at most once.
     pub(super) fn new(today: i64, newest: &'call dyn Fn() -> Option<i64>) -> Self {
@@ -95,6 +99,31 @@ impl<'call> Reference<'call> {
         }
         let year = named.year.unwrap_or_else(|| self.latest_year_of_month(month));
         Some(found(months(year, month, 1), Granularity::Month, basis))
+    }
+
+    /// Each end inherits missing parts from the other.
+    pub(super) fn resolve_span(&self, first: Named, last: Named) -> Option<Found> {
+        let own_years = (first.year, last.year);
+        let year = first.year.or(last.year);
+        let fill = |named: Named, other: Named| {
+            let month = named.month.or(other.month.filter(|_| named.day.is_some()));
+            Named { year, month, ..named }
+        };
+        let mut from = self.resolve(Named { year: own_years.0.or(year), ..fill(first, last) })?;
+        let mut last = Named { year: own_years.1.or(year), ..fill(last, first) };
+        last.year = last.year.or_else(|| Some(civil(from.days.start).year));
+        let mut to = self.resolve(last)?;
+        if to.days.start < from.days.start {
+            match own_years {
+                (Some(_), Some(_)) => return None,
+                (None, Some(year)) => from = self.resolve(in_year(first, last, year - 1))?,
+                (_, None) => {
+                    to = self.resolve(Named { year: last.year.map(|year| year + 1), ..last })?;
+                }
+            }
+        }
+        let days = Days { start: from.days.start, end: to.days.end };
+        (days.start < days.end).then_some(found(days, Granularity::Span, from.basis))
     }
 
     /// The year whose `month` is the latest not after that of the latest day.

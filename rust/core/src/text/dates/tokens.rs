@@ -1,10 +1,13 @@
 //! A text as words, numbers and marks, with everything glued into ids, prices and times set aside.
 
+use super::east_asian::{is_east_asian, is_east_asian_mark};
 use super::vocabulary::{Word, look_up};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) kind: Kind,
+    /// The place of its first byte.
+    pub(super) start: usize,
     /// Whether it begins the text or follows white space.
     pub(super) is_spaced: bool,
     pub(super) is_capital: bool,
@@ -62,7 +65,11 @@ impl Scanner<'_> {
         self.skip(char::is_whitespace);
         let is_spaced = self.place > from || from == 0;
         let first = self.peek()?;
-        let kind = if first.is_ascii_digit() {
+        let start = self.place;
+        let kind = if is_east_asian(first) {
+            self.skip(is_east_asian);
+            Kind::Other
+        } else if first.is_ascii_digit() {
             self.number()
         } else if is_word(first) {
             self.word()
@@ -70,7 +77,7 @@ impl Scanner<'_> {
             self.place += first.len_utf8();
             Kind::Mark(plain_mark(first))
         };
-        Some(Token { kind, is_spaced, is_capital: first.is_uppercase() })
+        Some(Token { kind, start, is_spaced, is_capital: first.is_uppercase() })
     }
 
     fn peek(&self) -> Option<char> {
@@ -121,8 +128,12 @@ impl Scanner<'_> {
         let follows_dash = before == Some('-');
         let is_joined =
             follows_dash && (groups.count > 1 || !self.follows_letter_and_dash(&groups));
-        let is_free =
-            before.is_none_or(|one| one.is_whitespace() || "([{\"'“”‘’«»„,;¿¡—–-".contains(one));
+        let is_free = before.is_none_or(|one| {
+            one.is_whitespace()
+                || "([{\"'“”‘’«»„,;¿¡—–-".contains(one)
+                || is_east_asian(one)
+                || is_east_asian_mark(one)
+        });
         if !is_free || is_joined || self.is_thousands() {
             return self.junk();
         }
@@ -183,7 +194,7 @@ fn is_word(character: char) -> bool {
     if character.is_ascii() {
         character.is_ascii_alphanumeric() || character == '_'
     } else {
-        character.is_alphanumeric()
+        character.is_alphanumeric() && !is_east_asian(character)
     }
 }
 

@@ -17,23 +17,23 @@ const LOOK_AHEAD: usize = 12;
 
 pub(super) struct Grammar<'tokens> {
     tokens: &'tokens [Token],
-    reference: Reference<'tokens>,
+    reference: &'tokens Reference<'tokens>,
 }
 
 type Step<T> = Option<(T, usize)>;
 
 impl<'tokens> Grammar<'tokens> {
-    pub(super) fn new(tokens: &'tokens [Token], reference: Reference<'tokens>) -> Self {
+    pub(super) fn new(tokens: &'tokens [Token], reference: &'tokens Reference<'tokens>) -> Self {
         Self { tokens, reference }
     }
 
-    /// All dates in order; those that overlap the one before are part of it.
-    pub(super) fn dates(&self) -> Vec<Found> {
+    /// All dates with their places, in order; those that overlap the one before are part of it.
+    pub(super) fn dates(&self) -> Vec<(usize, Found)> {
         let mut dates = Vec::new();
         let (mut place, mut listed) = (0, None);
         while place < self.tokens.len() {
             if let Some((date, next)) = self.date(place, listed) {
-                dates.extend(date);
+                dates.extend(date.map(|date| (self.tokens[place].start, date)));
                 place = next.max(place + 1);
                 listed = date.map(|date| date.granularity);
                 continue;
@@ -145,12 +145,8 @@ impl<'tokens> Grammar<'tokens> {
     // Dates of the calendar ---------------------------------------------------------------------
 }
 
-fn in_year(named: Named, other: Named, year: i64) -> Named {
-    Named { year: Some(year), month: named.month.or(other.month), day: named.day }
-}
-
 /// Part `index` of `count`: of months by their days, of longer periods by whole months.
-fn part(whole: Found, index: i64, count: i64) -> Option<Found> {
+pub(super) fn part(whole: Found, index: i64, count: i64) -> Option<Found> {
     let Days { start, end } = whole.days;
     let cut = |numerator: i64| match whole.granularity {
         Granularity::Decade | Granularity::Year | Granularity::Season | Granularity::Quarter => {
@@ -172,7 +168,7 @@ fn part(whole: Found, index: i64, count: i64) -> Option<Found> {
 }
 
 /// The days 1–7, 8–14, 15–21 or 22–28 of a month, or with 0 its last seven.
-fn week_of(month: Found, number: i64) -> Found {
+pub(super) fn week_of(month: Found, number: i64) -> Found {
     let Days { start, end } = month.days;
     let start = if number == 0 { end - 7 } else { start + 7 * (number - 1) };
     found(Days { start, end: start + 7 }, Granularity::Week, month.basis)

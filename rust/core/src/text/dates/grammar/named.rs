@@ -146,7 +146,7 @@ impl Grammar<'_> {
         if has_loose_end || !self.is_span(begin, joined, (first, last), is_announced) {
             return None;
         }
-        Some((self.resolve_span(first, last), end))
+        Some((self.reference.resolve_span(first, last), end))
     }
 
     /// Whether two ends form a span: both years, or a month with a part of the other.
@@ -205,7 +205,7 @@ impl Grammar<'_> {
         if is_year(first) && is_year(last) {
             let is_span = is_announced || self.announces_year(place);
             let year = |year| Named { year: Some(year), ..Named::default() };
-            let span = || (self.resolve_span(year(first), year(last)), place + 1);
+            let span = || (self.reference.resolve_span(year(first), year(last)), place + 1);
             return (is_span && !self.is_content(place + 1)).then(span);
         }
         let after =
@@ -238,36 +238,6 @@ impl Grammar<'_> {
         last: i64,
     ) -> Option<Found> {
         let named = |day| Named { year, month: Some(month), day: Some(day) };
-        self.resolve_span(named(first), named(last))
-    }
-
-    /// Each end inherits missing parts from the other.
-    pub(super) fn resolve_span(&self, first: Named, last: Named) -> Option<Found> {
-        let own_years = (first.year, last.year);
-        let year = first.year.or(last.year);
-        let fill = |named: Named, other: Named| {
-            let month = named.month.or(other.month.filter(|_| named.day.is_some()));
-            Named { year, month, ..named }
-        };
-        let mut from =
-            self.reference.resolve(Named { year: own_years.0.or(year), ..fill(first, last) })?;
-        let mut last = Named { year: own_years.1.or(year), ..fill(last, first) };
-        last.year = last.year.or_else(|| Some(civil(from.days.start).year));
-        let mut to = self.reference.resolve(last)?;
-        if to.days.start < from.days.start {
-            match own_years {
-                (Some(_), Some(_)) => return None,
-                (None, Some(year)) => {
-                    from = self.reference.resolve(in_year(first, last, year - 1))?
-                }
-                (_, None) => {
-                    to = self
-                        .reference
-                        .resolve(Named { year: last.year.map(|year| year + 1), ..last })?;
-                }
-            }
-        }
-        let days = Days { start: from.days.start, end: to.days.end };
-        (days.start < days.end).then_some(found(days, Granularity::Span, from.basis))
+        self.reference.resolve_span(named(first), named(last))
     }
 }
