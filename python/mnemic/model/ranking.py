@@ -408,6 +408,8 @@ _SESSION = SessionTerms(
     role=0.06,
 )
 
+_MAX_SPEAKER_SHARE = 1 / 3
+
 HYBRID = Ranking(
     similarity=0.25,
     covered_only=True,
@@ -415,6 +417,7 @@ HYBRID = Ranking(
     keywords=_SPOKEN,
     session=_SESSION,
     strip_speaker_names=True,
+    max_speaker_share=_MAX_SPEAKER_SHARE,
 )
 """The front door's default, chosen by measurement; see docs/quality.md."""
 
@@ -437,6 +440,7 @@ KEYWORD = Ranking(
         role=0.09,
     ),
     strip_speaker_names=True,
+    max_speaker_share=_MAX_SPEAKER_SHARE,
 )
 """Without vectors; see docs/quality.md."""
 
