@@ -61,7 +61,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--descent", action="store_true", help="one constant at a time, not every combination"
     )
-    parser.add_argument("--objective", choices=OBJECTIVES, default="mean")
+    parser.add_argument("--objective", choices=OBJECTIVES, default="no-loss")
     parser.add_argument(
         "--limit", type=int, metavar="N", help="only the first N questions of each conversation"
     )

@@ -278,7 +278,7 @@ def run(folders, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "way", [(), ("--descent",), ("--objective", "regret"), ("--objective", "no-loss")]
+    "way", [(), ("--descent",), ("--objective", "regret"), ("--objective", "mean")]
 )
 def test_constants_are_chosen_over_folders_by_one_command(run, monkeypatch, way):
     if "regret" in way:
