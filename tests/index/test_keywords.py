@@ -97,6 +97,41 @@ def test_scores_of_random_documents_are_those_of_bm25s(seed, k1, b):
         np.testing.assert_allclose(scores, reference.get_scores(query), atol=1e-5)
 
 
+# Length
+
+TURNS = ["red boat", "tea", "the lamp of the boat", "a boat a boat a boat and a red lamp", "noon"]
+
+
+@pytest.mark.parametrize("text", ["boat", "red lamp"])
+def test_without_a_b_length_counts_by_the_share_of_words_that_recur(text):
+    words = [turn.split() for turn in TURNS]
+    recurring = 1 - sum(len(set(turn)) for turn in words) / sum(map(len, words))
+    found = keywords(index(TURNS), text, KeywordFields(b=None))
+    expected = keywords(index(TURNS), text, KeywordFields(b=0.3 + recurring))
+    assert dict(found) == pytest.approx(dict(expected), abs=1e-7)
+    assert found != keywords(index(TURNS), text, KeywordFields(b=0.4))
+
+
+def test_without_a_b_length_counts_fully_at_most():
+    made = index(["tea " * 9 + "boat", "boat"])
+    fields = [KeywordFields(b=None), KeywordFields(b=1.0)]
+    assert keywords(made, "boat", fields[0]) == keywords(made, "boat", fields[1])
+
+
+@pytest.mark.requirement("C157")
+def test_words_that_recur_in_memories_of_others_change_no_score():
+    fields, scope = KeywordFields(b=None), Scope("a", "ana")
+    made = MemoryIndex(None)
+    put(made, dict(enumerate(TURNS)), user="ana")
+    alone = keywords(made, "red boat", fields, scope)
+    put(made, {10: "tea " * 50, 11: "boat " * 9}, user="bo")
+    assert keywords(made, "red boat", fields, scope) == alone
+    everybody = keywords(made, "red boat", fields, Scope("a", all_users=True))
+    assert everybody[3] != alone[3]
+    put(made, {}, gone=[10, 11])
+    assert keywords(made, "red boat", fields, Scope("a", all_users=True)) == alone
+
+
 # Languages
 
 

@@ -130,7 +130,7 @@ OF_KEYWORDS = {
     "stop_words": (1.0, 0.25, 0.0),
     "exponent": (1.0, 1.0, 1.5, 0.5),
     "k1": (0.9, 0.9, 0.0, 2.0, 10.0),
-    "b": (0.4, 0.4, 0.0, 0.75, 1.0),
+    "b": (0.4, None, 0.0, 0.75, 1.0),
 }
 ADAPTIVE = (AdaptiveShare(0.1, 0.8, 3.0), AdaptiveShare(0.6, 0.0, 5.0), AdaptiveShare())
 OF_RECENCY = {"curve": tuple(RecencyCurve), "days": (365.0, 7.0, 30.0, 0.5)}

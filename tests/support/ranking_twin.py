@@ -97,7 +97,6 @@ class Statistics:
     """Words of all rows of a user, filtered ones too."""
 
     def __init__(self, rows, fields):
-        self.k1, self.b = fields.k1, fields.b
         self.counts = {row.number: Counter(words_of(row.entry.content)) for row in rows}
         self.pairs = {row.number: Counter(pairwise(words_of(row.entry.content))) for row in rows}
         self.of_word = Counter(word for counts in self.counts.values() for word in counts)
@@ -105,7 +104,11 @@ class Statistics:
         for word, count in self.of_word.items():
             self.of_gram.update(dict.fromkeys(grams_of(word), count))
         self.lengths = {number: counts.total() for number, counts in self.counts.items()}
-        self.mean_length = sum(self.lengths.values()) / max(1, len(self.lengths))
+        tokens = sum(self.lengths.values())
+        self.mean_length = tokens / max(1, len(self.lengths))
+        recurring = tokens - sum(self.of_word.values())
+        self.k1 = fields.k1
+        self.b = min(1, 0.3 + recurring / max(1, tokens)) if fields.b is None else fields.b
 
     def idf(self, frequency):
         return math.log(1 + (len(self.counts) - frequency + 0.5) / (frequency + 0.5))

@@ -156,7 +156,9 @@ class KeywordFields(msgspec.Struct, frozen=True):
         exponent: The power that a match is raised to; above 1, weak matches count less.
         k1: How slowly repeats of a word stop counting, from 0 (presence alone) to 10.
         b: How far longer memories count less, from 0 (not at all) to 1 (in proportion to their
-            length).
+            length). None is .3 and the share of the memories' words that repeat another word of the
+            same memory: length counts where it comes from repetition (verbosity; Na, Kang and Lee
+            2008), and little among short turns.
 
     Raises:
         InvalidArgumentError: If a part is not a number from 0 to 1, the exponent is not from 0.1 to
@@ -173,12 +175,12 @@ class KeywordFields(msgspec.Struct, frozen=True):
     fuzziness: float = 0.0
     exponent: float = 1.0
     k1: float = 0.9
-    b: float = 0.4
+    b: float | None = 0.4
 
     def __post_init__(self) -> None:
         """Check the shares and the constants of BM25."""
         for name in self.__struct_fields__:
-            if name not in _LEAST_OF_TEN:
+            if name not in _LEAST_OF_TEN and not (name == "b" and self.b is None):
                 _check_fraction(name, getattr(self, name))
         for name, least in _LEAST_OF_TEN.items():
             given = getattr(self, name)

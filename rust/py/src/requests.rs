@@ -195,7 +195,7 @@ pub(crate) struct GivenKeywords {
     pub(crate) fuzziness: f64,
     pub(crate) exponent: f64,
     pub(crate) k1: f64,
-    pub(crate) b: f64,
+    pub(crate) b: Option<f64>,
 }
 
 #[derive(FromPyObject)]

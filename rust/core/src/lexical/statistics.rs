@@ -21,6 +21,8 @@ pub(super) trait CollectionStatistics {
     fn documents(&self) -> u64;
     /// Number of tokens of all memories.
     fn tokens(&self) -> u64;
+    /// Number of distinct terms of each memory, added up.
+    fn postings(&self) -> u64;
     /// Number of memories that hold a term.
     fn frequency(&self, term: u32) -> u32;
     /// Visit each term that any memory holds, ascending.
@@ -41,6 +43,7 @@ pub(super) trait Frequencies {
 pub(super) struct Statistics<F> {
     documents: u64,
     tokens: u64,
+    postings: u64,
     pub(super) frequencies: F,
 }
 
@@ -49,6 +52,7 @@ impl<F: Frequencies> Statistics<F> {
     pub(super) fn add(&mut self, tokens: usize, distinct_terms: &[u32]) {
         self.documents += 1;
         self.tokens += tokens as u64;
+        self.postings += distinct_terms.len() as u64;
         for &term in distinct_terms {
             self.frequencies.increment(term);
         }
@@ -58,6 +62,7 @@ impl<F: Frequencies> Statistics<F> {
     pub(super) fn remove(&mut self, tokens: usize, distinct_terms: &[u32]) {
         self.documents -= 1;
         self.tokens -= tokens as u64;
+        self.postings -= distinct_terms.len() as u64;
         for &term in distinct_terms {
             self.frequencies.decrement(term);
         }
@@ -71,6 +76,10 @@ impl<F: Frequencies> CollectionStatistics for Statistics<F> {
 
     fn tokens(&self) -> u64 {
         self.tokens
+    }
+
+    fn postings(&self) -> u64 {
+        self.postings
     }
 
     fn frequency(&self, term: u32) -> u32 {
@@ -247,6 +256,10 @@ impl CollectionStatistics for Nothing {
         0
     }
 
+    fn postings(&self) -> u64 {
+        0
+    }
+
     fn frequency(&self, _term: u32) -> u32 {
         0
     }
@@ -308,12 +321,13 @@ mod tests {
         let copy = users.clone();
         let of = |users: &UserStatistics| {
             let user = users.get(3)?;
-            Some((user.documents(), user.tokens(), user.frequency(7), user.frequency(9)))
+            let counts = [user.documents(), user.tokens(), user.postings()];
+            Some((counts, user.frequency(7), user.frequency(9)))
         };
         users.remove(3, 2, &[7, 9]);
-        assert_eq!((of(&copy), of(&users)), (Some((2, 3, 2, 1)), Some((1, 1, 1, 0))));
+        assert_eq!((of(&copy), of(&users)), (Some(([2, 3, 3], 2, 1)), Some(([1, 1, 1], 1, 0))));
         users.remove(3, 1, &[7]);
-        assert_eq!((of(&users), of(&copy)), (None, Some((2, 3, 2, 1))));
+        assert_eq!((of(&users), of(&copy)), (None, Some(([2, 3, 3], 2, 1))));
         assert!(users.get(2).is_none() && users.get(4000).is_none());
     }
 }

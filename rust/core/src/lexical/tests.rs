@@ -43,10 +43,20 @@ impl Twin<'_> {
 
     fn share(&self, times: usize, length: usize) -> f64 {
         let average = self.live().map(Vec::len).sum::<usize>() as f64 / self.documents();
-        let (k1, b) = (f64::from(self.options.k1), f64::from(self.options.b));
+        let k1 = f64::from(self.options.k1);
+        let b = self.options.b.map_or_else(|| self.b_by_repetition(), f64::from);
         let relative = if average == 0.0 { 0.0 } else { length as f64 / average };
         let norm = k1 * (1.0 - b + b * relative);
         if times == 0 { 0.0 } else { times as f64 / (times as f64 + norm) }
+    }
+
+    fn b_by_repetition(&self) -> f64 {
+        let is_repeated = |memory: &Vec<String>, at: usize| memory[..at].contains(&memory[at]);
+        let repeated = |memory| (0..Vec::len(memory)).filter(|at| is_repeated(memory, *at)).count();
+        let (repeated, tokens) = self
+            .live()
+            .fold((0, 0), |(sum, tokens), memory| (sum + repeated(memory), tokens + memory.len()));
+        (0.3 + repeated as f64 / tokens.max(1) as f64).min(1.0)
     }
 
     fn carried_share(&self, token: &str, turns: &Turns<'_>) -> f64 {
@@ -300,15 +310,10 @@ fn rebuilt(analysis: Analysis, memories: &[Option<String>]) -> Lexical {
 fn any_options() -> impl Strategy<Value = Options> {
     let stop_word_weight = prop::sample::select(vec![0.0_f32, 0.25, 1.0]);
     let fuzziness = prop::sample::select(vec![0.0_f32, 0.4, 0.5]);
-    (0.0_f32..2.0, 0.0_f32..=1.0, stop_word_weight, fuzziness).prop_map(
-        |(k1, b, stop_words, fuzziness)| Options {
-            k1,
-            b,
-            stop_words,
-            fuzziness,
-            ..Options::default()
-        },
-    )
+    let b = prop::option::of(0.0_f32..=1.0);
+    (0.0_f32..2.0, b, stop_word_weight, fuzziness).prop_map(|(k1, b, stop_words, fuzziness)| {
+        Options { k1, b, stop_words, fuzziness, ..Options::default() }
+    })
 }
 
 fn any_analysis() -> impl Strategy<Value = Analysis> {
@@ -721,9 +726,10 @@ fn without_memories_and_for_empty_queries_all_is_nothing() {
 #[test]
 fn all_is_finite_where_nothing_has_a_length_and_saturation_is_off() {
     let lexical = filled(&["", "?!"]);
-    let off = Options { k1: 0.0, b: 0.0, ..Options::default() };
+    let off = Options { k1: 0.0, b: Some(0.0), ..Options::default() };
     for (lexical, documents) in [(&lexical, 2), (&filled(&[]), 0), (&filled(&["ice"]), 1)] {
-        for options in [off, Options::default()] {
+        let by_repetition = Options { b: None, ..Options::default() };
+        for options in [off, by_repetition, Options::default()] {
             let query = lexical.query("ice ice winter", Collection::All, &options);
             let max = query.max_scores();
             assert!([max.words, max.ngrams, max.bigrams].iter().all(|max| max.is_finite()));

@@ -62,7 +62,7 @@ fn any_keywords() -> impl Strategy<Value = KeywordFields> {
     let share = || prop::sample::select(vec![0.0, 0.5, 0.8, 1.0]);
     let exponent = prop::sample::select(vec![1.0, 1.5]);
     let fuzziness = prop::sample::select(vec![0.0, 0.5]);
-    let saturation = (prop::sample::select(vec![0.0, 0.9, 2.5]), share());
+    let saturation = (prop::sample::select(vec![0.0, 0.9, 2.5]), prop::option::of(share()));
     (share(), share(), 0.0..=1.0, fuzziness, exponent, saturation).prop_map(
         |(previous, second, stop_words, fuzziness, exponent, (k1, b))| KeywordFields {
             words: 1.0,
@@ -137,7 +137,7 @@ pub(super) fn scoring() -> ScoringConfig {
             fuzziness: 0.5,
             exponent: 1.5,
             k1: 0.9,
-            b: 0.4,
+            b: Some(0.4),
         },
         session: Session { next: 0.4, isolated: 0.5, ..Session::default() },
         strip_speaker_names: false,

@@ -262,7 +262,7 @@ fn options(fields: &KeywordFields) -> Options {
         max_df: fields.max_df as f32,
         fuzziness: fields.fuzziness as f32,
         k1: fields.k1 as f32,
-        b: fields.b as f32,
+        b: fields.b.map(|b| b as f32),
     }
 }
 

@@ -71,8 +71,9 @@ pub struct KeywordFields {
     pub exponent: f64,
     /// How slowly repeats of a word stop counting; 0 counts presence alone.
     pub k1: f64,
-    /// How far longer memories count less, from 0 (not) to 1 (in proportion to their length).
-    pub b: f64,
+    /// How far longer memories count less, from 0 (not) to 1 (in proportion to their length); None
+    /// by how much the memories repeat themselves.
+    pub b: Option<f64>,
 }
 
 /// Summands of a turn's match for its session, as shares of matches.
