@@ -97,6 +97,46 @@ def test_scores_of_random_documents_are_those_of_bm25s(seed, k1, b):
         np.testing.assert_allclose(scores, reference.get_scores(query), atol=1e-5)
 
 
+# Scripts without spaces
+
+DIARY = ["我昨天看了图书", "什么时候去公园", "今天天气很好", "公园里的花开了"]
+
+
+@pytest.mark.parametrize("language", ["english", None])
+def test_pairs_of_grammar_are_stop_words_in_any_language(language):
+    made, light = index(DIARY, language=language), KeywordFields(stop_words=0.25)
+    full = keywords(made, "什么图书")
+    assert full[0] == full[1] > 0
+    found = keywords(made, "什么图书", light)
+    assert found[0] == pytest.approx(4 * found[1])
+
+
+def test_a_pair_that_no_memory_has_takes_little_from_the_match():
+    made, light = index(DIARY), KeywordFields(stop_words=0.25)
+    whole, with_seams = (keywords(made, text, light)[3] for text in ("公园", "公园画"))
+    unlike = keywords(made, "公园画")[3]
+    assert whole > with_seams > unlike
+
+
+def test_hiragana_are_light_beside_kanji():
+    made = index(["これはですから", "図書館の本"])
+    query = "これは図書"
+    assert matches(made, query, fields=KeywordFields(stop_words=0.25))[0] == 1
+    assert matches(made, query)[0] == 0
+    assert matches(made, "これは", fields=KeywordFields(stop_words=0.25)) == [0]
+
+
+def test_the_exponent_of_a_query_without_spaces_is_its_own():
+    made = index(["红茶 tea", "red tea cup"])
+    squared = KeywordFields(exponent=2.0, unspaced_exponent=1.0)
+    plain = KeywordFields()
+    assert keywords(made, "红茶", squared) == keywords(made, "红茶", plain)
+    twice = keywords(made, "cup", squared)[1]
+    assert twice == pytest.approx(keywords(made, "cup", plain)[1] ** 2)
+    mixed, once = keywords(made, "红茶 cup", squared)[0], keywords(made, "红茶 cup", plain)[0]
+    assert once**2 < mixed < once
+
+
 # Length
 
 TURNS = ["red boat", "tea", "the lamp of the boat", "a boat a boat a boat and a red lamp", "noon"]

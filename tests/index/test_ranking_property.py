@@ -48,12 +48,14 @@ WORDS = ("tea", "cup", "red", "boat", "teacup", "boatman", "lamp", "the", "zebra
 PHRASES = (
     *("red tea", "tea cup", "tea of noon", "cup tea", "the lamp of the boat", "with the lamp"),
     *("red boat", "tea zebra cup", "the", "of the"),
+    *("红茶杯", "我的红茶", "tea 红茶", "我的", "红灯 cup"),
 )
 CONTENTS = (
     *("tea", "cup", "red tea", "tea cup", "cup tea", "the tea of noon", "tea tea tea", "…"),
     *("red boat with the lamp", "boatman", "teacup", "the red teacup of the boatman", "the"),
     *("tea cup?", "Ada: red boat", "Ada: tea?", "Bob: cup", "Bob: is it noon? tea", "lamp? ", "?"),
     *("user: tea cup?", "bot: red boat", "user: the lamp"),
+    *("红茶", "我的红茶杯", "茶杯和灯, tea", "我的 tea 红茶红茶"),
     *("Ada: the lamp of the boat", "Bob: tea cup tea cup red", "Cleo: noon", "Ada: Bob: tea"),
     *("вода", "Ada: вода tea вода вода", "cup вода tea", "вода?"),
 )
@@ -129,6 +131,7 @@ OF_KEYWORDS = {
     **dict.fromkeys(("char_ngrams", "bigrams", "previous", "second"), SHARES),
     "stop_words": (1.0, 0.25, 0.0),
     "exponent": (1.0, 1.0, 1.5, 0.5),
+    "unspaced_exponent": (None, None, 1.0, 2.0),
     "k1": (0.9, 0.9, 0.0, 2.0, 10.0),
     "b": (0.4, None, 0.0, 0.75, 1.0),
 }

@@ -1,8 +1,8 @@
 """A naive fused ranking: what the ranking of the core is compared with.
 
 It looks at one row after the other in float64, keeps nothing between two calls and prunes nothing.
-It splits texts at what is no letter, digit or underscore and stems nothing, so contents and queries
-are to be of words that stemming leaves alone.
+It splits texts at what is no letter, digit or underscore, Chinese into pairs of characters, and
+stems nothing, so contents and queries are to be of words that stemming leaves alone.
 """
 
 import math
@@ -27,6 +27,8 @@ FEWEST_COMMON = 100
 LEAST_TURNS = 2
 LEAST_SHARE = 20
 STOP_WORDS = frozenset({"the", "of", "with", "and", "is", "it"})
+FUNCTION_CHARACTERS = frozenset("我的")
+RUN = re.compile(r"[\u4e00-\u9fff]+|(?:(?![\u4e00-\u9fff])\w)+")
 LABEL = re.compile(r"(\w+): ")
 
 
@@ -71,7 +73,21 @@ def is_english(text):
 
 
 def words_of(text):
-    return re.findall(r"\w+", text.casefold())
+    return [word for run in RUN.findall(text.casefold()) for word in words_of_run(run)]
+
+
+def words_of_run(run):
+    if len(run) == 1 or not is_unspaced(run):
+        return [run]
+    return ["".join(pair) for pair in pairwise(run)]
+
+
+def is_unspaced(word):
+    return "\u4e00" <= word[0] <= "\u9fff"
+
+
+def is_stop_word(word):
+    return word in STOP_WORDS or not FUNCTION_CHARACTERS.isdisjoint(word)
 
 
 def grams_of(word):
@@ -139,7 +155,7 @@ class Keywords:
         self.named = words
         rare = [word for word in self.named if not self.is_common(statistics.of_word[word])]
         self.words = rare or self.named
-        others = [word for word in self.named if word not in STOP_WORDS]
+        others = [word for word in self.named if not is_stop_word(word)]
         self.stop_words = fields.stop_words if others else 1.0
         self.pairs = [pair for pair in pairwise(self.named) if all(map(self.is_known, pair))]
         grams = set().union(*map(grams_of, others or self.named))
@@ -161,7 +177,15 @@ class Keywords:
         total = fields.words * self.by_words(turns) + fields.bigrams * self.by_pairs(number)
         if fields.char_ngrams:
             total += fields.char_ngrams * self.by_grams(turns)
-        return (total / shares) ** fields.exponent
+        return (total / shares) ** self.exponent()
+
+    def exponent(self):
+        unspaced = self.fields.unspaced_exponent
+        if unspaced is None:
+            return self.fields.exponent
+        pairs = sum(self.weight(word) for word in self.words if is_unspaced(word))
+        share = pairs / (sum(map(self.weight, self.words)) or 1)
+        return (1 - share) * self.fields.exponent + share * unspaced
 
     def by_words(self, turns):
         found = sum(self.weight(word) * self.heard(word, turns) for word in self.words)
@@ -186,7 +210,8 @@ class Keywords:
         return max(share * saturated(counts[number][word], number) for number, share in turns)
 
     def weight(self, word):
-        share = self.stop_words if word in STOP_WORDS else 1.0
+        is_seam = is_unspaced(word) and not self.statistics.of_word[word]
+        share = self.stop_words if is_seam or is_stop_word(word) else 1.0
         return share * self.statistics.word_idf(word)
 
     def pair_weight(self, pair):

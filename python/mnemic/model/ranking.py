@@ -56,6 +56,13 @@ def _check_words(name: str, given: Any) -> None:
         )
 
 
+def _check_up_to_ten(name: str, given: Any, least: float) -> None:
+    if not (_is_number(given) and least <= given <= 10):  # noqa: PLR2004
+        raise InvalidArgumentError(
+            f"{name} must be a number from {least} to 10, got {quoted(given)}"
+        )
+
+
 class RecencyCurve(enum.Enum):
     """Function of age with values from 0 to 1. Future timestamps count as age 0."""
 
@@ -134,8 +141,11 @@ class Order(enum.Enum):
     SALIENCE = "salience"
 
 
-_LEAST_OF_TEN = {"exponent": 0.1, "k1": 0}
+_LEAST_OF_TEN = {"exponent": 0.1, "unspaced_exponent": 0.1, "k1": 0}
 """Smallest values of the parts of a keyword match that reach up to 10."""
+
+_MAY_BE_NONE = frozenset({"b", "unspaced_exponent"})
+"""Parts of a keyword match that may be None."""
 
 
 class KeywordFields(msgspec.Struct, frozen=True):
@@ -148,7 +158,9 @@ class KeywordFields(msgspec.Struct, frozen=True):
         bigrams: Share of BM25 over pairs of adjacent words.
         previous: Weight of a word of the session's previous turn that is not in this one.
         second: Weight of a word of the turn before that.
-        stop_words: Weight of a stop word beside other words.
+        stop_words: Weight of a stop word beside other words. Among the pairs of characters of a
+            script without spaces, those of grammar are stop words ("什么", "です"), and pairs that
+            no memory has weigh as little, as most are the seam of two words.
         max_df: Largest document frequency: words in more than this share of the memories, and in
             more than 100 of them, are left out unless there are no others.
         fuzziness: Smallest Dice coefficient of character pairs at which the most similar known word
@@ -159,9 +171,12 @@ class KeywordFields(msgspec.Struct, frozen=True):
             length). None is .3 and the share of the memories' words that repeat another word of the
             same memory: length counts where it comes from repetition (verbosity; Na, Kang and Lee
             2008), and little among short turns.
+        unspaced_exponent: The power in place of `exponent` for a query in a script without spaces,
+            and between the two for a mixed one by the weights of its words; None is the same power.
+            Of pairs of characters every second one is a seam, so that good matches are small.
 
     Raises:
-        InvalidArgumentError: If a part is not a number from 0 to 1, the exponent is not from 0.1 to
+        InvalidArgumentError: If a part is not a number from 0 to 1, an exponent is not from 0.1 to
             10, or k1 is not from 0 to 10.
     """
 
@@ -176,18 +191,18 @@ class KeywordFields(msgspec.Struct, frozen=True):
     exponent: float = 1.0
     k1: float = 0.9
     b: float | None = 0.4
+    unspaced_exponent: float | None = None
 
     def __post_init__(self) -> None:
         """Check the shares and the constants of BM25."""
         for name in self.__struct_fields__:
-            if name not in _LEAST_OF_TEN and not (name == "b" and self.b is None):
-                _check_fraction(name, getattr(self, name))
-        for name, least in _LEAST_OF_TEN.items():
             given = getattr(self, name)
-            if not (_is_number(given) and least <= given <= 10):  # noqa: PLR2004
-                raise InvalidArgumentError(
-                    f"{name} must be a number from {least} to 10, got {quoted(given)}"
-                )
+            if given is None and name in _MAY_BE_NONE:
+                continue
+            if name in _LEAST_OF_TEN:
+                _check_up_to_ten(name, given, _LEAST_OF_TEN[name])
+            else:
+                _check_fraction(name, given)
 
 
 class SessionTerms(msgspec.Struct, frozen=True):

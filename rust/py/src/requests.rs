@@ -194,6 +194,7 @@ pub(crate) struct GivenKeywords {
     pub(crate) max_df: f64,
     pub(crate) fuzziness: f64,
     pub(crate) exponent: f64,
+    pub(crate) unspaced_exponent: Option<f64>,
     pub(crate) k1: f64,
     pub(crate) b: Option<f64>,
 }
@@ -296,6 +297,7 @@ impl GivenRanking {
                 max_df: keywords.max_df,
                 fuzziness: keywords.fuzziness,
                 exponent: keywords.exponent,
+                unspaced_exponent: keywords.unspaced_exponent,
                 k1: keywords.k1,
                 b: keywords.b,
             },

@@ -10,6 +10,7 @@ use super::sum::Sum;
 use super::vocabulary::Known;
 use crate::deadline::{Deadline, NEVER};
 use crate::text::query_tokens;
+use crate::text::tokenizer::begins_unspaced;
 
 /// Which fields to score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +33,8 @@ pub struct Options {
     /// How far longer memories count less, from 0 (not) to 1; None by how much memories repeat
     /// themselves.
     pub b: Option<f32>,
-    /// How much a stop word weighs beside other words; alone they weigh 1.
+    /// How much a stop word weighs beside other words; alone they weigh 1. In a script without
+    /// spaces, a pair that no memory has weighs as little: it may be the seam of two words.
     pub stop_words: f32,
     /// Words and n-grams in more than this share of the memories, and in more than a hundred, are
     /// passed over; 1 keeps them all. Where no other word would be left, all words stay.
@@ -86,6 +88,8 @@ pub struct Query {
     pub(super) bigrams: Vec<Bigram>,
     pub(super) saturation: Saturation,
     max_scores: MaxScores,
+    /// The part of the largest words' score that is of pairs of a script without spaces.
+    unspaced: f32,
 }
 
 /// The non-essential terms: words of small weights, which a first pass over all memories may skip.
@@ -123,6 +127,11 @@ impl Query {
     /// The divisors that bring scores between 0 and 1.
     pub fn max_scores(&self) -> MaxScores {
         self.max_scores
+    }
+
+    /// The share of its words' weight that pairs of characters have, in scripts without spaces.
+    pub fn unspaced_share(&self) -> f32 {
+        if self.unspaced > 0.0 { self.unspaced / self.max_scores.words } else { 0.0 }
     }
 
     /// The words of the smallest weights, up to `share` of the sum of all weights; none if other
@@ -272,6 +281,7 @@ impl<'state> Building<'state> {
             bigrams: Vec::new(),
             saturation: saturation(statistics, options),
             max_scores: MaxScores::default(),
+            unspaced: 0.0,
         };
         Self { statistics, known, options, query }
     }
@@ -303,8 +313,10 @@ impl<'state> Building<'state> {
     /// The weight of each token: 0 if it is too common, unless all are.
     fn weights(&self, tokens: &[(String, bool)]) -> Vec<f32> {
         let stop_word_weight = if are_stop_words(tokens) { 1.0 } else { self.options.stop_words };
-        let weight =
-            |(_, is_stop_word): &(String, bool)| if *is_stop_word { stop_word_weight } else { 1.0 };
+        let weight = |(token, is_stop_word): &(String, bool)| {
+            let is_light = *is_stop_word || self.is_seam(token);
+            if is_light { stop_word_weight } else { 1.0 }
+        };
         let all: Vec<f32> = tokens.iter().map(weight).collect();
         let is_common = |token: &str| {
             self.known.id(token).is_some_and(|term| self.is_common(self.frequency(term)))
@@ -318,6 +330,11 @@ impl<'state> Building<'state> {
         if rare.iter().any(|weight| *weight > 0.0) { rare } else { all }
     }
 
+    /// Whether a token may be chance, the end of one word and the beginning of the next.
+    fn is_seam(&self, token: &str) -> bool {
+        begins_unspaced(token) && self.known.id(token).is_none_or(|term| self.frequency(term) == 0)
+    }
+
     /// The word to search for in place of a token, if any memory has one.
     fn word(&mut self, token: &str, is_stop_word: bool, weight: f32) -> Option<Word> {
         if weight == 0.0 {
@@ -327,6 +344,7 @@ impl<'state> Building<'state> {
         let frequency = known.map_or(0, |(_, frequency)| frequency);
         let weight = weight * self.idf(frequency);
         self.query.max_scores.words += weight;
+        self.query.unspaced += if begins_unspaced(token) { weight } else { 0.0 };
         match known {
             Some((term, 1..)) => Some(Word { term, weight }),
             _ if is_stop_word => None,

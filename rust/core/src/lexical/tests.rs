@@ -73,8 +73,16 @@ impl Twin<'_> {
         let stop_word_weight = if alone { 1.0 } else { f64::from(self.options.stop_words) };
         query
             .iter()
-            .map(|(_, is_stop_word)| if *is_stop_word { stop_word_weight } else { 1.0 })
+            .map(|(token, is_stop_word)| {
+                let is_light = *is_stop_word || self.is_unknown_pair(token);
+                if is_light { stop_word_weight } else { 1.0 }
+            })
             .collect()
+    }
+
+    fn is_unknown_pair(&self, token: &str) -> bool {
+        let is_pair = token.chars().all(|one| ('\u{3041}'..='鿿').contains(&one));
+        is_pair && self.frequency(token) == 0.0
     }
 
     fn max(&self, query: &[(String, bool)]) -> f64 {
@@ -210,6 +218,8 @@ fn any_text() -> impl Strategy<Value = String> {
         "wintering",
         "aaaaaaa",
         "猫が好き",
+        "図書館です",
+        "我的図書",
         "ё",
         "2024",
         "!",

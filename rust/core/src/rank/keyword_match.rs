@@ -235,7 +235,7 @@ impl<'a> Keywords<'a> {
                     }
                 }
             }
-            raise(chunk, fields.exponent as f32);
+            raise(chunk, exponent(fields, &self.query));
         }
         matches
     }
@@ -244,7 +244,7 @@ impl<'a> Keywords<'a> {
 /// Terms that a first pass may skip. The match must grow with the score for that; roots and
 /// products are rounded so that they do, any other power may not be.
 fn non_essential(query: &Query, fields: &KeywordFields, share: f32) -> NonEssential {
-    if is_monotone(fields.exponent as f32) {
+    if is_monotone(exponent(fields, query)) {
         query.non_essential(share)
     } else {
         NonEssential::NONE
@@ -264,6 +264,13 @@ fn options(fields: &KeywordFields) -> Options {
         k1: fields.k1 as f32,
         b: fields.b.map(|b| b as f32),
     }
+}
+
+/// The power for a query: between those for words and for pairs of characters, by their weights.
+fn exponent(fields: &KeywordFields, query: &Query) -> f32 {
+    let Some(unspaced) = fields.unspaced_exponent else { return fields.exponent as f32 };
+    let share = f64::from(query.unspaced_share());
+    ((1.0 - share) * fields.exponent + share * unspaced) as f32
 }
 
 /// Raise to a power; that of the presets by a square root, which every machine rounds alike.

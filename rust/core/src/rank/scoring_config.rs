@@ -69,6 +69,9 @@ pub struct KeywordFields {
     pub fuzziness: f64,
     /// The power that a match is raised to: above 1, weak matches count less.
     pub exponent: f64,
+    /// The power in place of that for a query in a script without spaces, and between the two for a
+    /// mixed one; None is the same.
+    pub unspaced_exponent: Option<f64>,
     /// How slowly repeats of a word stop counting; 0 counts presence alone.
     pub k1: f64,
     /// How far longer memories count less, from 0 (not) to 1 (in proportion to their length); None

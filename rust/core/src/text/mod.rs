@@ -6,6 +6,7 @@ mod coverage;
 mod dates;
 mod fast_path;
 mod fingerprint;
+mod grammar;
 mod language;
 pub(crate) mod names;
 mod normalise;

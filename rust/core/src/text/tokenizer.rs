@@ -8,6 +8,7 @@ use icu_properties::props::{GeneralCategory, GeneralCategoryGroup, LineBreak, Sc
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::Language;
+use super::grammar::is_grammar;
 use super::normalise::fold;
 
 /// Characters of a word that count; the rest is cut off, so that no token is long.
@@ -47,7 +48,8 @@ pub fn tokens(text: &str, analysis: &Analysis) -> Vec<String> {
     tokens
 }
 
-/// Return the tokens of `text`, a query, each with whether it is a stop word of the language.
+/// Return the tokens of `text`, a query, each with whether it is a stop word of the language, or in
+/// a script without spaces a pair of grammar.
 ///
 /// # Examples
 /// ```
@@ -56,13 +58,12 @@ pub fn tokens(text: &str, analysis: &Analysis) -> Vec<String> {
 /// let found = query_tokens("The cat sleeps", &Analysis::default());
 /// assert_eq!(found[0], ("the".to_owned(), true));
 /// assert_eq!(found[2], ("sleep".to_owned(), false));
+/// assert_eq!(query_tokens("这猫", &Analysis::default()), [("这猫".to_owned(), true)]);
 /// ```
 pub fn query_tokens(text: &str, analysis: &Analysis) -> Vec<(String, bool)> {
     let mut tokens = Vec::new();
     each_word(text, *analysis, |word| {
-        let is_stop_word =
-            analysis.language.is_some_and(|language| language.is_stop_word(word.text));
-        tokens.push((word.token().into_owned(), is_stop_word));
+        tokens.push((word.token().into_owned(), word.is_stop_word(analysis.language)));
     });
     tokens
 }
@@ -82,6 +83,14 @@ impl<'text> Word<'text> {
         let stem = self.language.map(|language| language.stemmer().stem(self.text));
         // A stemmer may leave nothing of a word that is all ending.
         stem.filter(|stem| !stem.is_empty()).unwrap_or(Cow::Borrowed(self.text))
+    }
+
+    /// Whether it is a stop word of a language, or a pair of grammar whatever the language.
+    fn is_stop_word(self, language: Option<Language>) -> bool {
+        if begins_unspaced(self.text) {
+            return is_grammar(self.text);
+        }
+        language.is_some_and(|language| language.is_stop_word(self.text))
     }
 }
 
@@ -160,6 +169,11 @@ impl<Visit: FnMut(Word<'_>)> Run<'_, Visit> {
         }
         self.units.clear();
     }
+}
+
+/// Whether a token is of a script that writes words without spaces between them.
+pub(crate) fn begins_unspaced(token: &str) -> bool {
+    token.chars().next().is_some_and(|first| !first.is_ascii() && is_unspaced(first))
 }
 
 /// Whether a character is of a script that writes words without spaces between them.
@@ -273,6 +287,8 @@ mod tests {
         );
         assert_eq!(stop_words("the cat", None), [false; 2]);
         assert_eq!(stop_words("猫が好き", english), [false; 3]);
+        assert_eq!(stop_words("猫です the", None), [false, true, false]);
+        assert_eq!(stop_words("我的图书", english), [true, true, false]);
         assert_eq!(stop_words("?!", english), [false; 0]);
     }
 
