@@ -410,7 +410,14 @@ _PARTS = {
 }
 
 _SPOKEN = KeywordFields(
-    previous=0.8, second=0.5, stop_words=0.25, max_df=0.2, fuzziness=0.5, exponent=1.5
+    previous=0.8,
+    second=0.5,
+    stop_words=0.25,
+    max_df=0.2,
+    fuzziness=0.5,
+    exponent=1.5,
+    unspaced_exponent=1.0,
+    b=None,
 )
 _SESSION = SessionTerms(
     next=0.4,
