@@ -27,6 +27,7 @@ FEWEST_COMMON = 100
 LEAST_TURNS = 2
 LEAST_SHARE = 20
 STOP_WORDS = frozenset({"the", "of", "with", "and", "is", "it"})
+ROLES = frozenset({"user", "assistant", "bot"})
 FUNCTION_CHARACTERS = frozenset("我的")
 RUN = re.compile(r"[\u4e00-\u9fff]+|(?:(?![\u4e00-\u9fff])\w)+")
 LABEL = re.compile(r"(\w+): ")
@@ -464,7 +465,7 @@ class _Query:
         counted = {name: n for name, n in labels.items() if n * LEAST_SHARE >= len(spoken)}
         turns = given + Counter(counted)
         heard = {name for name, count in turns.items() if name and count >= LEAST_TURNS}
-        named = heard & set(words_of(self.wanted.text or ""))
+        named = (heard - ROLES) & set(words_of(self.wanted.text or ""))
         return {name: turns[name] / len(spoken) for name in named}
 
     def parts(self, row, relevance):
