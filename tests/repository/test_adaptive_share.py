@@ -26,7 +26,7 @@ def share_of(memory, **options):
 
 def expected(*lengths):
     mean = sum(lengths) / len(lengths)
-    return pytest.approx(0.1 + 0.8 * mean**2 / (mean**2 + 16))
+    return pytest.approx(0.1 + 0.8 * mean**3 / (mean**3 + 64))
 
 
 def test_the_share_follows_the_mean_number_of_words(memory):

@@ -134,7 +134,8 @@ def test_the_core_gives_up_at_a_deadline(memory, ranking, is_relative):
         index.rank(search, inputs)
     given = {name: getattr(search, name) for name in search.__struct_fields__}
     partial = Search(**{**given, "takes_partial": True})
-    assert index.rank(partial, inputs) == RankedPage([], None, partial=True)
+    page = index.rank(partial, inputs)
+    assert page == RankedPage([], None, partial=True, share=page.share)
     in_time = Search(**{**given, "deadline": time.monotonic() + 3600})
     assert len(index.rank(in_time, inputs).ranked) == 1
 

@@ -515,7 +515,7 @@ def _share(similarity, rows):
     if not isinstance(similarity, AdaptiveShare):
         return similarity
     mean = np.mean([len(words_of(row.entry.content)) for row in rows] or [0])
-    growth = mean**2 / (mean**2 + similarity.length**2)
+    growth = mean**3 / (mean**3 + similarity.length**3)
     return similarity.short + (similarity.long - similarity.short) * growth
 
 

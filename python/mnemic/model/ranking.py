@@ -297,7 +297,7 @@ class Weights(msgspec.Struct, frozen=True):
 class AdaptiveShare(msgspec.Struct, frozen=True):
     """A share of the similarity that grows with the mean length L of memories, in tokens.
 
-    It is short + (long - short) · L² / (L² + length²): the longer a text, the more words of a query
+    It is short + (long - short) · L³ / (L³ + length³): the longer a text, the more words of a query
     it holds by chance, while the vector of a chunk means as much as that of a short text. L is the
     mean over all memories of the user, or of all users where all are searched, that BM25 divides
     lengths by.
@@ -312,8 +312,8 @@ class AdaptiveShare(msgspec.Struct, frozen=True):
     """
 
     short: float = 0.25
-    long: float = 0.6
-    length: float = 80.0
+    long: float = 0.55
+    length: float = 50.0
 
     def __post_init__(self) -> None:
         """Check the limits and the length."""

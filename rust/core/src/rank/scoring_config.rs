@@ -141,7 +141,7 @@ pub(crate) struct StaticScore {
 impl AdaptiveShare {
     /// The share for memories of this mean length.
     fn at(self, mean_length: f64) -> f64 {
-        let growth = mean_length.powi(2) / (mean_length.powi(2) + self.length.powi(2));
+        let growth = mean_length.powi(3) / (mean_length.powi(3) + self.length.powi(3));
         (self.short + (self.long - self.short) * growth).clamp(0.0, 1.0)
     }
 }
