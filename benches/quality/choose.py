@@ -1,6 +1,6 @@
 """Choose constants of the ranking with each set and each conversation left out in turn.
 
-`python -m benches.quality.choose DIRECTORY … --set similarity=.25,.35 --set session.isolated=.3,.5`
+`python -m benches.quality.choose DIRECTORY … --set similarity.long=.5,.7 --set session.next=.3,.5`
 """
 
 from __future__ import annotations

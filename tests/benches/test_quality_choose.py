@@ -183,9 +183,10 @@ def test_the_most_lost_is_the_worst_mean_and_no_gain_is_a_loss():
 
 
 def test_every_constant_of_a_ranking_has_a_dotted_name():
-    names = list(constants.names_of(HYBRID))
+    assert {"similarity.short", "similarity.long"} <= set(constants.names_of(HYBRID))
+    made = msgspec.structs.replace(HYBRID, similarity=0.25)
+    names = list(constants.names_of(made))
     assert {"similarity", "session.isolated", "keywords.exponent"} <= set(names)
-    made = HYBRID
     for name in names:
         made = constants.replaced(made, name, constants.value_of(KEYWORD, name))
     assert made == KEYWORD
@@ -346,8 +347,8 @@ def test_a_wrong_constant_is_refused_before_anything_is_read(capsys, arguments, 
 
 def test_something_has_to_be_measured(capsys):
     with pytest.raises(SystemExit):
-        choose.parse(["--set", "similarity=.2"])
+        choose.parse(["--set", "similarity.long=.2"])
     assert "at least one DIRECTORY" in capsys.readouterr().err
     assert [
-        one.name for one in choose.datasets_of(choose.parse(["--own", "--set", "similarity=1"]))
+        one.name for one in choose.datasets_of(choose.parse(["--own", "--set", "keywords.b=1"]))
     ]

@@ -92,7 +92,7 @@ def test_the_nearest_of_many_chunks_counts_less():
         found = memory.search("red sofa", explain=True)
     terms = {hit.content: hit.components["chunks"] for hit in found}
     assert terms[contents[0]] == 0.0
-    assert terms[contents[1]] < -HYBRID.similarity * HYBRID.chunk_penalty
+    assert terms[contents[1]] < -found.share * HYBRID.chunk_penalty
 
 
 def test_a_lone_statement_is_lifted_by_its_own_match():
@@ -100,6 +100,6 @@ def test_a_lone_statement_is_lifted_by_its_own_match():
     with Memory(":memory:", embedder=WordEmbedder()) as memory:
         memory.add_many([{"content": text, "session_id": "s"} for text in texts])
         lone = memory.search("red sofa quiet", explain=True)[0]
-    own = HYBRID.similarity * lone.components["similarity"]
-    own += (1 - HYBRID.similarity) * lone.components["keyword"]
+    share = lone.components["share"]
+    own = share * lone.components["similarity"] + (1 - share) * lone.components["keyword"]
     assert lone.components["neighbours"] >= HYBRID.session.min_lift * own - 1e-9

@@ -405,7 +405,7 @@ def test_a_score_is_the_weighted_mean_of_the_parts_that_are_told(talk, name, que
             continue  # shown from 0 to 1, and counted as it is
         total = sum(weight * hit.components[part] for part, weight in weights.items())
         assert hit.score == pytest.approx(total / sum(weights.values()), abs=1e-9)
-    if ranking.similarity > 0:
+    if ranking.has_similarity:
         assert len(found) == 60
 
 
@@ -418,9 +418,10 @@ def test_a_relevance_is_the_sum_of_its_parts_by_the_most_they_can_be(talk, name,
     most_of_speaker = max((hit.components.get("speaker", 0) for hit in hits), default=0)
     for hit in hits:
         parts = hit.components
+        share = parts.get("share", 1.0)
         sum_of_parts = (
-            ranking.similarity * parts.get("similarity", 0)
-            + (1 - ranking.similarity) * parts.get("keyword", 0)
+            share * parts.get("similarity", 0)
+            + (1 - share) * parts.get("keyword", 0)
             + sum(
                 parts.get(part, 0)
                 for part in (

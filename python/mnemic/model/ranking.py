@@ -436,7 +436,7 @@ _SESSION = SessionTerms(
 _MAX_SPEAKER_SHARE = 1 / 3
 
 HYBRID = Ranking(
-    similarity=0.25,
+    similarity=AdaptiveShare(),
     covered_only=True,
     chunk_penalty=0.04,
     keywords=_SPOKEN,
