@@ -13,7 +13,7 @@ mod vocabulary;
 use super::Granularity;
 use super::reference::{Basis, Found, Named, Reference, found, near_today};
 use numbers::{Form, Number, is_numeral};
-use vocabulary::{Term, begins_with, is_torn, term};
+use vocabulary::{Term, begins_with, goes_on, is_torn, term};
 
 /// Characters of scripts without spaces, and Hangul.
 pub(super) fn is_east_asian(character: char) -> bool {
@@ -184,14 +184,15 @@ impl<'call> EastAsian<'call> {
         let (first, before, behind) = (self.char(at)?, self.before(at), self.char(end));
         let word = &self.text[at..end];
         let is_apart = if is_hangul(first) {
-            !before.is_some_and(is_hangul) && !is_hangul_torn(word, behind)
+            !before.is_some_and(is_hangul)
         } else if word.chars().all(is_kana) {
             let ends = behind.is_none_or(|behind| !is_kana(behind) || PARTICLES.contains(behind));
             !before.is_some_and(is_kana) && ends
         } else {
             !before.is_some_and(|before| is_torn(word, before))
         };
-        is_apart.then_some((term, end))
+        let goes_on = behind.is_some_and(|behind| goes_on(word, behind));
+        (is_apart && !goes_on).then_some((term, end))
     }
 
     /// Whether no word goes on at the end of a Hangul word but with a particle.
@@ -209,15 +210,6 @@ impl<'call> EastAsian<'call> {
         }
         let numerals = rest.chars().take_while(|one| is_numeral(*one)).map(char::len_utf8);
         at + numerals.sum::<usize>().max(first.len_utf8())
-    }
-}
-
-/// Words that go on in others: 오늘날, 그제야.
-fn is_hangul_torn(word: &str, behind: Option<char>) -> bool {
-    match word {
-        "오늘" => behind == Some('날'),
-        "그제" => behind.is_some_and(|behind| "야서".contains(behind)),
-        _ => false,
     }
 }
 

@@ -307,6 +307,20 @@ pub(super) fn begins_with(text: &str, words: &[&str]) -> Option<usize> {
     words.iter().filter(|word| text.starts_with(**word)).map(|word| word.len()).max()
 }
 
+/// Whether the character behind a word makes a name or another word of it: 明日香, 日曜大工.
+pub(super) fn goes_on(word: &str, behind: char) -> bool {
+    let others = match word {
+        "明日" => "香菜葉",
+        "今日" => "子",
+        "前年" => "比",
+        "日曜" => "大洋",
+        "오늘" => "날",
+        "그제" => "야서",
+        _ => "",
+    };
+    others.contains(behind)
+}
+
 /// Whether a word is only the end of another and the begin of a third: 以前 天气 has 前天.
 pub(super) fn is_torn(word: &str, before: char) -> bool {
     let others = match word {
