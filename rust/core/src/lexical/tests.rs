@@ -200,7 +200,7 @@ fn words(lexical: &Lexical, query: &str) -> Vec<f32> {
 
 /// Words that repeat and share n-grams, some in other scripts.
 fn any_text() -> impl Strategy<Value = String> {
-    const WORDS: [&str; 20] = [
+    const WORDS: [&str; 22] = [
         "the",
         "a",
         "harbour",
