@@ -11,7 +11,7 @@ from tests.support.embedders import WordEmbedder
 
 LONG = "the harbour boat sails at noon with ninety barrels of red wine " * 4
 ADAPTIVE = AdaptiveShare(short=0.1, long=0.9, length=4)
-RANKING = msgspec.structs.replace(HYBRID, similarity=ADAPTIVE, covered_only=False)
+RANKING = msgspec.structs.replace(HYBRID, similarity=ADAPTIVE, covered_only=False, full_words=0)
 
 
 @pytest.fixture

@@ -439,6 +439,7 @@ HYBRID = Ranking(
     similarity=AdaptiveShare(),
     covered_only=True,
     chunk_penalty=0.04,
+    full_words=5,
     keywords=_SPOKEN,
     session=_SESSION,
     strip_speaker_names=True,
