@@ -430,7 +430,7 @@ _SESSION = SessionTerms(
     answer_type=0.05,
     isolated=0.5,
     min_lift=0.4,
-    role=0.06,
+    role=0.1,
 )
 
 _MAX_SPEAKER_SHARE = 1 / 3
