@@ -118,6 +118,16 @@ def test_a_pair_that_no_memory_has_takes_little_from_the_match():
     assert whole > with_seams > unlike
 
 
+def test_stop_words_are_those_of_the_query_s_language():
+    made = index(["der Wein und das Brot", "Wein"], language="english")
+    found = keywords(made, "wo ist der Wein", KeywordFields(stop_words=0.0))
+    assert set(found) == {0, 1}
+    assert found[1] > found[0]
+    assert found[1] == keywords(made, "Wein")[1]
+    both = keywords(made, "who sold der Wein to him", KeywordFields(stop_words=0.0))
+    assert both[0] > both[1], "English has as many stop words in it"
+
+
 def test_hiragana_are_light_beside_kanji():
     made = index(["これはですから", "図書館の本"])
     query = "これは図書"

@@ -9,6 +9,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::Language;
 use super::grammar::is_grammar;
+use super::language::Languages;
 use super::normalise::fold;
 
 /// Characters of a word that count; the rest is cut off, so that no token is long.
@@ -51,6 +52,10 @@ pub fn tokens(text: &str, analysis: &Analysis) -> Vec<String> {
 /// Return the tokens of `text`, a query, each with whether it is a stop word of the language, or in
 /// a script without spaces a pair of grammar.
 ///
+/// Where another language has at least two of the words as stop words, and twice as many as that of
+/// the analysis, the stop words are those of that other language. Without a language, words are no
+/// stop words.
+///
 /// # Examples
 /// ```
 /// use mnemic_core::text::{Analysis, query_tokens};
@@ -62,10 +67,33 @@ pub fn tokens(text: &str, analysis: &Analysis) -> Vec<String> {
 /// ```
 pub fn query_tokens(text: &str, analysis: &Analysis) -> Vec<(String, bool)> {
     let mut tokens = Vec::new();
-    each_word(text, *analysis, |word| {
-        tokens.push((word.token().into_owned(), word.is_stop_word(analysis.language)));
+    each_word(text, *analysis, |word| tokens.push((word.token().into_owned(), word.stop_word())));
+    let language = analysis.language.map(|language| {
+        language.of_query(tokens.iter().map(|(_, stop_word)| stop_word.languages()))
     });
-    tokens
+    tokens.into_iter().map(|(token, stop_word)| (token, stop_word.is_of(language))).collect()
+}
+
+/// Where a word is a stop word.
+#[derive(Clone, Copy)]
+enum StopWord {
+    Of(Languages),
+    Everywhere,
+    Nowhere,
+}
+
+impl StopWord {
+    fn languages(self) -> Languages {
+        if let Self::Of(languages) = self { languages } else { Languages::default() }
+    }
+
+    fn is_of(self, language: Option<Language>) -> bool {
+        match self {
+            Self::Of(languages) => language.is_some_and(|language| languages.has(language)),
+            Self::Everywhere => true,
+            Self::Nowhere => false,
+        }
+    }
 }
 
 /// A word, or a pair of characters of a script without spaces.
@@ -85,12 +113,13 @@ impl<'text> Word<'text> {
         stem.filter(|stem| !stem.is_empty()).unwrap_or(Cow::Borrowed(self.text))
     }
 
-    /// Whether it is a stop word of a language, or a pair of grammar whatever the language.
-    fn is_stop_word(self, language: Option<Language>) -> bool {
-        if begins_unspaced(self.text) {
-            return is_grammar(self.text);
+    /// Where it is a stop word: a pair of grammar is one whatever the language.
+    fn stop_word(self) -> StopWord {
+        match begins_unspaced(self.text) {
+            true if is_grammar(self.text) => StopWord::Everywhere,
+            true => StopWord::Nowhere,
+            false => StopWord::Of(Languages::of_stop_word(self.text)),
         }
-        language.is_some_and(|language| language.is_stop_word(self.text))
     }
 }
 
@@ -286,6 +315,11 @@ mod tests {
             [false, false, true, true, false]
         );
         assert_eq!(stop_words("the cat", None), [false; 2]);
+        assert_eq!(
+            stop_words("wo ist der Wein", english),
+            [true, true, true, false],
+            "the language of the query"
+        );
         assert_eq!(stop_words("猫が好き", english), [false; 3]);
         assert_eq!(stop_words("猫です the", None), [false, true, false]);
         assert_eq!(stop_words("我的图书", english), [true, true, false]);
