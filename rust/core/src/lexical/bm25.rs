@@ -334,9 +334,15 @@ impl Lexical {
         group.set_candidates(candidates).then_some(group)
     }
 
-    /// Number of words of each docid; 0 for a vacant one.
-    pub(crate) fn lengths<'a>(&'a self, docids: &'a [u32]) -> impl Iterator<Item = usize> + 'a {
-        docids.iter().map(|docid| self.terms(*docid).len())
+    /// Call `visit` with the number of words of each of ascending docids; 0 for a vacant one.
+    pub(crate) fn each_length(&self, docids: &[u32], mut visit: impl FnMut(usize)) {
+        let block_of = |docid: u32| docid as usize / BLOCK_DOCIDS;
+        for of_block in docids.chunk_by(|one, next| block_of(*one) == block_of(*next)) {
+            let block = self.blocks.get(block_of(of_block[0]));
+            for docid in of_block {
+                visit(block.map_or(0, |block| block.terms(*docid as usize % BLOCK_DOCIDS).len()));
+            }
+        }
     }
 
     fn terms(&self, docid: u32) -> &[u32] {

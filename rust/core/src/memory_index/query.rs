@@ -153,23 +153,24 @@ impl Query<'_> {
         if self.deadline.has_passed() { Err(Error::DeadlineExceeded) } else { Ok(()) }
     }
 
-    /// The share of similarity in the match of each candidate; nothing if all have the same.
-    fn shares(&self, docids: &[u32]) -> Vec<f64> {
+    /// The shares of similarity in matches that are not those of the scoring, in order of ordinals.
+    fn shares(&self, docids: &[u32]) -> Vec<(u32, f64)> {
         let (scoring, memories) = (self.request.scoring, &self.snapshot.memories);
-        let mut shares = Vec::new();
-        if scoring.heeds_length() {
-            let full = f64::from(scoring.full_words);
-            let words = memories.lexical.lengths(docids);
-            shares.extend(words.map(|words| scoring.similarity * (words as f64 / full).min(1.0)));
+        let passes_over = scoring.passes_over_uncovered();
+        let uncovered = if passes_over { memories.uncovered.among(docids) } else { Vec::new() };
+        if !scoring.heeds_length() {
+            let uncovered = (0..).zip(uncovered).filter(|(_, is_so)| *is_so);
+            return uncovered.map(|(at, _)| (at, 0.0)).collect();
         }
-        if scoring.passes_over_uncovered() {
-            let uncovered = memories.uncovered.among(docids);
-            let len = if shares.is_empty() { uncovered.len() } else { docids.len() };
-            shares.resize(len, scoring.similarity);
-            for (share, _) in shares.iter_mut().zip(uncovered).filter(|(_, is_so)| *is_so) {
-                *share = 0.0;
+        let (by_words, mut shares, mut at) = (scoring.shares_by_words(), Vec::new(), 0_u32);
+        memories.lexical.each_length(docids, |words| {
+            if uncovered.get(at as usize) == Some(&true) {
+                shares.push((at, 0.0));
+            } else if let Some(share) = by_words.get(words) {
+                shares.push((at, *share));
             }
-        }
+            at += 1;
+        });
         shares
     }
 

@@ -140,31 +140,24 @@ pub(crate) struct Uppers {
 /// Upper bounds of the matches of memories by themselves.
 fn matched_uppers(fused: &Fused<'_>, uppers: &Uppers) -> Vec<f64> {
     let mut matched = vec![0.0; fused.candidates.docids.len()];
+    let share = fused.scoring.similarity;
+    for (matched, upper) in matched.iter_mut().zip(&uppers.query) {
+        *matched = near_upper(share, *upper);
+    }
     let keywords = fused.keywords.as_ref().map_or(&[][..], Keywords::uppers);
-    if fused.shares.is_empty() {
-        let shares = std::iter::repeat(&fused.scoring.similarity);
-        add_matches(&mut matched, shares, &uppers.query, keywords);
-    } else {
-        add_matches(&mut matched, fused.shares.iter(), &uppers.query, keywords);
+    for (matched, keyword) in matched.iter_mut().zip(keywords) {
+        *matched += (1.0 - share) * f64::from(*keyword);
+    }
+    for (at, share) in &fused.shares {
+        let near = near_upper(*share, value(&uppers.query, *at));
+        matched[*at as usize] = near + (1.0 - share) * f64::from(value(keywords, *at));
     }
     matched
 }
 
-/// Add similarities and keyword matches by the shares of similarity.
-fn add_matches<'s>(
-    matched: &mut [f64],
-    shares: impl Iterator<Item = &'s f64> + Clone,
-    similarities: &[f32],
-    keywords: &[f32],
-) {
-    for ((matched, share), similarity) in matched.iter_mut().zip(shares.clone()).zip(similarities) {
-        // A memory without a vector counts as orthogonal to the query.
-        let is_missing = *similarity == f32::NEG_INFINITY;
-        *matched += if is_missing { 0.0 } else { share * f64::from(*similarity) };
-    }
-    for ((matched, share), keyword) in matched.iter_mut().zip(shares).zip(keywords) {
-        *matched += (1.0 - share) * f64::from(*keyword);
-    }
+/// The part of a similarity in a match; a memory without a vector counts as orthogonal to the query.
+fn near_upper(share: f64, upper: f32) -> f64 {
+    if upper == f32::NEG_INFINITY { 0.0 } else { share * f64::from(upper) }
 }
 
 /// A ranking in the making.

@@ -33,9 +33,8 @@ pub(crate) struct Fused<'a> {
     pub(crate) static_scores: Option<StaticScores<'a>>,
     /// Whether neighbours lift matches.
     pub(crate) has_lift: bool,
-    /// The share of similarity in the match of each candidate, by ordinal. Empty if all have that of
-    /// the scoring.
-    pub(crate) shares: Vec<f64>,
+    /// The shares of similarity in matches that are not those of the scoring, in order of ordinals.
+    pub(crate) shares: Vec<(u32, f64)>,
     /// Which candidates are no hits, by ordinal: their matches count for neighbours alone. Empty if
     /// all may be hits.
     pub(crate) ruled_out: Vec<bool>,
@@ -119,7 +118,8 @@ impl<'a> Fused<'a> {
 
     /// The share of similarity in the match of a memory.
     pub(super) fn share(&self, at: u32) -> f64 {
-        self.shares.get(at as usize).copied().unwrap_or(self.scoring.similarity)
+        let found = self.shares.binary_search_by_key(&at, |(at, _)| *at);
+        found.map_or(self.scoring.similarity, |found| self.shares[found].1)
     }
 
     /// The match of a memory by itself, from its similarity.

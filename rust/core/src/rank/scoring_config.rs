@@ -179,6 +179,12 @@ impl ScoringConfig {
         self.full_words > 0 && self.is_hybrid()
     }
 
+    /// The share of similarity by the number of words, for fewer than those at which it is whole.
+    pub(crate) fn shares_by_words(&self) -> Vec<f64> {
+        let full = f64::from(self.full_words);
+        (0..self.full_words).map(|words| self.similarity * (f64::from(words) / full)).collect()
+    }
+
     /// Whether words of earlier turns count for a turn.
     pub(crate) fn carries_keywords(&self) -> bool {
         self.similarity < 1.0 && self.keywords.previous + self.keywords.second > 0.0
