@@ -34,7 +34,16 @@ OWN = {
     "c": ["quasar", "anchors", "My dog is called Rex", "boats"],
     None: ["nobody", "harbourside", "I do not own a boat", "icy"],
 }
-SPEAKERS = [None, None, "Ana", "Boris", "Ana Maria"]
+SPEAKERS = {
+    "a": [None, None, "Ana", "Boris Lee"],
+    "b": [None, "Ana", "Boris", "Ana Maria"],
+    "c": [None, "Boris Kim", "Borris", "Kate"],
+    None: [None, "ana", "Boris Lee", "Kate Lee"],
+}
+GREETINGS = ["", "", "", "Hey Kate! ", "Hey Ana! "]
+NAMES = ["", "", " Ana", " Boris", " Borris", " ana", " Kate", " Boris Lee and Ana"]
+"""Names that a query of one user may share with other users' speakers."""
+
 ROLES = [None, None, "user", "assistant"]
 SESSIONS = [None, None, "s", "t"]
 IDS = [UUID(int=number) for number in range(1, 7)]
@@ -62,10 +71,14 @@ def text_of(random, user, most=7):
     return " ".join(random.choice(words) for _ in range(random.randint(1, most)))
 
 
-def fields_of(random, now):
+def said_by(random, user):
+    return random.choice(GREETINGS) + text_of(random, user)
+
+
+def fields_of(random, now, user):
     given = {
         "session_id": random.choice(SESSIONS),
-        "speaker": random.choice(SPEAKERS),
+        "speaker": random.choice(SPEAKERS[user]),
         "role": random.choice(ROLES),
         "importance": random.choice([0.1, 0.5, 0.9]),
         "tags": random.choice([(), ("x",), ("x", "y")]),
@@ -103,7 +116,7 @@ class Door:
         return random.choice(known)
 
     async def add(self, random, user):
-        given = fields_of(random, self.turns.now)
+        given = fields_of(random, self.turns.now, user)
         if random.random() < 0.4:
             given["id"] = random.choice(IDS)
         if random.random() < 0.1:
@@ -114,12 +127,12 @@ class Door:
             given["idempotency_key"] = random.choice(["k", "l"])
         if random.random() < 0.2:
             given["check"] = "contradictions"
-        stored = await self.memory.add(text_of(random, user), user_id=user, **given)
+        stored = await self.memory.add(said_by(random, user), user_id=user, **given)
         self.known.setdefault(user, list(IDS)).append(stored.id)
         return stored
 
     async def add_many(self, random, user):
-        texts = [text_of(random, user) for _ in range(random.randint(1, 8))]
+        texts = [said_by(random, user) for _ in range(random.randint(1, 8))]
         stored = await self.memory.scoped(user_id=user).add_many(texts)
         self.known.setdefault(user, list(IDS)).extend(entry.id for entry in stored)
         return stored
@@ -130,7 +143,7 @@ class Door:
     async def update(self, random, user):
         change = random.choice(
             [
-                {"content": text_of(random, user)},
+                {"content": said_by(random, user)},
                 {"importance": 0.7},
                 {"status": random.choice(STATES)},
                 {"metadata": {"n": 9}},
@@ -161,7 +174,7 @@ class Door:
     async def search(self, random, user):
         where = random.choice([None, None, {"tags": {"contains": "x"}}, {"access_count": 0}])
         return await self.memory.search(
-            text_of(random, user, 5),
+            text_of(random, user, 5) + random.choice(NAMES),
             user_id=user,
             limit=random.choice([1, 5, 50]),
             search_type=random.choice(["hybrid", "hybrid", "semantic", "keyword"]),
