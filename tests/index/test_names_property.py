@@ -3,15 +3,17 @@
 from random import Random
 from uuid import UUID
 
+import msgspec
+import numpy as np
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from mnemic.model import MemoryEntry, Ranking, Scope, SessionTerms
+from mnemic.model import HYBRID, MemoryEntry, Ranking, Scope, SessionTerms
 from mnemic.model.timestamps import to_microseconds
 from tests.support.clock import NOON
 from tests.support.names_twin import NamesTwin, words_of
-from tests.support.ranking_index import batch, index_of
+from tests.support.ranking_index import DIM, batch, index_of
 from tests.support.ranking_twin import RankingTwin, Row
 from tests.support.rows import Question, rank
 
@@ -140,3 +142,40 @@ def test_rows_that_change_or_go_leave_no_name_behind(seed, count, changes, query
     for text in texts_of(query):
         expected = in_first_person(text, twin.mentions(text))
         assert index.in_first_person(text, Scope("a"), NOW) == expected
+
+
+CREW = [f"Crew{chr(ord('a') + number)}" for number in range(20)]
+
+
+def crew_row(chance, number):
+    vector = [chance.gauss(0, 1) for _ in range(DIM)]
+    content = " ".join(chance.choices(WORDS, k=chance.randint(1, 3)))
+    entry = MemoryEntry(
+        id=UUID(int=number),
+        agent_id="a",
+        content=content,
+        created_at=NOON,
+        session_id="s",
+        position=number,
+        speaker=chance.choice(CREW),
+    )
+    return Row(number, entry, (vector,))
+
+
+@PROFILE
+@given(seeds, st.sampled_from([0.02, 0.3, 1.0]), st.sampled_from([1, 3, 40]))
+def test_a_speaker_of_few_turns_is_found_with_any_limit(seed, term, limit):
+    chance = Random(seed)  # noqa: S311 - data for a test
+    index = index_of([crew_row(chance, number) for number in range(1, 301)])
+    session = msgspec.structs.replace(HYBRID.session, speaker=term)
+    wanted = Question(
+        scope=Scope("a"),
+        now=NOW,
+        limit=1000,
+        ranking=msgspec.structs.replace(HYBRID, session=session),
+        text=f"red {chance.choice(CREW)} lamp",
+        vectors=np.array([[chance.gauss(0, 1) for _ in range(DIM)]], np.float32),
+    )
+    whole = rank(index, wanted).ranked
+    some = rank(index, msgspec.structs.replace(wanted, limit=limit)).ranked
+    assert [(hit.id, hit.score) for hit in some] == [(hit.id, hit.score) for hit in whole[:limit]]

@@ -391,7 +391,7 @@ impl Query<'_> {
             } else {
                 Vec::new()
             },
-            speaker: SpeakerTerm::new(session, &named),
+            speaker: None,
             answer_type: answer_type(text)
                 .filter(|_| session.answer_type > 0.0)
                 .map(|answer_type| answer_type as u8),
@@ -399,6 +399,7 @@ impl Query<'_> {
             has_text: true,
         };
         fused.keywords = self.keywords(candidates, has_neighbours, &named)?;
+        fused.query_features.speaker = SpeakerTerm::new(session, named, candidates);
         Ok(fused)
     }
 

@@ -312,8 +312,8 @@ impl<'a> Ranked<'a> {
     /// Score all that may be among the best where the score is the relevance alone.
     ///
     /// A memory whose match and whose neighbours' matches are below the smallest seed stays below
-    /// the floor, even with the small extras; so only seeds, their neighbours, and memories near a
-    /// date are scored.
+    /// the floor, even with the small extras; so only seeds, their neighbours, memories near a date
+    /// and those by named speakers of few turns are scored.
     fn take_near_seeds(&mut self) {
         let seed = self.min_seed();
         for some in reaching(&self.matched, seed).chunks(SOME_ROWS) {
@@ -322,6 +322,17 @@ impl<'a> Ranked<'a> {
             }
             for at in some {
                 self.take_around(*at);
+            }
+        }
+        let term = self.fused().query_features.speaker.as_ref();
+        for some in
+            term.and_then(|term| term.few.as_ref()).iter().flat_map(|few| few.chunks(SOME_ROWS))
+        {
+            if self.deadline().is_past() {
+                return;
+            }
+            for at in some {
+                self.take_closer(*at);
             }
         }
         for (at, near) in (0..).zip(&self.fused().query_features.dates) {
@@ -342,7 +353,7 @@ impl<'a> Ranked<'a> {
         }
         let weight = fused.scoring.weights.relevance;
         let relevance = if weight > 0.0 { floor * fused.total / weight } else { f64::NEG_INFINITY };
-        let sum = relevance * fused.max_relevance - fused.max_of_small_extras();
+        let sum = relevance * fused.max_relevance - fused.max_of_extras_beside_few();
         let lifted = if fused.has_lift { fused.scoring.session.max_of_neighbours() } else { 0.0 };
         // If no match is needed, negative matches, which lift nothing, suffice.
         let seed = if sum > 0.0 { sum / (1.0 + lifted) } else { f64::NEG_INFINITY };

@@ -54,14 +54,30 @@ pub(crate) struct SpeakerTerm {
     /// The weight of a speaker times the share of turns by others: naming somebody whose turns are
     /// all there are rules nothing out.
     pub(crate) size: f64,
+    /// The ordinals of their turns, if these are few: looking at each is then faster than a bound of
+    /// all matches that allows for the term.
+    pub(crate) few: Option<Vec<u32>>,
 }
+
+/// Turns of the named are few up to this share.
+const FEW_TURNS: f64 = 0.125;
 
 impl SpeakerTerm {
     /// The term, if speakers count and some are named.
-    pub(crate) fn new(session: &Session, named: &NamedSpeakers) -> Option<Self> {
-        let size = session.speaker * (1.0 - named.share);
-        let counts = session.speaker > 0.0 && !named.codes.is_empty();
-        counts.then(|| Self { codes: named.codes.clone(), size })
+    pub(crate) fn new(
+        session: &Session,
+        named: NamedSpeakers,
+        candidates: &CandidateSet<'_>,
+    ) -> Option<Self> {
+        if session.speaker == 0.0 || named.codes.is_empty() {
+            return None;
+        }
+        let (codes, size) = (named.codes, session.speaker * (1.0 - named.share));
+        let few = (named.share <= FEW_TURNS).then(|| {
+            let ordinals = 0..candidates.docids.len() as u32;
+            ordinals.filter(|at| codes.contains(&candidates.speaker(*at))).collect()
+        });
+        Some(Self { codes, size, few })
     }
 }
 

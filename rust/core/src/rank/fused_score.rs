@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use super::components::Components;
 use crate::columns::Tie;
-use crate::rank::candidates::{CandidateSet, QueryFeatures};
+use crate::rank::candidates::{CandidateSet, QueryFeatures, SpeakerTerm};
 use crate::rank::keyword_match::Keywords;
 use crate::rank::scoring_config::{ScoringConfig, StaticScore};
 use crate::rank::similarity::Similarity;
@@ -104,11 +104,20 @@ impl<'a> Fused<'a> {
 
     /// The largest sum of the terms of speaker and answer type.
     pub(super) fn max_of_small_extras(&self) -> f64 {
+        self.max_of_extras(|_| true)
+    }
+
+    /// The same for a memory that is none of the few by the named speakers.
+    pub(super) fn max_of_extras_beside_few(&self) -> f64 {
+        self.max_of_extras(|term| term.few.is_none())
+    }
+
+    fn max_of_extras(&self, counts: impl Fn(&SpeakerTerm) -> bool) -> f64 {
         let session = &self.scoring.session;
-        let speaker = self.query_features.speaker.as_ref().map_or(0.0, |term| term.size);
+        let speaker = self.query_features.speaker.as_ref().filter(|term| counts(term));
         let answer_type =
             if self.query_features.answer_type.is_some() { session.answer_type } else { 0.0 };
-        speaker + answer_type
+        speaker.map_or(0.0, |term| term.size) + answer_type
     }
 
     /// The keyword match of a memory; 0 if keywords have no share.
