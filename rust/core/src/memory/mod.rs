@@ -2,6 +2,8 @@
 
 pub mod links;
 pub(crate) mod naming;
+#[cfg(test)]
+mod naming_tests;
 pub(crate) mod speakers;
 pub(crate) mod state;
 pub(crate) mod uncovered;

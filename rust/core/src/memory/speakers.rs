@@ -45,8 +45,8 @@ pub(super) struct Known {
     names: Vec<Arc<str>>,
     /// Codes by the first word of the name, in lower case.
     by_first_word: HashMap<Box<str>, Vec<u32>>,
-    /// Codes by the shape of the first word.
-    by_shape: HashMap<(char, usize), Vec<(Spelling, u32)>>,
+    /// First words by their shape.
+    by_shape: HashMap<(char, usize), Vec<(Spelling, Arc<str>)>>,
     /// Codes of the names in addresses, in lower case.
     addressed: HashMap<Box<str>, u32>,
 }
@@ -60,12 +60,19 @@ impl Known {
         let code = self.names.len() as u32;
         self.codes.insert(name.into(), code);
         if let Some(word) = names::keys(name).into_iter().next() {
-            if let Some(spelling) = Spelling::new(&word) {
-                self.by_shape.entry(spelling.shape()).or_default().push((spelling, code));
-            }
-            self.by_first_word.entry(word.into()).or_default().push(code);
+            self.first_word(&word).push(code);
         }
         code
+    }
+
+    /// The codes of a first word in lower case, which may be a new one.
+    fn first_word(&mut self, word: &str) -> &mut Vec<u32> {
+        if !self.by_first_word.contains_key(word)
+            && let Some(spelling) = Spelling::new(word)
+        {
+            self.by_shape.entry(spelling.shape()).or_default().push((spelling, word.into()));
+        }
+        self.by_first_word.entry(word.into()).or_default()
     }
 
     /// The name of a code.
@@ -82,7 +89,8 @@ impl Known {
     pub(super) fn near(&self, spelling: &Spelling) -> Vec<u32> {
         let shapes = spelling.near_shapes();
         let alike = shapes.iter().filter_map(|shape| self.by_shape.get(shape)).flatten();
-        alike.filter(|(other, _)| spelling.is_near(other)).map(|(_, code)| *code).collect()
+        let near = alike.filter(|(other, _)| spelling.is_near(other));
+        near.flat_map(|(_, word)| self.beginning_with(word)).copied().collect()
     }
 
     /// The code of a name in addresses; 0 if no turn ever had it.

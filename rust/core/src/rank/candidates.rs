@@ -50,6 +50,7 @@ pub(crate) struct QueryFeatures {
 
 /// The term of turns by the speakers that a query names.
 pub(crate) struct SpeakerTerm {
+    /// In ascending order.
     codes: Vec<u32>,
     /// The weight of a speaker times the share of turns by others: naming somebody whose turns are
     /// all there are rules nothing out.
@@ -298,7 +299,8 @@ impl<'a> CandidateSet<'a> {
 
     pub(crate) fn of_speaker(&self, query_features: &QueryFeatures, at: u32) -> f64 {
         let term = query_features.speaker.as_ref();
-        term.filter(|term| term.codes.contains(&self.speaker(at))).map_or(0.0, |term| term.size)
+        let is_named = |term: &&SpeakerTerm| term.codes.binary_search(&self.speaker(at)).is_ok();
+        term.filter(is_named).map_or(0.0, |term| term.size)
     }
 
     pub(crate) fn of_answer_type(

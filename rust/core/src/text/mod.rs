@@ -8,6 +8,7 @@ mod fast_path;
 mod fingerprint;
 mod grammar;
 mod language;
+pub(crate) mod mentions;
 pub(crate) mod names;
 mod normalise;
 pub(crate) mod ordinary_names;

@@ -42,57 +42,13 @@ pub(crate) fn is_spelled_alike(one: &str, other: &str) -> bool {
     spelled(one, false) == spelled(other, false)
 }
 
-fn spelled(word: &str, in_lower_case: bool) -> String {
+pub(super) fn spelled(word: &str, in_lower_case: bool) -> String {
     let word = NFKC.normalize(word);
     if in_lower_case { word.to_lowercase() } else { word.into_owned() }
 }
 
-/// A name taken apart.
-pub(crate) struct Name {
-    words: Vec<String>,
-    /// The words in lower case.
-    folded: Vec<String>,
-    /// The separator between them.
-    gaps: Vec<String>,
-    counts_case: bool,
-}
-
-impl Name {
-    /// A name that is found in other case as well unless that counts.
-    pub(crate) fn new(name: &str, counts_case: bool) -> Self {
-        let words = words(name);
-        let gaps = words.windows(2).map(|pair| gap(name, pair)).collect();
-        let spelled = |in_lower_case| {
-            words.iter().map(|(_, word)| spelled(word, in_lower_case)).collect::<Vec<_>>()
-        };
-        Self { gaps, counts_case, words: spelled(false), folded: spelled(true) }
-    }
-
-    /// Whether these words of a text begin with the name; in other case only if that is `free`.
-    fn stands(&self, here: &[(Range<usize>, &str)], text: &str, free: bool) -> bool {
-        let length = self.words.len();
-        let is_free = free && !self.counts_case;
-        length > 0
-            && here.len() >= length
-            && (self.has_case_of(here) || is_free && self.is_spelled(here, true))
-            && here[..length]
-                .windows(2)
-                .zip(&self.gaps)
-                .all(|(pair, part)| gap(text, pair) == *part)
-    }
-
-    fn has_case_of(&self, here: &[(Range<usize>, &str)]) -> bool {
-        self.is_spelled(here, false)
-    }
-
-    fn is_spelled(&self, here: &[(Range<usize>, &str)], in_lower_case: bool) -> bool {
-        let parts = if in_lower_case { &self.folded } else { &self.words };
-        here.iter().zip(parts).all(|((_, word), part)| spelled(word, in_lower_case) == *part)
-    }
-}
-
 /// The separator between two words of a text, normalised.
-fn gap(text: &str, pair: &[(Range<usize>, &str)]) -> String {
+pub(super) fn gap(text: &str, pair: &[(Range<usize>, &str)]) -> String {
     let mut gap = String::new();
     for character in text[pair[0].0.end..pair[1].0.start].chars() {
         match character {
@@ -120,18 +76,16 @@ fn is_hyphen(character: char) -> bool {
 pub(crate) struct Mention {
     pub(crate) place: Range<usize>,
     is_possessive: bool,
-    /// The names; several may have one spelling.
-    pub(crate) names: Vec<usize>,
 }
 
 impl Mention {
-    /// The mention of names at a place; none if that is a part of a longer word.
-    pub(crate) fn at(text: &str, place: Range<usize>, names: Vec<usize>) -> Option<Self> {
+    /// The mention of a name at a place; none if that is a part of a longer word.
+    pub(crate) fn at(text: &str, place: Range<usize>) -> Option<Self> {
         if is_joined(text, place.clone()) {
             return None;
         }
         let ending = possessive(text, &place);
-        Some(Self { place: place.start..place.end + ending, is_possessive: ending > 0, names })
+        Some(Self { place: place.start..place.end + ending, is_possessive: ending > 0 })
     }
 }
 
@@ -140,46 +94,9 @@ pub(crate) fn is_all_lower(text: &str) -> bool {
     !text.chars().any(char::is_uppercase)
 }
 
-/// The mentions of any of `names`, in order; of several that begin at one word the longest counts,
-/// and of those in a text with capitals the ones of the same case.
-pub(crate) fn mentions(text: &str, names: &[Name]) -> Vec<Mention> {
-    let words = words(text);
-    let mut found = Vec::new();
-    let mut at = 0;
-    while at < words.len() {
-        let mention = mention(text, &words, at, names);
-        let end = mention.as_ref().map_or(0, |mention| mention.place.end);
-        found.extend(mention);
-        at += 1;
-        at += words[at..].iter().take_while(|(place, _)| place.start < end).count();
-    }
-    found
-}
-
 /// Whether a determiner stands before a word, which is no name then unless its case shows that.
 pub(crate) fn is_determined(words: &[(Range<usize>, &str)], at: usize) -> bool {
     at.checked_sub(1).is_some_and(|before| is_determiner(&key(words[before].1)))
-}
-
-/// The longest names that the words from a position on begin with.
-fn mention(
-    text: &str,
-    words: &[(Range<usize>, &str)],
-    at: usize,
-    names: &[Name],
-) -> Option<Mention> {
-    let (here, free) = (&words[at..], !is_determined(words, at));
-    let place = |name: &Name| here[0].0.start..here[name.words.len() - 1].0.end;
-    let is_meant = |name: &Name| name.stands(here, text, free) && !is_joined(text, place(name));
-    let mut standing: Vec<usize> = (0..names.len()).filter(|at| is_meant(&names[*at])).collect();
-    let length = |at: &usize| names[*at].words.len();
-    let longest = standing.iter().map(length).max()?;
-    standing.retain(|at| length(at) == longest);
-    let has_case = |at: &usize| names[*at].has_case_of(here);
-    if !is_all_lower(text) && standing.iter().any(has_case) {
-        standing.retain(has_case);
-    }
-    Mention::at(text, place(&names[standing[0]]), standing)
 }
 
 /// Whether a hyphen makes a place part of a longer word.
@@ -239,12 +156,16 @@ fn replaced<'m>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::mentions::Mentions;
     use super::*;
 
+    fn mentions(text: &str, names: &[&str]) -> Mentions {
+        let counts_case = !is_all_lower(text);
+        Mentions::of(text, names.iter().map(|name| (*name, counts_case)))
+    }
+
     fn found(text: &str, names: &[&str]) -> Vec<Mention> {
-        let is_lower = is_all_lower(text);
-        let names: Vec<Name> = names.iter().map(|name| Name::new(name, !is_lower)).collect();
-        mentions(text, &names)
+        mentions(text, names).found.into_iter().map(|(mention, _)| mention).collect()
     }
 
     fn in_first_person(text: &str, names: &[&str]) -> String {
@@ -260,25 +181,10 @@ mod tests {
     }
 
     fn are_named(text: &str, names: &[&str]) -> Vec<bool> {
-        let found = found(text, names);
-        let is_named = |at| found.iter().any(|mention| mention.names.contains(&at));
+        let mentions = mentions(text, names);
+        let groups = || mentions.found.iter().map(|(_, group)| &mentions.groups[*group]);
+        let is_named = |at| groups().any(|names| names.contains(&at));
         (0..names.len()).map(is_named).collect()
-    }
-
-    #[test]
-    fn case_counts_for_some_names_only() {
-        let names = [Name::new("Elise", false), Name::new("Will", true), Name::new("will", true)];
-        let named = |text| -> Vec<Vec<usize>> {
-            mentions(text, &names).into_iter().map(|mention| mention.names).collect()
-        };
-        assert_eq!(named("Where will elise go?"), [vec![2], vec![0]]);
-        assert_eq!(named("ELISE and Will"), [vec![0], vec![1]]);
-        assert_eq!(named("Did the elise or the Elise sing?"), [vec![0]]);
-        let both = [Name::new("Elise", false), Name::new("elise", false)];
-        let of = |text| mentions(text, &both)[0].names.clone();
-        assert_eq!([of("Did Elise?"), of("Did elise?")], [vec![0], vec![1]]);
-        assert_eq!(of("did elise?"), [0, 1]);
-        assert_eq!(of("Did ELISE?"), [0, 1]);
     }
 
     #[test]

@@ -5,7 +5,14 @@ const MIN_LETTERS: usize = 5;
 
 /// A name's spelling without differences that are often mistaken: doubled letters count once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Spelling(Vec<char>);
+pub(crate) struct Spelling {
+    letters: Vec<char>,
+    /// A bit for each letter that occurs; several letters share one.
+    occurring: u32,
+}
+
+/// The most bits in which near spellings differ: a letter replaced by another.
+const MAX_OTHER_BITS: u32 = 2;
 
 impl Spelling {
     /// The spelling of a word in lower case; none of a short one, or of one that is not letters.
@@ -15,12 +22,14 @@ impl Spelling {
             return None;
         }
         letters.dedup();
-        Some(Self(letters))
+        let bit = |letter: &char| 1 << (u32::from(*letter) % u32::BITS);
+        let occurring = letters.iter().fold(0, |bits, letter| bits | bit(letter));
+        Some(Self { letters, occurring })
     }
 
     /// The first letter and the number of letters.
     pub(crate) fn shape(&self) -> (char, usize) {
-        (self.0[0], self.0.len())
+        (self.letters[0], self.letters.len())
     }
 
     /// The shapes of all near spellings.
@@ -32,11 +41,13 @@ impl Spelling {
     /// Whether the first letters are the same and at most one letter has to be inserted, removed,
     /// replaced or exchanged with the next (Damerau, 1964).
     pub(crate) fn is_near(&self, other: &Self) -> bool {
-        if self.0.first() != other.0.first() {
+        let other_bits = (self.occurring ^ other.occurring).count_ones();
+        let (one, other) = (&self.letters, &other.letters);
+        if other_bits > MAX_OTHER_BITS || one.first() != other.first() {
             return false;
         }
-        let begin = self.0.iter().zip(&other.0).take_while(|(one, other)| one == other).count();
-        let (one, other) = (&self.0[begin..], &other.0[begin..]);
+        let begin = one.iter().zip(other).take_while(|(one, other)| one == other).count();
+        let (one, other) = (&one[begin..], &other[begin..]);
         let ends = one.iter().rev().zip(other.iter().rev());
         let end = ends.take_while(|(one, other)| one == other).count();
         match (&one[..one.len() - end], &other[..other.len() - end]) {
