@@ -11,6 +11,7 @@ __all__ = [
     "RECORD_COLUMNS",
     "RECORD_FIELDS",
     "SUMMED_COLUMNS",
+    "Coverage",
     "Hits",
     "MemoryIndex",
     "Prior",
@@ -564,6 +565,7 @@ class Coverage:
         is covered.
         """
 
+@final
 class MemoryIndex:
     """An agent's memories, ranked exactly by similarity, keywords and attributes.
 

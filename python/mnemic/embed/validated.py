@@ -177,8 +177,8 @@ def _coverage(languages: object) -> Coverage | None:
     if languages is None:
         return None
     if isinstance(languages, Collection) and not isinstance(languages, str | bytes):
-        codes = list(languages)
-        if codes and all(isinstance(code, str) for code in codes):
+        codes = [code for code in languages if isinstance(code, str)]
+        if codes and len(codes) == len(languages):
             return Coverage(codes)
     raise InvalidArgumentError(
         "the embedder's languages must be a set of ISO 639-1 codes, as {'en', 'de'}, or None, "

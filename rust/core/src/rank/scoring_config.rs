@@ -141,7 +141,8 @@ pub(crate) struct StaticScore {
 impl AdaptiveShare {
     /// The share for memories of this mean length.
     fn at(self, mean_length: f64) -> f64 {
-        let growth = mean_length.powi(3) / (mean_length.powi(3) + self.length.powi(3));
+        // In this form, no lengths give NaN.
+        let growth = 1.0 / (1.0 + (self.length / mean_length).powi(3));
         (self.short + (self.long - self.short) * growth).clamp(0.0, 1.0)
     }
 }
@@ -226,5 +227,24 @@ impl Weights {
             + self.importance * static_score.importance
             + self.access * static_score.access
             + self.salience * static_score.salience
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_adaptive_share_goes_from_one_limit_to_the_other() {
+        let adaptive = AdaptiveShare { short: 0.25, long: 0.75, length: 50.0 };
+        let close = |one: f64, other: f64| (one - other).abs() < 1e-12;
+        assert!(close(adaptive.at(0.0), 0.25) && close(adaptive.at(50.0), 0.5));
+        assert!(close(adaptive.at(1e30), 0.75) && close(adaptive.at(1e-30), 0.25));
+        let shares: Vec<f64> = (0..500).map(|length| adaptive.at(f64::from(length))).collect();
+        assert!(shares.is_sorted());
+        let falling = AdaptiveShare { short: 1.0, long: 0.0, ..adaptive };
+        assert!(close(falling.at(50.0), 0.5) && close(falling.at(1e300), 0.0));
+        let tiny = AdaptiveShare { length: 1e-300, ..adaptive };
+        assert!(close(tiny.at(0.0), 0.25) && close(tiny.at(1.0), 0.75));
     }
 }
