@@ -425,7 +425,8 @@ def test_a_relevance_is_the_sum_of_its_parts_by_the_most_they_can_be(talk, name,
             + sum(
                 parts.get(part, 0)
                 for part in (
-                    *("chunks", "neighbours", "question", "role", "date", "speaker", "kind"),
+                    *("chunks", "neighbours", "question", "role", "date", "speaker"),
+                    "answer_type",
                 )
             )
         )
@@ -433,7 +434,7 @@ def test_a_relevance_is_the_sum_of_its_parts_by_the_most_they_can_be(talk, name,
         if "neighbours" in parts:
             lifted = max(session.previous, session.next, session.answer) + session.second_neighbour
             most += max(lifted, session.isolated, session.min_lift)
-        most += session.answer_type * ("kind" in parts)
+        most += session.answer_type * ("answer_type" in parts)
         most += (session.date + session.date_inside) * ("date" in parts)
         most += most_of_speaker
         assert parts["relevance"] == pytest.approx(min(1, max(0, sum_of_parts / most)), abs=1e-6)

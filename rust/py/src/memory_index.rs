@@ -370,7 +370,7 @@ fn components_of<'py>(
         (intern!(py, "role"), components.role),
         (intern!(py, "date"), components.date),
         (intern!(py, "speaker"), components.speaker),
-        (intern!(py, "kind"), components.answer_type),
+        (intern!(py, "answer_type"), components.answer_type),
         (intern!(py, "relevance"), components.relevance.map(|sum| sum.clamp(0.0, 1.0))),
         (intern!(py, "recency"), components.recency),
         (intern!(py, "importance"), components.importance),

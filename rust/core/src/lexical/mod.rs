@@ -243,13 +243,13 @@ impl Lexical {
         tokens.iter().any(|(token, _)| is_held(token))
     }
 
-    /// The statistics of a collection.
     /// The mean number of tokens of the memories of a collection; 0 without any.
     pub(crate) fn mean_length(&self, collection: Collection) -> f64 {
         let statistics = self.statistics_of(collection);
         statistics.tokens() as f64 / statistics.documents().max(1) as f64
     }
 
+    /// The statistics of a collection.
     fn statistics_of(&self, collection: Collection) -> &dyn CollectionStatistics {
         match collection {
             Collection::All => &self.statistics,

@@ -17,19 +17,21 @@ use crate::text::names::{self, Mention};
 use crate::text::ordinary_names::{is_ordinary, is_title};
 use crate::text::spelling::Spelling;
 
-/// From so many turns on that address somebody by a name, the name may be an alias,
+/// Smallest number of turns that address somebody by an alias: fewer may be a slip.
 const MIN_ADDRESSES: usize = 3;
 
-/// and is one if so many of four address one speaker.
+/// Smallest number of quarters of these turns that address one and the same speaker: a turn may also
+/// greet somebody who is not next, and "Love" or "everybody" is a name for many.
 const MIN_QUARTERS: usize = 3;
 
-/// How far away the turn of the addressed is looked for: people send several messages in a row.
+/// Largest distance, in turns, of the addressed speaker's turn: people send several messages in a
+/// row.
 const REACH: usize = 4;
 
 /// The speakers that a text names.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct NamedSpeakers {
-    /// In the order of the text, each with the largest share of a speaker that it may be of.
+    /// In the order of the text, each with the largest share of turns of the speakers it may name.
     mentions: Vec<(Mention, f64)>,
     /// In ascending order.
     pub(crate) codes: Vec<u32>,
@@ -304,7 +306,7 @@ fn by_near_spelling(word: &Spelled, turns: &Turns) -> Option<u32> {
     if begins { None } else { only(&word.near, turns) }
 }
 
-/// The speaker that most of the turns address.
+/// The speaker that most of the turns address, if these are enough.
 fn majority(addressed: &[u32]) -> Option<u32> {
     // The vote of Boyer and Moore, 1981: only this one can be of more than half.
     let (most, _) = addressed.iter().fold((NOBODY, 0_usize), |(most, lead), code| match lead {

@@ -10,6 +10,7 @@ use crate::collections::cow_vec::BlockVec;
 use crate::columns::Record;
 use crate::deadline::{Deadline, MANY_ROWS};
 use crate::text::address::addressed;
+use crate::text::roles::is_role;
 use crate::text::spelling::Spelling;
 use crate::text::{self, names};
 
@@ -25,9 +26,6 @@ const MIN_SHARE: usize = 20;
 /// From this many candidates on, a name counts as a speaker's.
 const MIN_TURNS: usize = 2;
 
-/// Roles, which are no one's name.
-const ROLES: [&str; 8] = ["user", "assistant", "system", "tool", "human", "ai", "agent", "bot"];
-
 /// Speakers by docid. Copies are cheap; the names are shared by all of them.
 #[derive(Clone, Default)]
 pub(crate) struct Speakers {
@@ -37,7 +35,8 @@ pub(crate) struct Speakers {
     known: Arc<RwLock<Known>>,
 }
 
-/// All names ever seen. It only grows, and nothing is concluded from it: only candidates decide.
+/// All names ever seen. It only grows, and has no influence by itself: the candidates of a call
+/// decide.
 #[derive(Default)]
 pub(super) struct Known {
     codes: HashMap<Box<str>, u32>,
@@ -143,7 +142,7 @@ impl Speakers {
     /// The speaker that is given, or else, in a session, the label that the text begins with; roles
     /// are no speakers.
     fn code_of(&self, record: &Record) -> u32 {
-        let is_name = |name: &&str| !is_role(name);
+        let is_name = |name: &&str| !(name.trim().is_empty() || is_role(name));
         if let Some(name) = record.speaker.as_deref().filter(is_name) {
             return self.code(name);
         }
@@ -215,9 +214,4 @@ impl Speakers {
     pub(crate) fn bytes(&self) -> usize {
         self.of_docid.bytes() + self.addressed.bytes()
     }
-}
-
-fn is_role(name: &str) -> bool {
-    let name = name.trim();
-    name.is_empty() || ROLES.iter().any(|role| name.eq_ignore_ascii_case(role))
 }

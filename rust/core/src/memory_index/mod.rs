@@ -288,6 +288,21 @@ impl MemoryIndex {
     /// Vectors of a wrong length, NaN or infinity, a floor that is NaN, no memory for it, or a
     /// deadline that passes where the request takes no partial answer.
     pub fn rank(&self, request: &Request<'_>) -> Result<Answer, Error> {
+        self.check_request(request)?;
+        let snapshot = self.store.snapshot();
+        let memories = &snapshot.memories;
+        let collection = memories.collection(request.ask.scope.user);
+        let scoring = request.scoring.resolved(memories.lexical.mean_length(collection));
+        let request = &Request { scoring: &scoring, ..*request };
+        let (deadline, first_pass) = (request.ask.deadline, &FirstPass::at);
+        let query = Query { index: self, snapshot: &snapshot, request, first_pass, deadline };
+        let has_match = request.text.is_some() || !request.vectors.is_empty();
+        let share = (has_match && scoring.weights.relevance > 0.0).then_some(scoring.similarity);
+        query.answer().map(|answer| Answer { share, ..answer })
+    }
+
+    /// Check the numbers of a request, and that there is memory for it.
+    fn check_request(&self, request: &Request<'_>) -> Result<(), Error> {
         self.check_vectors("query", request.vectors)?;
         self.check_vectors("context", request.context)?;
         let floors = [("min_similarity", request.min_similarity), ("min_score", request.min_score)];
@@ -302,17 +317,7 @@ impl MemoryIndex {
             self.bytes_of_reading(request.k, request.text.unwrap_or("").len())
                 .saturating_mul(rankings)
                 .saturating_add((request.vectors.len() + request.context.len()).saturating_mul(16)),
-        )?;
-        let snapshot = self.store.snapshot();
-        let memories = &snapshot.memories;
-        let collection = memories.collection(request.ask.scope.user);
-        let scoring = request.scoring.resolved(memories.lexical.mean_length(collection));
-        let request = &Request { scoring: &scoring, ..*request };
-        let (deadline, first_pass) = (request.ask.deadline, &FirstPass::at);
-        let query = Query { index: self, snapshot: &snapshot, request, first_pass, deadline };
-        let has_match = request.text.is_some() || !request.vectors.is_empty();
-        let share = (has_match && scoring.weights.relevance > 0.0).then_some(scoring.similarity);
-        query.answer().map(|answer| Answer { share, ..answer })
+        )
     }
 
     /// The candidates in the order of a list, with their accesses.

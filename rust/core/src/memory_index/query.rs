@@ -156,9 +156,9 @@ impl Query<'_> {
     /// The shares of similarity in matches that are not those of the scoring, in order of ordinals.
     fn shares(&self, docids: &[u32]) -> Vec<(u32, f64)> {
         let (scoring, memories) = (self.request.scoring, &self.snapshot.memories);
-        let passes_over = scoring.passes_over_uncovered();
-        let uncovered = if passes_over { memories.uncovered.among(docids) } else { Vec::new() };
-        if !scoring.heeds_length() {
+        let by_coverage = scoring.share_depends_on_coverage();
+        let uncovered = if by_coverage { memories.uncovered.among(docids) } else { Vec::new() };
+        if !scoring.share_depends_on_length() {
             let uncovered = (0..).zip(uncovered).filter(|(_, is_so)| *is_so);
             return uncovered.map(|(at, _)| (at, 0.0)).collect();
         }
@@ -395,7 +395,7 @@ impl Query<'_> {
             answer_type: answer_type(text)
                 .filter(|_| session.answer_type > 0.0)
                 .map(|answer_type| answer_type as u8),
-            role: (session.role > 0.0).then(|| Role::asked(text)),
+            role: (session.role > 0.0).then(|| Role::of_query(text)),
             has_text: true,
         };
         fused.keywords = self.keywords(candidates, has_neighbours, &named)?;

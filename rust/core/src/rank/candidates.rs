@@ -321,9 +321,8 @@ impl<'a> CandidateSet<'a> {
         at: u32,
     ) -> f64 {
         let counts = query_features.has_text && session.question > 0.0;
-        let counts_for_users = query_features.role.is_none();
-        let may_count = || counts_for_users || !self.has_flag(at, flags::BY_USER);
-        if counts && self.is_question(at) && may_count() { session.question } else { 0.0 }
+        let is_exempt = || query_features.role.is_some() && self.has_flag(at, flags::BY_USER);
+        if counts && self.is_question(at) && !is_exempt() { session.question } else { 0.0 }
     }
 
     pub(crate) fn of_role(

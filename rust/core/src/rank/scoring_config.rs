@@ -14,7 +14,7 @@ pub struct ScoringConfig {
     pub covered_only: bool,
     /// Subtracted from the cosine of the nearest of n chunks, times ln n.
     pub chunk_penalty: f64,
-    /// Number of words from which on similarity has its whole share in the match of a memory; a
+    /// Number of tokens from which on similarity has its whole share in the match of a memory; a
     /// shorter one has a share in proportion. Ignored where similarity is all there is.
     pub full_words: u32,
     /// The parts of a keyword match.
@@ -69,8 +69,8 @@ pub struct KeywordFields {
     pub fuzziness: f64,
     /// The power that a match is raised to: above 1, weak matches count less.
     pub exponent: f64,
-    /// The power in place of that for a query in a script without spaces, and between the two for a
-    /// mixed one; None is the same.
+    /// The power in its place for a query in a script without spaces, and one between the two for a
+    /// mixed query; None is the same power.
     pub unspaced_exponent: Option<f64>,
     /// How slowly repeats of a word stop counting; 0 counts presence alone.
     pub k1: f64,
@@ -92,23 +92,23 @@ pub struct Session {
     pub answer: f64,
     /// Of the better match of the turns two before and two after.
     pub second_neighbour: f64,
-    /// Taken from a turn that ends in a question.
+    /// Subtracted from a turn that ends in a question.
     pub question: f64,
     /// For a memory of the time that the query names; falls with the days between them.
     pub date: f64,
+    /// For a memory inside that time, beside `date`.
+    pub date_inside: f64,
     /// For a turn of a speaker that the query names, times the share of turns by others.
     pub speaker: f64,
     /// For a memory that holds the query's answer type.
     pub answer_type: f64,
     /// Of its own match, for a memory without neighbours where others have some.
     pub isolated: f64,
-    /// For a memory inside the time that the query names, beside `date`.
-    pub date_inside: f64,
-    /// The smallest lift, as a share of its own match.
+    /// The smallest lift, as a share of its own match, where others have neighbours.
     pub min_lift: f64,
-    /// Taken from turns of the side of a chat with an assistant that the query is not about; above 0
-    /// the user's questions are no questions, and their answers are lifted only if the query is about
-    /// the assistant's turns.
+    /// Subtracted, in a chat with an assistant, from turns of the side that the query is not about.
+    /// Above 0, `question` is not subtracted from the user's turns, and `answer` lifts the assistant's
+    /// only if the query is about these.
     pub role: f64,
 }
 
@@ -171,12 +171,12 @@ impl ScoringConfig {
     }
 
     /// Whether the share of similarity depends on the language of a memory.
-    pub(crate) fn passes_over_uncovered(&self) -> bool {
+    pub(crate) fn share_depends_on_coverage(&self) -> bool {
         self.covered_only && self.is_hybrid()
     }
 
     /// Whether the share of similarity depends on the length of a memory.
-    pub(crate) fn heeds_length(&self) -> bool {
+    pub(crate) fn share_depends_on_length(&self) -> bool {
         self.full_words > 0 && self.is_hybrid()
     }
 

@@ -15,7 +15,7 @@ const CODES: &str = "\
     tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu";
 
 /// The scripts of the languages that are not written in Latin letters alone.
-const SCRIPTS: [(&str, &[Script]); 23] = [
+const SCRIPTS: [(&str, &[Script]); 34] = [
     ("ab av ba be bg ce cv kv ky mk mn os ru tt uk", &[Script::Cyrillic]),
     ("bs kk sr tg tk uz", &[Script::Cyrillic, Script::Latin]),
     ("ar fa ps sd ug ur", &[Script::Arabic]),
@@ -39,10 +39,6 @@ const SCRIPTS: [(&str, &[Script]); 23] = [
     ("ae", &[Script::Avestan]),
     ("dv", &[Script::Thaana]),
     ("ii", &[Script::Yi]),
-];
-
-/// As [`SCRIPTS`], of languages with a script of their own.
-const OWN_SCRIPTS: [(&str, &[Script]); 11] = [
     ("gu", &[Script::Gujarati]),
     ("kn", &[Script::Kannada]),
     ("km", &[Script::Khmer]),
@@ -112,7 +108,7 @@ impl Coverage {
 }
 
 fn scripts_of(code: &str) -> &'static [Script] {
-    let found = SCRIPTS.iter().chain(&OWN_SCRIPTS).find(|(codes, _)| is_one_of(codes, code));
+    let found = SCRIPTS.iter().find(|(codes, _)| is_one_of(codes, code));
     found.map_or(&[Script::Latin], |(_, scripts)| scripts)
 }
 
@@ -171,7 +167,7 @@ mod tests {
         assert_eq!(codes.len(), 183);
         assert!(codes.is_sorted());
         assert!(Coverage::of(&codes).is_ok());
-        let listed = SCRIPTS.iter().chain(&OWN_SCRIPTS).flat_map(|(of, _)| of.split(' '));
+        let listed = SCRIPTS.iter().flat_map(|(of, _)| of.split(' '));
         for code in listed {
             assert!(codes.contains(&code), "{code}");
         }

@@ -14,9 +14,11 @@ pub enum Role {
 
 const USERS: [&str; 2] = ["user", "human"];
 const ASSISTANTS: [&str; 5] = ["assistant", "ai", "bot", "agent", "model"];
+/// Roles of neither side.
+const OTHERS: [&str; 2] = ["system", "tool"];
 
 /// Verbs of an assistant's answers: stem forms, then past forms and participles.
-const ANSWERING: [&str; 26] = [
+const ANSWERING: [&str; 27] = [
     "suggest",
     "recommend",
     "say",
@@ -43,6 +45,7 @@ const ANSWERING: [&str; 26] = [
     "translate",
     "calculate",
     "summarize",
+    "summarise",
 ];
 const ANSWERED: [&str; 33] = [
     "suggested",
@@ -83,16 +86,16 @@ const ANSWERED: [&str; 33] = [
 /// "your earlier answer": what follows "your" where the answer is a past one.
 const EARLIER: [&str; 6] = ["earlier", "previous", "last", "first", "original", "former"];
 
-/// Adverbs that stand between the person and the verb are at most so many.
+/// Largest number of adverbs between the person and the verb.
 const MAX_ADVERBS: usize = 2;
 
 /// Marks of the past in Chinese questions.
 const CHINESE_PAST: [&str; 6] = ["之前", "上次", "曾", "以前", "刚才", "当时"];
 /// Verbs of an assistant's answers in Chinese.
 const CHINESE_ANSWERED: [&str; 8] = ["推荐", "建议", "告诉", "提到", "介绍", "回答", "说", "提供"];
-/// Characters in front of 你 that make it the one who is spoken to.
+/// Characters in front of 你 that make it the listener.
 const CHINESE_ADDRESSING: [char; 6] = ['和', '跟', '向', '给', '对', '与'];
-/// The verb and the mark of its past stand among so many characters behind 你.
+/// The verb and the mark of its past are searched for in so many characters behind 你.
 const CHINESE_REACH: usize = 11;
 
 impl Role {
@@ -107,12 +110,10 @@ impl Role {
     /// assert_eq!(Role::from_name("Ada"), None);
     /// ```
     pub fn from_name(name: &str) -> Option<Self> {
-        let name = name.trim();
-        let is_among = |known: &[&str]| known.iter().any(|one| name.eq_ignore_ascii_case(one));
-        if is_among(&USERS) {
+        if is_among(&USERS, name) {
             Some(Self::User)
         } else {
-            is_among(&ASSISTANTS).then_some(Self::Assistant)
+            is_among(&ASSISTANTS, name).then_some(Self::Assistant)
         }
     }
 
@@ -124,17 +125,27 @@ impl Role {
     /// ```
     /// use mnemic_core::text::Role;
     ///
-    /// assert_eq!(Role::asked("Which hotel did you recommend?"), Role::Assistant);
-    /// assert_eq!(Role::asked("Can you recommend a hotel?"), Role::User);
+    /// assert_eq!(Role::of_query("Which hotel did you recommend?"), Role::Assistant);
+    /// assert_eq!(Role::of_query("Can you recommend a hotel?"), Role::User);
     /// ```
     #[must_use]
-    pub fn asked(query: &str) -> Self {
+    pub fn of_query(query: &str) -> Self {
         let words: Vec<String> =
             words(query).into_iter().map(|(_, word)| word.to_lowercase()).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let is_answered = (0..words.len()).any(|at| names_answer(&words, at));
         if is_answered || names_answer_in_chinese(query) { Self::Assistant } else { Self::User }
     }
+}
+
+/// Whether a name is that of a role, in any case, and therefore nobody's.
+pub(crate) fn is_role(name: &str) -> bool {
+    Role::from_name(name).is_some() || is_among(&OTHERS, name)
+}
+
+fn is_among(known: &[&str], name: &str) -> bool {
+    let name = name.trim();
+    known.iter().any(|one| name.eq_ignore_ascii_case(one))
 }
 
 /// Whether the words name an earlier answer of the assistant at a place.
@@ -199,7 +210,7 @@ mod tests {
             "你上次建议我做什么？",
             "你给我推荐的电影叫什么",
         ] {
-            assert_eq!(Role::asked(query), Role::Assistant, "{query}");
+            assert_eq!(Role::of_query(query), Role::Assistant, "{query}");
         }
     }
 
@@ -223,7 +234,7 @@ mod tests {
             "你能推荐一本书吗？",
             "你",
         ] {
-            assert_eq!(Role::asked(query), Role::User, "{query}");
+            assert_eq!(Role::of_query(query), Role::User, "{query}");
         }
     }
 
@@ -235,12 +246,13 @@ mod tests {
             ("ASSISTANT", Some(Role::Assistant)),
             ("ai", Some(Role::Assistant)),
             ("bot", Some(Role::Assistant)),
-            ("tool", None),
+            ("Tool", None),
             ("system", None),
             ("", None),
             ("Aida", None),
         ] {
             assert_eq!(Role::from_name(name), role, "{name:?}");
+            assert_eq!(is_role(name), role.is_some() || ["Tool", "system"].contains(&name));
         }
     }
 }

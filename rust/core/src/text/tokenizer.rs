@@ -8,9 +8,9 @@ use icu_properties::props::{GeneralCategory, GeneralCategoryGroup, LineBreak, Sc
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::Language;
-use super::grammar::is_grammar;
 use super::language::Languages;
 use super::normalise::fold;
+use super::stop_pairs::is_stop_pair;
 
 /// Characters of a word that count; the rest is cut off, so that no token is long.
 const MAX_CHARACTERS: usize = 64;
@@ -49,8 +49,8 @@ pub fn tokens(text: &str, analysis: &Analysis) -> Vec<String> {
     tokens
 }
 
-/// Return the tokens of `text`, a query, each with whether it is a stop word of the language, or in
-/// a script without spaces a pair of grammar.
+/// Return the tokens of `text`, a query, each with whether it is a stop word: of the language, or
+/// a pair of characters that is one in scripts without spaces.
 ///
 /// Where another language has at least two of the words as stop words, and twice as many as that of
 /// the analysis, the stop words are those of that other language. Without a language, words are no
@@ -113,10 +113,10 @@ impl<'text> Word<'text> {
         stem.filter(|stem| !stem.is_empty()).unwrap_or(Cow::Borrowed(self.text))
     }
 
-    /// Where it is a stop word: a pair of grammar is one whatever the language.
+    /// Where it is a stop word: a stop pair is one whatever the language.
     fn stop_word(self) -> StopWord {
         match begins_unspaced(self.text) {
-            true if is_grammar(self.text) => StopWord::Everywhere,
+            true if is_stop_pair(self.text) => StopWord::Everywhere,
             true => StopWord::Nowhere,
             false => StopWord::Of(Languages::of_stop_word(self.text)),
         }

@@ -1,5 +1,7 @@
 //! Label and question marks of a turn in a dialogue.
 
+use super::roles::is_role;
+
 /// A turn taken apart; everything borrows from its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn<'content> {
@@ -17,14 +19,11 @@ const MAX_LABEL_CHARACTERS: usize = 40;
 const MAX_LABEL_WORDS: usize = 4;
 const LONGEST_CHARACTER: usize = 4;
 
-/// Roles of chat interfaces, which are written in lower case.
-const ROLES: [&str; 6] = ["user", "assistant", "system", "human", "ai", "bot"];
-
 /// Take a turn apart.
 ///
 /// A label is at most 4 words and 40 characters, each word with an upper-case letter or one of a
-/// script without case in front, or one of user, assistant, system, human, ai and bot. "Note: buy
-/// milk" has a label as well: only recurring labels are speakers, which one turn does not show.
+/// script without case in front, or a role such as "user", in any case. "Note: buy milk" has a label
+/// as well: only recurring labels are speakers, which one turn does not show.
 ///
 /// The body asks if it ends with `?`, `？`, `؟`, `;` (Greek) or another question mark; quotes,
 /// brackets, emoji, further punctuation `!` and a note in brackets such as "[shares a photo: …]" may
@@ -71,8 +70,7 @@ fn is_name_or_role(word: &str) -> bool {
         one.is_alphanumeric() || matches!(one, '.' | '\'' | '’' | '-' | '_') || is_mark(one)
     };
     let begins = |one: char| one.is_alphabetic() && !one.is_lowercase();
-    word.starts_with(begins) && word.chars().all(is_in_name)
-        || ROLES.iter().any(|role| word.eq_ignore_ascii_case(role))
+    word.starts_with(begins) && word.chars().all(is_in_name) || is_role(word) // in chat interfaces without a capital
 }
 
 /// The joining marks of Devanagari and its relatives, Thai and Arabic, which are not alphabetic.

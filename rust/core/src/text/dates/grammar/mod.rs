@@ -141,8 +141,6 @@ impl<'tokens> Grammar<'tokens> {
             || matches!(self.kind(place - 1), Some(Kind::Mark('.' | '!' | '?' | '"' | '“')));
         self.tokens[place].is_capital && !begins
     }
-
-    // Dates of the calendar ---------------------------------------------------------------------
 }
 
 /// Part `index` of `count`: of months by their days, of longer periods by whole months.
