@@ -45,7 +45,6 @@ from mnemic.model.ranking import (
     Recency,
     RecencyCurve,
     Salience,
-    Search,
     SearchType,
     SessionTerms,
     Weights,
@@ -79,6 +78,7 @@ from mnemic.model.results import (
 )
 from mnemic.model.rows import Access, Link, Record, RowBatch, State
 from mnemic.model.scope import Scope
+from mnemic.model.search import Search
 from mnemic.model.update import MemoryEntryUpdate
 
 __all__ = [

@@ -3,22 +3,19 @@
 import enum
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
-from uuid import UUID
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 import msgspec
 
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
-from mnemic.model.filter import Expression, references
-from mnemic.model.redacted import Redacted
-from mnemic.model.rows import State
 from mnemic.model.validation import flag
 
 SearchType: TypeAlias = Literal["hybrid", "semantic", "keyword"]
 SEARCH_TYPES: tuple[str, ...] = get_args(SearchType)
 
 MAX_FULL_WORDS = 1000
+"""Largest `Ranking.full_words`: chunks of an embedder are shorter."""
 
 OnQueryError: TypeAlias = Literal["keywords", "raise"]
 """Treatment of a hybrid search whose query cannot be embedded."""
@@ -56,10 +53,10 @@ def _check_words(name: str, given: Any) -> None:
         )
 
 
-def _check_up_to_ten(name: str, given: Any, least: float) -> None:
-    if not (_is_number(given) and least <= given <= 10):  # noqa: PLR2004
+def _check_range(name: str, given: Any, smallest: float, largest: float) -> None:
+    if not (_is_number(given) and smallest <= given <= largest):
         raise InvalidArgumentError(
-            f"{name} must be a number from {least} to 10, got {quoted(given)}"
+            f"{name} must be a number from {smallest} to {largest}, got {quoted(given)}"
         )
 
 
@@ -141,15 +138,19 @@ class Order(enum.Enum):
     SALIENCE = "salience"
 
 
-_LEAST_OF_TEN = {"exponent": 0.1, "unspaced_exponent": 0.1, "k1": 0}
-"""Smallest values of the parts of a keyword match that reach up to 10."""
+_RANGES: dict[str, tuple[float, float]] = {
+    "exponent": (0.1, 10),
+    "unspaced_exponent": (0.1, 10),
+    "k1": (0, 10),
+}
+"""Smallest and largest value of the options of a keyword match that are no fractions."""
 
 _MAY_BE_NONE = frozenset({"b", "unspaced_exponent"})
-"""Parts of a keyword match that may be None."""
+"""Options of a keyword match that may be None."""
 
 
 class KeywordFields(msgspec.Struct, frozen=True):
-    """Parts of a keyword match, from 0 to 1 where no other range is named.
+    """Parts of a keyword match, from 0 to 1 where no other range is named; 0 turns a part off.
 
     Attributes:
         words: Share of BM25 over stemmed words.
@@ -158,26 +159,29 @@ class KeywordFields(msgspec.Struct, frozen=True):
         bigrams: Share of BM25 over pairs of adjacent words.
         previous: Weight of a word of the session's previous turn that is not in this one.
         second: Weight of a word of the turn before that.
-        stop_words: Weight of a stop word beside other words. Among the pairs of characters of a
-            script without spaces, those of grammar are stop words ("什么", "です"), and pairs that
-            no memory has weigh as little, as most are the seam of two words.
+        stop_words: Weight of a stop word beside other words; 1 makes it a word like others. In
+            scripts without spaces, whose words are pairs of characters, the stop words are pairs
+            of function words ("什么", "です"). A pair that no memory has weighs as little: most
+            such pairs are the seam of two words.
         max_df: Largest document frequency: words in more than this share of the memories, and in
-            more than 100 of them, are left out unless there are no others.
+            more than 100 of them, are left out unless there are no others; 1 leaves none out.
         fuzziness: Smallest Dice coefficient of character pairs at which the most similar known word
-            stands for a word that no memory has; 0 turns that off.
-        exponent: The power that a match is raised to; above 1, weak matches count less.
-        k1: How slowly repeats of a word stop counting, from 0 (presence alone) to 10.
-        b: How far longer memories count less, from 0 (not at all) to 1 (in proportion to their
-            length). None is .3 and the share of the memories' words that repeat another word of the
-            same memory: length counts where it comes from repetition (verbosity; Na, Kang and Lee
-            2008), and little among short turns.
+            stands for a word that no memory has.
+        exponent: The power that a match is raised to, from 0.1 to 10; above 1, weak matches count
+            less, and 1 leaves the match as it is.
         unspaced_exponent: The power in place of `exponent` for a query in a script without spaces,
-            and between the two for a mixed one by the weights of its words; None is the same power.
-            Of pairs of characters every second one is a seam, so that good matches are small.
+            from 0.1 to 10, and between the two for a mixed one by the weights of its words; None is
+            the same power. Every second pair of characters is a seam, so even good matches are
+            small, and a power above 1 would take most of them away.
+        k1: BM25's k1, from 0 to 10: the larger, the longer repeats of a word add to the match; 0
+            counts presence alone.
+        b: BM25's b, from 0 to 1: how far longer memories count less, 0 is not at all and 1 in
+            proportion to their length. None is .3 and the share of the memories' words that repeat
+            another word of the same memory: length counts where it comes from repetition
+            (verbosity; Na, Kang and Lee 2008), and little among short turns.
 
     Raises:
-        InvalidArgumentError: If a part is not a number from 0 to 1, an exponent is not from 0.1 to
-            10, or k1 is not from 0 to 10.
+        InvalidArgumentError: If an option is not a number in its range.
     """
 
     words: float = 1.0
@@ -189,26 +193,27 @@ class KeywordFields(msgspec.Struct, frozen=True):
     max_df: float = 1.0
     fuzziness: float = 0.0
     exponent: float = 1.0
+    unspaced_exponent: float | None = None
     k1: float = 0.9
     b: float | None = 0.4
-    unspaced_exponent: float | None = None
 
     def __post_init__(self) -> None:
-        """Check the shares and the constants of BM25."""
+        """Check every option."""
         for name in self.__struct_fields__:
             given = getattr(self, name)
             if given is None and name in _MAY_BE_NONE:
                 continue
-            if name in _LEAST_OF_TEN:
-                _check_up_to_ten(name, given, _LEAST_OF_TEN[name])
+            if name in _RANGES:
+                _check_range(name, given, *_RANGES[name])
             else:
                 _check_fraction(name, given)
 
 
 class SessionTerms(msgspec.Struct, frozen=True):
-    """Shares that the turns of a session, their times and speakers add to a match.
+    """What a session, a time, a speaker and a role add to a match, from 0 to 1; 0 turns one off.
 
-    They count only where memories have what they need: a session, a time, a speaker.
+    They count only where memories have what they need. A match is from 0 to 1, so a term of .05 is
+    a twentieth of the best match.
 
     Attributes:
         previous: Share of the previous turn's match.
@@ -218,17 +223,22 @@ class SessionTerms(msgspec.Struct, frozen=True):
         second_neighbour: Share of the better match of the turns two before and two after.
         question: Subtracted from a turn that ends in a question.
         date: For a memory near the time that the query names, falling with e^(-days / 7).
+        date_inside: For a memory inside the time that the query names, beside `date`, which hardly
+            separates a day from the one before it.
         speaker: For a turn of a speaker that the query names, times the share of the turns that are
-            not by those it names.
+            not by those it names: the name of one of two rules out half of the turns.
         answer_type: For a memory that holds the type of answer to an English question: a time for
             "when", a number for "how many", a name for "who" and "where".
         isolated: Share of its own match for a memory without neighbours, where others have some.
-        date_inside: For a memory inside the time that the query names, beside `date`: e^(-days / 7)
-            hardly separates a day from the one before it.
-        min_lift: Smallest share of its own match for any memory, where some have neighbours.
+        min_lift: Smallest lift by neighbours, as a share of the memory's own match, where some have
+            neighbours: a lone statement between other topics gets no lift from them.
         role: In a chat with an assistant, subtracted from the assistant's turns, or from the user's
-            if the query is about an earlier answer ("What did you suggest?"). Above 0, the user's
-            questions are not taken for questions, because they hold the facts.
+            if the query is about an earlier answer ("What did you suggest?"). Above 0, `question`
+            is not subtracted from the user's turns, because they hold the facts, and `answer` lifts
+            an assistant's turn only for queries about earlier answers.
+
+    Raises:
+        InvalidArgumentError: If a term is not a number from 0 to 1.
     """
 
     previous: float = 0.0
@@ -237,10 +247,10 @@ class SessionTerms(msgspec.Struct, frozen=True):
     second_neighbour: float = 0.0
     question: float = 0.0
     date: float = 0.0
+    date_inside: float = 0.0
     speaker: float = 0.0
     answer_type: float = 0.0
     isolated: float = 0.0
-    date_inside: float = 0.0
     min_lift: float = 0.0
     role: float = 0.0
 
@@ -295,17 +305,18 @@ class Weights(msgspec.Struct, frozen=True):
 
 
 class AdaptiveShare(msgspec.Struct, frozen=True):
-    """A share of the similarity that grows with the mean length L of memories, in tokens.
+    """A share of the similarity that grows with the mean length L of memories.
 
     It is short + (long - short) · L³ / (L³ + length³): the longer a text, the more words of a query
-    it holds by chance, while the vector of a chunk means as much as that of a short text. L is the
-    mean over all memories of the user, or of all users where all are searched, that BM25 divides
-    lengths by.
+    it holds by chance, while the vector of a chunk means as much as that of a short text. Lengths
+    are in words as BM25 counts them, pairs of characters in scripts without spaces; L is the mean
+    over all memories of the user, or of all users where all are searched. The presets' limits and
+    length are chosen by measurement; see docs/quality.md.
 
     Attributes:
         short: Limit for short memories, from 0 to 1.
         long: Limit for long memories, from 0 to 1.
-        length: The mean length at which the share is halfway between both.
+        length: The mean length in words at which the share is halfway between both, above 0.
 
     Raises:
         InvalidArgumentError: If a limit is not from 0 to 1, or the length not a positive number.
@@ -326,32 +337,36 @@ class AdaptiveShare(msgspec.Struct, frozen=True):
 
 
 class Ranking(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a score is made of.
+    """All that a score is made of. The defaults are those of a semantic search.
 
     Attributes:
-        similarity: Share of the similarity in a match, the rest is the keywords': 1 is a semantic
-            search, 0 one by keywords. An `AdaptiveShare` depends on the memories.
+        similarity: Share of the similarity in a match, from 0 to 1, the rest is the keywords': 1 is
+            a semantic search, 0 one by keywords. An `AdaptiveShare` depends on the memories.
         covered_only: Whether similarity has a share only where the embedder covers the language of
             query and memory; see `Embedder.languages`. A query in another language is answered by
             keywords alone, a memory in another is matched by keywords alone. Ignored where
             similarity is 0 or 1.
-        chunk_penalty: Subtracted from the cosine of a memory of n chunks, times ln(n): the nearest
-            of many chunks is near by chance.
-        full_words: Number of words from which on the similarity has its whole share in the match of
-            a memory; one of fewer words has a share in proportion to them, and keywords have more.
-            The vector of a name alone is near to every query that names it. 0 changes nothing.
-            Ignored where similarity is 0 or 1.
+        chunk_penalty: Subtracted from the cosine of a memory of n chunks, times ln(n), from 0 to 1:
+            the nearest of many chunks is near by chance. 0 turns it off.
+        full_words: Number of words, from 0 to 1000, from which on the similarity has its whole
+            share in the match of a memory; one of fewer words has a share in proportion to them,
+            and keywords have more: the vector of a name alone is near to every query that names
+            it. 0 turns it off. Ignored where similarity is 0 or 1.
         keywords: The parts of a keyword match.
-        session: What sessions add to a match.
-        strip_speaker_names: Whether names of speakers are passed over by keywords, and put into the
-            first person before the query is embedded: speakers do not call themselves by name. A
-            speaker is named by the whole name, by the first name or a near spelling of it if no
+        session: The terms of sessions, times, speakers and roles.
+        strip_speaker_names: Whether names of speakers are left out of the keywords, and put into
+            the first person before the query is embedded: speakers do not call themselves by name.
+            A speaker is named by the whole name, by the first name or a near spelling of it if no
             other speaker's is like it, and by a name that other turns address the speaker by.
-        max_speaker_share: Keywords keep the names of speakers with at most this share of the turns:
-            the name of one of six picks a sixth of the turns, of one of two half of them.
-        weights: Of the match and of what a memory is worth by itself.
+        max_speaker_share: Keywords keep the names of speakers with at most this share of the turns,
+            from 0 to 1: the name of one of six picks a sixth of the turns, of one of two half of
+            them. 1 keeps all names, 0 none.
+        weights: Weights of the match and of the parts that do not depend on the query.
         recency: The curve of age.
-        salience: What salience is made of.
+        salience: Weights of the static score.
+
+    Raises:
+        InvalidArgumentError: If an option is not in its range, or not of its type.
     """
 
     similarity: float | AdaptiveShare = 1.0
@@ -434,6 +449,7 @@ _SESSION = SessionTerms(
 )
 
 _MAX_SPEAKER_SHARE = 1 / 3
+"""Between the half of the turns that one of two speakers has and the sixth of one of six."""
 
 HYBRID = Ranking(
     similarity=AdaptiveShare(),
@@ -449,9 +465,6 @@ HYBRID = Ranking(
 
 SEMANTIC = Ranking()
 """Cosine alone."""
-
-DOCUMENTED_SIMILARITY = 0.3
-"""Minimum cosine of retrieval and recall if the embedder has no floor of its own."""
 
 KEYWORD = Ranking(
     similarity=0.0,
@@ -481,113 +494,5 @@ MOST_IMPORTANT = Ranking(weights=Weights(relevance=0.0, importance=1.0))
 
 BY_SEARCH_TYPE: dict[str, Ranking] = {"hybrid": HYBRID, "semantic": SEMANTIC, "keyword": KEYWORD}
 
-
-class Search(Redacted, frozen=True, kw_only=True):
-    """A checked search request.
-
-    Attributes:
-        text: The query; None ranks without one.
-        also: Other texts of the same meaning.
-        blend: Share of their vectors in the query's, 0 to 1; with None each vector is compared by
-            itself, and the best match counts.
-        context: Text whose similar memories get a higher score, by the weight of the context.
-        limit: Maximum number of results.
-        ranking: Parts of the score.
-        filters: Only memories that match.
-        exclude: Ids of memories to exclude.
-        min_similarity: Minimum cosine, where negative ones count as 0; None is no floor.
-        min_score: Minimum score; None is no floor.
-        with_total: Whether to count all matches.
-        order: Order in place of the score's.
-        min_salience: Minimum static score; None is no floor.
-        is_relative: Whether matches are divided by the best match of the scope before other parts
-            of the score are added; ignored if there is an order.
-        states: States of the memories; ACTIVE is always included.
-        explain: Whether to return every part of a score, not only similarity and keyword.
-        falls_back: Whether a hybrid search is answered by keywords if the embedder fails.
-        like: Row of a memory whose stored vectors are the query, in place of the text's.
-        deadline: Time limit, in seconds of `time.monotonic()`; None is no limit.
-        takes_partial: Whether hits that are complete at the deadline are returned in place of an
-            error. Each has its full score and passed all filters; better ones may be missing.
-    """
-
-    _hidden: ClassVar[frozenset[str]] = frozenset({"text", "also", "context", "filters"})
-
-    text: str | None
-    also: tuple[str, ...] = ()
-    blend: float | None = None
-    context: str | None = None
-    limit: int
-    ranking: Ranking
-    filters: Expression | None = None
-    exclude: tuple[UUID, ...] = ()
-    min_similarity: float | None = None
-    min_score: float | None = None
-    with_total: bool = False
-    order: Order | None = None
-    min_salience: float | None = None
-    is_relative: bool = False
-    states: tuple[State, ...] = (State.ACTIVE,)
-    explain: bool = False
-    falls_back: bool = False
-    like: int | None = None
-    deadline: float | None = None
-    takes_partial: bool = False
-
-    @property
-    def fallback(self) -> "Search | None":
-        """The same search by keywords alone; None if it is not hybrid or must not fall back."""
-        if not (self.is_hybrid and self.falls_back):
-            return None
-        search = self.by_keywords
-        weights = msgspec.structs.replace(search.ranking.weights, context=0.0)
-        ranking = msgspec.structs.replace(search.ranking, weights=weights)
-        return msgspec.structs.replace(search, ranking=ranking, context=None)
-
-    @property
-    def by_keywords(self) -> "Search":
-        """The same search without similarity to the query."""
-        by_keywords = msgspec.structs.replace(self.ranking, similarity=0.0)
-        if (by_keywords.keywords, by_keywords.session) == (HYBRID.keywords, HYBRID.session):
-            # What a memory without an embedder answers.
-            by_keywords = msgspec.structs.replace(
-                by_keywords, keywords=KEYWORD.keywords, session=KEYWORD.session
-            )
-        return msgspec.structs.replace(self, ranking=by_keywords, also=(), min_similarity=None)
-
-    @property
-    def is_hybrid(self) -> bool:
-        """Whether similarity and keywords both have a share."""
-        ranking = self.ranking
-        has_relevance = self.text is not None and ranking.weights.relevance > 0
-        return has_relevance and ranking.has_similarity and ranking.has_keywords
-
-    @property
-    def needs_coverage(self) -> bool:
-        """Whether similarity has a share only where the embedder covers the query's language."""
-        return self.is_hybrid and self.ranking.covered_only
-
-    @property
-    def search_type(self) -> str:
-        """Name of the search type in events, log lines and metrics."""
-        if self.text is None:
-            return "recent" if self.ranking.weights.recency > 0 else "important"
-        if not self.ranking.has_similarity:
-            return "keyword"
-        return "hybrid" if self.ranking.has_keywords else "semantic"
-
-    @property
-    def uses_accesses(self) -> bool:
-        """Whether the result depends on accesses."""
-        filters = self.filters
-        filters_by_them = filters is not None and references(
-            filters, "access_count", "last_accessed_at"
-        )
-        orders_by_them = self.order is not None or self.min_salience is not None
-        return filters_by_them or orders_by_them or self.ranking.uses_accesses
-
-    @property
-    def uses_meaning(self) -> bool:
-        """Whether the search needs an embedding."""
-        compares_query = self.text is not None and self.ranking.has_similarity
-        return compares_query or (self.context is not None and self.ranking.weights.context > 0)
+DOCUMENTED_SIMILARITY = 0.3
+"""Minimum cosine of retrieval and recall if the embedder has no floor of its own."""

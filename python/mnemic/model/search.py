@@ -1,0 +1,122 @@
+"""The checked request of a search."""
+
+from typing import ClassVar
+from uuid import UUID
+
+import msgspec
+
+from mnemic.model.filter import Expression, references
+from mnemic.model.ranking import HYBRID, KEYWORD, Order, Ranking
+from mnemic.model.redacted import Redacted
+from mnemic.model.rows import State
+
+
+class Search(Redacted, frozen=True, kw_only=True):
+    """A checked search request.
+
+    Attributes:
+        text: The query; None ranks without one.
+        also: Other texts of the same meaning.
+        blend: Share of their vectors in the query's, 0 to 1; with None each vector is compared by
+            itself, and the best match counts.
+        context: Text whose similar memories get a higher score, by the weight of the context.
+        limit: Maximum number of results.
+        ranking: Parts of the score.
+        filters: Only memories that match.
+        exclude: Ids of memories to exclude.
+        min_similarity: Minimum cosine, where negative ones count as 0; None is no floor.
+        min_score: Minimum score; None is no floor.
+        with_total: Whether to count all matches.
+        order: Order in place of the score's.
+        min_salience: Minimum static score; None is no floor.
+        is_relative: Whether matches are divided by the best match of the scope before other parts
+            of the score are added; ignored if there is an order.
+        states: States of the memories; ACTIVE is always included.
+        explain: Whether to return every part of a score, not only similarity and keyword.
+        falls_back: Whether a hybrid search is answered by keywords if the embedder fails.
+        like: Row of a memory whose stored vectors are the query, in place of the text's.
+        deadline: Time limit, in seconds of `time.monotonic()`; None is no limit.
+        takes_partial: Whether hits that are complete at the deadline are returned in place of an
+            error. Each has its full score and passed all filters; better ones may be missing.
+    """
+
+    _hidden: ClassVar[frozenset[str]] = frozenset({"text", "also", "context", "filters"})
+
+    text: str | None
+    also: tuple[str, ...] = ()
+    blend: float | None = None
+    context: str | None = None
+    limit: int
+    ranking: Ranking
+    filters: Expression | None = None
+    exclude: tuple[UUID, ...] = ()
+    min_similarity: float | None = None
+    min_score: float | None = None
+    with_total: bool = False
+    order: Order | None = None
+    min_salience: float | None = None
+    is_relative: bool = False
+    states: tuple[State, ...] = (State.ACTIVE,)
+    explain: bool = False
+    falls_back: bool = False
+    like: int | None = None
+    deadline: float | None = None
+    takes_partial: bool = False
+
+    @property
+    def fallback(self) -> "Search | None":
+        """The same search by keywords alone; None if it is not hybrid or must not fall back."""
+        if not (self.is_hybrid and self.falls_back):
+            return None
+        search = self.by_keywords
+        weights = msgspec.structs.replace(search.ranking.weights, context=0.0)
+        ranking = msgspec.structs.replace(search.ranking, weights=weights)
+        return msgspec.structs.replace(search, ranking=ranking, context=None)
+
+    @property
+    def by_keywords(self) -> "Search":
+        """The same search without similarity to the query."""
+        by_keywords = msgspec.structs.replace(self.ranking, similarity=0.0)
+        if (by_keywords.keywords, by_keywords.session) == (HYBRID.keywords, HYBRID.session):
+            # What a memory without an embedder answers.
+            by_keywords = msgspec.structs.replace(
+                by_keywords, keywords=KEYWORD.keywords, session=KEYWORD.session
+            )
+        return msgspec.structs.replace(self, ranking=by_keywords, also=(), min_similarity=None)
+
+    @property
+    def is_hybrid(self) -> bool:
+        """Whether similarity and keywords both have a share."""
+        ranking = self.ranking
+        has_relevance = self.text is not None and ranking.weights.relevance > 0
+        return has_relevance and ranking.has_similarity and ranking.has_keywords
+
+    @property
+    def needs_coverage(self) -> bool:
+        """Whether similarity has a share only where the embedder covers the query's language."""
+        return self.is_hybrid and self.ranking.covered_only
+
+    @property
+    def search_type(self) -> str:
+        """Name of the search type in events, log lines and metrics."""
+        if self.text is None:
+            return "recent" if self.ranking.weights.recency > 0 else "important"
+        if not self.ranking.has_similarity:
+            return "keyword"
+        return "hybrid" if self.ranking.has_keywords else "semantic"
+
+    @property
+    def uses_accesses(self) -> bool:
+        """Whether the result depends on accesses."""
+        filters = self.filters
+        filters_by_them = filters is not None and references(
+            filters, "access_count", "last_accessed_at"
+        )
+        orders_by_them = self.order is not None or self.min_salience is not None
+        return filters_by_them or orders_by_them or self.ranking.uses_accesses
+
+    @property
+    def uses_meaning(self) -> bool:
+        """Whether the search needs an embedding."""
+        compares_query = self.text is not None and self.ranking.has_similarity
+        return compares_query or (self.context is not None and self.ranking.weights.context > 0)
