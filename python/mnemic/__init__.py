@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from mnemic.long_term import LongTermMemory
     from mnemic.memory import Memory
     from mnemic.model import (
+        HYBRID,
+        KEYWORD,
+        SEMANTIC,
         AdaptiveShare,
         CheckedEntry,
         ExpandedQuery,
@@ -67,6 +70,9 @@ if TYPE_CHECKING:
     from mnemic.retrieval import RetrievalService
 
 __all__ = [
+    "HYBRID",
+    "KEYWORD",
+    "SEMANTIC",
     "AdaptiveShare",
     "AsyncMemory",
     "BuildContextOptions",
@@ -125,6 +131,9 @@ __all__ = [
 ]
 
 _LAZY = {
+    "HYBRID": "mnemic.model",
+    "KEYWORD": "mnemic.model",
+    "SEMANTIC": "mnemic.model",
     "AdaptiveShare": "mnemic.model",
     "AsyncMemory": "mnemic.async_memory",
     "BuildContextOptions": "mnemic.context",

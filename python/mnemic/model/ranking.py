@@ -159,7 +159,8 @@ class KeywordFields(msgspec.Struct, frozen=True):
         bigrams: Share of BM25 over pairs of adjacent words.
         previous: Weight of a word of the session's previous turn that is not in this one.
         second: Weight of a word of the turn before that.
-        stop_words: Weight of a stop word beside other words; 1 makes it a word like others. In
+        stop_words: Weight of a stop word beside other words; 1 makes it a word like others. The stop
+            words are those of the query's language if it is plainly not the index's. In
             scripts without spaces, whose words are pairs of characters, the stop words are pairs
             of function words ("什么", "です"). A pair that no memory has weighs as little: most
             such pairs are the seam of two words.
