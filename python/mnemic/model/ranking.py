@@ -159,11 +159,11 @@ class KeywordFields(msgspec.Struct, frozen=True):
         bigrams: Share of BM25 over pairs of adjacent words.
         previous: Weight of a word of the session's previous turn that is not in this one.
         second: Weight of a word of the turn before that.
-        stop_words: Weight of a stop word beside other words; 1 makes it a word like others. The stop
-            words are those of the query's language if it is plainly not the index's. In
-            scripts without spaces, whose words are pairs of characters, the stop words are pairs
-            of function words ("什么", "です"). A pair that no memory has weighs as little: most
-            such pairs are the seam of two words.
+        stop_words: Weight of a stop word beside other words; 1 makes it a word like others. The
+            stop words are those of the query's language if that is plainly not the index's. In
+            scripts without spaces, whose words are pairs of characters, they are pairs of function
+            words ("什么", "です"). A pair that no memory has weighs as little: most are the seam of
+            two words.
         max_df: Largest document frequency: words in more than this share of the memories, and in
             more than 100 of them, are left out unless there are no others; 1 leaves none out.
         fuzziness: Smallest Dice coefficient of character pairs at which the most similar known word
