@@ -246,7 +246,8 @@ impl PossibleNames<'_> {
         };
         let wanted: Vec<usize> = spelled.filter(may_be_alias).collect();
         let address = |at: &usize| self.spelled[*at].address;
-        let addressed = self.addressed(wanted.iter().map(address).collect(), docids, deadline)?;
+        let names = wanted.iter().map(address).collect();
+        let addressed = self.addressed(&names, docids, deadline)?;
         let majorities: HashMap<u32, u32> = addressed
             .into_iter()
             .filter_map(|(address, addressed)| Some((address, majority(&addressed)?)))
@@ -258,7 +259,7 @@ impl PossibleNames<'_> {
     /// The speakers that turns address by each of some names, in no order.
     fn addressed(
         &self,
-        names: HashSet<u32>,
+        names: &HashSet<u32>,
         docids: &[u32],
         deadline: &Deadline,
     ) -> Result<HashMap<u32, Vec<u32>>, Error> {

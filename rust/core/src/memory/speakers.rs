@@ -37,6 +37,9 @@ pub(crate) struct Speakers {
 
 /// All names ever seen. It only grows, and has no influence by itself: the candidates of a call
 /// decide.
+/// The first word of a name with its spelling.
+type FirstWord = (Spelling, Arc<str>);
+
 #[derive(Default)]
 pub(super) struct Known {
     codes: HashMap<Box<str>, u32>,
@@ -45,7 +48,7 @@ pub(super) struct Known {
     /// Codes by the first word of the name, in lower case.
     by_first_word: HashMap<Box<str>, Vec<u32>>,
     /// First words by their shape.
-    by_shape: HashMap<(char, usize), Vec<(Spelling, Arc<str>)>>,
+    by_shape: HashMap<(char, usize), Vec<FirstWord>>,
     /// Codes of the names in addresses, in lower case.
     addressed: HashMap<Box<str>, u32>,
 }

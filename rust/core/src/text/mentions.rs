@@ -72,7 +72,7 @@ impl<'t> NumberedText<'t> {
 
     /// The words of a name in lower case with the separators before them, and the words in their own
     /// case if the text has these; `None` if it lacks a word or a separator.
-    fn path(&self, name: &str) -> Option<(Vec<(u32, u32)>, Option<Vec<u32>>)> {
+    fn path(&self, name: &str) -> Option<(Path, Option<Vec<u32>>)> {
         if name.len() > self.text.len().saturating_mul(MAX_BYTES_FOR_ONE) {
             return None;
         }
@@ -92,6 +92,9 @@ impl<'t> NumberedText<'t> {
         Some((path, exact.collect()))
     }
 }
+
+/// The words of a name, each behind the separator before it, by their numbers.
+type Path = Vec<(u32, u32)>;
 
 /// Names in the tree of their words; the root is the first node.
 struct NameTree<'t> {
