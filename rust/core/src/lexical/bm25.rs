@@ -336,9 +336,17 @@ impl Lexical {
 
     /// Call `visit` with the number of words of each of ascending docids; 0 for a vacant one.
     pub(crate) fn each_length(&self, docids: &[u32], mut visit: impl FnMut(usize)) {
-        let block_of = |docid: u32| docid as usize / BLOCK_DOCIDS;
-        for of_block in docids.chunk_by(|one, next| block_of(*one) == block_of(*next)) {
-            let block = self.blocks.get(block_of(of_block[0]));
+        let mut rest = docids;
+        while let Some(first) = rest.first() {
+            let number = *first as usize / BLOCK_DOCIDS;
+            let end = rest.partition_point(|docid| *docid as usize / BLOCK_DOCIDS == number);
+            let (of_block, others) = rest.split_at(end);
+            rest = others;
+            let block = self.blocks.get(number);
+            if let Some(block) = block.filter(|_| of_block.len() == BLOCK_DOCIDS) {
+                block.lengths().for_each(&mut visit);
+                continue;
+            }
             for docid in of_block {
                 visit(block.map_or(0, |block| block.terms(*docid as usize % BLOCK_DOCIDS).len()));
             }

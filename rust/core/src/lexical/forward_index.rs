@@ -70,6 +70,12 @@ impl Block {
         &self.terms[start..end]
     }
 
+    /// Numbers of terms by docid; 0 for a vacant one.
+    pub(super) fn lengths(&self) -> impl Iterator<Item = usize> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        self.ends.iter().zip(starts).map(|(end, start)| (end - start) as usize)
+    }
+
     fn range(&self, place: usize) -> (usize, usize) {
         let start = if place == 0 { 0 } else { self.ends[place - 1] };
         (start as usize, self.ends[place] as usize)

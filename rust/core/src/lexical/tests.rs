@@ -831,3 +831,25 @@ fn a_text_too_long_for_its_length_to_be_kept_beside_postings_scores_as_alone() {
     let all = scored(&lexical, &query, &docids, None);
     assert_eq!(bits_at(&all, 5), bits_at(&scored(&lexical, &query, &[5], None), 0));
 }
+
+#[test]
+fn lengths_are_those_of_whole_blocks_and_of_some_docids() {
+    let mut lexical = Lexical::new(Analysis::default());
+    let words = |docid: u32| docid as usize % 7;
+    for docid in 0..1500 {
+        let analysed = lexical.analyse(&"ice ".repeat(words(docid)));
+        lexical.push(&analysed, 0);
+    }
+    lexical.remove(600, 0);
+    let lengths = |docids: &[u32]| {
+        let mut lengths = Vec::new();
+        lexical.each_length(docids, |length| lengths.push(length));
+        lengths
+    };
+    let expected = |docid: &u32| if *docid == 600 { 0 } else { words(*docid) };
+    for step in [1, 3, 700] {
+        let docids: Vec<u32> = (0..1500).step_by(step).collect();
+        assert_eq!(lengths(&docids), docids.iter().map(expected).collect::<Vec<_>>());
+    }
+    assert_eq!(lengths(&[9000]), [0]);
+}
