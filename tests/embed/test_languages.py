@@ -54,6 +54,7 @@ def test_an_embedder_without_languages_covers_any():
         (["en", "english"], 'no language "english".*ISO 639-1'),
         ({"EN"}, 'no language "EN"'),
         ({"xx"}, 'no language "xx"'),
+        ({"\ud800"}, "got a set of 1 item"),
     ],
 )
 def test_languages_that_are_no_codes_are_refused(languages, message):

@@ -177,7 +177,7 @@ def _coverage(languages: object) -> Coverage | None:
     if languages is None:
         return None
     if isinstance(languages, Collection) and not isinstance(languages, str | bytes):
-        codes = [code for code in languages if isinstance(code, str)]
+        codes = [code for code in languages if isinstance(code, str) and code.isascii()]
         if codes and len(codes) == len(languages):
             return Coverage(codes)
     raise InvalidArgumentError(
