@@ -44,6 +44,14 @@ def test_it_is_halfway_at_the_length_and_low_without_memories(memory):
     assert share_of(memory) == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize("length", [5e-324, 1e-150, 1e300])
+def test_memories_without_words_have_the_share_of_short_ones_at_any_length(memory, length):
+    memory.add("…")
+    ranking = msgspec.structs.replace(RANKING, similarity=AdaptiveShare(0.1, 0.9, length))
+    found = memory.search("boat", ranking=ranking)
+    assert (found.share, len(found)) == (0.1, 1)
+
+
 def test_every_hit_has_it_and_scores_by_it(memory):
     memory.add_many(["a boat", "harbour boat in winter", LONG])
     found = memory.search("boat harbour", ranking=RANKING, explain=True)

@@ -99,9 +99,13 @@ fn a_name_of_one_candidate_turn_is_no_speakers() {
 
 #[test]
 fn roles_are_no_speakers_whatever_their_case() {
-    for role in
-        ["user", "assistant", "ai"].into_iter().chain(["USER", "Assistant", " System ", "", " "])
-    {
+    for role in ["user", "assistant", "ai", "model"].into_iter().chain([
+        "USER",
+        "Assistant",
+        " System ",
+        "",
+        " ",
+    ]) {
         let state = memories(&[by(role, "hello"), by(role, "hi")]);
         assert_eq!(state.speakers.of(0), NOBODY, "{role:?}");
         let text = format!("What did {role} say?");
