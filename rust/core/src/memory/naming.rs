@@ -115,11 +115,9 @@ impl MemoryState {
         for (at, (place, word)) in all.iter().enumerate() {
             let known = seen.entry((names::key(word), word.starts_with(char::is_uppercase)));
             let known = known.or_insert_with_key(|(key, is_capital)| {
-                let one = self.spelled(word, key.clone(), *is_capital, users);
-                one.may_name().then(|| {
-                    spelled.push(one);
-                    spelled.len() - 1
-                })
+                let one = self.spelled(word, key, *is_capital, users)?;
+                spelled.push(one);
+                Some(spelled.len() - 1)
             });
             if let Some(spelled) = *known {
                 let is_determined = names::is_determined(&all, at);
@@ -131,14 +129,27 @@ impl MemoryState {
         (!possible.words.is_empty()).then_some(possible)
     }
 
-    fn spelled(&self, word: &str, key: String, is_capital: bool, users: Users<'_>) -> Spelled {
-        let is_ordinary = is_ordinary(&key) || self.lexical.is_stop_word(word);
-        let is_like_none = is_ordinary || !is_capital;
-        let near = if is_like_none { Vec::new() } else { self.near(word, &key, users) };
-        let known = self.speakers.known();
-        let address = if is_ordinary { NOBODY } else { known.address(&key) };
-        let beginning = known.beginning_with(&key).to_vec();
-        Spelled { key, is_capital, beginning, near, address, is_ordinary }
+    /// A word of a text, if it may name a speaker. Most words do not, so the tables come first.
+    fn spelled(
+        &self,
+        word: &str,
+        key: &str,
+        is_capital: bool,
+        users: Users<'_>,
+    ) -> Option<Spelled> {
+        let (beginning, address) = {
+            let known = self.speakers.known();
+            (known.beginning_with(key).to_vec(), known.address(key))
+        };
+        let near = if is_capital { self.near(word, key, users) } else { Vec::new() };
+        if beginning.is_empty() && near.is_empty() && address == NOBODY {
+            return None;
+        }
+        let is_ordinary = is_ordinary(key) || self.lexical.is_stop_word(word);
+        let (near, address) = if is_ordinary { (Vec::new(), NOBODY) } else { (near, address) };
+        let spelled =
+            Spelled { key: key.to_owned(), is_capital, beginning, near, address, is_ordinary };
+        spelled.may_name().then_some(spelled)
     }
 
     /// Names that begin nearly as a word that no memory of the users has.

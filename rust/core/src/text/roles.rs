@@ -83,6 +83,9 @@ const ANSWERED: [&str; 33] = [
     "made",
 ];
 
+/// Those who answered, where a verb of answering follows.
+const ANSWERERS: [&str; 6] = ["you", "assistant", "ai", "bot", "chatbot", "chatgpt"];
+
 /// "your earlier answer": what follows "your" where the answer is a past one.
 const EARLIER: [&str; 6] = ["earlier", "previous", "last", "first", "original", "former"];
 
@@ -110,6 +113,7 @@ impl Role {
     /// assert_eq!(Role::from_name("Ada"), None);
     /// ```
     pub fn from_name(name: &str) -> Option<Self> {
+        let name = name.trim();
         if is_among(&USERS, name) {
             Some(Self::User)
         } else {
@@ -130,9 +134,7 @@ impl Role {
     /// ```
     #[must_use]
     pub fn of_query(query: &str) -> Self {
-        let words: Vec<String> =
-            words(query).into_iter().map(|(_, word)| word.to_lowercase()).collect();
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let words: Vec<&str> = words(query).into_iter().map(|(_, word)| word).collect();
         let is_answered = (0..words.len()).any(|at| names_answer(&words, at));
         if is_answered || names_answer_in_chinese(query) { Self::Assistant } else { Self::User }
     }
@@ -140,32 +142,27 @@ impl Role {
 
 /// Whether a name is that of a role, in any case, and therefore nobody's.
 pub(crate) fn is_role(name: &str) -> bool {
-    Role::from_name(name).is_some() || is_among(&OTHERS, name)
+    Role::from_name(name).is_some() || is_among(&OTHERS, name.trim())
 }
 
 fn is_among(known: &[&str], name: &str) -> bool {
-    let name = name.trim();
     known.iter().any(|one| name.eq_ignore_ascii_case(one))
 }
 
 /// Whether the words name an earlier answer of the assistant at a place.
 fn names_answer(words: &[&str], at: usize) -> bool {
-    let following = &words[at + 1..];
-    match words[at] {
-        "you" | "assistant" | "ai" | "bot" | "chatbot" | "chatgpt" => has_answered(words, at),
-        "your" => following.first().is_some_and(|next| EARLIER.contains(next)),
-        _ => false,
-    }
+    let next = || words.get(at + 1).is_some_and(|next| is_among(&EARLIER, next));
+    is_among(&ANSWERERS, words[at]) && has_answered(words, at)
+        || is_among(&["your"], words[at]) && next()
 }
 
 /// Whether the word at a place is the subject of an answer in the past: "did you suggest", "did the
 /// assistant say", "you once gave".
 fn has_answered(words: &[&str], at: usize) -> bool {
-    let asks_for_past = words[at.saturating_sub(2)..at].contains(&"did");
-    let mut verbs = words[at + 1..].iter().take(MAX_ADVERBS + 1);
-    let is_past = |verb: &&str| ANSWERED.contains(verb);
-    let is_verb = |verb: &&str| is_past(verb) || asks_for_past && ANSWERING.contains(verb);
-    verbs.any(is_verb)
+    let asks_for_past = words[at.saturating_sub(2)..at].iter().any(|word| is_among(&["did"], word));
+    let is_verb =
+        |verb: &str| is_among(&ANSWERED, verb) || asks_for_past && is_among(&ANSWERING, verb);
+    words[at + 1..].iter().take(MAX_ADVERBS + 1).any(|verb| is_verb(verb))
 }
 
 /// Whether 你 is the subject of an answer: 你推荐过…, 你上次建议的….
