@@ -136,7 +136,7 @@ impl<'a> Fused<'a> {
         let share = self.share(at);
         // A memory without a vector counts as orthogonal to the query.
         let near = if similarity == f64::NEG_INFINITY { 0.0 } else { share * similarity };
-        near - self.of_chunks(at) + (1.0 - share) * self.keyword(at)
+        near - self.of_chunks(at, share) + (1.0 - share) * self.keyword(at)
     }
 
     /// Whether the number of chunks changes scores.
@@ -144,11 +144,12 @@ impl<'a> Fused<'a> {
         self.scoring.similarity * self.scoring.chunk_penalty > 0.0 && self.query.is_some()
     }
 
-    /// The term of the number of chunks: the nearest of many is near by chance.
-    fn of_chunks(&self, at: u32) -> f64 {
+    /// The term of the number of chunks, from the share of similarity: the nearest of many is near by
+    /// chance.
+    fn of_chunks(&self, at: u32, share: f64) -> f64 {
         let Some(query) = self.query.filter(|_| self.penalises_chunks()) else { return 0.0 };
         let chunks = query.chunks_of(self.candidates.docids[at as usize]).max(1);
-        self.share(at) * self.scoring.chunk_penalty * f64::from(chunks).ln()
+        share * self.scoring.chunk_penalty * f64::from(chunks).ln()
     }
 
     /// The lift of a match by neighbours; `matched` computes the match of an ordinal.
@@ -311,11 +312,12 @@ impl<'a> Exact<'a> {
             return components;
         }
         let asks = query_features.has_text && session.question > 0.0;
+        let share = self.fused.share(at);
         Components {
             similarity: near(self.similarity(at)),
             keyword: given(scoring.similarity < 1.0, self.fused.keyword(at)),
-            share: given(scoring.similarity < 1.0, self.fused.share(at)),
-            chunks: given(self.fused.penalises_chunks(), 0.0 - self.fused.of_chunks(at)),
+            share: given(scoring.similarity < 1.0, share),
+            chunks: given(self.fused.penalises_chunks(), 0.0 - self.fused.of_chunks(at, share)),
             neighbours: given(self.fused.has_lift, self.lift(at)),
             question: given(asks, 0.0 - candidates.of_question(session, query_features, at)),
             role: given(
