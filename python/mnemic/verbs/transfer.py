@@ -1,7 +1,8 @@
-"""Imports of memories; each door has an `export` of its own."""
+"""Exports and imports of memories; `LongTermMemory` has an `export` of its own."""
 
 from mnemic.model import ImportResult
-from mnemic.protocols import Progress, Source
+from mnemic.model.validation import flag
+from mnemic.protocols import Progress, Source, Target
 from mnemic.verbs.base import ScopedBase
 
 
@@ -29,3 +30,55 @@ class AsyncImportVerbs(ScopedBase):
             StoreError: If the file cannot be written.
         """
         return await self._repository.transfer.import_(self._scope, source, progress=progress)
+
+
+class AsyncTransferVerbs(AsyncImportVerbs):
+    """Exports memories, and stores those of exports."""
+
+    async def export(
+        self,
+        target: Target,
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+        all_users: bool = False,
+        include_deleted: bool = True,
+        embeddings: bool = False,
+        overwrite: bool = False,
+        progress: Progress | None = None,
+    ) -> int:
+        """Write memories, and the links between them, as JSON Lines; see docs/export.md.
+
+        What is written while others write is each memory as it was at some moment meanwhile; a
+        `backup` is all of one moment.
+
+        Args:
+            target: A path, which is complete or not there at all, of mode 0600; or a text file.
+            user_id: The user; None is the memories without a user.
+            project_id: Only memories of this project.
+            session_id: Only memories of this session.
+            all_users: Whether to include all users; not if part of the scope is bound.
+            include_deleted: Those that can be restored, and expired ones, too.
+            embeddings: Their vectors too, which take about 2 KB each.
+            overwrite: Whether a file at this path may be replaced.
+            progress: Called now and then with the number of memories written so far.
+
+        Returns:
+            How many memories.
+
+        Raises:
+            InvalidArgumentError: If there is a file at this path already.
+            EmbedderRequiredError: If vectors are wanted of a memory opened with `embedder=None`.
+            StoreFullError: If the disk is full or failing.
+            StoreError: If it cannot be written.
+        """
+        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        return await self._repository.transfer.export(
+            scope,
+            target,
+            include_deleted=flag("include_deleted", include_deleted),
+            embeddings=embeddings,
+            overwrite=overwrite,
+            progress=progress,
+        )

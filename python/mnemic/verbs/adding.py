@@ -1,0 +1,195 @@
+"""The verbs that store memories."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from mnemic.description import quoted
+from mnemic.errors import InvalidArgumentError, InvalidEntryError
+from mnemic.model import (
+    CheckedEntry,
+    MemoryEntry,
+    MemoryType,
+    NewEntry,
+    OnDuplicate,
+    OnEmbedError,
+    ScoredMemory,
+)
+from mnemic.model.validation import items
+from mnemic.sync_bridge import run_blocking
+from mnemic.verbs.base import NewMemory, ScopedBase
+
+# Checking one takes about 50 µs; more of them at once go to a thread.
+_FEW_MEMORIES = 16
+
+
+class AsyncAddVerbs(ScopedBase):
+    """Stores memories, one or many."""
+
+    async def add(
+        self,
+        content: str,
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+        role: str | None = None,
+        speaker: str | None = None,
+        message_id: str | None = None,
+        position: int | None = None,
+        created_at: datetime | str | None = None,
+        expires_at: datetime | str | None = None,
+        type: MemoryType | str | None = MemoryType.FACT,  # noqa: A002 - the field's name everywhere
+        tags: Sequence[str] | None = (),
+        importance: float | None = 0.5,
+        metadata: Mapping[str, Any] | None = None,
+        category: str | None = None,
+        source: str | None = None,
+        sensitive: bool | None = False,
+        supersedes: UUID | str | None = None,
+        id: UUID | str | None = None,  # noqa: A002 - the field's name everywhere
+        idempotency_key: str | None = None,
+        on_duplicate: OnDuplicate = "keep",
+        on_embed_error: OnEmbedError = "raise",
+        check: Literal["contradictions"] | None = None,
+    ) -> MemoryEntry:
+        """Store one memory. On return it is on disk, and the next search can find it.
+
+        Args:
+            content: The text, not empty, at most 10 MB of UTF-8.
+            user_id: The user whom it is about; only calls with the same user see it.
+            project_id: Project, for filters.
+            session_id: Session, for filters.
+            role: Role of the speaker, such as "user" or "assistant".
+            speaker: Name of the speaker.
+            message_id: Id of the source message.
+            position: Order inside the session.
+            created_at: Now if None. A text is read as ISO 8601; without a zone it is UTC.
+            expires_at: From then on it is treated like a deleted one; None is never.
+            type: Sort of statement; a name such as "preference" is accepted.
+            tags: Without control characters.
+            importance: From 0 to 1.
+            metadata: JSON values; ints within ±2⁵³.
+            category: Free text.
+            source: Where it came from, such as a file's name or a URL.
+            sensitive: Hide the content from `repr`, and from logs, events and errors even with
+                `log_content=True`. Nothing is encrypted yet.
+            supersedes: Id of the memory that this one replaces; it is marked as superseded, no
+                longer found, and linked.
+            id: A new one of version 7 if None. With a given id a retry cannot store twice.
+            idempotency_key: Unique for agent and user. A second call with it stores nothing and
+                returns the first one's memory, even if that was deleted.
+            on_duplicate: Treatment if the user has a memory with the same text, apart from case and
+                white space: "keep" both, "skip" the new one, or "merge" its tags, metadata and
+                importance into the older, which is returned then.
+            on_embed_error: "pending" stores the memory without a vector if the embedder fails; it
+                is embedded before a later search.
+            check: "contradictions" returns a `mnemic.CheckedEntry` with the memories of the same
+                scope that the new one contradicts; it is stored in any case. They are judged before
+                it is stored: if that fails, nothing is stored.
+
+        Returns:
+            The memory as it was stored.
+
+        Raises:
+            InvalidEntryError: If an argument is of the wrong type or out of range.
+            DuplicateEntryError: If the user already has a memory with this id, or the key was used
+                for another content.
+            EntryNotFoundError: If the user has no memory with the id that it supersedes.
+            EmbeddingError: If the embedder fails; nothing is stored then.
+            StoreError: If the file cannot be written; nothing is stored then.
+        """
+        fields = {
+            "content": content,
+            "user_id": user_id,
+            "project_id": project_id,
+            "session_id": session_id,
+            "role": role,
+            "speaker": speaker,
+            "message_id": message_id,
+            "position": position,
+            "created_at": created_at,
+            "expires_at": expires_at,
+            "type": type,
+            "tags": tags,
+            "importance": importance,
+            "metadata": metadata,
+            "category": category,
+            "source": source,
+            "sensitive": sensitive,
+            "supersedes": supersedes,
+            "id": id,
+            "idempotency_key": idempotency_key,
+        }
+        if not isinstance(content, str):
+            raise InvalidEntryError(
+                f"content must be a str, got {content.__class__.__name__}; "
+                "add_many takes lists, dicts and MemoryEntry"
+            )
+        if check not in (None, "contradictions"):
+            raise InvalidArgumentError(
+                f"check must be 'contradictions' or None, got {quoted(check)}"
+            )
+        new = self._new(fields, self._scope, self._repository.now())
+        found: Sequence[ScoredMemory] = ()
+        if check is not None:  # before storing, so that a judge that fails leaves nothing stored
+            scope = self._scope.narrowed(user_id, project_id, session_id)
+            replaced = () if new.entry.supersedes is None else (new.entry.supersedes,)
+            contradicted = await self._contradictions(
+                scope, content, 10, replaced, is_sensitive=bool(sensitive)
+            )
+            found = contradicted.memories
+        (stored,) = await self._repository.add(
+            [new], on_duplicate=on_duplicate, on_embed_error=on_embed_error
+        )
+        if check is None:
+            return stored
+        return CheckedEntry.of(stored, tuple(one for one in found if one.memory.id != stored.id))
+
+    async def add_many(
+        self,
+        memories: Iterable[NewMemory],
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+        on_duplicate: OnDuplicate = "keep",
+        on_embed_error: OnEmbedError = "raise",
+    ) -> list[MemoryEntry]:
+        """Store several memories, all or none; far faster than one by one.
+
+        Args:
+            memories: Texts, dicts with the arguments of `add`, or `MemoryEntry` records, which keep
+                their id and times.
+            user_id: The user of memories without one.
+            project_id: The project of memories without one.
+            session_id: The session of memories without one.
+            on_duplicate: As for `add`; earlier ones of the list count as stored.
+            on_embed_error: As for `add`.
+
+        Returns:
+            The memories as they were stored, in the given order.
+
+        Raises:
+            InvalidEntryError: If one of them is invalid; the message names it.
+            DuplicateEntryError: If a user has one of the ids already, or the list has it twice for
+                the user.
+            EntryNotFoundError: If one supersedes a memory that its user does not have.
+            EmbeddingError: If the embedder fails; nothing is stored then.
+            StoreError: If the file cannot be written; nothing is stored then.
+        """
+        if isinstance(memories, str | Mapping | MemoryEntry):
+            raise InvalidEntryError("add_many takes a list of memories; add takes a single one")
+        scope = self._scope.narrowed(user_id, project_id, session_id)
+        now = self._repository.now()
+        given = items("memories", memories)
+
+        def checked() -> list[NewEntry]:
+            return [self._any_new(at, memory, scope, now) for at, memory in enumerate(given)]
+
+        are_few = len(given) <= _FEW_MEMORIES
+        entries = checked() if are_few else await run_blocking(checked, self._repository)
+        return await self._repository.add(
+            entries, on_duplicate=on_duplicate, on_embed_error=on_embed_error
+        )

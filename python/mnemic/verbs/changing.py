@@ -1,0 +1,86 @@
+"""The verbs that change memories."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from mnemic.model import MemoryEntry, MemoryEntryUpdate, MemoryStatus, MemoryType
+from mnemic.model.scope import not_found
+from mnemic.repository import required_uuid, required_uuids
+from mnemic.verbs.base import ScopedBase
+
+
+class AsyncChangeVerbs(ScopedBase):
+    """Changes memories, and counts accesses."""
+
+    async def update(
+        self,
+        id: UUID | str,  # noqa: A002 - the field's name everywhere
+        *,
+        content: str | None = None,
+        importance: float | None = None,
+        add_tags: Sequence[str] | None = (),
+        remove_tags: Sequence[str] | None = (),
+        type: MemoryType | str | None = None,  # noqa: A002 - the field's name everywhere
+        metadata: Mapping[str, Any] | None = None,
+        status: MemoryStatus | str | None = None,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+    ) -> MemoryEntry:
+        """Change a memory; omitted fields stay unchanged. A new content is embedded.
+
+        Args:
+            id: Id of the memory.
+            content: The new text.
+            importance: From 0 to 1.
+            add_tags: Appended, unless present.
+            remove_tags: Removed before tags are added.
+            type: Sort of statement.
+            metadata: Merged: its keys replace keys of the same name.
+            status: "archived" hides it from searches; "active" restores it.
+            user_id: The user; None is the memories without a user.
+            project_id: Only if it is of this project.
+            session_id: Only if it is of this session.
+
+        Returns:
+            The memory after the change, without its embedding.
+
+        Raises:
+            EntryNotFoundError: If the scope has no such memory; the message names the scope.
+            InvalidEntryError: If an argument is of the wrong type or out of range.
+            EmbeddingError: If the embedder fails; nothing is changed then.
+            StoreError: If the file cannot be written; nothing is changed then.
+        """
+        scope = self._scope.narrowed(user_id, project_id, session_id)
+        given: dict[str, Any] = {
+            "content": content,
+            "importance": importance,
+            "add_tags": add_tags,
+            "remove_tags": remove_tags,
+            "type": type,
+            "metadata": metadata,
+            "status": status,
+        }
+        update = MemoryEntryUpdate(**given)
+        entry_id = required_uuid(id)
+        entry = await self._repository.update(scope, entry_id, update)
+        if entry is None:
+            raise not_found(entry_id, scope)
+        return entry
+
+    async def touch(
+        self,
+        ids: Iterable[UUID | str],
+        *,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+    ) -> None:
+        """Count an access of memories; unknown ids are skipped.
+
+        Reading a memory by its id counts by itself. Accesses are written together, within about a
+        second; a crash may lose the last ones.
+        """
+        scope = self._scope.narrowed(user_id, project_id, session_id)
+        await self._repository.touch(scope, required_uuids("ids", ids))
