@@ -39,7 +39,16 @@ from mnemic.store.embedding_model import model_of
 from mnemic.store.futures import MAX_THREADS, Workers, succeeded
 from mnemic.store.pending_accesses import AccessFlush, PendingAccesses
 from mnemic.store.row_codec import PlainRowCodec, RowCodec
-from mnemic.store.sqlite import change_log, fork_guard, links, reads, verification, writes
+from mnemic.store.sqlite import (
+    change_log,
+    deletes,
+    fork_guard,
+    links,
+    reads,
+    updates,
+    verification,
+    writes,
+)
 from mnemic.store.sqlite.access_log import accesses_since, write_accesses
 from mnemic.store.sqlite.additions import stored_of, stored_vectors, vector_blobs
 from mnemic.store.sqlite.backup import backup_to
@@ -248,32 +257,32 @@ class SqliteStore:
     def soft_delete(self, scope: Scope, entry_id: UUID, now: datetime) -> Future[bool | None]:
         """Mark an entry as deleted; see `Store.soft_delete`."""
         time = to_microseconds(now)
-        return self._write(lambda on: writes.soft_delete(on, scope, entry_id, time))
+        return self._write(lambda on: deletes.soft_delete(on, scope, entry_id, time))
 
     def restore(
         self, scope: Scope, entry_id: UUID, *, oldest: datetime, now: datetime
     ) -> Future[bool]:
         """Take a forgotten entry back; return False if there is none forgotten since `oldest`."""
         times = to_microseconds(oldest), to_microseconds(now)
-        return self._write(lambda on: writes.restore(on, scope, entry_id, *times))
+        return self._write(lambda on: deletes.restore(on, scope, entry_id, *times))
 
     def delete(self, scope: Scope, entry_id: UUID) -> Future[list[UUID]]:
         """Delete an entry permanently, marked as deleted or not; return its id."""
-        return self._write(lambda on: writes.delete(on, self._codec, scope, entry_id))
+        return self._write(lambda on: deletes.delete(on, self._codec, scope, entry_id))
 
     def soft_delete_all(self, scope: Scope, now: datetime) -> Future[list[UUID]]:
         """Mark all entries of a scope as deleted; return the ids of those marked now."""
         time = to_microseconds(now)
-        return self._write(lambda on: writes.soft_delete_all(on, scope, time))
+        return self._write(lambda on: deletes.soft_delete_all(on, scope, time))
 
     def delete_all(self, scope: Scope) -> Future[list[UUID]]:
         """Delete all entries of a scope permanently; return their ids."""
-        return self._write(lambda on: writes.delete_all(on, self._codec, scope))
+        return self._write(lambda on: deletes.delete_all(on, self._codec, scope))
 
     def purge(self, scope: Scope, oldest: datetime) -> Future[list[UUID]]:
         """Delete permanently what was deleted or expired before `oldest`; return the ids."""
         time = to_microseconds(oldest)
-        return self._write(lambda on: writes.purge(on, self._codec, scope, time))
+        return self._write(lambda on: deletes.purge(on, self._codec, scope, time))
 
     def update(
         self,
@@ -293,7 +302,7 @@ class SqliteStore:
             vectors = (model, parts.shape[1]), vector_blobs(parts)
         time = to_microseconds(now)
         return self._write(
-            lambda on: writes.update(
+            lambda on: updates.update(
                 on,
                 self._codec,
                 scope,

@@ -1,8 +1,7 @@
-"""SQL statements that change entries; each runs on a given connection, in a transaction."""
+"""SQL statements that store entries; each runs on a given connection, in a transaction."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
-from uuid import UUID
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import apsw
 import numpy as np
@@ -10,44 +9,35 @@ from numpy.typing import NDArray
 
 from mnemic._core import row_sums, vector_sums
 from mnemic.licensing import Quota
-from mnemic.model import MemoryEntry, NewEntry, OnDuplicate, Scope
+from mnemic.model import MemoryEntry, NewEntry, OnDuplicate
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.changes import Change
 from mnemic.store.duplicates import check_key, id_in_use, merged, superseded_missing
-from mnemic.store.row_codec import COLUMN_NAMES, RowCodec, changed_columns, with_changed
+from mnemic.store.row_codec import COLUMN_NAMES, RowCodec
 from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.checksums import (
-    ADD_TO_ROW,
     CHECKED_COLUMNS,
     NO_SUMS,
     SET_VECTOR_SUM,
     Sums,
-    add_missing_sums,
     added,
-    column_change,
     difference,
     entries_of,
-    rewritten,
     rows_with_sums,
-    rows_with_sums_where,
 )
 from mnemic.store.sqlite.damage import uuids_of
-from mnemic.store.sqlite.links import links_leading_to, supersede
+from mnemic.store.sqlite.links import supersede
 from mnemic.store.sqlite.sql import (
     AMONG,
     BY_ROW,
-    CHANGEABLE,
     COLUMNS,
     IS_ACTIVE,
-    IS_NOT_SUPERSEDED,
     Columns,
     execute_all,
     fetch,
-    in_scope,
     json_array,
-    single,
-    with_id,
 )
+from mnemic.store.sqlite.updates import INSERT_VECTOR, write_changed
 from mnemic.store.values import Model
 
 _PLACES = ", ".join("?" * (len(COLUMN_NAMES) + 5))
@@ -59,10 +49,6 @@ _INSERT_ENTRY = (
     f"INSERT INTO agent_memory_entries ({COLUMNS}, fingerprint, "
     f"idempotency_key, key_fingerprint, row_sum, vector_sum) "
     f"VALUES ({_PLACES})"
-)
-_INSERT_VECTOR = (
-    "INSERT OR IGNORE INTO agent_memory_embeddings "
-    "(entry_row, model, part, created_at, embedding) VALUES (?, ?, ?, ?, ?)"
 )
 _OF_KEY = (
     "SELECT row, id, key_fingerprint FROM agent_memory_entries "
@@ -227,7 +213,7 @@ def add(
             for new, outcome in stored
             for part, vector in enumerate(new.vectors)
         ]
-        execute_all(connection, _INSERT_VECTOR, vectors)
+        execute_all(connection, INSERT_VECTOR, vectors)
     charge = Charge(sum([new.size for new, _ in stored]), rules.quota, sums)
     seq = log_changes(connection, agent_id, changes, model, charge) if changes else 0
     changed = [change.row for change in changes if change.kind != "add"]
@@ -347,7 +333,7 @@ def _merge(
     changed = merged(old, new, from_microseconds(rules.now))
     if changed is None:
         return [], NO_SUMS
-    sums = _write_changed(connection, rules.codec, row, changed)
+    sums = write_changed(connection, rules.codec, row, changed)
     return [Change(row[0], old.id.bytes, "update", old.user_id)], sums
 
 
@@ -378,7 +364,7 @@ def add_embeddings(
     of_vectors = vector_sums(model[0], [vectors[row][1] for row in rows])
     connection.executemany(SET_VECTOR_SUM, list(zip(of_vectors, rows, strict=True)))
     connection.executemany(
-        _INSERT_VECTOR,
+        INSERT_VECTOR,
         [
             (row, model[0], part, to_microseconds(entry.created_at), blob)
             for row, entry in found
@@ -388,174 +374,3 @@ def add_embeddings(
     changes = [Change(row, entry.id.bytes, "embed", entry.user_id) for row, entry in found]
     sums = difference(before, rows_with_sums(connection, rows))
     log_changes(connection, agent_id, changes, model, Charge(sums=sums))
-
-
-def soft_delete(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> bool | None:
-    """Mark an entry as deleted; return whether it was not marked before, None if there is none."""
-    where, values = with_id(scope, entry_id)
-    sql = f"SELECT row, user_id, forgotten_at FROM agent_memory_entries WHERE {where}"
-    found = single(fetch(connection, sql, values), scope, entry_id)
-    if found is None:
-        return None
-    row, user_id, forgotten_at = found
-    if forgotten_at is not None:
-        return False
-    before = rows_with_sums(connection, [row])
-    connection.execute(
-        f"UPDATE agent_memory_entries SET forgotten_at = ?, {ADD_TO_ROW} WHERE {where} AND row = ?",
-        (now, column_change("forgotten_at", None, now), *values, row),
-    )
-    sums = difference(before, rows_with_sums(connection, [row]))
-    changes = [Change(row, entry_id.bytes, "forget", user_id)]
-    log_changes(connection, scope.agent_id, changes, charge=Charge(sums=sums))
-    return True
-
-
-def restore(
-    connection: apsw.Connection, scope: Scope, entry_id: UUID, oldest: int, now: int
-) -> bool:
-    """Take a forgotten entry back unless it was forgotten before `oldest` or has expired."""
-    where, values = with_id(scope, entry_id)
-    sql = (
-        f"SELECT row, user_id, forgotten_at FROM agent_memory_entries WHERE {where} "
-        "AND forgotten_at >= ? AND (expires_at IS NULL OR expires_at > ?)"
-    )
-    found = single(fetch(connection, sql, (*values, oldest, now)), scope, entry_id)
-    if found is None:
-        return False
-    row, user_id, forgotten_at = found
-    before = rows_with_sums(connection, [row])
-    connection.execute(
-        f"UPDATE agent_memory_entries SET forgotten_at = NULL, {ADD_TO_ROW} WHERE row = ?",
-        (column_change("forgotten_at", forgotten_at, None), row),
-    )
-    sums = difference(before, rows_with_sums(connection, [row]))
-    change = Change(row, entry_id.bytes, "restore", user_id)
-    log_changes(connection, scope.agent_id, [change], charge=Charge(sums=sums))
-    return True
-
-
-def delete(
-    connection: apsw.Connection, codec: RowCodec, scope: Scope, entry_id: UUID
-) -> list[UUID]:
-    """Delete an entry, forgotten or not, with its vectors and links; return its id if it was."""
-    where, values = with_id(scope, entry_id)
-    deleted = _delete(connection, codec, scope.agent_id, where, values)
-    single(deleted, scope, entry_id)
-    return deleted
-
-
-def soft_delete_all(connection: apsw.Connection, scope: Scope, now: int) -> list[UUID]:
-    """Mark all entries of a scope as forgotten that are not; return their ids."""
-    where, values = in_scope(scope)
-    where = f"{where} AND forgotten_at IS NULL"
-    before = rows_with_sums_where(connection, where, values)
-    forgotten = fetch(
-        connection,
-        f"UPDATE agent_memory_entries SET forgotten_at = ?, {ADD_TO_ROW} "
-        f"WHERE {where} RETURNING row, id, user_id",
-        (now, column_change("forgotten_at", None, now), *values),
-    )
-    if forgotten:
-        sums = difference(before, rows_with_sums(connection, [row for row, *_ in forgotten]))
-        changes = [Change(row, entry_id, "forget", user_id) for row, entry_id, user_id in forgotten]
-        log_changes(connection, scope.agent_id, changes, charge=Charge(sums=sums))
-    return uuids_of(entry_id for _, entry_id, _ in forgotten)
-
-
-def delete_all(connection: apsw.Connection, codec: RowCodec, scope: Scope) -> list[UUID]:
-    """Delete all entries of a scope, forgotten or not; return their ids."""
-    where, values = in_scope(scope)
-    return _delete(connection, codec, scope.agent_id, where, values)
-
-
-def purge(connection: apsw.Connection, codec: RowCodec, scope: Scope, oldest: int) -> list[UUID]:
-    """Delete what a scope forgot, or what expired, before `oldest`; return the ids."""
-    where, values = in_scope(scope)
-    return [
-        entry_id
-        for moment in ("forgotten_at", "expires_at")
-        for entry_id in _delete(
-            connection, codec, scope.agent_id, f"{where} AND {moment} < ?", (*values, oldest)
-        )
-    ]
-
-
-def _delete(
-    connection: apsw.Connection,
-    codec: RowCodec,
-    agent_id: str,
-    where: str,
-    values: Sequence[Any],
-) -> list[UUID]:
-    sql = (
-        f"DELETE FROM agent_memory_entries WHERE {where} "
-        f"RETURNING row, id, user_id, {codec.content_size_sql}"
-    )
-    before = rows_with_sums_where(connection, where, values)
-    sums = links_leading_to(connection, before, where, values)
-    deleted = fetch(connection, sql, values)
-    if deleted:
-        changes = [
-            Change(row, entry_id, "delete", user_id) for row, entry_id, user_id, _ in deleted
-        ]
-        sums = sums.plus(difference(before, []))
-        freed = Charge(-sum(size for *_, size in deleted), sums=sums)
-        log_changes(connection, agent_id, changes, charge=freed)
-    return uuids_of(entry_id for _, entry_id, *_ in deleted)
-
-
-def update(
-    connection: apsw.Connection,
-    codec: RowCodec,
-    scope: Scope,
-    entry_id: UUID,
-    change: Callable[[MemoryEntry], MemoryEntry],
-    *,
-    vectors: tuple[Model, Sequence[bytes]] | None,
-    now: int,
-    quota: Quota | None,
-    include_archived: bool,
-) -> MemoryEntry | None:
-    """Change a living entry; a new content takes the old vectors away, and brings its own."""
-    where, values = with_id(scope, entry_id)
-    is_there = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
-    sql = f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries WHERE {where} AND {is_there}"
-    found = single(fetch(connection, sql, (*values, now)), scope, entry_id)
-    if found is None:
-        return None
-    row, (before,) = found[0], entries_of(codec, [found])
-    after = with_changed(before, change(before))
-    sums = _write_changed(connection, codec, found, after)
-    model = None
-    if after.content != before.content:
-        old = rows_with_sums(connection, [row])
-        connection.execute("DELETE FROM agent_memory_embeddings WHERE entry_row = ?", (row,))
-        if vectors is not None:
-            model, blobs = vectors
-            changed_at = to_microseconds(after.updated_at)
-            values = [(row, model[0], part, changed_at, blob) for part, blob in enumerate(blobs)]
-            execute_all(connection, _INSERT_VECTOR, values)
-        of_vectors = None if vectors is None else vector_sums(vectors[0][0], [vectors[1]])[0]
-        connection.execute(SET_VECTOR_SUM, (of_vectors, row))
-        sums = sums.plus(difference(old, rows_with_sums(connection, [row])))
-    sums = sums.plus(add_missing_sums(connection, [row]))  # where it comes from an earlier version
-    added_size = codec.content_size(after) - codec.content_size(before)
-    charge = Charge(added_size, quota, sums)
-    changes = [Change(row, entry_id.bytes, "update", after.user_id)]
-    log_changes(connection, scope.agent_id, changes, model, charge)
-    return after
-
-
-def _write_changed(
-    connection: apsw.Connection, codec: RowCodec, row: Columns, entry: MemoryEntry
-) -> Sums:
-    """Write another state of a row that was read whole; return what that adds to the agent."""
-    before = rows_with_sums(connection, [row[0]])
-    columns, (fingerprint,) = codec.encode(entry), codec.fingerprints([entry.content])
-    row_sum = rewritten(row, columns, fingerprint)
-    connection.execute(
-        f"UPDATE agent_memory_entries SET {CHANGEABLE}, row_sum = ? WHERE agent_id = ? AND row = ?",
-        (*changed_columns(columns), fingerprint, row_sum, entry.agent_id, row[0]),
-    )
-    return difference(before, rows_with_sums(connection, [row[0]]))
