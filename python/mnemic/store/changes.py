@@ -1,7 +1,7 @@
 """Entries of the change log."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 MAX_CHANGES = 100_000
@@ -17,12 +17,35 @@ ChangeKind: TypeAlias = Literal[
 
 
 class Change(NamedTuple):
-    """A changed entry, the kind of change, and the user whose revision it raises."""
+    """A changed entry.
+
+    Attributes:
+        row: Row of the entry.
+        entry_id: Its id.
+        kind: Kind of the change.
+        user_id: The user whose revision the change raises.
+        size: Bytes of content that the change adds; negative where it removes some.
+    """
 
     row: int
     entry_id: bytes
     kind: ChangeKind
     user_id: str | None
+    size: int = 0
+
+
+class UserTotals(NamedTuple):
+    """What changes add to the totals of one user.
+
+    Attributes:
+        user_id: The user; None stands for the entries without a user.
+        steps: Number of changes.
+        size: Bytes of content.
+    """
+
+    user_id: str | None
+    steps: int
+    size: int
 
 
 def last_dropped(first: int, last: int) -> int | None:
@@ -37,9 +60,14 @@ def last_dropped(first: int, last: int) -> int | None:
     return mark if is_due else None
 
 
-def steps_by_user(changes: Sequence[Change]) -> Iterable[tuple[str | None, int]]:
-    """Return how much the revision of each user rises."""
+def totals_by_user(changes: Sequence[Change]) -> list[UserTotals]:
+    """Return what changes add to the totals of each user."""
     first = changes[0].user_id
-    if len(changes) == 1 or all(change.user_id == first for change in changes):  # as nearly always
-        return [(first, len(changes))]
-    return Counter(change.user_id for change in changes).items()
+    if len(changes) == 1 or all(change.user_id == first for change in changes):  # nearly always
+        return [UserTotals(first, len(changes), sum([change.size for change in changes]))]
+    steps: Counter[str | None] = Counter()
+    sizes: Counter[str | None] = Counter()
+    for change in changes:
+        steps[change.user_id] += 1
+        sizes[change.user_id] += change.size
+    return [UserTotals(user_id, number, sizes[user_id]) for user_id, number in steps.items()]

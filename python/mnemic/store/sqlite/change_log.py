@@ -14,7 +14,7 @@ from mnemic.errors import StoreCorruptError
 from mnemic.licensing import Quota
 from mnemic.model import Record, RowBatch, Scope, State
 from mnemic.store.base import BatchSink
-from mnemic.store.changes import Change, last_dropped, steps_by_user
+from mnemic.store.changes import Change, UserTotals, last_dropped, totals_by_user
 from mnemic.store.embedding_model import check_model
 from mnemic.store.quota import check_quota
 from mnemic.store.row_codec import RowCodec
@@ -47,15 +47,13 @@ from mnemic.store.values import LogPosition, Model
 
 
 class Charge(NamedTuple):
-    """Effect of a write on its agent's totals.
+    """Effect of a write on its agent's totals, beside the sizes of its changes.
 
     Attributes:
-        size: Bytes of content added.
-        quota: Maximum bytes of content after the write.
+        quota: Maximum bytes of the agent's contents after the write.
         sums: Change of the sums of the agent's rows.
     """
 
-    size: int = 0
     quota: Quota | None = None
     sums: Sums = NO_SUMS
 
@@ -415,14 +413,15 @@ def log_changes(
         EmbeddingModelMismatchError: If the agent's vectors come from another model.
         StorageQuotaExceededError: If the charge exceeds the agent's quota.
     """
-    last = _advance(connection, agent_id, len(changes), model, charge)
+    users = totals_by_user(changes)
+    last = _advance(connection, agent_id, users, model, charge)
     first = last - len(changes) + 1
     execute_all(
         connection,
         _INSERT,
-        [(agent_id, seq, *change) for seq, change in enumerate(changes, start=first)],
+        [(agent_id, seq, *change[:-1]) for seq, change in enumerate(changes, start=first)],
     )
-    _raise_revisions(connection, agent_id, changes)
+    _raise_revisions(connection, agent_id, users)
     mark = last_dropped(first, last)
     if mark is not None:
         _prune(connection, agent_id, mark)
@@ -430,9 +429,14 @@ def log_changes(
 
 
 def _advance(
-    connection: apsw.Connection, agent_id: str, steps: int, model: Model | None, charge: Charge
+    connection: apsw.Connection,
+    agent_id: str,
+    users: Sequence[UserTotals],
+    model: Model | None,
+    charge: Charge,
 ) -> int:
-    values = (steps, charge.size, *charge.sums, *(model or (None, None)), agent_id)
+    steps, size = sum([user.steps for user in users]), sum([user.size for user in users])
+    values = (steps, size, *charge.sums, *(model or (None, None)), agent_id)
     connection.execute(_ADVANCE, values)
     if connection.changes() == 0:
         connection.execute(_BEGIN, values)
@@ -441,12 +445,14 @@ def _advance(
         raise _damaged_agent(agent_id)
     if model is not None:
         check_model(agent_id, known, model)
-    check_quota(charge.quota, used - charge.size, charge.size)
+    check_quota(charge.quota, used - size, size)
     return last
 
 
-def _raise_revisions(connection: apsw.Connection, agent_id: str, changes: Sequence[Change]) -> None:
-    for user_id, steps in steps_by_user(changes):
+def _raise_revisions(
+    connection: apsw.Connection, agent_id: str, users: Sequence[UserTotals]
+) -> None:
+    for user_id, steps, _ in users:
         values = (steps, agent_id, user_id or "")
         connection.execute(_RAISE_REVISION, values)
         if connection.changes() == 0:

@@ -129,9 +129,9 @@ def _delete(
     deleted = fetch(connection, sql, values)
     if deleted:
         changes = [
-            Change(row, entry_id, "delete", user_id) for row, entry_id, user_id, _ in deleted
+            Change(row, entry_id, "delete", user_id, -size)
+            for row, entry_id, user_id, size in deleted
         ]
         sums = sums.plus(difference(before, []))
-        freed = Charge(-sum(size for *_, size in deleted), sums=sums)
-        log_changes(connection, agent_id, changes, charge=freed)
+        log_changes(connection, agent_id, changes, charge=Charge(sums=sums))
     return uuids_of(entry_id for _, entry_id, *_ in deleted)

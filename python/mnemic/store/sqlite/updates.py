@@ -1,6 +1,7 @@
 """SQL statements that change entries; each runs in a transaction."""
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 import apsw
@@ -59,6 +60,36 @@ def update(
     found = single(fetch(connection, sql, (*values, now)), scope, entry_id)
     if found is None:
         return None
+    changed = write_update(connection, codec, found, change, vectors)
+    charge = Charge(quota, changed.sums)
+    log_changes(connection, scope.agent_id, [changed.change], changed.model, charge)
+    return changed.entry
+
+
+class Updated(NamedTuple):
+    """An updated entry, to be logged.
+
+    Attributes:
+        entry: The entry after the update.
+        change: For the change log.
+        model: Model of its new vectors; None if it got none.
+        sums: Change of the agent's sums.
+    """
+
+    entry: MemoryEntry
+    change: Change
+    model: Model | None
+    sums: Sums
+
+
+def write_update(
+    connection: apsw.Connection,
+    codec: RowCodec,
+    found: Columns,
+    change: Callable[[MemoryEntry], MemoryEntry],
+    vectors: tuple[Model, Sequence[bytes]] | None,
+) -> Updated:
+    """Write the changed state of a row that was read whole; new vectors with a new content."""
     row, (before,) = found[0], entries_of(codec, [found])
     after = with_changed(before, change(before))
     sums = write_changed(connection, codec, found, after)
@@ -76,10 +107,8 @@ def update(
         sums = sums.plus(difference(old, rows_with_sums(connection, [row])))
     sums = sums.plus(add_missing_sums(connection, [row]))  # where it comes from an earlier version
     added_size = codec.content_size(after) - codec.content_size(before)
-    charge = Charge(added_size, quota, sums)
-    changes = [Change(row, entry_id.bytes, "update", after.user_id)]
-    log_changes(connection, scope.agent_id, changes, model, charge)
-    return after
+    logged = Change(row, after.id.bytes, "update", after.user_id, added_size)
+    return Updated(after, logged, model, sums)
 
 
 def write_changed(

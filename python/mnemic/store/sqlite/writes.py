@@ -214,7 +214,7 @@ def add(
             for part, vector in enumerate(new.vectors)
         ]
         execute_all(connection, INSERT_VECTOR, vectors)
-    charge = Charge(sum([new.size for new, _ in stored]), rules.quota, sums)
+    charge = Charge(rules.quota, sums)
     seq = log_changes(connection, agent_id, changes, model, charge) if changes else 0
     changed = [change.row for change in changes if change.kind != "add"]
     return AddedRows(seq, len(changes), outcomes, changed)
@@ -246,7 +246,7 @@ def _insert_many(
         Outcome(row, new.columns[_ID], is_new=True) for row, new in enumerate(rows, start=first)
     ]
     changes = [
-        Change(outcome.row, outcome.entry_id, "add", new.entry.user_id)
+        Change(outcome.row, outcome.entry_id, "add", new.entry.user_id, new.size)
         for outcome, new in zip(outcomes, rows, strict=True)
     ]
     sums = added(
@@ -287,7 +287,7 @@ def _insert(
     except apsw.ConstraintError:
         raise id_in_use(new.entry, agent_id) from None
     row, entry_id = connection.last_insert_rowid(), new.columns[_ID]
-    changes = [Change(row, entry_id, "add", new.entry.user_id)]
+    changes = [Change(row, entry_id, "add", new.entry.user_id, new.size)]
     sums = added([_row_with_sums(row, new)])
     if new.entry.supersedes is not None:
         superseded = supersede(connection, new.entry, row)
