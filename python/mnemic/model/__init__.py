@@ -17,6 +17,7 @@ from mnemic.model.filter import (
     parse_times,
     references,
 )
+from mnemic.model.hit import Hit
 from mnemic.model.ids import UuidFactory
 from mnemic.model.link import LinkType, MemoryLink
 from mnemic.model.new_entry import NewEntry, OnDuplicate, OnEmbedError
@@ -100,6 +101,7 @@ __all__ = [
     "ExpandedQuery",
     "Expression",
     "Field",
+    "Hit",
     "ImportResult",
     "KeywordFields",
     "Link",

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, overload
 from uuid import UUID
 
 import msgspec
@@ -12,7 +12,6 @@ from msgspec.structs import force_setattr
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
-from mnemic.model.entry import MemoryEntry
 from mnemic.model.filter import (
     Expression,
     MemoryFilter,
@@ -20,6 +19,7 @@ from mnemic.model.filter import (
     copied_filter,
     parse_filter,
 )
+from mnemic.model.hit import Hit
 from mnemic.model.ranking import SEARCH_TYPES, OnQueryError, Recency, SearchType, falls_back
 from mnemic.model.redacted import Redacted
 
@@ -207,20 +207,23 @@ class RelevanceScores(msgspec.Struct, frozen=True, kw_only=True):
     keyword: float | None = None
 
 
-class RankedMemory(msgspec.Struct, frozen=True, kw_only=True):
+class RankedMemory(Hit, frozen=True, kw_only=True):
     """A memory of a retrieval result.
 
     Attributes:
         entry: The memory, without its embedding.
+        score: From 0 to 1.
         rank: From 1; higher at the beginning if there is an offset.
-        relevance_score: From 0 to 1.
         scores: Parts of the score.
     """
 
-    entry: MemoryEntry
     rank: int
-    relevance_score: float
     scores: RelevanceScores
+
+    @property
+    def relevance_score(self) -> float:
+        """The score, under its documented name."""
+        return self.score
 
 
 class MemoryRetrievalResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -261,7 +264,11 @@ class MemoryRetrievalResult(msgspec.Struct, frozen=True, kw_only=True):
     def __len__(self) -> int:
         return len(self.results)
 
-    def __getitem__(self, at: int) -> RankedMemory:
+    @overload
+    def __getitem__(self, at: int) -> RankedMemory: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[RankedMemory, ...]: ...
+    def __getitem__(self, at: int | slice) -> RankedMemory | tuple[RankedMemory, ...]:
         return self.results[at]
 
 

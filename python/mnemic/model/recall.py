@@ -4,7 +4,17 @@ import enum
 import math
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, TypedDict, get_args
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    Self,
+    TypeAlias,
+    TypedDict,
+    get_args,
+    overload,
+)
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -15,8 +25,8 @@ from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.deadline import OnTimeout, TimeLimit
 from mnemic.model.entry import MemoryEntry, MemoryType
+from mnemic.model.hit import Hit
 from mnemic.model.ranking import Salience
-from mnemic.model.redacted import Redacted
 
 
 class RecallMode(enum.Enum):
@@ -206,22 +216,25 @@ class MemoryRetrieverOptions(msgspec.Struct, frozen=True, kw_only=True):
             )
 
 
-class ScoredMemory(Redacted, frozen=True):
+class ScoredMemory(Hit, frozen=True):
     """A recalled memory.
 
     Attributes:
-        memory: Its state before this recall, without its embedding.
+        entry: Its state before this recall, without its embedding.
         score: From 0 to 1; its meaning depends on the mode.
         match_reason: The parts of the score, in words; `repr` hides it for a sensitive memory, as a
             judge of contradictions may quote.
     """
 
-    memory: MemoryEntry
-    score: float
     match_reason: str
 
+    @property
+    def memory(self) -> MemoryEntry:
+        """The entry, under its documented name."""
+        return self.entry
+
     def _hidden_fields(self) -> frozenset[str]:
-        return frozenset({"match_reason"} if self.memory.sensitive else ())
+        return frozenset({"match_reason"} if self.entry.sensitive else ())
 
 
 class MemoryRecallResult(msgspec.Struct, frozen=True):
@@ -248,7 +261,11 @@ class MemoryRecallResult(msgspec.Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.memories)
 
-    def __getitem__(self, at: int) -> ScoredMemory:
+    @overload
+    def __getitem__(self, at: int) -> ScoredMemory: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[ScoredMemory, ...]: ...
+    def __getitem__(self, at: int | slice) -> ScoredMemory | tuple[ScoredMemory, ...]:
         return self.memories[at]
 
 

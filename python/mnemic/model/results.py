@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, NamedTuple, Self, overload
+from typing import ClassVar, NamedTuple, Self, overload
 from uuid import UUID
 
 import msgspec
 
 from mnemic.model.entry import MemoryEntry, MemoryType
+from mnemic.model.hit import Hit
 from mnemic.model.redacted import Redacted
 
 
@@ -54,7 +55,7 @@ class VerifyReport(NamedTuple):
         return not self.problems
 
 
-class SearchHit(msgspec.Struct, frozen=True):
+class SearchHit(Hit, frozen=True):
     """A found memory with its score.
 
     Attributes:
@@ -64,63 +65,24 @@ class SearchHit(msgspec.Struct, frozen=True):
             `chunks`, which are subtracted and so at most 0.
     """
 
-    entry: MemoryEntry
-    score: float
     components: dict[str, float]
 
-    @property
-    def id(self) -> UUID:
-        """The memory's id."""
-        return self.entry.id
 
-    @property
-    def content(self) -> str:
-        """The memory's text."""
-        return self.entry.content
-
-    @property
-    def user_id(self) -> str | None:
-        """The user whom the memory is about."""
-        return self.entry.user_id
-
-    @property
-    def session_id(self) -> str | None:
-        """The memory's session."""
-        return self.entry.session_id
-
-    @property
-    def type(self) -> MemoryType:
-        """The memory's type."""
-        return self.entry.type
-
-    @property
-    def created_at(self) -> datetime:
-        """The memory's time of creation."""
-        return self.entry.created_at
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """The memory's tags."""
-        return self.entry.tags
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """The memory's metadata."""
-        return self.entry.metadata
-
-
-class MemorySearchResult(msgspec.Struct, frozen=True):
+class MemorySearchResult(Hit, frozen=True):
     """A memory found by meaning.
 
     Attributes:
         entry: The memory, without its embedding.
-        similarity: Cosine of query and memory; negative ones are 0.
+        score: Cosine of query and memory; negative ones are 0.
         rank: From 1.
     """
 
-    entry: MemoryEntry
-    similarity: float
     rank: int
+
+    @property
+    def similarity(self) -> float:
+        """The score, under its documented name."""
+        return self.score
 
 
 class TagUsage(Redacted, frozen=True):
@@ -216,6 +178,13 @@ class MemoryPage(msgspec.Struct, frozen=True):
 
     def __len__(self) -> int:
         return len(self.entries)
+
+    @overload
+    def __getitem__(self, at: int) -> MemoryEntry: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[MemoryEntry, ...]: ...
+    def __getitem__(self, at: int | slice) -> MemoryEntry | tuple[MemoryEntry, ...]:
+        return self.entries[at]
 
 
 class ImportResult(msgspec.Struct, frozen=True):

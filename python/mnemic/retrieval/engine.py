@@ -558,9 +558,7 @@ def _result(query: MemoryQuery, given: CacheLookup, milliseconds: float) -> Memo
     answer, entries = given.answer, given.entries
     return MemoryRetrievalResult(
         results=tuple(
-            RankedMemory(
-                entry=entries[hit.row], rank=rank, relevance_score=hit.score, scores=hit.scores
-            )
+            RankedMemory(entry=entries[hit.row], score=hit.score, rank=rank, scores=hit.scores)
             for rank, hit in enumerate(answer.hits, start=1 + query.offset)
         ),
         total_matches=answer.total,
