@@ -36,7 +36,10 @@ NUMBERS = (
     *(0, 1, -1, 2, 3, 10, 2**53, -(2**53), 2**53 - 1),
     *(0.0, -0.0, 1.0, -1.0, 1.5, 2.0, 0.1, 0.1 + 0.2, 0.3, 1e300, -1e300, 5e-324, float(2**53)),
 )
-BEYOND = (2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63))
+BEYOND = (
+    *(2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63), 2**63, -(2**63) - 1, 2**64, 2**64 + 1),
+    *(int(1e300), int(1e300) - 1, 10**300, -(10**300), 2**1024, 10**400, -(10**400)),
+)
 """Numbers that a filter may ask for though metadata cannot hold them."""
 
 TIMES = (
@@ -69,6 +72,8 @@ def any_memory(random):
         category=random.choice(optional_words),
         scope=random.choice(optional_words),
         source=random.choice(optional_words),
+        message_id=random.choice(optional_words),
+        position=random.choice((None, 0, 1, 2, 2**53, 2**63 - 1)),
         type=random.choice(list(MemoryType)),
         status=random.choice(list(MemoryStatus)),
         importance=random.choice([0.0, 0.1, 0.3, 0.5, 1.0, random.random()]),
@@ -131,21 +136,26 @@ metadata_values = (
 
 EQUALITY = ("eq", "ne", "in", "nin", "exists")
 ORDER = ("gt", "gte", "lt", "lte")
-LISTS = ("contains", "any", "all")
+LISTS = ("contains", "prefix", "any", "all")
 OPERATORS = {
     **dict.fromkeys(("id", "type", "status", "sensitive"), EQUALITY),
-    **dict.fromkeys(("version", "importance", "access_count"), EQUALITY + ORDER),
+    **dict.fromkeys(("version", "importance", "access_count", "position"), EQUALITY + ORDER),
     **dict.fromkeys(
         ("created_at", "updated_at", "last_accessed_at", "expires_at"), EQUALITY + ORDER
     ),
     **dict.fromkeys(
-        ("role", "speaker", "session_id", "project_id", "category", "scope", "source", "content"),
-        (*EQUALITY, *ORDER, "contains"),
+        (
+            *("role", "speaker", "session_id", "project_id", "category", "scope", "source"),
+            *("message_id", "content"),
+        ),
+        (*EQUALITY, *ORDER, "contains", "prefix"),
     ),
-    "tags": ("exists", *LISTS),
+    "tags": (*EQUALITY, *LISTS),
 }
 METADATA_OPERATORS = (*EQUALITY, *ORDER, *LISTS)
 OF_LISTS = frozenset({"in", "nin", "any", "all"})
+OF_JSON = frozenset({"eq", "ne", "in", "nin", "contains", "any", "all"})
+"""Operators of metadata whose values may be lists and dicts."""
 
 
 def flattened(value):
@@ -211,10 +221,21 @@ def part_of(value, start, length):
     return value[start : start + length].swapcase() if isinstance(value, str) else value
 
 
+def head_of(value, length):
+    """Return the beginning of a string; of another value that of its repr."""
+    return (value if isinstance(value, str) else repr(value))[:length]
+
+
 def operator_arguments(held, name, operator):
     values = arguments(held, name)
     if operator == "exists":
         return st.booleans()
+    if operator == "prefix":
+        return st.builds(head_of, values, st.integers(0, 3))
+    if name == "tags" and operator in EQUALITY:
+        values = tag_lists(held)
+    elif name.startswith("metadata.") and operator in OF_JSON:
+        values = st.one_of(values, values, values, metadata_values)
     if operator in OF_LISTS:
         lists = st.lists(values, max_size=3)
         return lists | lists.map(tuple)
@@ -225,12 +246,19 @@ def operator_arguments(held, name, operator):
     return values
 
 
+def tag_lists(held):
+    tags = st.sampled_from(held) if held else texts
+    return st.lists(tags, max_size=3) | st.sampled_from(
+        [list(entry.tags) for entry in population(SIZES[-1])]
+    )
+
+
 @st.composite
 def field_filters(draw, held, name):
     """Return a filter that tests one name, by one or two operators or in the short form."""
     operators = METADATA_OPERATORS if name.startswith("metadata.") else OPERATORS[name]
     if "eq" in operators and draw(st.integers(0, 5)) == 0:
-        return {name: draw(arguments(held, name))}
+        return {name: draw(tag_lists(held) if name == "tags" else arguments(held, name))}
     chosen = draw(st.lists(st.sampled_from(operators), min_size=1, max_size=2))
     prefixes = st.sampled_from(("", "$"))
     return {
@@ -247,7 +275,46 @@ NAMES = (*OPERATORS, *("metadata." + key for key in KEYS), *("metadata." + key f
 @cache
 def one_field_filters(size):
     """Return a strategy of filters of one name for the population of this size."""
-    return st.sampled_from(NAMES).flatmap(lambda name: field_filters(held_by(size, name), name))
+    named = st.sampled_from(NAMES).flatmap(lambda name: field_filters(held_by(size, name), name))
+    return st.one_of(named, named, named, filters_below(size))
+
+
+@st.composite
+def filters_below(draw, size):
+    """Return a filter of a dict below metadata."""
+    path = draw(
+        st.sampled_from(paths(size)) | st.lists(st.sampled_from(KEYS), min_size=1, max_size=3)
+    )
+    held = tuple(flattened([value_at(entry.metadata, path) for entry in population(size)]))
+    test = draw(field_filters(held, "metadata.key"))["metadata.key"]
+    for key in reversed(path):
+        test = {escaped(key): test}
+    return {"metadata": test}
+
+
+@cache
+def paths(size):
+    """Return the paths into the metadata of the population of this size."""
+    found = {path for entry in population(size) for path in paths_of(entry.metadata)}
+    return sorted(found) or [("a",)]
+
+
+def paths_of(value):
+    """Yield the paths to the values of dicts in dicts."""
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        yield (key,)
+        yield from ((key, *path) for path in paths_of(inner))
+
+
+def value_at(value, path):
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def escaped(key):
+    """Return a key as it is written below metadata, where operators have no backslash."""
+    return f"\\{key}" if key.startswith(("$", "\\")) or key == "eq" else key
 
 
 @cache

@@ -13,8 +13,8 @@ from mnemic.model import MemoryStatus, MemoryType
 
 FIELDS = frozenset({
     "id", "type", "status", "role", "speaker", "session_id", "project_id", "category", "scope",
-    "source", "version", "importance", "access_count", "created_at", "updated_at",
-    "last_accessed_at", "expires_at", "content", "tags", "sensitive",
+    "source", "message_id", "position", "version", "importance", "access_count", "created_at",
+    "updated_at", "last_accessed_at", "expires_at", "content", "tags", "sensitive",
 })  # fmt: skip
 
 
@@ -55,7 +55,23 @@ def _holds(name, test, entry):
         return any(matches(part, entry) for part in test)
     if name == "NOT":
         return not matches(test, entry)
-    value = _value(name, entry)
+    if name == "metadata":
+        return _holds_below(entry.metadata, test)
+    return _passes_all(name, _value(name, entry), test)
+
+
+def _holds_below(held, tests):
+    """Return whether the tests of a dict below metadata hold for what is there."""
+    values = held if isinstance(held, dict) else {}
+    return all(_holds_at(values.get(name.removeprefix("\\")), test) for name, test in tests.items())
+
+
+def _holds_at(value, test):
+    names_keys = isinstance(test, dict) and not {name.removeprefix("$") for name in test} <= _NAMES
+    return _holds_below(value, test) if names_keys else _passes_all("metadata", value, test)
+
+
+def _passes_all(name, value, test):
     operators = test if isinstance(test, dict) else {"eq": test}
     return all(
         _passes(value, operator_name.removeprefix("$"), _read(name, argument))
@@ -158,6 +174,11 @@ def _contains(value, argument):
     return _kind(value) == _kind(argument) == "string" and folded(argument) in folded(value)
 
 
+def _begins(value, argument):
+    texts = value if _kind(value) == "list" else [value]
+    return any(isinstance(text, str) and text.startswith(argument) for text in texts)
+
+
 def _never(_argument):
     return False
 
@@ -172,10 +193,13 @@ _PRESENT = {
     "in": lambda value, arguments: _has(arguments, value),
     "nin": lambda value, arguments: not _has(arguments, value),
     "contains": _contains,
+    "prefix": _begins,
     "any": lambda value, wanted: _kind(value) == "list" and any(_has(value, one) for one in wanted),
     "all": lambda value, wanted: _kind(value) == "list" and all(_has(value, one) for one in wanted),
     "exists": lambda _value, argument: argument,
 }
+
+_NAMES = frozenset(_PRESENT)
 
 _MISSING = dict.fromkeys(_PRESENT, _never) | {
     "eq": lambda argument: argument is None,

@@ -56,6 +56,9 @@ def holds(test, *values, key="m"):
         ({"any": []}, False),
         ({"all": [1]}, False),
         ({"all": []}, False),
+        ({"prefix": ""}, False),
+        ({"eq": []}, False),
+        ({"ne": {}}, True),
     ],
 )
 def test_what_is_missing_or_null_passes_only_the_tests_that_ask_for_it(missing, test, expected):
@@ -289,7 +292,68 @@ def test_the_rest_of_the_name_is_one_key_whatever_it_holds():
     assert not matches({"metadata.\u00e9": 1}, nested)
 
 
-@pytest.mark.parametrize("name", ["user_id", "agent_id", "embedding", "metadata", "Role"])
+def test_a_dict_below_metadata_leads_deeper_unless_all_of_its_keys_are_operators():
+    one = entry(metadata={"a": {"b": {"c.d": 1}, "in": 2, "$x": 3, "l": [{"b": 1}]}, "in": 5})
+    for where, expected in (
+        ({"a": {"b": {"c.d": 1}}}, True),
+        ({"a": {"b": {"c.d": {"$gte": 1, "lt": 2}}}}, True),
+        ({"a": {"b": {"c.d": 1}, "l": "x"}}, False),
+        ({"a": {"b": {"c": {"exists": False}}}}, True),
+        ({"a": {"b": {"eq": {"c.d": 1.0}}}}, True),
+        ({"a": {"b": {"c.d": {"e": 1}}}}, False),
+        ({"a": {"b": {"c.d": {"e": None}}}}, True),
+        ({"a": {"l": {"b": 1}}}, False),
+        ({"a": {"in": 2, "b": {"exists": True}}}, True),
+        ({"a": {"\\in": 2}}, True),
+        ({"a": {"in": [2]}}, False),
+        ({"a": {"\\$x": 3}}, True),
+        ({"in": 5}, True),
+        ({"in": {"in": [5, 6]}}, True),
+        ({"a": {}}, True),
+        ({}, True),
+    ):
+        assert matches({"metadata": where}, one) is expected, where
+
+
+def test_lists_and_dicts_are_equal_by_their_values():
+    assert holds([1, "a"], [1.0, "a"], ["a", 1], [1], [True, "a"]) == [True, False, False, False]
+    assert holds({"eq": {"a": 1, "b": None}}, {"b": None, "a": 1.0}, {"a": 1}) == [True, False]
+    assert holds({"ne": [{"a": []}]}, [{"a": []}], [{"a": {}}]) == [False, True]
+    assert holds({"in": [[], {}]}, [], {}, [[]], None) == [True, True, False, False]
+    assert holds({"nin": [[1], {"a": 1}]}, [1], {"a": True}, "x") == [False, True, True]
+    assert holds({"contains": [1]}, [[1]], [1], [[1.0], 2]) == [True, False, True]
+    assert holds({"any": [{"a": 1}]}, [{"a": 1}], {"a": 1}) == [True, False]
+    assert holds({"all": [[], "x"]}, ["x", []], ["x"]) == [True, False]
+
+
+def test_tags_are_equal_to_a_list_of_the_same_tags_in_the_same_order():
+    tagged, without = entry(tags=["a", "b", "a"]), entry()
+    for where, expected in (
+        (["a", "b", "a"], (True, False)),
+        (["a", "a", "b"], (False, False)),
+        ([], (False, True)),
+        ({"ne": ["a", "b"]}, (True, True)),
+        ({"in": [[], ["b"], ["a", "b", "a"]]}, (True, True)),
+        ({"nin": [[]]}, (True, False)),
+    ):
+        assert (matches({"tags": where}, tagged), matches({"tags": where}, without)) == expected
+
+
+def test_a_prefix_is_exact_and_in_lists_one_of_the_texts_has_it():
+    assert holds({"prefix": "Te"}, "Tea", "tea", "Te", "a Tea") == [True, False, True, False]
+    assert holds({"prefix": ""}, "", "a", 1, [], [1], [""]) == [
+        True, True, False, False, False, True,
+    ]  # fmt: skip
+    assert holds({"prefix": "caf\u00e9"}, "caf\u00e9s", "cafe\u0301s") == [True, False]
+    assert holds({"prefix": "a"}, ["b", "ab"], ["b", ["a"]], {"a": 1}) == [True, False, False]
+    assert matches({"content": {"prefix": "Tea at"}, "tags": {"prefix": "x/"}}, entry(tags=["x/y"]))
+    assert not matches({"tags": {"prefix": "x/"}}, entry(tags=["y/x/"]))
+    assert matches(
+        {"message_id": {"prefix": "m"}, "position": {"gte": 2}}, entry(message_id="m1", position=2)
+    )
+
+
+@pytest.mark.parametrize("name", ["user_id", "agent_id", "embedding", "Role"])
 def test_walls_and_unknown_names_are_not_fields(name):
     with pytest.raises(ValueError, match="is not a field"):
         matches({name: "a"}, entry())

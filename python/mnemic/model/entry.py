@@ -140,8 +140,8 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     type_name: Annotated[str, MemoryField(Kind.TYPE_NAME)] = "str"
     role: Annotated[str | None, MemoryField(Kind.NAME, GIVEN | FILTERED | HIDDEN)] = None
     speaker: Annotated[str | None, MemoryField(Kind.NAME, GIVEN | FILTERED | HIDDEN)] = None
-    message_id: Annotated[str | None, MemoryField(Kind.NAME, GIVEN)] = None
-    position: Annotated[int | None, MemoryField(Kind.WHOLE, GIVEN | INDEXED)] = None
+    message_id: Annotated[str | None, MemoryField(Kind.NAME, GIVEN | FILTERED)] = None
+    position: Annotated[int | None, MemoryField(Kind.WHOLE, GIVEN | FILTERED)] = None
     importance: Annotated[
         float, MemoryField(Kind.FRACTION, GIVEN | CHANGED | FILTERED, sort_key="importance")
     ] = 0.5

@@ -1,36 +1,55 @@
 """Filters: the grammar for callers, and the expression tree that stores and the core evaluate."""
 
 import enum
-import math
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import partial
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias
 from uuid import UUID
 
 import msgspec
 from msgspec.structs import force_setattr
 
-from mnemic.description import described, hidden, is_word, quoted
+from mnemic.description import described, quoted
 from mnemic.errors import FilterError
 from mnemic.model import validation
-from mnemic.model.entry import MEMORY_FIELDS, MemoryStatus, MemoryType
+from mnemic.model.entry import MEMORY_FIELDS, MemoryType
 from mnemic.model.fields import FILTERED, Kind
+from mnemic.model.filter_values import (
+    MAX_LEVELS,
+    MAX_LIST,
+    METADATA,
+    Reader,
+    Value,
+    counted,
+    items,
+    optional,
+    read_flag,
+    read_id,
+    read_scalar,
+    read_status,
+    read_tag_lists,
+    read_tags,
+    read_text,
+    read_time,
+    read_type,
+    read_value,
+    read_values,
+    reader,
+    scalar,
+    shown,
+    shown_word,
+    step,
+    tuple_of,
+    wrong,
+)
 from mnemic.model.redacted import Redacted
 
 MAX_DEPTH = 16
 """Maximum nesting of filters; the outermost has depth 1."""
 MAX_TESTS = 256
-MAX_LIST = 10_000
 MAX_LIMIT = validation.MAX_LIMIT
 """Maximum number of memories of one call."""
-
-Scalar: TypeAlias = bool | int | float | str | datetime | UUID | None
-Value: TypeAlias = Scalar | tuple[Scalar, ...]
-Read = TypeVar("Read")
-Reader: TypeAlias = Callable[[str, object], Read]
-"""Converts a value at a place to its final form, or raises FilterError."""
 
 
 class MemorySortOrder(enum.Enum):
@@ -58,6 +77,7 @@ class Op(enum.Enum):
     IN = "in"
     NIN = "nin"
     CONTAINS = "contains"
+    PREFIX = "prefix"
     ANY = "any"
     ALL = "all"
     EXISTS = "exists"
@@ -68,7 +88,7 @@ class Field(msgspec.Struct, frozen=True):
 
     Attributes:
         name: A field of the grammar, or "metadata".
-        path: For metadata its one key, dots included; otherwise None.
+        path: For metadata the keys that lead to the value, dots included; otherwise None.
     """
 
     name: str
@@ -99,8 +119,9 @@ class Test(msgspec.Struct, frozen=True):
     Attributes:
         field: The field.
         op: The operator.
-        value: The value to compare with: a tuple for IN, NIN, ANY and ALL, a bool for EXISTS. Times
-            are aware and in UTC, types and statuses are numbers, ids are UUIDs.
+        value: The value to compare with: a tuple of values for IN, NIN, ANY and ALL, a bool for
+            EXISTS, a text for PREFIX. A list is a tuple, and a dict a `JsonObject`. Times are aware
+            and in UTC, types and statuses are numbers, ids are UUIDs.
     """
 
     __test__: ClassVar[bool] = False  # or pytest takes it for a class of tests
@@ -251,7 +272,10 @@ def _tree(given: MemoryFilter) -> Expression:
 
 
 def _plain_filter(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a deep copy of a checked filter that JSON and MessagePack preserve."""
+    """Return a deep copy of a checked filter that JSON preserves.
+
+    MessagePack does too, except for ints of more than 64 bits.
+    """
     return {str(name): _plain(item) for name, item in given.items()}
 
 
@@ -264,24 +288,25 @@ def _plain(given: Any) -> Any:
         return [_plain(item) for item in given]
     if isinstance(given, datetime):
         return validation.time("", given).isoformat()
-    return str(given) if isinstance(given, str | UUID) else _scalar(given)
+    return str(given) if isinstance(given, str | UUID) else scalar(given)
 
 
 class _Parser:
-    """Parses one filter, and counts its tests."""
+    """Parses one filter, and counts its tests and the keys below metadata."""
 
     def __init__(self) -> None:
         self._tests = 0
+        self._keys = 0
 
     def filter(self, given: object, place: str, depth: int) -> All:
         if depth > MAX_DEPTH:
-            raise _wrong(place, f"filters {depth} deep", f"{MAX_DEPTH}")
+            raise wrong(place, f"filters {depth} deep", f"{MAX_DEPTH}")
         if not isinstance(given, Mapping):
-            raise _wrong(place or "filter", _shown(given), "a dict of fields, AND, OR and NOT")
+            raise wrong(place or "filter", shown(given), "a dict of fields, AND, OR and NOT")
         start = f"{place}." if place else ""
         return All(
             tuple(
-                self._named(name, item, f"{start}{_step(name)}", depth)
+                self._named(name, item, f"{start}{step(name)}", depth)
                 for name, item in given.items()
             )
         )
@@ -290,125 +315,79 @@ class _Parser:
         if name == "NOT":
             return Not(self.filter(given, place, depth + 1))
         if name in ("AND", "OR"):
-            filters = enumerate(_items(place, given))
+            filters = enumerate(items(place, given))
             parts = tuple(self.filter(part, f"{place}[{at}]", depth + 1) for at, part in filters)
             return All(parts) if name == "AND" else AnyOf(parts)
+        if name == "metadata":
+            return All(tuple(self._below((), given, place)))
         field = _field(place, name)
+        if isinstance(given, Mapping):
+            return All(tuple(self._tests_of(field, given, place)))
+        return self.test(field, Op.EQ, given, place)
+
+    def _below(self, path: tuple[str, ...], given: object, place: str) -> Iterator[Test]:
+        """Yield the tests of a dict below metadata, whose keys lead deeper."""
         if not isinstance(given, Mapping):
-            return self.test(field, Op.EQ, given, place)
-        tests = ((op, value, f"{place}.{_step(op)}") for op, value in given.items())
-        return All(tuple(self.test(field, _op(at, op), value, at) for op, value, at in tests))
+            raise wrong(place, shown(given), "a dict of keys, or the field metadata.<key>")
+        if len(path) == MAX_LEVELS:
+            raise wrong(place, f"keys {MAX_LEVELS + 1} deep", f"{MAX_LEVELS}")
+        for name, item in given.items():
+            at = f"{place}.{step(name)}"
+            deeper = (*path, _key(at, name))
+            self._keys = counted(at, "keys", self._keys, MAX_LIST)
+            if not isinstance(item, Mapping):
+                yield self.test(Field("metadata", deeper), Op.EQ, item, at)
+            elif all(map(_is_op, item)):
+                yield from self._tests_of(Field("metadata", deeper), item, at)
+            else:
+                yield from self._below(deeper, item, at)
+
+    def _tests_of(self, field: Field, given: Mapping[object, object], place: str) -> Iterator[Test]:
+        for name, value in given.items():
+            at = f"{place}.{step(name)}"
+            yield self.test(field, _op(at, name, field), value, at)
 
     def test(self, field: Field, op: Op, value: object, place: str) -> Test:
         self._tests += 1
         if self._tests > MAX_TESTS:
-            raise _wrong(place, f"test number {self._tests}", f"{MAX_TESTS} tests")
-        ops, read = _FIELDS[field.name]
-        if op not in ops:
-            fitting = (each.value for each in Op if each in ops)
-            raise _wrong(place, f"{op.value} on {field.name}", ", ".join(fitting))
-        if op is Op.EXISTS:
-            return Test(field, op, _read_flag(place, value))
-        if op in _OF_LISTS:
-            return Test(field, op, _tuple_of(read)(place, value))
-        return Test(field, op, read(place, value))
+            raise wrong(place, f"test number {self._tests}", f"{MAX_TESTS} tests")
+        readers = _FIELDS[field.name]
+        if op not in readers:
+            fitting = (each.value for each in Op if each in readers)
+            raise wrong(place, f"{op.value} on {field.name}", ", ".join(fitting))
+        return Test(field, op, readers[op](place, value))
 
 
 def _field(place: str, name: object) -> Field:
-    if isinstance(name, str) and name.startswith(_METADATA):
-        return Field("metadata", (_read_text(place, name.removeprefix(_METADATA)),))
+    if isinstance(name, str) and name.startswith(METADATA):
+        return Field("metadata", (read_text(place, name.removeprefix(METADATA)),))
     if isinstance(name, str) and name in _PLAIN_FIELDS:
         return Field(name)
     known = ", ".join(_PLAIN_FIELDS)
-    raise _wrong(place, f"field {quoted(name)}", f"{known}, metadata.<key>, AND, OR and NOT")
+    raise wrong(place, f"field {quoted(name)}", f"{known}, metadata.<key>, AND, OR and NOT")
 
 
-def _op(place: str, name: object) -> Op:
-    if isinstance(name, str) and name.removeprefix("$") in _OPS:
-        return _OPS[name.removeprefix("$")]
-    raise _wrong(place, f"operator {quoted(name)}", ", ".join(_OPS))
-
-
-def _wrong(place: str, found: str, allowed: str) -> FilterError:
-    return FilterError(f"{place}: found {found}, allowed: {allowed}")
-
-
-def _step(name: object) -> str:
-    """Return a name as a part of a place; a name that is not a word may be content: hidden."""
+def _key(place: str, name: object) -> str:
+    """Return the key that a name below metadata stands for; a backslash may precede any key."""
     if not isinstance(name, str):
-        return described(name)
-    if is_word(name):
-        return name
-    if name.startswith(_METADATA):
-        return f"{_METADATA}{hidden(name.removeprefix(_METADATA))}"
-    return hidden(name)
+        raise wrong(place, f"key {described(name)}", "a str")
+    if name.startswith("$"):
+        allowed = f"{', '.join(_OPS)}, alone; a key that begins with $ has a backslash before it"
+        raise wrong(place, f"operator {quoted(name)}", allowed)
+    return read_text(place, name.removeprefix("\\"))
 
 
-def _shown(found: object) -> str:
-    return _typed(described(found), found)
+def _is_op(name: object) -> bool:
+    return isinstance(name, str) and name.removeprefix("$") in _OPS
 
 
-def _shown_word(found: object) -> str:
-    return _typed(quoted(found), found)
-
-
-def _typed(shown: str, found: object) -> str:
-    names_type = shown.startswith(("a ", "an "))
-    return shown if names_type else f"{shown} ({type(found).__name__})"
-
-
-def _reader(
-    parse: Callable[[Any], Read], allowed: str, shown: Callable[[object], str] = _shown
-) -> Reader[Read]:
-    def read(place: str, given: object) -> Read:
-        with suppress(ValueError, OverflowError):
-            return parse(given)
-        raise _wrong(place, shown(given), allowed)
-
-    return read
-
-
-def _optional(read: Reader[Read]) -> Reader[Read | None]:
-    return lambda place, given: None if given is None else read(place, given)
-
-
-def _tuple_of(read: Reader[Read]) -> Reader[tuple[Read, ...]]:
-    def read_all(place: str, given: object) -> tuple[Read, ...]:
-        return tuple(read(f"{place}[{at}]", item) for at, item in enumerate(_items(place, given)))
-
-    return read_all
-
-
-def _items(place: str, given: object) -> tuple[object, ...]:
-    if not isinstance(given, list | tuple | set | frozenset):
-        raise _wrong(place, _shown(given), "a list")
-    if len(given) > MAX_LIST:
-        raise _wrong(place, f"{len(given)} values", f"{MAX_LIST}")
-    return tuple(given)
-
-
-def _scalar(given: object) -> Scalar:
-    if given is None or isinstance(given, bool):
-        return given
-    if isinstance(given, str):
-        given.encode()  # a lone surrogate is a ValueError
-        return given
-    if isinstance(given, int) and _MIN_INT <= given <= _MAX_INT:
-        return int(given)
-    if isinstance(given, float) and math.isfinite(given):
-        return float(given)
-    raise ValueError
-
-
-def _string(given: object) -> str:
-    if not isinstance(given, str):
-        raise ValueError  # noqa: TRY004 - the reader turns it into a FilterError
-    given.encode()
-    return given
-
-
-def _moment(given: object) -> datetime:
-    return validation.time("", datetime.fromisoformat(given) if isinstance(given, str) else given)
+def _op(place: str, name: object, field: Field) -> Op:
+    if isinstance(name, str) and _is_op(name):
+        return _OPS[name.removeprefix("$")]
+    allowed = ", ".join(_OPS)
+    if field.name == "metadata":
+        allowed += "; a dict is compared by eq, and {'metadata': {key: {key: …}}} leads deeper"
+    raise wrong(place, f"operator {quoted(name)}", allowed)
 
 
 def _limit(given: object) -> int:
@@ -424,60 +403,58 @@ def _sort_order(given: object) -> MemorySortOrder:
     return given
 
 
-_METADATA = "metadata."
-_MIN_INT, _MAX_INT = -(2**63), 2**63 - 1
 _OPS = {op.value: op for op in Op}
-_OF_LISTS = frozenset({Op.IN, Op.NIN, Op.ANY, Op.ALL})
 
-_SAME = frozenset({Op.EQ, Op.NE, Op.IN, Op.NIN, Op.EXISTS})
-_ORDERED = _SAME | {Op.GT, Op.GTE, Op.LT, Op.LTE}
-_TEXT = _ORDERED | {Op.CONTAINS}
-_LIST = frozenset({Op.CONTAINS, Op.ANY, Op.ALL, Op.EXISTS})
+_Readers: TypeAlias = dict[Op, Reader[Value]]
 
-_read_scalar = _reader(_scalar, "None, a bool, a finite number of 64 bits or a str of valid text")
-_read_text = _reader(_string, "a str of valid text")
-_read_flag = _reader(partial(validation.flag, ""), "True or False", _shown_word)
-_read_id = _reader(partial(validation.uuid, ""), "a UUID or its text", _shown_word)
-_read_time = _reader(
-    _moment, "a datetime or its ISO 8601 text, in the years 1 to 9999", _shown_word
-)
-_read_type = _reader(
-    MemoryType.parse, ", ".join(each.name.lower() for each in MemoryType), _shown_word
-)
-_read_status = _reader(
-    MemoryStatus.parse, ", ".join(each.name.lower() for each in MemoryStatus), _shown_word
-)
 
-_TESTS: dict[Kind, tuple[frozenset[Op], Reader[Scalar]]] = {
-    Kind.UUID: (_SAME, _optional(_read_id)),
-    Kind.TYPE: (_SAME, _optional(_read_type)),
-    Kind.STATUS: (_SAME, _optional(_read_status)),
-    Kind.NAME: (_TEXT, _read_scalar),
-    Kind.CONTENT: (_TEXT, _read_scalar),
-    Kind.WHOLE: (_ORDERED, _read_scalar),
-    Kind.FRACTION: (_ORDERED, _read_scalar),
-    Kind.TIME: (_ORDERED, _optional(_read_time)),
-    Kind.TAGS: (_LIST, _read_scalar),
-    Kind.FLAG: (_SAME, _read_scalar),
-    Kind.METADATA: (frozenset(Op), _read_scalar),
+def _equality(read: Reader[Value], read_all: Reader[Value] | None = None) -> _Readers:
+    read_all = tuple_of(read) if read_all is None else read_all
+    return {Op.EQ: read, Op.NE: read, Op.IN: read_all, Op.NIN: read_all, Op.EXISTS: read_flag}
+
+
+def _order(read: Reader[Value]) -> _Readers:
+    return {Op.GT: read, Op.GTE: read, Op.LT: read, Op.LTE: read}
+
+
+def _elements(read: Reader[Value], read_all: Reader[Value]) -> _Readers:
+    return {Op.CONTAINS: read, Op.PREFIX: read_text, Op.ANY: read_all, Op.ALL: read_all}
+
+
+_NUMBER = _equality(read_scalar) | _order(read_scalar)
+_TEXT = {**_NUMBER, Op.CONTAINS: read_scalar, Op.PREFIX: read_text}
+_TESTS: dict[Kind, _Readers] = {
+    Kind.UUID: _equality(optional(read_id)),
+    Kind.TYPE: _equality(optional(read_type)),
+    Kind.STATUS: _equality(optional(read_status)),
+    Kind.NAME: _TEXT,
+    Kind.CONTENT: _TEXT,
+    Kind.WHOLE: _NUMBER,
+    Kind.FRACTION: _NUMBER,
+    Kind.TIME: _equality(optional(read_time)) | _order(optional(read_time)),
+    Kind.TAGS: _equality(read_tags, read_tag_lists) | _elements(read_scalar, tuple_of(read_scalar)),
+    Kind.FLAG: _equality(read_scalar),
+    Kind.METADATA: _equality(read_value, read_values)
+    | _order(read_scalar)
+    | _elements(read_value, read_values),
 }
-"""Operators of each kind of field, and the reader of their values."""
+"""Operators of each kind of field, and the readers of their values."""
 
 _FIELDS = {field.name: _TESTS[field.kind] for field in MEMORY_FIELDS if field.has(FILTERED)}
 _PLAIN_FIELDS = [name for name in _FIELDS if name != "metadata"]
 
 _OPTIONS: dict[str, Reader[Any]] = {
-    "types": _optional(_tuple_of(_read_type)),
-    "tags": _optional(_tuple_of(_read_text)),
-    "any_tags": _optional(_tuple_of(_read_text)),
-    "min_importance": _optional(_reader(partial(validation.fraction, ""), "a number from 0 to 1")),
-    "created_after": _optional(_read_time),
-    "created_before": _optional(_read_time),
-    "content_contains": _optional(_read_text),
-    "include_forgotten": _read_flag,
-    "limit": _reader(_limit, f"an int from 1 to {MAX_LIMIT}"),
-    "offset": _reader(partial(validation.whole, ""), "an int from 0 to 2**63 - 1"),
-    "sort_by": _optional(_reader(_sort_order, "a MemorySortOrder, or None", _shown_word)),
+    "types": optional(tuple_of(read_type)),
+    "tags": optional(tuple_of(read_text)),
+    "any_tags": optional(tuple_of(read_text)),
+    "min_importance": optional(reader(partial(validation.fraction, ""), "a number from 0 to 1")),
+    "created_after": optional(read_time),
+    "created_before": optional(read_time),
+    "content_contains": optional(read_text),
+    "include_forgotten": read_flag,
+    "limit": reader(_limit, f"an int from 1 to {MAX_LIMIT}"),
+    "offset": reader(partial(validation.whole, ""), "an int from 0 to 2**63 - 1"),
+    "sort_by": optional(reader(_sort_order, "a MemorySortOrder, or None", shown_word)),
 }
 _OPTION_TESTS = (
     ("types", "type", Op.IN),

@@ -11,6 +11,7 @@ from mnemic.model import (
     MemoryQuery,
     MemorySortOrder,
     Not,
+    Op,
     Scope,
     Test,
     references,
@@ -81,8 +82,13 @@ def canonical(expression: Expression) -> str:
 
 def _shown(test: Test) -> str:
     value = test.value
-    shown = sorted({repr(item) for item in value}) if isinstance(value, tuple) else repr(value)
-    return f"{test.op.value} {shown}"
+    if isinstance(value, tuple) and test.op in _OF_SETS:
+        return f"{test.op.value} {sorted({repr(item) for item in value})}"
+    return f"{test.op.value} {value!r}"
+
+
+_OF_SETS = frozenset({Op.IN, Op.NIN, Op.ANY, Op.ALL})
+"""Operators for which the order of their values has no meaning; that of an equal list has."""
 
 
 def _parts(joined: All | AnyOf, kind: type[All | AnyOf]) -> Iterator[str]:

@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
 use mnemic_core::columns::{Ask, Columns, Record, Scope, Users};
-use mnemic_core::filter::{Field, Filter, Order, Scalar, Test};
+use mnemic_core::filter::{Field, Filter, Operand, Order, Test};
 
 const ROWS: usize = 100_000;
 const SECOND: i64 = 1_000_000;
@@ -65,11 +65,11 @@ fn columns_of(records: &[Record]) -> Columns {
 }
 
 fn metadata(key: &str, test: Test) -> Filter {
-    Filter::Test(Field::Metadata(key.into()), test)
+    Filter::Test(Field::Metadata([key.into()].into()), test)
 }
 
-fn text(text: &str) -> Scalar {
-    Scalar::Text(text.into())
+fn text(text: &str) -> Operand {
+    Operand::Text(text.into())
 }
 
 type Passes = fn(&Record) -> bool;
@@ -89,12 +89,12 @@ fn filters() -> Vec<(&'static str, Filter, Passes)> {
         }),
         (
             "metadata of many values",
-            metadata("n", Test::Ordered(Order::Below, Scalar::Int(50_000))),
+            metadata("n", Test::Ordered(Order::Below, Operand::Int(50_000))),
             |record| record.row < 50_000,
         ),
         (
             "type in",
-            Filter::Test(Field::Type, Test::In(vec![Scalar::Int(1), Scalar::Int(4)])),
+            Filter::Test(Field::Type, Test::In(vec![Operand::Int(1), Operand::Int(4)])),
             |record| record.kind == 1 || record.kind == 4,
         ),
         (
@@ -122,7 +122,7 @@ fn selecting(criterion: &mut Criterion) {
     run("user", Ask { scope: of_user, ..Ask::default() }, &is_theirs);
     run("all", Ask { scope: everyone, ..Ask::default() }, &|_| true);
     let important =
-        Filter::Test(Field::Importance, Test::Ordered(Order::AtLeast, Scalar::Float(0.8)));
+        Filter::Test(Field::Importance, Test::Ordered(Order::AtLeast, Operand::Float(0.8)));
     let (since, until) = (10_000 * SECOND, 70_000 * SECOND);
     run(
         "user, importance and times",

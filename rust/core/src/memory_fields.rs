@@ -45,9 +45,10 @@ macro_rules! memory_fields {
                 filter "role" Role in attributes.role;
             "speaker" "The speaker, or nothing." optional_name sum 16 attribute speaker
                 filter "speaker" Speaker in attributes.speaker;
-            "message_id" "The source message, or nothing." optional_name sum 17;
+            "message_id" "The source message, or nothing." optional_name sum 17 attribute message
+                filter "message_id" Message in attributes.message;
             "position" "The place in the session, or nothing." optional_whole sum 18 attribute position
-                ;
+                filter "position" Position in attributes.position;
             "category" "The category, or nothing." optional_name sum 19 attribute category
                 filter "category" Category in attributes.category;
             "scope" "The scope, or nothing." optional_name sum 20 attribute scope

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use mnemic_core::columns::{Ask, Columns, NO_DOCID, Record, Scope, Users};
-use mnemic_core::filter::{Field, Filter, Order, Scalar, Test};
+use mnemic_core::filter::{Field, Filter, Operand, Order, Test};
 use mnemic_core::text::fold;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -72,25 +72,34 @@ mod twin {
             Field::Content => Value::Text(record.content.clone()),
             Field::Tags => Value::List(row.tags.iter().cloned().map(Value::Text).collect()),
             Field::Sensitive => Value::Bool(record.sensitive),
-            Field::Metadata(key) => {
-                let found = row.metadata.iter().find(|(known, _)| **known == **key);
-                found.map_or(Value::Null, |(_, value)| value.clone())
-            }
+            Field::Message => text(&record.message),
+            Field::Position => record.position.map_or(Value::Null, Value::Int),
+            Field::Metadata(path) => at_path(&row.metadata, path),
+        }
+    }
+
+    fn at_path(entries: &[(String, Value)], path: &[Box<str>]) -> Value {
+        let found = entries.iter().find(|(known, _)| **known == *path[0]).map(|(_, value)| value);
+        match (found, path) {
+            (Some(value), [_]) => value.clone(),
+            (Some(Value::Object(entries)), [_, rest @ ..]) => at_path(entries, rest),
+            _ => Value::Null,
         }
     }
 
     fn holds_for_missing(test: &Test) -> bool {
         match test {
             Test::Exists(wanted) => !wanted,
-            Test::Equal(value) => matches!(value, Scalar::Null),
-            Test::NotEqual(value) => !matches!(value, Scalar::Null),
-            Test::NotIn(values) => !values.iter().any(|value| matches!(value, Scalar::Null)),
+            Test::Equal(value) => matches!(value, Operand::Null),
+            Test::NotEqual(value) => !matches!(value, Operand::Null),
+            Test::NotIn(values) => !values.iter().any(|value| matches!(value, Operand::Null)),
             _ => false,
         }
     }
 
     fn holds_for_value(test: &Test, value: &Value) -> bool {
-        let is_in = |wanted: &Scalar, items: &[Value]| items.iter().any(|item| equal(item, wanted));
+        let is_in =
+            |wanted: &Operand, items: &[Value]| items.iter().any(|item| equal(item, wanted));
         match test {
             Test::Exists(wanted) => *wanted,
             Test::Equal(other) => equal(value, other),
@@ -105,7 +114,14 @@ mod twin {
             }),
             Test::Contains(part) => match (value, part) {
                 (Value::List(items), part) => is_in(part, items),
-                (Value::Text(text), Scalar::Text(part)) => fold(text).contains(&fold(part)),
+                (Value::Text(text), Operand::Text(part)) => fold(text).contains(&fold(part)),
+                _ => false,
+            },
+            Test::Prefix(start) => match value {
+                Value::Text(text) => begins(text, start),
+                Value::List(items) => items
+                    .iter()
+                    .any(|item| matches!(item, Value::Text(text) if begins(text, start))),
                 _ => false,
             },
             Test::Any(wanted) => match value {
@@ -119,25 +135,43 @@ mod twin {
         }
     }
 
-    fn equal(value: &Value, other: &Scalar) -> bool {
+    fn begins(text: &str, start: &str) -> bool {
+        text.chars().take(start.chars().count()).eq(start.chars())
+    }
+
+    fn equal(value: &Value, other: &Operand) -> bool {
         match (value, other) {
-            (Value::Null, Scalar::Null) => true,
-            (Value::Bool(value), Scalar::Bool(other)) => value == other,
-            (Value::Id(value), Scalar::Id(other)) => value == other,
+            (Value::List(items), Operand::List(others)) => {
+                items.len() == others.len()
+                    && items.iter().zip(others).all(|(item, other)| equal(item, other))
+            }
+            (Value::Object(entries), Operand::Object(others)) => {
+                let has = |(key, value): &(String, Value)| {
+                    others.iter().any(|(other, wanted)| **key == **other && equal(value, wanted))
+                };
+                entries.len() == others.len() && entries.iter().all(has)
+            }
+            (Value::Null, Operand::Null) => true,
+            (Value::Bool(value), Operand::Bool(other)) => value == other,
+            (Value::Id(value), Operand::Id(other)) => value == other,
             _ => compare(value, other) == Some(Ordering::Equal),
         }
     }
 
-    fn compare(value: &Value, other: &Scalar) -> Option<Ordering> {
+    fn compare(value: &Value, other: &Operand) -> Option<Ordering> {
         match (value, other) {
-            (Value::Int(value), Scalar::Float(other)) => int_to_float(*value, *other),
-            (Value::Float(value), Scalar::Int(other)) => {
+            (Value::Int(value), Operand::Float(other)) => int_to_float(*value, *other),
+            (Value::Int(_), Operand::After(other)) => 0.0_f64.partial_cmp(other),
+            (Value::Float(value), Operand::After(other)) => {
+                Some(if value > other { Ordering::Greater } else { Ordering::Less })
+            }
+            (Value::Float(value), Operand::Int(other)) => {
                 int_to_float(*other, *value).map(Ordering::reverse)
             }
-            (Value::Float(value), Scalar::Float(other)) => value.partial_cmp(other),
-            (Value::Text(value), Scalar::Text(other)) => Some(value.chars().cmp(other.chars())),
-            (Value::Int(value), Scalar::Int(other))
-            | (Value::Moment(value), Scalar::Moment(other)) => Some(value.cmp(other)),
+            (Value::Float(value), Operand::Float(other)) => value.partial_cmp(other),
+            (Value::Text(value), Operand::Text(other)) => Some(value.chars().cmp(other.chars())),
+            (Value::Int(value), Operand::Int(other))
+            | (Value::Moment(value), Operand::Moment(other)) => Some(value.cmp(other)),
             _ => None,
         }
     }
@@ -301,6 +335,7 @@ prop_compose! {
         small in (0_u8..7, 0_u8..3, any::<bool>()),
         times in (time(), time(), prop::option::of(time()), prop::option::of(time())),
         numbers in (0_i64..4, float(), int(), prop::option::of(0_i64..5)),
+        message in optional_word(),
         tags in prop::collection::vec(word(), 0..4),
         metadata in prop::collection::btree_map(select(&KEYS[..]).prop_map(String::from), value(), 0..6),
         content in word(),
@@ -313,7 +348,7 @@ prop_compose! {
         let record = Record {
             row: 0,
             id: [id; 16],
-            user, project, session, role, speaker, category, scope, source,
+            user, project, session, role, speaker, category, scope, source, message,
             kind: small.0,
             status: small.1,
             sensitive: small.2,
@@ -355,39 +390,73 @@ fn field() -> impl Strategy<Value = Field> {
         Field::Content,
         Field::Tags,
         Field::Sensitive,
+        Field::Message,
+        Field::Position,
     ];
+    let key = || select(&KEYS[..]).prop_map(Box::from);
     prop_oneof![
         3 => select(plain.to_vec()),
-        2 => select(&KEYS[..]).prop_map(|key| Field::Metadata(key.into())),
+        2 => key().prop_map(|key| Field::Metadata([key].into())),
+        1 => prop::collection::vec(key(), 1..4).prop_map(|path| Field::Metadata(path.into())),
     ]
 }
 
+/// The operand that a value is equal to.
+fn operand(value: Value) -> Operand {
+    match value {
+        Value::Null | Value::Id(_) | Value::Moment(_) => Operand::Null,
+        Value::Bool(value) => Operand::Bool(value),
+        Value::Int(value) => Operand::Int(value),
+        Value::Float(value) => Operand::Float(value),
+        Value::Text(text) => Operand::Text(text.into()),
+        Value::List(items) => Operand::List(items.into_iter().map(operand).collect()),
+        Value::Object(entries) => Operand::Object(
+            entries.into_iter().rev().map(|(key, value)| (key.into(), operand(value))).collect(),
+        ),
+    }
+}
+
 /// A value that fits the field four times in five.
-fn scalar(field: &Field) -> BoxedStrategy<Scalar> {
-    let text = word().prop_map(|text| Scalar::Text(text.into())).boxed();
-    let number = prop_oneof![int().prop_map(Scalar::Int), float().prop_map(Scalar::Float)].boxed();
+fn scalar(field: &Field) -> BoxedStrategy<Operand> {
+    let text = word().prop_map(|text| Operand::Text(text.into())).boxed();
+    let number =
+        prop_oneof![int().prop_map(Operand::Int), float().prop_map(Operand::Float)].boxed();
     let any_kind = prop_oneof![
-        Just(Scalar::Null),
-        any::<bool>().prop_map(Scalar::Bool),
-        (0_i64..7).prop_map(Scalar::Int),
+        Just(Operand::Null),
+        any::<bool>().prop_map(Operand::Bool),
+        (0_i64..7).prop_map(Operand::Int),
         number.clone(),
         text.clone(),
-        time().prop_map(Scalar::Moment),
-        (0_u8..40).prop_map(|id| Scalar::Id([id; 16])),
-        Just(Scalar::Float(f64::NAN)),
+        time().prop_map(Operand::Moment),
+        (0_u8..40).prop_map(|id| Operand::Id([id; 16])),
+        Just(Operand::Float(f64::NAN)),
+        select(&[1e19, -1e19, 1e300, f64::MAX, f64::NEG_INFINITY]).prop_map(Operand::After),
+        value().prop_map(operand),
     ];
     let fitting = match field {
-        Field::Id => (0_u8..40).prop_map(|id| Scalar::Id([id; 16])).boxed(),
-        Field::Type | Field::Status => (0_i64..7).prop_map(Scalar::Int).boxed(),
-        Field::Sensitive => any::<bool>().prop_map(Scalar::Bool).boxed(),
-        Field::Version | Field::AccessCount | Field::Importance => number.boxed(),
-        Field::CreatedAt | Field::UpdatedAt | Field::LastAccessedAt | Field::ExpiresAt => {
-            time().prop_map(Scalar::Moment).boxed()
+        Field::Id => (0_u8..40).prop_map(|id| Operand::Id([id; 16])).boxed(),
+        Field::Type | Field::Status => (0_i64..7).prop_map(Operand::Int).boxed(),
+        Field::Sensitive => any::<bool>().prop_map(Operand::Bool).boxed(),
+        Field::Version | Field::AccessCount | Field::Importance | Field::Position => {
+            prop_oneof![number, (0_i64..5).prop_map(Operand::Int)].boxed()
         }
-        Field::Metadata(_) => prop_oneof![text, number].boxed(),
+        Field::CreatedAt | Field::UpdatedAt | Field::LastAccessedAt | Field::ExpiresAt => {
+            time().prop_map(Operand::Moment).boxed()
+        }
+        Field::Metadata(_) => prop_oneof![text, number, value().prop_map(operand)].boxed(),
+        Field::Tags => {
+            let tag = word().prop_map(|tag| Operand::Text(tag.into()));
+            let tags = prop::collection::vec(tag, 0..3).prop_map(Operand::List);
+            prop_oneof![text, tags].boxed()
+        }
         _ => text.boxed(),
     };
     prop_oneof![4 => fitting, 1 => any_kind].boxed()
+}
+
+fn start() -> impl Strategy<Value = Box<str>> {
+    (word(), 0_usize..3)
+        .prop_map(|(word, length)| word.chars().take(length).collect::<String>().into())
 }
 
 fn test(field: &Field) -> BoxedStrategy<Test> {
@@ -395,11 +464,13 @@ fn test(field: &Field) -> BoxedStrategy<Test> {
     let order = select(&[Order::Above, Order::AtLeast, Order::Below, Order::AtMost][..]);
     let lists = prop_oneof![
         one.clone().prop_map(Test::Contains),
+        start().prop_map(Test::Prefix),
         few.clone().prop_map(Test::Any),
         few.clone().prop_map(Test::All),
     ];
     let others = prop_oneof![
         any::<bool>().prop_map(Test::Exists),
+        start().prop_map(Test::Prefix),
         one.clone().prop_map(Test::Equal),
         one.clone().prop_map(Test::NotEqual),
         (order, one).prop_map(|(order, than)| Test::Ordered(order, than)),
@@ -657,7 +728,7 @@ fn with_metadata(number: usize, value: Value) -> Row {
 }
 
 fn metadata_test(test: Test) -> Filter {
-    Filter::Test(Field::Metadata("k".into()), test)
+    Filter::Test(Field::Metadata(["k".into()].into()), test)
 }
 
 #[test]
@@ -669,7 +740,7 @@ fn thousands_of_rows_come_and_go_in_many_chunks() {
         row.record.created_at = (number * 2617 % 5003) as i64;
         known.take(Step::Push(Box::new(row)));
     }
-    let filter = metadata_test(Test::Equal(Scalar::Int(3)));
+    let filter = metadata_test(Test::Equal(Operand::Int(3)));
     known.check(&everyone(&filter));
     let older = known.clone();
     // All of the second block and every fifth of the others.
@@ -696,8 +767,8 @@ fn a_memory_may_have_a_thousand_tags() {
         Row { record, tags, metadata: Vec::new() }
     });
     let known = both(rows.to_vec());
-    let wanted = |count: usize| -> Vec<Scalar> {
-        tags(count).into_iter().map(|tag| Scalar::Text(tag.into())).collect()
+    let wanted = |count: usize| -> Vec<Operand> {
+        tags(count).into_iter().map(|tag| Operand::Text(tag.into())).collect()
     };
     let tests = [
         (Test::All(wanted(1000)), vec![3]),
@@ -706,8 +777,8 @@ fn a_memory_may_have_a_thousand_tags() {
         (Test::All(vec![]), vec![0, 1, 2, 3]),
         (Test::Any(wanted(1000)), vec![1, 2, 3]),
         (Test::Any(wanted(10_000).split_off(400)), vec![2, 3]),
-        (Test::Contains(Scalar::Text("tag 999".into())), vec![3]),
-        (Test::Contains(Scalar::Text("tag".into())), vec![]),
+        (Test::Contains(Operand::Text("tag 999".into())), vec![3]),
+        (Test::Contains(Operand::Text("tag".into())), vec![]),
     ];
     for (test, docids) in tests {
         let filter = Filter::Test(Field::Tags, test);
@@ -718,7 +789,7 @@ fn a_memory_may_have_a_thousand_tags() {
 
 #[test]
 fn ten_thousand_values_are_as_good_as_one() {
-    let ints = |range: std::ops::Range<i64>| -> Vec<Scalar> { range.map(Scalar::Int).collect() };
+    let ints = |range: std::ops::Range<i64>| -> Vec<Operand> { range.map(Operand::Int).collect() };
     let known = both(vec![
         with_metadata(0, Value::Int(99)),
         with_metadata(1, Value::List((0..100).map(Value::Int).collect())),
@@ -742,7 +813,7 @@ fn deep_filters_and_deep_metadata_are_judged() {
     let deep = (0..60).fold(Value::Int(1), |inner, _| Value::List(vec![inner]));
     let known =
         both(vec![with_metadata(0, deep), with_metadata(1, Value::List(vec![Value::Int(1)]))]);
-    let mut filter = metadata_test(Test::Contains(Scalar::Float(1.0)));
+    let mut filter = metadata_test(Test::Contains(Operand::Float(1.0)));
     for _ in 0..200 {
         filter = Filter::All(vec![Filter::Not(Box::new(filter))]);
     }

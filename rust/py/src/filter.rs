@@ -2,7 +2,9 @@
 //!
 //! Parsing has checked the tree; everything else is a `TypeError` here.
 
-use mnemic_core::filter::{Field, Filter, Order, Scalar, Test};
+use std::cmp::Ordering;
+
+use mnemic_core::filter::{Field, Filter, Operand, Order, Test};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -14,6 +16,9 @@ use crate::errors::InvalidArgumentError;
 /// Levels of an expression tree. Filters that parsing lets through have 16, of three levels at most
 /// each.
 const MAX_DEPTH: usize = 64;
+
+/// Levels of a value: metadata has as many.
+const MAX_VALUE_DEPTH: usize = 64;
 
 /// Read an expression tree.
 pub(crate) fn read(tree: &Bound<'_, PyAny>) -> PyResult<Filter> {
@@ -56,54 +61,120 @@ fn field(field: &Bound<'_, PyAny>) -> PyResult<Field> {
     let name = name.to_str()?;
     if name == "metadata" {
         let path = field.getattr(intern!(py, "path"))?;
-        let (key,): (Bound<'_, PyString>,) = path.extract()?;
-        return Ok(Field::Metadata(key.to_str()?.into()));
+        return path_of(&path).map(Field::Metadata);
     }
     Field::named(name).ok_or_else(|| unknown("field", name))
 }
 
+/// Keys that lead into the metadata, at least one.
+pub(crate) fn path_of(path: &Bound<'_, PyAny>) -> PyResult<Box<[Box<str>]>> {
+    let keys = path.cast::<PyTuple>()?;
+    if keys.is_empty() {
+        return Err(PyTypeError::new_err("a path into the metadata has no key"));
+    }
+    keys.iter().map(|key| Ok(key.cast::<PyString>()?.to_str()?.into())).collect()
+}
+
 fn test(op: &Bound<'_, PyString>, value: &Bound<'_, PyAny>) -> PyResult<Test> {
-    let ordered = |order| scalar(value).map(|than| Test::Ordered(order, than));
+    let ordered = |order| operand(value).map(|than| Test::Ordered(order, than));
     match op.to_str()? {
         "exists" => Ok(Test::Exists(value.extract()?)),
-        "eq" => scalar(value).map(Test::Equal),
-        "ne" => scalar(value).map(Test::NotEqual),
+        "eq" => operand(value).map(Test::Equal),
+        "ne" => operand(value).map(Test::NotEqual),
         "gt" => ordered(Order::Above),
         "gte" => ordered(Order::AtLeast),
         "lt" => ordered(Order::Below),
         "lte" => ordered(Order::AtMost),
-        "in" => scalars(value).map(Test::In),
-        "nin" => scalars(value).map(Test::NotIn),
-        "contains" => scalar(value).map(Test::Contains),
-        "any" => scalars(value).map(Test::Any),
-        "all" => scalars(value).map(Test::All),
+        "in" => operands(value).map(Test::In),
+        "nin" => operands(value).map(Test::NotIn),
+        "contains" => operand(value).map(Test::Contains),
+        "prefix" => Ok(Test::Prefix(value.cast::<PyString>()?.to_str()?.into())),
+        "any" => operands(value).map(Test::Any),
+        "all" => operands(value).map(Test::All),
         other => Err(unknown("operator", other)),
     }
 }
 
-fn scalars(values: &Bound<'_, PyAny>) -> PyResult<Vec<Scalar>> {
-    values.cast::<PyTuple>()?.iter().map(|value| scalar(&value)).collect()
+fn operands(values: &Bound<'_, PyAny>) -> PyResult<Vec<Operand>> {
+    values.cast::<PyTuple>()?.iter().map(|value| operand(&value)).collect()
 }
 
-fn scalar(value: &Bound<'_, PyAny>) -> PyResult<Scalar> {
+fn operand(value: &Bound<'_, PyAny>) -> PyResult<Operand> {
+    operand_at(value, 1)
+}
+
+fn operand_at(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Operand> {
+    if let Ok(items) = value.cast::<PyTuple>() {
+        let depth = deeper(depth)?;
+        let items = items.iter().map(|item| operand_at(&item, depth));
+        return items.collect::<PyResult<_>>().map(Operand::List);
+    }
+    if let Some(scalar) = scalar(value)? {
+        return Ok(scalar);
+    }
+    let kind = value.get_type().name()?;
+    if kind == "JsonObject" {
+        return object(value, deeper(depth)?).map(Operand::Object);
+    }
+    Err(unknown("value of type", kind.to_str()?))
+}
+
+fn deeper(depth: usize) -> PyResult<usize> {
+    if depth > MAX_VALUE_DEPTH {
+        let message = format!("a value of a filter is more than {MAX_VALUE_DEPTH} levels deep");
+        return Err(InvalidArgumentError::new_err(message));
+    }
+    Ok(depth + 1)
+}
+
+/// The entries of a `mnemic.model.filter.JsonObject`.
+fn object(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Vec<(Box<str>, Operand)>> {
+    let items = value.getattr(intern!(value.py(), "items"))?;
+    let entries = items.cast::<PyTuple>()?.iter().map(|entry| {
+        let (key, value): (Bound<'_, PyString>, Bound<'_, PyAny>) = entry.extract()?;
+        Ok((key.to_str()?.into(), operand_at(&value, depth)?))
+    });
+    entries.collect()
+}
+
+fn scalar(value: &Bound<'_, PyAny>) -> PyResult<Option<Operand>> {
     let py = value.py();
     if value.is_none() {
-        Ok(Scalar::Null)
-    } else if let Ok(text) = value.cast::<PyString>() {
-        Ok(Scalar::Text(text.to_str()?.into()))
-    } else if value.is_instance_of::<PyBool>() {
-        value.extract().map(Scalar::Bool) // before the integers, of which it is one
-    } else if value.is_instance_of::<PyInt>() {
-        value.extract().map(Scalar::Int)
-    } else if value.is_instance_of::<PyFloat>() {
-        value.extract().map(Scalar::Float)
-    } else if value.is_instance(uuid(py)?)? {
-        value.getattr(intern!(py, "bytes"))?.extract().map(Scalar::Id)
-    } else if value.is_instance(datetime(py)?)? {
-        moment(value).map(Scalar::Moment)
-    } else {
-        Err(unknown("value of type", value.get_type().name()?.to_str()?))
+        return Ok(Some(Operand::Null));
     }
+    let scalar = if let Ok(text) = value.cast::<PyString>() {
+        Operand::Text(text.to_str()?.into())
+    } else if value.is_instance_of::<PyBool>() {
+        Operand::Bool(value.extract()?) // before the integers, of which it is one
+    } else if value.is_instance_of::<PyInt>() {
+        int(value)?
+    } else if value.is_instance_of::<PyFloat>() {
+        Operand::Float(value.extract()?)
+    } else if value.is_instance(uuid(py)?)? {
+        Operand::Id(value.getattr(intern!(py, "bytes"))?.extract()?)
+    } else if value.is_instance(datetime(py)?)? {
+        Operand::Moment(moment(value)?)
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(scalar))
+}
+
+/// An int of any size.
+fn int(value: &Bound<'_, PyAny>) -> PyResult<Operand> {
+    if let Ok(whole) = value.extract() {
+        return Ok(Operand::Int(whole));
+    }
+    let nearest = match value.extract::<f64>() {
+        Ok(float) => float,
+        Err(_) if value.gt(0)? => f64::INFINITY, // beyond every float
+        Err(_) => f64::NEG_INFINITY,
+    };
+    Ok(match value.compare(nearest)? {
+        Ordering::Equal => Operand::Float(nearest),
+        Ordering::Less => Operand::After(nearest.next_down()),
+        Ordering::Greater => Operand::After(nearest),
+    })
 }
 
 /// Microseconds since 1970 of an aware datetime, exactly.

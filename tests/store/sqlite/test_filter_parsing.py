@@ -3,6 +3,7 @@
 from datetime import date, datetime
 from uuid import UUID
 
+import msgspec
 import pytest
 
 from mnemic.errors import FilterError, InvalidArgumentError
@@ -18,6 +19,7 @@ from mnemic.model import (
     Test,
     parse_filter,
 )
+from mnemic.model.filter_values import JsonObject
 from tests.support.clock import HOUR, NOON
 from tests.support.filters import ABSENT, metadata
 
@@ -118,7 +120,22 @@ def test_a_memory_filter_keeps_nothing_of_the_callers_dict():
     [
         ([], "filter: found a list of 0 items, allowed: a dict"),
         ({"user_id": "x"}, "user_id: found field 'user_id'"),
-        ({"metadata": "x"}, "metadata: found field 'metadata'"),
+        ({"metadata": "x"}, "metadata: found a str of 1 character, allowed: a dict of keys"),
+        ({"metadata": {5: 1}}, "metadata.5: found key 5, allowed: a str"),
+        ({"metadata": {"$like": 1}}, "metadata.$like: found operator '$like', allowed: eq"),
+        ({"metadata": {"$gte": 1}}, "metadata.$gte: found operator '$gte', allowed: eq"),
+        ({"metadata": {"k": {"$like": 1}}}, "metadata.k.$like: found operator '$like'"),
+        ({"metadata": {"k": {"gte": [1]}}}, "metadata.k.gte: found a list of 1 item"),
+        ({"metadata": {"a": {"b": {"exists": 1}}}}, "metadata.a.b.exists: found 1 (int)"),
+        ({"metadata": {"k": {"in": {"a": 1}}}}, "metadata.k.in: found a dict of 1 item"),
+        ({"metadata": {"\ud800": 1}}, "metadata.<1 character>: found a str of 1 character"),
+        ({"metadata": {"two words": {5: 1}}}, "metadata.<9 characters>.5: found key 5"),
+        ({"metadata.k": {"city": 1}}, "metadata.k.city: found operator 'city', allowed: eq"),
+        ({"metadata.k": {"eq": {"a": NOON}}}, "metadata.k.eq.a: found datetime.date"),
+        ({"metadata.k": {"eq": {5: 1}}}, "metadata.k.eq.5: found 5 (int), allowed: a str"),
+        ({"metadata.k": [1, {"b": {1}}]}, "metadata.k[1].b: found a set of 1 item"),
+        ({"metadata.k": {"prefix": 1}}, "metadata.k.prefix: found 1 (int), allowed: a str"),
+        ({"version": {"prefix": "1"}}, "version.prefix: found prefix on version, allowed: eq"),
         ({"and": []}, "and: found field 'and'"),
         ({5: 1}, "5: found field 5"),
         ({"role": {"like": "x"}}, "role.like: found operator 'like'"),
@@ -136,7 +153,11 @@ def test_a_memory_filter_keeps_nothing_of_the_callers_dict():
         ({"role": {"in": ["a", {}]}}, "role.in[1]: found a dict of 0 items"),
         ({"role": {"exists": 1}}, "role.exists: found 1 (int), allowed: True or False"),
         ({"role": {"any": ["x"]}}, "role.any: found any on role, allowed: eq, ne"),
-        ({"tags": "x"}, "tags: found eq on tags, allowed: contains, any, all, exists"),
+        ({"tags": "x"}, "tags: found a str of 1 character, allowed: a list of str"),
+        ({"tags": None}, "tags: found None (NoneType), allowed: a list of str"),
+        ({"tags": ["x", 1]}, "tags: found a list of 2 items, allowed: a list of str"),
+        ({"tags": {"in": ["x"]}}, "tags.in[0]: found a str of 1 character, allowed: a list of str"),
+        ({"tags": {"gt": ["x"]}}, "tags.gt: found gt on tags, allowed: eq, ne, in, nin, contains"),
         ({"type": {"gt": 0}}, "type.gt: found gt on type"),
         ({"importance": {"contains": 0}}, "importance.contains: found contains on importance"),
         ({"type": "fiction"}, "type: found 'fiction' (str), allowed: fact, event"),
@@ -150,7 +171,6 @@ def test_a_memory_filter_keeps_nothing_of_the_callers_dict():
         ({"metadata.k": NOON}, "metadata.k: found datetime.date"),
         ({"metadata.k": float("nan")}, "metadata.k: found nan (float)"),
         ({"importance": {"lt": float("inf")}}, "importance.lt: found inf (float)"),
-        ({"metadata.k": 2**63}, "metadata.k: found 9223372036854775808 (int)"),
         ({"role": "\ud800"}, "role: found a str of 1 character"),
         (
             {"metadata.\ud800": 1},
@@ -256,3 +276,96 @@ def test_lists_may_have_10_000_values_and_no_more(search):
     assert search(entries, {"NOT": {"AND": [{"OR": []}] * 10_000}}) == set(entries)
     for asked in ({"role": {"in": [*words, "x"]}}, {"AND": [{}] * 10_001}):
         assert refusal(asked).endswith(": found 10001 values, allowed: 10000")
+
+
+# Below metadata
+
+
+def parsed(asked):
+    """Return path, operator and value of each test of a filter without AND, OR and NOT."""
+    (inner,) = parse_filter(asked).parts
+    tests = [inner] if isinstance(inner, Test) else inner.parts
+    return [(test.field.path, test.op, test.value) for test in tests]
+
+
+def test_a_dict_below_metadata_leads_deeper_unless_all_of_its_keys_are_operators():
+    assert parsed({"metadata": {"a": 1, "b": {"gte": 3, "$lt": 5}}}) == [
+        (("a",), Op.EQ, 1),
+        (("b",), Op.GTE, 3),
+        (("b",), Op.LT, 5),
+    ]
+    assert parsed({"metadata": {"a": {"b": {"c.d": {"exists": True}}, "e": "x"}}}) == [
+        (("a", "b", "c.d"), Op.EXISTS, True),
+        (("a", "e"), Op.EQ, "x"),
+    ]
+    assert parsed({"metadata": {"a": {"gte": 3, "b": 1}}}) == [
+        (("a", "gte"), Op.EQ, 3),
+        (("a", "b"), Op.EQ, 1),
+    ]
+    assert parsed({"metadata": {"a": {"b": {}}, "c": {}}}) == []
+    assert parsed({"metadata": {"a": [1, {"b": None}]}}) == [
+        (("a",), Op.EQ, (1, JsonObject((("b", None),))))
+    ]
+
+
+def test_a_key_with_the_name_of_an_operator_has_a_backslash_but_at_the_first_level():
+    assert parsed({"metadata": {"in": 5}}) == [(("in",), Op.EQ, 5)]
+    assert parsed({"metadata": {"in": {"in": [5]}}}) == [(("in",), Op.IN, (5,))]
+    assert parsed({"metadata": {"a": {"\\in": 5}}}) == [(("a", "in"), Op.EQ, 5)]
+    assert parsed({"metadata": {"\\$a": {"\\\\b": 5, "\\c": 6}}}) == [
+        (("$a", "\\b"), Op.EQ, 5),
+        (("$a", "c"), Op.EQ, 6),
+    ]
+
+
+def test_a_dict_to_compare_with_is_an_object_by_key():
+    nested = JsonObject((("a", (1, None)), ("b", JsonObject(()))))
+    assert parsed({"metadata.k": {"eq": {"b": {}, "a": [1, None]}}}) == [(("k",), Op.EQ, nested)]
+    assert parsed({"metadata.k": {"in": [{"b": {}, "a": [1, None]}, [1]]}}) == [
+        (("k",), Op.IN, (nested, (1,)))
+    ]
+
+
+def deep(levels, within=None):
+    for _ in range(levels):
+        within = [within]
+    return within
+
+
+def test_paths_and_values_may_be_64_deep_and_no_deeper():
+    path = 1
+    for _ in range(64):
+        path = {"k": path}
+    assert parsed({"metadata": path})[0][0] == ("k",) * 64
+    assert refusal({"metadata": {"k": path}}).endswith(": found keys 65 deep, allowed: 64")
+    assert parsed({"metadata.k": deep(64)})[0][1] is Op.EQ
+    assert refusal({"metadata.k": deep(65)}).endswith(": found values 65 deep, allowed: 64")
+    endless = {}
+    endless["k"] = endless["l"] = endless
+    assert "keys 65 deep" in refusal({"metadata": endless})
+    assert "values 65 deep" in refusal({"metadata.k": {"eq": endless}})
+
+
+def test_a_value_and_a_dict_below_metadata_may_have_10_000_parts_and_no_more():
+    rows = [[number] * 99 for number in range(100)]
+    assert "found 10001 values, allowed: 10000" in refusal({"metadata.k": rows})
+    assert parsed({"metadata.k": rows[:-1]})[0][1] is Op.EQ
+    keys = {f"k{number}": {} for number in range(10_001)}
+    assert refusal({"metadata": keys}).endswith(": found 10001 keys, allowed: 10000")
+
+
+def test_a_number_beyond_every_float_is_a_smaller_one_beyond_every_float():
+    assert parsed({"metadata": {"a": 10**5000, "b": -(10**5000)}}) == [
+        (("a",), Op.EQ, 2**1024),
+        (("b",), Op.EQ, -(2**1024)),
+    ]
+    assert parsed({"metadata": {"a": 2**1024 - 1}}) == [(("a",), Op.EQ, 2**1024 - 1)]
+
+
+def test_a_memory_filter_keeps_dicts_and_large_numbers_as_json_does():
+    given = {"metadata": {"a": {"\\in": {"eq": {"b": (2**70,)}}}}, "tags": ("x",)}
+    kept = MemoryFilter(filters=given)
+    assert kept.filters == {"metadata": {"a": {"\\in": {"eq": {"b": [2**70]}}}}, "tags": ["x"]}
+    again = msgspec.json.decode(msgspec.json.encode(kept), type=MemoryFilter)
+    assert again == kept
+    assert parse_filter(again) == parse_filter(kept)

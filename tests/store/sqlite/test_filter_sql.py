@@ -59,7 +59,11 @@ def test_not_is_plain_negation_for_every_test_even_where_the_value_is_missing(se
     value = NOON if field == "last_accessed_at" else "a"
     tests = [{op: value} for op in ("eq", "ne", "gt", "gte", "lt", "lte", "contains")]
     tests += [{op: [value]} for op in ("in", "nin", "any", "all")]
+    tests += [{"prefix": "a"}]
     tests += [{"eq": None}, {"ne": None}, {"nin": [None]}, {"exists": True}, {"exists": False}]
+    if field == "tags":  # are compared with whole lists
+        of_lists = [{"eq": ["a"]}, {"ne": ["a"]}, {"in": [["a"], []]}, {"nin": [["a"], []]}]
+        tests = [test for test in tests if not set(test) & {"eq", "ne", "in", "nin"}] + of_lists
     asked = [{field: test} for test in tests if fits(field, test)]
     assert len(asked) >= 5
     for each in asked:
@@ -238,6 +242,48 @@ def test_large_integers_and_floats_are_compared_exactly(search):
     assert search(count, {"access_count": {"lt": 2.0**63}}) == {"x"}
 
 
+def test_numbers_of_any_size_are_compared_exactly(search):
+    entries = metadata(large=1e300, small=-1e300, word=2**53)
+    large = int(1e300)
+    for value, equal, below in [
+        (large, {"large"}, {"small", "word"}),
+        (large + 1, set(), {"small", "word", "large"}),
+        (large - 1, set(), {"small", "word"}),
+        (10**400, set(), {"small", "word", "large"}),
+        (-(10**400), set(), set()),
+        (2**64, set(), {"small", "word"}),
+    ]:
+        assert search(entries, {"metadata.k": value}) == equal
+        assert search(entries, {"metadata.k": {"in": [value, "x"]}}) == equal
+        assert search(entries, {"metadata.k": {"lt": value}}) == below
+        assert search(entries, {"metadata.k": {"gte": value}}) == {"large", "small", "word"} - below
+    counts = {"x": {"access_count": 2**63 - 1, "importance": 1.0, "position": 0}}
+    for field in ("access_count", "importance", "position"):
+        assert search(counts, {field: {"lt": 2**63}}) == {"x"}
+        assert search(counts, {field: {"gt": -(2**63) - 1}}) == {"x"}
+        assert search(counts, {field: {"in": [2**63, 2**1000]}}) == set()
+        assert search(counts, {field: {"ne": 2**63}}) == {"x"}
+
+
+def test_messages_and_positions_are_filtered(search):
+    entries = {
+        "first": {"message_id": "m-1", "position": 0},
+        "second": {"message_id": "m-2", "position": 1},
+        ABSENT: {},
+    }
+    assert search(entries, {"message_id": "m-2"}) == {"second"}
+    assert search(entries, {"message_id": {"nin": ["m-2"]}}) == {"first", ABSENT}
+    assert search(entries, {"position": 0}) == {"first"}
+    assert search(entries, {"position": {"lt": 1}}) == {"first"}
+    assert search(entries, {"position": {"in": [-(2**63), 1]}}) == {"second"}
+    assert search(entries, {"position": {"gte": -(2**63)}}) == {"first", "second"}
+    assert search(entries, {"position": None}) == {ABSENT}
+    assert search(entries, {"position": {"ne": 0}}) == {"second", ABSENT}
+    assert search(entries, {"position": {"exists": True}, "message_id": {"prefix": "m"}}) == {
+        "first", "second",
+    }  # fmt: skip
+
+
 @settings(deadline=None)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
 def test_every_float_is_found_again(floats):
@@ -301,6 +347,43 @@ def test_contains_finds_parts_whatever_case_and_width_either_side_has(search):
         assert search(entries, MemoryFilter(content_contains=needle)) == names
 
 
+WORDS = (
+    "",
+    "a",
+    "ab",
+    "a\ud7ff",
+    "a\ud7ffb",
+    "a\ue000",
+    "b",
+    "\U0010ffff",
+    "\U0010ffff\U0010ffff",
+    "Ａ",
+)
+
+
+@pytest.mark.parametrize("field", ["role", "message_id", "content", "metadata.k", "tags"])
+def test_a_prefix_finds_the_texts_that_begin_with_it(search, field):
+    name = field.partition(".")[0]
+    held = {word or ABSENT: word for word in WORDS if word or name == "metadata"}
+    shaped = {"metadata": lambda word: {"k": word}, "tags": lambda word: ["z", word]}
+    shape = shaped.get(name, lambda word: word)
+    entries = {key: {name: shape(word)} for key, word in held.items()}
+    for prefix in WORDS:
+        expected = {key for key, word in held.items() if word.startswith(prefix)}
+        assert search(entries, {field: {"prefix": prefix}}) == expected
+        assert search(entries, {"NOT": {field: {"prefix": prefix}}}) == set(entries) - expected
+
+
+def test_a_prefix_of_a_name_is_a_range_of_its_index():
+    for prefix, bound in [("a", ["a", "b"]), ("a\ud7ff", ["a\ud7ff", "a\ue000"])]:
+        sql, values, is_exact = narrowed(parse_filter({"session_id": {"prefix": prefix}}))
+        assert (sql, values, is_exact) == (
+            "((ifnull(session_id >= ? AND session_id < ?, 0)))", bound, True,
+        )  # fmt: skip
+    last = narrowed(parse_filter({"role": {"prefix": "\U0010ffff"}}))
+    assert last == ("((ifnull(role >= ?, 0)))", ["\U0010ffff"], True)
+
+
 # Lists
 
 
@@ -326,6 +409,15 @@ def test_tags_are_found_by_exact_elements(search):
         ({"all": []}, set(entries)),
         ({"exists": True}, set(entries)),
         ({"exists": False}, set()),
+        ({"eq": ["a", "b", "a"]}, {"ab"}),
+        ({"eq": ["a", "a", "b"]}, set()),
+        ({"eq": []}, {"none"}),
+        ({"ne": ["a"]}, set(entries) - {"a"}),
+        ({"in": [[], ["A"], ["unknown"]]}, {"none", "upper"}),
+        ({"nin": [[], ["A"]]}, {"a", "ab", "longer"}),
+        ({"in": []}, set()),
+        ({"prefix": "a"}, {"a", "ab", "longer"}),
+        ({"prefix": ""}, set(entries) - {"none"}),
     ]
     for test, names in expected:
         assert search(entries, {"tags": test}) == names, test
@@ -369,6 +461,55 @@ def test_metadata_lists_are_found_by_exact_elements_of_the_same_kind(search):
     ]
     for test, names in expected:
         assert search(entries, {"metadata.k": test}) == names, test
+
+
+def test_metadata_is_equal_to_lists_and_dicts_by_their_values(search):
+    entries = metadata(
+        pair=[1, {"a": None, "b": [True]}],
+        floats=[1.0, {"b": [True], "a": None}],
+        swapped=[{"a": None, "b": [True]}, 1],
+        ones=[1, {"a": None, "b": [1]}],
+        dict={"a": None, "b": [True]},
+        empty=[],
+        nothing={},
+    )
+    inner = {"b": [True], "a": None}
+    for value, names in [
+        ([1, inner], {"pair", "floats"}),
+        (inner, {"dict"}),
+        ([], {"empty"}),
+        ({}, {"nothing"}),
+        ([[]], set()),
+        ({"a": None}, set()),
+    ]:
+        assert search(entries, {"metadata.k": {"eq": value}}) == names
+        assert search(entries, {"metadata": {"k": {"in": [value, "x"]}}}) == names
+        others = set(entries) | {ABSENT}
+        assert search({**entries, ABSENT: {}}, {"metadata.k": {"ne": value}}) == others - names
+    assert search(entries, {"metadata.k": {"contains": inner}}) == {"pair", "floats", "swapped"}
+    assert search(entries, {"metadata.k": {"any": [[1], {"a": None, "b": [1]}]}}) == {"ones"}
+    assert search(entries, {"metadata.k": {"all": [inner, 1]}}) == {"pair", "floats", "swapped"}
+
+
+def test_a_dict_below_metadata_leads_to_values_inside_dicts(search):
+    entries = {
+        "oslo": {"metadata": {"address": {"city": "Oslo", "zip": 150}, "address.city": "x"}},
+        "rome": {"metadata": {"address": {"city": "Rome", "in": True}}},
+        "text": {"metadata": {"address": "Oslo"}},
+        "list": {"metadata": {"address": [{"city": "Oslo"}]}},
+        ABSENT: {},
+    }
+    for below, names in [
+        ({"address": {"city": "Oslo"}}, {"oslo"}),
+        ({"address": {"city": {"prefix": "R"}}}, {"rome"}),
+        ({"address": {"city": {"in": ["Oslo", "Rome"]}, "zip": {"gte": 100}}}, {"oslo"}),
+        ({"address": {"\\in": True}}, {"rome"}),
+        ({"address": {"city": {"exists": False}}}, {"text", "list", ABSENT}),
+        ({"address": {"city": {"ne": "Oslo"}}}, {"rome", "text", "list", ABSENT}),
+        ({"address.city": "x"}, {"oslo"}),
+        ({"address": {"city": {"of": None}}}, set(entries)),
+    ]:
+        assert search(entries, {"metadata": below}) == names
 
 
 def test_a_list_in_the_metadata_equals_no_single_value(search):
@@ -503,6 +644,8 @@ EXACT = {
     "role": {"in": ["user", None]},
     "sensitive": {"ne": True},
     "last_accessed_at": {"exists": False},
+    "message_id": {"prefix": "m"},
+    "position": {"lte": 3},
 }
 
 
@@ -522,6 +665,10 @@ def test_tests_of_columns_are_exact_and_so_is_their_negation(field):
         {"role": {"contains": "tea"}},
         {"tags": {"any": ["tea"]}},
         {"metadata.k": {"exists": False}},
+        {"access_count": {"lt": 2**63}},
+        {"position": {"in": [1, -(2**63) - 1]}},
+        {"tags": {"prefix": "tea"}},
+        {"metadata": {"a": {"b": "tea"}}},
         {"importance": {"nin": [at / 1000 for at in range(MAX_NUMBERS + 1)]}},
     ],
 )

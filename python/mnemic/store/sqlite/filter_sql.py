@@ -5,6 +5,7 @@ to SQL; any other test becomes true, and the core decides the entries that are l
 is 0 or 1 and never NULL. Values are bound; only constants of this module are concatenated.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
@@ -101,7 +102,19 @@ def _joined(word: str, parts: Sequence[Expression], *, is_negated: bool) -> Narr
 def _condition(test: Test) -> Condition | None:
     """Return the exact condition of a test; None if the core has to decide it."""
     column, condition = _TESTED.get(test.field.name), _CONDITIONS.get(test.op)
-    return None if column is None or condition is None else condition(column, test.value)
+    if column is None or condition is None or not _is_bindable(test.value):
+        return None
+    return condition(column, test.value)
+
+
+def _is_bindable(value: object) -> bool:
+    """Return whether SQLite has all numbers of a value."""
+    if isinstance(value, tuple):
+        return all(map(_is_bindable, value))
+    return not isinstance(value, int) or _MIN_INT <= value <= _MAX_INT
+
+
+_MIN_INT, _MAX_INT = -(2**63), 2**63 - 1
 
 
 def _negated(condition: Condition) -> Condition:
@@ -132,6 +145,13 @@ class _Column(msgspec.Struct, frozen=True):
             return _NEVER, []
         return self._known(f"{self.name} {sign} ?"), [self.bound(value)]
 
+    def beginning(self, prefix: str) -> Condition:
+        """Return the condition for texts that begin with a prefix, as a range of texts."""
+        end = _next_text(prefix)
+        if end is None:
+            return self.compared(">=", prefix)
+        return self._known(f"{self.name} >= ? AND {self.name} < ?"), [prefix, end]
+
     def among(self, values: Sequence[object]) -> Condition | None:
         fitting = [self.bound(value) for value in values if self._fits(value)]
         if not fitting:
@@ -147,6 +167,19 @@ class _Column(msgspec.Struct, frozen=True):
 
     def _fits(self, value: object) -> bool:
         return isinstance(value, self.holds) and isinstance(value, bool) == (self.holds is bool)
+
+
+def _next_text(prefix: str) -> str | None:
+    """Return the first text after all that begin with a prefix; None if there is none."""
+    shorter = prefix.rstrip(_LAST)
+    if not shorter:
+        return None
+    following = ord(shorter[-1]) + 1
+    return shorter[:-1] + chr(_AFTER_SURROGATES if following == _SURROGATES else following)
+
+
+_LAST = chr(sys.maxunicode)
+_SURROGATES, _AFTER_SURROGATES = 0xD800, 0xE000
 
 
 def _json(values: Sequence[object]) -> str:
@@ -183,6 +216,7 @@ _CONDITIONS: dict[Op, Callable[[_Column, Any], Condition | None]] = {
     Op.IN: lambda column, value: column.among(value),
     Op.NIN: _not_among,
     Op.EXISTS: _exists,
+    Op.PREFIX: lambda column, value: column.beginning(value),
 }
 """Conditions by operator. SQLite does not fold texts as CONTAINS does; ANY and ALL test lists."""
 

@@ -6,12 +6,12 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 use crate::collections::cow_vec::BLOCK_VALUES;
-use crate::filter::{Json, Number};
+use crate::filter::{Json, Number, Path};
 
 use super::bitmap::Bitmap;
 
-/// Metadata keys whose values a block caches; filters name few.
-const KEPT_KEYS: usize = 16;
+/// Paths into metadata whose values a block caches; filters name few.
+const KEPT_PATHS: usize = 16;
 
 /// Distinct values that codes can name.
 const MAX_VALUES: usize = u16::MAX as usize;
@@ -22,13 +22,13 @@ const MAX_VALUES: usize = u16::MAX as usize;
 /// same docid, the second makes a copy.
 pub(crate) struct ContentColumn {
     docids: Box<[OnceLock<Arc<str>>]>,
-    read: Mutex<Vec<(Box<str>, Arc<KeyColumn>)>>,
+    read: Mutex<Vec<(Path, Arc<PathColumn>)>>,
 }
 
-/// Values under one metadata key, for the docids read so far: each distinct value is held once, so
+/// Values at one path into the metadata, for the docids read so far: each distinct value is held once, so
 /// that a test evaluates it once.
 #[derive(Clone)]
-pub(crate) struct KeyColumn {
+pub(crate) struct PathColumn {
     known: Bitmap,
     codes: Box<[u16; BLOCK_VALUES]>,
     values: Vec<Json>,
@@ -61,49 +61,52 @@ impl ContentColumn {
             docids[at].get_or_init(|| Arc::clone(text));
         }
         let read = self.read.lock();
-        let read = read.iter().map(|(key, column)| (key.clone(), column.only(&kept))).collect();
+        let read = read.iter().map(|(path, column)| (path.clone(), column.only(&kept))).collect();
         Self { docids, read: Mutex::new(read) }
     }
 
-    /// The values under a key of at least the given docids; `metadata` cuts the metadata out of a
+    /// The values at a path of at least the given docids; `metadata` cuts the metadata out of a
     /// text.
-    pub(crate) fn under<'text>(
+    pub(crate) fn at_path<'text>(
         &'text self,
-        key: &str,
+        path: &[Box<str>],
         among: &Bitmap,
         metadata: impl Fn(usize, &'text str) -> &'text str,
-    ) -> Arc<KeyColumn> {
+    ) -> Arc<PathColumn> {
         let known = self
             .read
             .lock()
             .iter()
-            .find(|(of, _)| **of == *key)
+            .find(|(of, _)| **of == *path)
             .map(|(_, column)| Arc::clone(column));
         let missing = known.as_ref().map_or(*among, |column| among.without(&column.known));
         match known {
             Some(column) if missing.is_empty() => column,
             known => {
-                let mut column = known.map_or_else(KeyColumn::new, |column| (*column).clone());
-                column.read(&missing, |at| Json::of_key(metadata(at, self.get(at)), key));
-                self.keep(key, Arc::new(column))
+                let mut column = known.map_or_else(PathColumn::new, |column| (*column).clone());
+                column.read(&missing, |at| Json::at_path(metadata(at, self.get(at)), path));
+                self.keep(path, Arc::new(column))
             }
         }
     }
 
-    fn keep(&self, key: &str, column: Arc<KeyColumn>) -> Arc<KeyColumn> {
+    fn keep(&self, path: &[Box<str>], column: Arc<PathColumn>) -> Arc<PathColumn> {
         let mut read = self.read.lock();
-        read.retain(|(of, _)| **of != *key);
-        if read.len() == KEPT_KEYS {
+        read.retain(|(of, _)| **of != *path);
+        if read.len() == KEPT_PATHS {
             read.remove(0);
         }
-        read.push((key.into(), Arc::clone(&column)));
+        read.push((path.into(), Arc::clone(&column)));
         column
     }
 
     /// Bytes of memory, without the contents and metadata themselves.
     pub(crate) fn bytes(&self) -> usize {
         let read = self.read.lock();
-        let columns: usize = read.iter().map(|(key, column)| key.len() + column.bytes()).sum();
+        let a_key = size_of::<Box<str>>();
+        let of_path =
+            |path: &[Box<str>]| -> usize { path.iter().map(|key| a_key + key.len()).sum() };
+        let columns: usize = read.iter().map(|(path, column)| of_path(path) + column.bytes()).sum();
         let texts = self.docids.iter().filter(|docid| docid.get().is_some()).count();
         size_of_val(&*self.docids) + texts * COUNTS_OF_ARC + columns
     }
@@ -112,8 +115,8 @@ impl ContentColumn {
 /// Bytes before the value of an `Arc`.
 const COUNTS_OF_ARC: usize = 2 * size_of::<usize>();
 
-impl KeyColumn {
-    /// An empty column; the first value belongs to docids without the key.
+impl PathColumn {
+    /// An empty column; the first value belongs to docids without one at the path.
     fn new() -> Self {
         Self { known: Bitmap::NONE, codes: Box::new([0; BLOCK_VALUES]), values: vec![Json::Null] }
     }
@@ -193,7 +196,7 @@ mod tests {
     }
 
     fn equal_to_one(texts: &ContentColumn, among: &Bitmap) -> Vec<usize> {
-        let column = texts.under("k", among, |_, text| text);
+        let column = texts.at_path(&["k".into()], among, |_, text| text);
         column.keep(among, |value| *value == Json::Number(Number::Whole(1))).docids().collect()
     }
 
@@ -211,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_read_for_the_docids_that_are_asked_for() {
+    fn a_path_is_read_for_the_docids_that_are_asked_for() {
         let texts = texts_of(30);
         assert_eq!(equal_to_one(&texts, &Bitmap::first(5)), [1, 4]);
         let known = |texts: &ContentColumn| texts.read.lock()[0].1.known;
@@ -235,12 +238,12 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_some_keys_are_kept() {
+    fn no_more_than_some_paths_are_kept() {
         let texts = texts_of(3);
-        for number in 0..2 * KEPT_KEYS {
-            texts.under(&number.to_string(), &Bitmap::first(3), |_, text| text);
+        for number in 0..2 * KEPT_PATHS {
+            texts.at_path(&[number.to_string().into()], &Bitmap::first(3), |_, text| text);
         }
-        assert_eq!(texts.read.lock().len(), KEPT_KEYS);
-        assert_eq!(texts.read.lock()[0].0.as_ref(), KEPT_KEYS.to_string());
+        assert_eq!(texts.read.lock().len(), KEPT_PATHS);
+        assert_eq!(*texts.read.lock()[0].0, [KEPT_PATHS.to_string().into()]);
     }
 }

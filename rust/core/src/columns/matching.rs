@@ -50,7 +50,7 @@ mod tests {
 
     use super::*;
     use crate::columns::{Ask, Columns, Scope, Users};
-    use crate::filter::{Field, Order, Scalar, Test};
+    use crate::filter::{Field, Operand, Order, Test};
 
     fn record(row: i64, drawn: u64) -> Record {
         let of = |shift: u32| drawn >> shift & 3;
@@ -72,9 +72,9 @@ mod tests {
     }
 
     fn tests() -> impl Strategy<Value = Filter> {
-        let number = (0_i64..4).prop_map(Scalar::Int);
-        let text = (0_u8..5).prop_map(|at| Scalar::Text(format!("t{at}").into()));
-        let value = prop_oneof![Just(Scalar::Null), number, text];
+        let number = (0_i64..4).prop_map(Operand::Int);
+        let text = (0_u8..5).prop_map(|at| Operand::Text(format!("t{at}").into()));
+        let value = prop_oneof![Just(Operand::Null), number, text];
         let test = prop_oneof![
             any::<bool>().prop_map(Test::Exists),
             value.clone().prop_map(Test::Equal),
@@ -94,7 +94,7 @@ mod tests {
             Field::Content,
             Field::Tags,
             Field::LastAccessedAt,
-            Field::Metadata("k".into()),
+            Field::Metadata(["k".into()].into()),
         ]);
         (field, test).prop_map(|(field, test)| Filter::Test(field, test))
     }
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn records_may_repeat_a_row() {
         let records = [record(1, 0), record(1, u64::MAX)];
-        let filter = Filter::Test(Field::Type, Test::Equal(Scalar::Int(3)));
+        let filter = Filter::Test(Field::Type, Test::Equal(Operand::Int(3)));
         assert_eq!(matches(&filter, &records), Ok(vec![false, true]));
         assert_eq!(matches(&filter, &[]), Ok(vec![]));
     }

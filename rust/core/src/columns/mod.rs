@@ -34,7 +34,7 @@ pub use sessions::NO_DOCID;
 
 use attributes::{Accesses, Attributes, flags_of, tested_flags};
 pub(crate) use bitmap::Bitmap;
-use content::{ContentColumn, KeyColumn};
+use content::{ContentColumn, PathColumn};
 pub(crate) use interner::{Interner, NO_TEXT};
 use tags::Tags;
 pub(crate) use tie::Tie;
@@ -434,9 +434,9 @@ impl ColumnBlock {
         text.get(bytes..).unwrap_or_default()
     }
 
-    /// The values of some docids under a metadata key.
-    pub(crate) fn under(&self, key: &str, among: &Bitmap) -> Arc<KeyColumn> {
-        self.texts.under(key, among, |at, text| self.metadata(at, text))
+    /// The values of some docids at a path into the metadata.
+    pub(crate) fn at_path(&self, path: &[Box<str>], among: &Bitmap) -> Arc<PathColumn> {
+        self.texts.at_path(path, among, |at, text| self.metadata(at, text))
     }
 
     fn bytes(&self) -> usize {

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use super::{Bitmap, ColumnBlock, Interner, NO_TEXT, NONE, flags};
 use crate::filter::check::{Check, Set, number_of};
-use crate::filter::{Field, Filter, Json, Number, Scalar, Test};
+use crate::filter::{Field, Filter, Json, Number, Operand, Path, Test};
 
 /// A compiled filter. Each step narrows a set of docids.
 pub(crate) enum Plan<'texts> {
@@ -19,8 +19,8 @@ pub(crate) enum Plan<'texts> {
 pub(crate) enum Step<'texts> {
     Always,
     Never,
-    /// Whether there is a time.
-    HasTime(Wholes),
+    /// Whether there is a value.
+    Has(Wholes),
     /// The value lies in a range; it is there.
     Within(Wholes, RangeInclusive<i64>),
     /// The value is one of these, which ascend.
@@ -40,8 +40,12 @@ pub(crate) enum Step<'texts> {
     Tag(u32),
     /// These ascend.
     AnyTag(Vec<u32>),
-    HasKey(Box<str>),
-    Key(Box<str>, Check),
+    /// The text of a tag passes.
+    TagText(Check, &'texts Interner, RefCell<Vec<Option<bool>>>),
+    /// The tags are one of these lists, which ascend.
+    TagLists(Vec<Vec<u32>>),
+    HasValue(Path),
+    Value(Path, Check),
 }
 
 /// A column of whole numbers.
@@ -79,8 +83,8 @@ impl<'texts> Plan<'texts> {
         let present = || Self::present(field);
         let passing = |check| Self::passing(field, check, texts);
         match test {
-            Test::Exists(true) | Test::NotEqual(Scalar::Null) => present(),
-            Test::Exists(false) | Test::Equal(Scalar::Null) => present().negated(),
+            Test::Exists(true) | Test::NotEqual(Operand::Null) => present(),
+            Test::Exists(false) | Test::Equal(Operand::Null) => present().negated(),
             Test::Equal(value) => passing(among(std::slice::from_ref(value))),
             Test::NotEqual(value) => passing(among(std::slice::from_ref(value))).negated(),
             Test::Ordered(order, than) => passing(Check::Ordered(*order, than.clone())),
@@ -91,6 +95,7 @@ impl<'texts> Plan<'texts> {
                 if has_null { Self::All(sorted([present(), outside])) } else { outside }
             }
             Test::Contains(part) => passing(Check::contains(part)),
+            Test::Prefix(start) => passing(Check::Prefix(start.clone())),
             Test::Any(values) => passing(Check::HasAny(Set::of(values))),
             Test::All(values) => passing(Check::HasAll(Set::of(values))),
         }
@@ -104,8 +109,10 @@ impl<'texts> Plan<'texts> {
     fn present(field: &Field) -> Self {
         match Target::of(field) {
             Target::Codes(column) => Self::Step(Step::Code(column, NO_TEXT)).negated(),
-            Target::Times(column) => Self::Step(Step::HasTime(column)),
-            Target::Key(key) => Self::Step(Step::HasKey(key.into())),
+            Target::Wholes(column) | Target::Times(column) if column.may_lack => {
+                Self::Step(Step::Has(column))
+            }
+            Target::Path(path) => Self::Step(Step::HasValue(path.into())),
             _ => Self::Step(Step::Always),
         }
     }
@@ -120,8 +127,8 @@ impl<'texts> Plan<'texts> {
             Target::Times(column) => time_step(column, &check),
             Target::Importance => importance_step(&check),
             Target::Content => Step::Content(check),
-            Target::Tags => return tag_plan(&check, texts),
-            Target::Key(key) => Step::Key(key.into(), check),
+            Target::Tags => return tag_plan(check, texts),
+            Target::Path(path) => Step::Value(path.into(), check),
         };
         Self::Step(step)
     }
@@ -157,7 +164,7 @@ fn sorted<'texts>(parts: impl IntoIterator<Item = Plan<'texts>>) -> Vec<Plan<'te
     parts
 }
 
-fn among(values: &[Scalar]) -> Check {
+fn among(values: &[Operand]) -> Check {
     Check::Among(Set::of(values).without_null())
 }
 
@@ -171,7 +178,7 @@ enum Target<'field> {
     Importance,
     Content,
     Tags,
-    Key(&'field str),
+    Path(&'field [Box<str>]),
 }
 
 macro_rules! target {
@@ -205,6 +212,9 @@ macro_rules! target {
     (whole, $place:ident.$values:ident) => {
         Target::Wholes(Wholes { values: |block| block.$place.$values.values(), may_lack: false })
     };
+    (optional_whole, $place:ident.$values:ident) => {
+        Target::Wholes(Wholes { values: |block| block.$place.$values.values(), may_lack: true })
+    };
     (time, $place:ident.$values:ident) => {
         Target::Times(Wholes { values: |block| block.$place.$values.values(), may_lack: false })
     };
@@ -227,7 +237,7 @@ macro_rules! targets {
             fn of(field: &'field Field) -> Self {
                 match field {
                     $($(Field::$variant => target!($kind $(, $place.$values)?),)?)*
-                    Field::Metadata(key) => Self::Key(key),
+                    Field::Metadata(path) => Self::Path(path),
                 }
             }
         }
@@ -265,7 +275,7 @@ fn whole_step(column: Wholes, check: &Check) -> Step<'static> {
         Check::Among(set) => {
             let wholes = set.numbers.iter().filter_map(|number| match number {
                 Number::Whole(whole) => Some(*whole),
-                Number::Other(_) => None,
+                Number::Other(_) | Number::After(_) => None,
             });
             one_of(column, wholes.collect())
         }
@@ -280,14 +290,15 @@ fn whole_step(column: Wholes, check: &Check) -> Step<'static> {
 fn time_step(column: Wholes, check: &Check) -> Step<'static> {
     match check {
         Check::Among(set) => one_of(column, set.moments.clone()),
-        Check::Ordered(order, Scalar::Moment(moment)) => {
+        Check::Ordered(order, Operand::Moment(moment)) => {
             within(column, Number::Whole(*moment).wholes(*order))
         }
         _ => Step::Never,
     }
 }
 
-fn one_of(column: Wholes, values: Vec<i64>) -> Step<'static> {
+fn one_of(column: Wholes, mut values: Vec<i64>) -> Step<'static> {
+    values.retain(|value| !column.may_lack || *value != NONE);
     match values[..] {
         [] => Step::Never,
         [value] => within(column, value..=value),
@@ -295,7 +306,7 @@ fn one_of(column: Wholes, values: Vec<i64>) -> Step<'static> {
     }
 }
 
-/// A missing time is below all others, and in no range.
+/// A missing value is below all others, and in no range.
 fn within(column: Wholes, range: RangeInclusive<i64>) -> Step<'static> {
     let min = if column.may_lack { NONE + 1 } else { i64::MIN };
     let range = *range.start().max(&min)..=*range.end();
@@ -320,13 +331,15 @@ fn importance_step(check: &Check) -> Step<'static> {
     }
 }
 
-fn tag_plan<'texts>(check: &Check, texts: &'texts Interner) -> Plan<'texts> {
+fn tag_plan(check: Check, texts: &Interner) -> Plan<'_> {
     let codes = |wanted: &[Box<str>]| -> Vec<u32> {
         let mut codes: Vec<u32> = wanted.iter().filter_map(|tag| texts.find(tag)).collect();
         codes.sort_unstable();
         codes
     };
     match check {
+        Check::Among(set) => Plan::Step(Step::TagLists(tag_lists(&set, texts))),
+        Check::Prefix(_) => Plan::Step(Step::TagText(check, texts, RefCell::default())),
         Check::Contains(_, set) | Check::HasAny(set) => {
             let codes = codes(&set.texts);
             if codes.len() > FEW_TAGS {
@@ -343,8 +356,23 @@ fn tag_plan<'texts>(check: &Check, texts: &'texts Interner) -> Plan<'texts> {
                 _ => Plan::Step(Step::Never),
             }
         }
-        _ => Plan::Step(Step::Never),
+        Check::Ordered(..) => Plan::Step(Step::Never),
     }
+}
+
+/// The lists of a set that memories may have as tags, as codes.
+fn tag_lists(set: &Set, texts: &Interner) -> Vec<Vec<u32>> {
+    let code = |tag: &Json| match tag {
+        Json::Text(tag) => texts.find(tag),
+        _ => None,
+    };
+    let codes = |list: &Json| match list {
+        Json::List(tags) => tags.iter().map(code).collect(),
+        _ => None,
+    };
+    let mut lists: Vec<Vec<u32>> = set.nested.iter().filter_map(codes).collect();
+    lists.sort_unstable();
+    lists
 }
 
 impl Step<'_> {
@@ -355,10 +383,11 @@ impl Step<'_> {
             | Self::ImportanceWithin(_)
             | Self::Marked(..)
             | Self::Code(..)
-            | Self::HasTime(_) => 1,
+            | Self::Has(_) => 1,
             Self::Tag(_) | Self::Text(..) => 3,
+            Self::TagText(..) | Self::TagLists(_) => 10,
             Self::AnyTag(_) | Self::OneOf(..) | Self::ImportanceOneOf(_) | Self::Id(_) => 20,
-            Self::HasKey(_) | Self::Key(..) => 40,
+            Self::HasValue(_) | Self::Value(..) => 40,
             Self::Content(_) => 100,
         }
     }
@@ -368,7 +397,7 @@ impl Step<'_> {
         match self {
             Self::Always => *among,
             Self::Never => Bitmap::NONE,
-            Self::HasTime(column) => among.keep((column.values)(block), |time| time != NONE),
+            Self::Has(column) => among.keep((column.values)(block), |value| value != NONE),
             Self::Within(column, range) => {
                 let (min, max) = (*range.start(), *range.end());
                 among.keep((column.values)(block), |value| (min..=max).contains(&value))
@@ -402,10 +431,17 @@ impl Step<'_> {
             Self::Content(check) => among.keep_docids(|at| check.holds_text(block.content(at))),
             Self::Tag(code) => among.and(&block.tags.having(*code)),
             Self::AnyTag(codes) => among.and(&block.tags.having_any(codes)),
-            Self::HasKey(key) => block.under(key, among).keep(among, |value| *value != Json::Null),
-            Self::Key(key, check) => {
+            Self::TagText(check, texts, known) => {
+                let mut known = known.borrow_mut();
+                among.and(&block.tags.having_where(|code| passes(code, check, texts, &mut known)))
+            }
+            Self::TagLists(lists) => among.and(&block.tags.having_lists(lists)),
+            Self::HasValue(path) => {
+                block.at_path(path, among).keep(among, |value| *value != Json::Null)
+            }
+            Self::Value(path, check) => {
                 let check = |value: &Json| *value != Json::Null && check.holds(value);
-                block.under(key, among).keep(among, check)
+                block.at_path(path, among).keep(among, check)
             }
         }
     }

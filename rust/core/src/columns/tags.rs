@@ -1,5 +1,7 @@
 //! The tags of a block's docids.
 
+use crate::collections::cow_vec::BLOCK_VALUES;
+
 use super::bitmap::{Bitmap, Bits, bits_where};
 
 /// Pairs of a tag's code and a docid, in two lists so that codes are compared many at once. A
@@ -53,6 +55,35 @@ impl Tags {
         found
     }
 
+    /// The docids that have a tag whose code passes.
+    pub(crate) fn having_where(&self, mut test: impl FnMut(u32) -> bool) -> Bitmap {
+        let mut found = Bitmap::NONE;
+        for (code, docid) in self.codes.iter().zip(&self.docids) {
+            if test(*code) {
+                found.set(usize::from(*docid));
+            }
+        }
+        found
+    }
+
+    /// The docids whose tags are one of these lists, in their order; the lists ascend.
+    pub(crate) fn having_lists(&self, lists: &[Vec<u32>]) -> Bitmap {
+        let mut found = Bitmap::NONE;
+        if lists.first().is_some_and(Vec::is_empty) {
+            found = Bitmap::first(BLOCK_VALUES).without(&self.having_where(|_| true));
+        }
+        let mut start = 0;
+        for of_docid in self.docids.chunk_by(|one, other| one == other) {
+            let end = start + of_docid.len();
+            let is_one = |known: &Vec<u32>| (**known).cmp(&self.codes[start..end]);
+            if lists.binary_search_by(is_one).is_ok() {
+                found.set(usize::from(of_docid[0]));
+            }
+            start = end;
+        }
+        found
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.codes.capacity() * size_of::<u32>() + self.docids.capacity() * size_of::<u16>()
     }
@@ -69,6 +100,7 @@ mod tests {
         fn docids_are_found_by_the_tags_they_were_given_last(
             given in prop::collection::vec((0_usize..90, prop::collection::vec(1_u32..9, 0..5)), 0..200),
             wanted in prop::collection::btree_set(1_u32..9, 0..5),
+            lists in prop::collection::btree_set(prop::collection::vec(1_u32..9, 0..3), 0..5),
         ) {
             let mut tags = Tags::default();
             let mut twin = vec![Vec::new(); 90];
@@ -84,6 +116,11 @@ mod tests {
             let wanted: Vec<u32> = wanted.into_iter().collect();
             let any = (0..90).filter(|at| twin[*at].iter().any(|code| wanted.contains(code)));
             prop_assert!(tags.having_any(&wanted).docids().eq(any));
+            let even = (0..90).filter(|at| twin[*at].iter().any(|code| code % 2 == 0));
+            prop_assert!(tags.having_where(|code| code % 2 == 0).docids().eq(even));
+            let lists: Vec<Vec<u32>> = lists.into_iter().collect();
+            let same = (0..90).filter(|at| lists.contains(&twin[*at]));
+            prop_assert!(tags.having_lists(&lists).docids().filter(|at| *at < 90).eq(same));
             prop_assert!((0..90).all(|at| tags.has(at) != twin[at].is_empty()));
         }
     }

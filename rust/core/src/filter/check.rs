@@ -2,7 +2,7 @@
 
 use crate::text::fold;
 
-use super::{Json, Number, Order, Scalar};
+use super::{Json, Number, Operand, Order};
 
 /// A test without its negations and without missing values; those are the plan's.
 #[derive(Debug)]
@@ -10,9 +10,11 @@ pub(crate) enum Check {
     /// It is one of these.
     Among(Set),
     /// It stands in this order to the other.
-    Ordered(Order, Scalar),
+    Ordered(Order, Operand),
     /// It is a text with this part, which is folded, or a list that has one of the set.
     Contains(Option<String>, Set),
+    /// It is a text that begins with this one, or a list that has such a text.
+    Prefix(Box<str>),
     /// It is a list that has one of these.
     HasAny(Set),
     /// It is a list that has all of these.
@@ -28,14 +30,16 @@ pub(crate) struct Set {
     pub(crate) texts: Vec<Box<str>>,
     pub(crate) ids: Vec<[u8; 16]>,
     pub(crate) moments: Vec<i64>,
+    /// Lists and objects.
+    pub(crate) nested: Vec<Json>,
     /// Values that no stored value is equal to.
     nowhere: bool,
 }
 
 impl Check {
-    pub(crate) fn contains(part: &Scalar) -> Self {
+    pub(crate) fn contains(part: &Operand) -> Self {
         let folded = match part {
-            Scalar::Text(part) => Some(fold(part)),
+            Operand::Text(part) => Some(fold(part)),
             _ => None,
         };
         Self::Contains(folded, Set::of(std::slice::from_ref(part)))
@@ -52,6 +56,10 @@ impl Check {
                 items.iter().any(|item| set.has(item))
             }
             (Self::HasAll(set), Json::List(items)) => set.is_within(items),
+            (Self::Prefix(_), Json::List(items)) => items.iter().any(|item| match item {
+                Json::Text(text) => self.holds_text(text),
+                _ => false,
+            }),
             _ => false,
         }
     }
@@ -59,8 +67,9 @@ impl Check {
     pub(crate) fn holds_text(&self, text: &str) -> bool {
         match self {
             Self::Among(set) => set.has_text(text),
-            Self::Ordered(order, Scalar::Text(than)) => order.holds(text.cmp(than)),
+            Self::Ordered(order, Operand::Text(than)) => order.holds(text.cmp(than)),
             Self::Contains(Some(part), _) => has_part(text, part),
+            Self::Prefix(start) => text.starts_with(&**start),
             _ => false,
         }
     }
@@ -84,26 +93,31 @@ impl Order {
 }
 
 /// The number that a value is.
-pub(crate) fn number_of(value: &Scalar) -> Option<Number> {
+pub(crate) fn number_of(value: &Operand) -> Option<Number> {
     match value {
-        Scalar::Int(whole) => Some(Number::Whole(*whole)),
-        Scalar::Float(float) => Number::of(*float),
+        Operand::Int(whole) => Some(Number::Whole(*whole)),
+        Operand::Float(float) => Number::of(*float),
+        Operand::After(float) => Some(Number::After(*float)),
         _ => None,
     }
 }
 
 impl Set {
-    pub(crate) fn of(values: &[Scalar]) -> Self {
+    pub(crate) fn of(values: &[Operand]) -> Self {
         let mut set = Self::default();
         for value in values {
             match value {
-                Scalar::Null => set.has_null = true,
-                Scalar::Bool(value) => set.bools[usize::from(*value)] = true,
-                Scalar::Text(text) => set.texts.push(text.clone()),
-                Scalar::Id(id) => set.ids.push(*id),
-                Scalar::Moment(moment) => set.moments.push(*moment),
-                Scalar::Int(_) | Scalar::Float(_) => match number_of(value) {
+                Operand::Null => set.has_null = true,
+                Operand::Bool(value) => set.bools[usize::from(*value)] = true,
+                Operand::Text(text) => set.texts.push(text.clone()),
+                Operand::Id(id) => set.ids.push(*id),
+                Operand::Moment(moment) => set.moments.push(*moment),
+                Operand::Int(_) | Operand::Float(_) | Operand::After(_) => match number_of(value) {
                     Some(number) => set.numbers.push(number),
+                    None => set.nowhere = true,
+                },
+                Operand::List(_) | Operand::Object(_) => match Json::of(value) {
+                    Some(value) => set.nested.push(value),
                     None => set.nowhere = true,
                 },
             }
@@ -119,7 +133,7 @@ impl Set {
                 Json::Bool(value) => set.bools[usize::from(*value)] = true,
                 Json::Number(number) => set.numbers.push(*number),
                 Json::Text(text) => set.texts.push(text.clone()),
-                Json::List(_) | Json::Object => {}
+                Json::List(_) | Json::Object(_) => set.nested.push(item.clone()),
             }
         }
         set.sorted()
@@ -134,6 +148,8 @@ impl Set {
         self.ids.dedup();
         self.moments.sort_unstable();
         self.moments.dedup();
+        self.nested.sort_unstable();
+        self.nested.dedup();
         self
     }
 
@@ -142,7 +158,8 @@ impl Set {
         let has_others = self.has_null
             || self.nowhere
             || self.bools != [false; 2]
-            || !(self.numbers.is_empty() && self.ids.is_empty() && self.moments.is_empty());
+            || !(self.numbers.is_empty() && self.ids.is_empty())
+            || !(self.moments.is_empty() && self.nested.is_empty());
         (!has_others).then_some(&self.texts)
     }
 
@@ -163,7 +180,7 @@ impl Set {
             Json::Bool(value) => self.bools[usize::from(*value)],
             Json::Number(number) => self.numbers.binary_search(number).is_ok(),
             Json::Text(text) => self.has_text(text),
-            Json::List(_) | Json::Object => false,
+            Json::List(_) | Json::Object(_) => self.nested.binary_search(value).is_ok(),
         }
     }
 
@@ -183,5 +200,6 @@ impl Set {
             && has_bool(1)
             && self.numbers.iter().all(|number| there.numbers.binary_search(number).is_ok())
             && self.texts.iter().all(|text| there.has_text(text))
+            && self.nested.iter().all(|value| there.has(value))
     }
 }

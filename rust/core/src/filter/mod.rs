@@ -7,6 +7,9 @@ mod value;
 pub(crate) use number::Number;
 pub(crate) use value::{Json, texts_of};
 
+/// Keys that lead into the metadata.
+pub(crate) type Path = Box<[Box<str>]>;
+
 /// A condition on memories. It is never an error and never a third value: a value of another type
 /// is not equal and not in order.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,8 +34,8 @@ macro_rules! fields {
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
         pub enum Field {
             $($(#[doc = $about] $variant,)?)*
-            /// The value of one key of the metadata, dots and all.
-            Metadata(Box<str>),
+            /// The value at a path of keys into the metadata, dots and all; it leads through objects.
+            Metadata(Box<[Box<str>]>),
         }
 
         impl Field {
@@ -55,22 +58,25 @@ crate::memory_fields!(fields);
 pub enum Test {
     /// Whether there is a value.
     Exists(bool),
-    /// Equal: numbers as numbers, texts by code points, booleans to booleans alone.
-    Equal(Scalar),
+    /// Equal: numbers as numbers, texts by code points, booleans to booleans alone, lists by their
+    /// elements in order, objects by the values of their keys.
+    Equal(Operand),
     /// Not equal.
-    NotEqual(Scalar),
+    NotEqual(Operand),
     /// In an order to a number, a text or a moment; a value of another kind is in none.
-    Ordered(Order, Scalar),
+    Ordered(Order, Operand),
     /// Equal to one of these.
-    In(Vec<Scalar>),
+    In(Vec<Operand>),
     /// Equal to none of these.
-    NotIn(Vec<Scalar>),
+    NotIn(Vec<Operand>),
     /// A text has this part, whatever case and width either has; or a list has this element.
-    Contains(Scalar),
+    Contains(Operand),
+    /// A text begins with this one, by code points; or a text of a list does.
+    Prefix(Box<str>),
     /// A list has at least one of these elements.
-    Any(Vec<Scalar>),
+    Any(Vec<Operand>),
     /// A list has every one of these elements.
-    All(Vec<Scalar>),
+    All(Vec<Operand>),
 }
 
 /// How a value stands to the one of a test.
@@ -86,9 +92,9 @@ pub enum Order {
     AtMost,
 }
 
-/// A value to test against.
+/// A value to test against. Elements of lists and objects are neither ids nor moments.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Scalar {
+pub enum Operand {
     /// No value.
     Null,
     /// A boolean.
@@ -97,10 +103,16 @@ pub enum Scalar {
     Int(i64),
     /// A number.
     Float(f64),
+    /// A number that is no float: above this one, and below the next.
+    After(f64),
     /// A text.
     Text(Box<str>),
     /// The bytes of a UUID.
     Id([u8; 16]),
     /// Microseconds since 1970 in UTC.
     Moment(i64),
+    /// A list.
+    List(Vec<Operand>),
+    /// Keys and their values.
+    Object(Vec<(Box<str>, Operand)>),
 }

@@ -14,6 +14,9 @@ pub(crate) enum Number {
     Whole(i64),
     /// Neither a whole number of 64 bits nor NaN.
     Other(f64),
+    /// A whole number of more than 64 bits that is no float: above this one, and below the next.
+    /// Of two such numbers between the same floats neither is greater.
+    After(f64),
 }
 
 impl Number {
@@ -38,7 +41,7 @@ impl Number {
                 Order::AtMost => (Some(i64::MIN), Some(whole)),
             },
             // Between two wholes, or beyond all of them: a cast saturates.
-            Self::Other(float) => match order {
+            Self::Other(float) | Self::After(float) => match order {
                 Order::Above | Order::AtLeast if float < BEYOND => {
                     (Some(float.ceil() as i64), Some(i64::MAX))
                 }
@@ -76,6 +79,7 @@ impl Number {
     fn around(self) -> (f64, f64) {
         let whole = match self {
             Self::Other(float) => return (float, float),
+            Self::After(float) => return (float, float.next_up()),
             Self::Whole(whole) => whole,
         };
         let nearest = whole as f64;
@@ -100,9 +104,17 @@ impl Ord for Number {
     fn cmp(&self, other: &Self) -> Ordering {
         match (*self, *other) {
             (Self::Whole(one), Self::Whole(other)) => one.cmp(&other),
-            (Self::Other(one), Self::Other(other)) => one.total_cmp(&other),
-            (Self::Whole(whole), Self::Other(float)) => whole_to_other(whole, float),
-            (Self::Other(float), Self::Whole(whole)) => whole_to_other(whole, float).reverse(),
+            (Self::Other(one), Self::Other(other)) | (Self::After(one), Self::After(other)) => {
+                one.total_cmp(&other)
+            }
+            (Self::After(one), Self::Other(other)) => after_to_other(one, other),
+            (Self::Other(one), Self::After(other)) => after_to_other(other, one).reverse(),
+            (Self::Whole(whole), Self::Other(float) | Self::After(float)) => {
+                whole_to_other(whole, float)
+            }
+            (Self::Other(float) | Self::After(float), Self::Whole(whole)) => {
+                whole_to_other(whole, float).reverse()
+            }
         }
     }
 }
@@ -113,6 +125,10 @@ fn whole_to_other(whole: i64, float: f64) -> Ordering {
     } else {
         Ordering::Greater
     }
+}
+
+fn after_to_other(after: f64, other: f64) -> Ordering {
+    if after >= other { Ordering::Greater } else { Ordering::Less }
 }
 
 impl PartialOrd for Number {
@@ -224,6 +240,30 @@ mod tests {
                 prop_assert_eq!(number.floats(order).contains(&floats.0), holds(wanted, order));
                 let range = Number::Whole(wholes.1).wholes(order);
                 prop_assert_eq!(range.contains(&wholes.0), holds(wholes.0.cmp(&wholes.1), order));
+            }
+        }
+    }
+
+    #[test]
+    fn a_number_between_two_floats_is_neither() {
+        for float in [2_f64.powi(64), -(2_f64.powi(64)), 1e300, f64::MAX, f64::NEG_INFINITY] {
+            let (after, next) = (Number::After(float), float.next_up());
+            assert_eq!((after.float(), after.cmp(&after)), (None, Ordering::Equal));
+            for (one, wanted) in [(float, Ordering::Less), (next, Ordering::Greater)] {
+                assert_eq!(Number::Other(one).cmp(&after), wanted);
+                assert_eq!(after.cmp(&Number::Other(one)), wanted.reverse());
+                if one.is_finite() {
+                    for order in ORDERS {
+                        assert_eq!(after.floats(order).contains(&one), holds(wanted, order));
+                    }
+                }
+            }
+            for whole in [i64::MIN, 0, i64::MAX] {
+                let wanted = if float > 0.0 { Ordering::Less } else { Ordering::Greater };
+                assert_eq!(Number::Whole(whole).cmp(&after), wanted);
+                for order in ORDERS {
+                    assert_eq!(after.wholes(order).contains(&whole), holds(wanted, order));
+                }
             }
         }
     }
