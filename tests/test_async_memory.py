@@ -18,10 +18,10 @@ def public(kind):
 
 
 def test_both_doors_have_the_same_verbs_arguments_and_documentation():
-    assert public(AsyncMemory) - public(Memory) == {"open", "aclose"}
-    assert public(Memory) <= public(AsyncMemory)
-    assert public(ScopedMemory) == public(AsyncScopedMemory)
-    for name in public(Memory) - {"scoped"}:
+    assert public(AsyncMemory) - public(Memory) == {"open", "aclose", "sync"}
+    assert public(Memory) - public(AsyncMemory) == {"aio"}
+    assert public(ScopedMemory) ^ public(AsyncScopedMemory) == {"aio", "sync"}
+    for name in public(Memory) - {"aio", "scoped"}:
         plain, awaited = getattr(Memory, name), getattr(AsyncMemory, name)
         if not inspect.iscoroutinefunction(awaited):
             continue

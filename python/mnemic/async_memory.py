@@ -4,7 +4,7 @@
 """
 
 import os
-from typing import Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from mnemic.repository import Options
 from mnemic.sync_bridge import run_blocking
@@ -15,14 +15,22 @@ from mnemic.verbs.deleting import AsyncDeleteVerbs
 from mnemic.verbs.links import AsyncLinkVerbs
 from mnemic.verbs.maintenance import AsyncMaintenanceVerbs
 from mnemic.verbs.reading import AsyncReadVerbs
+from mnemic.verbs.recall import AsyncRecallVerbs
+from mnemic.verbs.retrieval import AsyncRetrievalStats, AsyncRetrievalVerbs
 from mnemic.verbs.search import AsyncSearchVerbs
 from mnemic.verbs.transfer import AsyncTransferVerbs
+
+if TYPE_CHECKING:
+    from mnemic.memory import Memory, ScopedMemory
+    from mnemic.retrieval import AnyExpander
 
 
 class AsyncScopedMemory(
     AsyncAddVerbs,
     AsyncReadVerbs,
     AsyncSearchVerbs,
+    AsyncRetrievalVerbs,
+    AsyncRecallVerbs,
     AsyncChangeVerbs,
     AsyncDeleteVerbs,
     AsyncLinkVerbs,
@@ -55,8 +63,15 @@ class AsyncScopedMemory(
         narrowed = self._scope.narrowed(user_id, project_id, session_id)
         return AsyncScopedMemory(self._repository, narrowed, self._services)
 
+    @property
+    def sync(self) -> "ScopedMemory":
+        """The same view with plain methods; the same object each time."""
+        from mnemic.memory import ScopedMemory  # noqa: PLC0415 - each door names the other
 
-class AsyncMemory(AsyncMaintenanceVerbs, MemoryHandle, AsyncScopedMemory):
+        return self._other_door(ScopedMemory)
+
+
+class AsyncMemory(AsyncMaintenanceVerbs, AsyncRetrievalStats, MemoryHandle, AsyncScopedMemory):
     """One agent's long-term memory in one file, with coroutine methods; see `Memory`.
 
     Example:
@@ -70,6 +85,7 @@ class AsyncMemory(AsyncMaintenanceVerbs, MemoryHandle, AsyncScopedMemory):
     Args:
         path: A file, created if it does not exist and readable by its owner alone, or ":memory:".
         agent_id: The agent. Agents in one file never see each other's memories.
+        expander: As for `Memory`.
         options: See `mnemic.repository.Options`.
 
     Raises:
@@ -85,7 +101,19 @@ class AsyncMemory(AsyncMaintenanceVerbs, MemoryHandle, AsyncScopedMemory):
         cls,
         path: str | os.PathLike[str],
         agent_id: str = "default",
+        *,
+        expander: "AnyExpander | None" = None,
         **options: Unpack[Options],
     ) -> Self:
         """Open a memory without blocking the event loop; for the arguments see the class."""
-        return await run_blocking(lambda: cls(path, agent_id, **options))
+        return await run_blocking(lambda: cls(path, agent_id, expander=expander, **options))
+
+    @property
+    def sync(self) -> "Memory":
+        """The same open memory with plain methods; closing either closes both.
+
+        It is the same object each time.
+        """
+        from mnemic.memory import Memory  # noqa: PLC0415 - each door names the other
+
+        return self._other_door(Memory)

@@ -61,6 +61,10 @@ class EmbeddingError(MnemicError, RuntimeError):
     kind: str = "EmbeddingError"
 
 
+class ExpanderError(MnemicError, TypeError):
+    """An expander given as a function returned something else than a list of texts."""
+
+
 class FilterError(InvalidArgumentError):
     """A filter is invalid; the message names the place, such as `OR[1].role.gte`."""
 

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, Unpack
 from uuid import UUID
 
+from mnemic.async_memory import AsyncMemory
 from mnemic.description import quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.licensing import LicensePolicy
@@ -33,6 +34,9 @@ from mnemic.verbs.base import MemoryHandle
 from mnemic.verbs.links import AsyncLinkVerbs
 from mnemic.verbs.maintenance import AsyncMaintenanceVerbs
 from mnemic.verbs.transfer import AsyncImportVerbs
+
+if TYPE_CHECKING:
+    from mnemic.memory import Memory
 
 Entries: TypeAlias = list[MemoryEntry]
 
@@ -87,6 +91,22 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
     ) -> Self:
         """Open a memory without blocking the event loop; for the arguments see the class."""
         return await run_blocking(lambda: cls(url, agent_id=agent_id, **options))
+
+    @property
+    def aio(self) -> AsyncMemory:
+        """The same open memory with the verbs of `AsyncMemory`; closing either closes both.
+
+        It is the same object each time.
+        """
+        return self._other_door(AsyncMemory)
+
+    @property
+    def sync(self) -> "Memory":
+        """The same open memory with the verbs of `Memory`; closing either closes both.
+
+        It is the same object each time.
+        """
+        return self.aio.sync
 
     @property
     def license(self) -> LicensePolicy | None:

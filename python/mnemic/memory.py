@@ -36,12 +36,22 @@ class ScopedMemory(ScopedBase):
         narrowed = self._scope.narrowed(user_id, project_id, session_id)
         return ScopedMemory(self._repository, narrowed, self._services)
 
+    @property
+    def aio(self) -> AsyncScopedMemory:
+        """The same view with coroutine methods; the same object each time."""
+        return self._other_door(AsyncScopedMemory)
+
     add = sync_method(AsyncScopedMemory.add)
     add_many = sync_method(AsyncScopedMemory.add_many)
     search = sync_method(AsyncScopedMemory.search)
     retrieve = sync_method(AsyncScopedMemory.retrieve)
     retrieve_to_context = sync_method(AsyncScopedMemory.retrieve_to_context)
+    suggest = sync_method(AsyncScopedMemory.suggest)
+    expand = sync_method(AsyncScopedMemory.expand)
     recall = sync_method(AsyncScopedMemory.recall)
+    linked = sync_method(AsyncScopedMemory.linked)
+    salience = sync_method(AsyncScopedMemory.salience)
+    reinforce = sync_method(AsyncScopedMemory.reinforce)
     contradictions = sync_method(AsyncScopedMemory.contradictions)
     context = sync_method(AsyncScopedMemory.context)
     similar = sync_method(AsyncScopedMemory.similar)
@@ -80,6 +90,9 @@ class Memory(MemoryHandle, ScopedMemory):
     Args:
         path: A file, made if there is none and readable by its owner alone, or ":memory:".
         agent_id: Whose memory it is. Agents in one file never see each other's memories.
+        expander: Adds related terms to the queries of `retrieve` and `expand`: a function or a
+            coroutine function from a text to a list of texts, a dict of synonyms, or an object with
+            `expand`; by default words of the memories themselves.
         options: See `mnemic.repository.Options`.
 
     Raises:
@@ -90,6 +103,15 @@ class Memory(MemoryHandle, ScopedMemory):
         EmbeddingModelMismatchError: If the agent's vectors come from another model.
     """
 
+    @property
+    def aio(self) -> AsyncMemory:
+        """The same open memory with coroutine methods; closing either closes both.
+
+        It is the same object each time.
+        """
+        return self._other_door(AsyncMemory)
+
+    retrieval_stats = sync_method(AsyncMemory.retrieval_stats)
     erase_pending = sync_method(AsyncMemory.erase_pending)
     backup = sync_method(AsyncMemory.backup)
     verify = sync_method(AsyncMemory.verify)

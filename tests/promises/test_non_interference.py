@@ -233,6 +233,43 @@ class Door:
         query = random.choice(QUERIES)(random, user)
         return await self.memory.retrieve(query, user_id=user)
 
+    async def retrieve_text(self, random, user):
+        return await self.memory.retrieve(
+            text_of(random, user, 4),
+            user_id=user,
+            limit=random.choice([2, 20]),
+            expand=random.random() < 0.4,
+            since=random.choice([None, NOON]),
+            weights=random.choice([None, {"relevance": 1.0}]),
+        )
+
+    async def suggest_here(self, random, user):
+        return await self.memory.suggest(text_of(random, A, 9), user_id=user)
+
+    async def expand_here(self, random, user):
+        return await self.memory.expand(text_of(random, user, 3), user_id=user)
+
+    async def recall_since(self, random, user):
+        mode = random.choice(["relevant", "temporal", "recent"])
+        since = NOON + timedelta(minutes=random.randint(0, 60))
+        topic = text_of(random, user, 3)
+        return await self.memory.recall(topic, mode=mode, since=since, user_id=user)
+
+    async def linked(self, random, user):
+        return await self.memory.linked(
+            self.some_id(random, user), user_id=user, depth=3, direction="both"
+        )
+
+    async def reinforce_here(self, random, user):
+        return await self.memory.reinforce(
+            self.some_id(random, user), "user_correction", user_id=user
+        )
+
+    async def salience_here(self, random, user):
+        return await self.memory.salience(
+            self.some_id(random, user), query=text_of(random, user, 2), user_id=user
+        )
+
     async def suggest(self, random, user):
         return await self.service.suggest_queries(text_of(random, A, 9), user_id=user)
 
@@ -271,7 +308,7 @@ class Door:
         return await self.memory.scoped(user_id=user).import_(io.BytesIO(target.getvalue()))
 
     async def reinforce(self, random, user):
-        return await self.retriever.reinforce(self.some_id(random, user), "user_confirmed", user)
+        return await self.retriever.reinforce(self.some_id(random, user), "user_correction", user)
 
     async def salience(self, random, user):
         return await self.retriever.salience(self.some_id(random, user), user)

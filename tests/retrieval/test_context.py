@@ -136,7 +136,7 @@ def test_sensitive_memories_take_no_other_place_in_a_window(filters):
         only = MemoryQuery(query="query", filters={"sensitive": True})
         assert await service.retrieve_to_context(only, window) == 0
         with pytest.raises(InvalidArgumentError, match="MemoryQuery"):
-            await service.retrieve_to_context("query", window)
+            await service.retrieve_to_context(5, window)
 
     serve(scenario)
 

@@ -181,7 +181,7 @@ def test_p95_of_few_retrievals_is_one_of_theirs():
 def test_failed_and_refused_retrievals_are_not_counted():
     async def scenario(_, service):
         with pytest.raises(InvalidArgumentError):
-            await service.retrieve("no query")
+            await service.retrieve(5)
         assert (await service.get_stats()).total_retrievals == 0
 
     serve(scenario)

@@ -23,12 +23,10 @@ from mnemic.model import (
     KEYWORD,
     SEMANTIC,
     All,
-    Field,
     LinkType,
     MemoryEntry,
     MemoryRecallResult,
     MemoryRetrieverOptions,
-    Op,
     Order,
     RecallMode,
     RecallOptions,
@@ -39,7 +37,6 @@ from mnemic.model import (
     Scope,
     ScoredMemory,
     Search,
-    Test,
     TimeLimit,
     Weights,
     salience_of,
@@ -47,6 +44,7 @@ from mnemic.model import (
 from mnemic.model.ranking import DOCUMENTED_SIMILARITY
 from mnemic.model.recall import parse_types, static_score_of
 from mnemic.model.scope import not_found
+from mnemic.model.time_range import ANY_TIME, TimeRange
 from mnemic.model.validation import MAX_QUERY_LENGTH, bounded, flag, fraction, items, text
 from mnemic.observability.telemetry import milliseconds_since
 from mnemic.recall.reasons import (
@@ -57,7 +55,15 @@ from mnemic.recall.reasons import (
     temporal_reason,
     topical_reason,
 )
-from mnemic.recall.requests import filters_of, names_project, search_of, statuses_of, uses_store
+from mnemic.recall.requests import (
+    check_record,
+    checked_direction,
+    filters_of,
+    names_project,
+    search_of,
+    statuses_of,
+    uses_store,
+)
 from mnemic.recall.telemetry import RecallTelemetry
 from mnemic.recall.traversal import Traversal
 from mnemic.repository import Found, FoundLinked, Repository
@@ -127,20 +133,30 @@ class RecallEngine:
         shows = flag("log_queries", log_queries) and repository.logs_content
         self._telemetry = RecallTelemetry(repository.meter, logs_queries=shows)
 
-    async def recall(self, scope: Scope, query: str, options: RecallOptions) -> MemoryRecallResult:
-        """Return the memories of a scope in the order of a mode."""
+    async def recall(
+        self,
+        scope: Scope,
+        query: str,
+        options: RecallOptions,
+        times: TimeRange = ANY_TIME,
+    ) -> MemoryRecallResult:
+        """Return the memories of a scope in the order of a mode, of a range of creation times."""
+        if options.mode is RecallMode.TEMPORAL:
+            if times == ANY_TIME:
+                raise InvalidArgumentError(
+                    "mode temporal needs a time range: give recall since= or until=, or call "
+                    "MemoryRetriever.recall_temporal"
+                )
+            return await self.temporal(scope, options, times, query)
         begun, limit = time.perf_counter(), options.time_limit
         self._check_license()
         mode = options.mode
         bounded("query", text("query", query))
-        if mode is RecallMode.TEMPORAL:
-            raise InvalidArgumentError(
-                "recall has no time range; call recall_temporal with one, or choose another mode"
-            )
         if mode is RecallMode.RELEVANT:
-            request = self._relevant(query, options)
+            request = self._relevant(query, options, times)
         else:
-            request = Recall(search_of(options, order=_ORDERS[mode]), REASONS[mode])
+            search = search_of(options, *times.tests, order=_ORDERS[mode])
+            request = Recall(search, REASONS[mode])
         result = await self._recalled(scope, request, begun, limit)
         self._telemetry.recalled(
             mode.name.capitalize(), query, len(result), milliseconds_since(begun)
@@ -151,25 +167,14 @@ class RecallEngine:
         self,
         scope: Scope,
         options: RecallOptions,
-        start: datetime,
-        end: datetime,
+        times: TimeRange,
         topic: str | None,
-        *,
-        half_open: bool,
     ) -> MemoryRecallResult:
         """Return the memories created in a time range, newest first."""
         begun, limit = time.perf_counter(), options.time_limit
         self._check_license()
-        if start > end:
-            raise InvalidArgumentError(
-                f"the range ends before it begins: from {start.isoformat()} to {end.isoformat()}"
-            )
-        created_at = Field("created_at")
-        times = (
-            Test(created_at, Op.GTE, start),
-            Test(created_at, Op.LT if flag("half_open", half_open) else Op.LTE, end),
-        )
-        search = search_of(options, *times, order=Order.NEWEST)
+        times.check_order()
+        search = search_of(options, *times.tests, order=Order.NEWEST)
         if topic is not None:
             bounded("topic_filter", text("topic_filter", topic))
         if topic is None or not topic.strip():
@@ -178,23 +183,27 @@ class RecallEngine:
             topical = msgspec.structs.replace(search, text=topic, min_similarity=self._floor())
             request = Recall(topical, topical_reason)
         result = await self._recalled(scope, request, begun, limit)
-        self._telemetry.recalled_temporal(len(result), start, end, milliseconds_since(begun))
+        self._telemetry.recalled_temporal(
+            len(result), times.start, times.end, milliseconds_since(begun)
+        )
         return result
 
     async def linked(
         self,
         scope: Scope,
         entry_id: UUID,
-        kinds: Collection[LinkType] | None,
+        types: object,
         options: RecallOptions,
         *,
-        direction: Direction,
+        direction: object,
         depth: int,
     ) -> MemoryRecallResult:
-        """Return the memories reached by links, strongest path first."""
+        """Return the memories reached by links, strongest path first; None and [] are all types."""
         begun, time_limit = time.perf_counter(), options.time_limit
         self._check_license()
         _check_depth(depth)
+        way, named = checked_direction(direction), () if types is None else items("types", types)
+        kinds = {LinkType.parse(kind) for kind in named} or None
 
         def find() -> FoundLinked | None:
             row = self.repository.finder.row_of(
@@ -204,7 +213,7 @@ class RecallEngine:
                 return None
             limit, deadline = options.max_results, time_limit.deadline
             return self._linked(
-                scope, row, kinds, options, direction, depth=depth, limit=limit, deadline=deadline
+                scope, row, kinds, options, way, depth=depth, limit=limit, deadline=deadline
             )
 
         if uses_store(options):
@@ -286,7 +295,7 @@ class RecallEngine:
         content: str,
         options: RecallOptions,
         *,
-        min_confidence: float = CONTRADICTION_CONFIDENCE,
+        min_confidence: float | None = None,
         exclude: tuple[UUID, ...] = (),
         is_sensitive: bool = False,
     ) -> MemoryRecallResult:
@@ -296,7 +305,8 @@ class RecallEngine:
         """
         begun, time_limit = time.perf_counter(), options.time_limit
         self._check_license()
-        fraction("min_confidence", min_confidence)
+        surety = CONTRADICTION_CONFIDENCE if min_confidence is None else min_confidence
+        fraction("min_confidence", surety)
         found = await self._candidates(scope, content, options, exclude, time_limit)
         candidates = [
             _Candidate(hit.row, found.entries[hit.row], hit.shown_score) for hit in found.hits
@@ -313,7 +323,7 @@ class RecallEngine:
                 entry, judgement.confidence, _POTENTIAL if is_sensitive else judgement.reason
             )
             for (row, entry, _), judgement in zip(candidates, judged, strict=True)
-            if judgement.confidence >= min_confidence
+            if judgement.confidence >= surety
         }
         for row, memory in linked:
             known = scored.get(row)
@@ -430,6 +440,8 @@ class RecallEngine:
     ) -> SalienceBreakdown:
         """Return the parts of a memory's current salience."""
         self._check_license()
+        check_record("weights", weights, SalienceWeights)
+        check_record("options", options, SalienceOptions)
         if query is not None:
             bounded("query", text("query", query))
         repository = self.repository
@@ -455,11 +467,13 @@ class RecallEngine:
         )
 
     async def reinforce(
-        self, scope: Scope, entry_id: UUID, reason: ReinforcementReason, boosts: dict[str, float]
+        self, scope: Scope, entry_id: UUID, reason: object, options: SalienceOptions | None
     ) -> MemoryEntry:
         """Raise a memory's importance; return its new state."""
         self._check_license()
-        boost = boosts.get(reason.value, 0.0)
+        check_record("options", options, SalienceOptions)
+        boosts = (SalienceOptions() if options is None else options).boosts
+        boost = boosts.get(ReinforcementReason.parse(reason).value, 0.0)
         entry = await self.repository.raise_importance(scope, entry_id, boost)
         if entry is None:
             raise not_found(entry_id, scope)
@@ -470,7 +484,7 @@ class RecallEngine:
         self._check_license()
         await self.repository.touch(scope, ids)
 
-    def _relevant(self, query: str, options: RecallOptions) -> Recall:
+    def _relevant(self, query: str, options: RecallOptions, times: TimeRange) -> Recall:
         if not query.strip():
             raise InvalidArgumentError(
                 "query must be a text that is not empty where mode is relevant; the other modes "
@@ -479,7 +493,7 @@ class RecallEngine:
         given = self.options
         weights = Weights(relevance=given.similarity_weight, salience=given.salience_weight)
         ranking = msgspec.structs.replace(SEMANTIC, weights=weights, salience=given.salience)
-        search = search_of(options, ranking=ranking)
+        search = search_of(options, *times.tests, ranking=ranking)
         relevant = msgspec.structs.replace(search, text=query, min_similarity=self._floor())
         return Recall(relevant, relevant_reason)
 

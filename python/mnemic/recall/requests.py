@@ -1,5 +1,7 @@
 """Searches that the options of a recall describe."""
 
+from mnemic.description import quoted
+from mnemic.errors import InvalidArgumentError
 from mnemic.model import (
     SEMANTIC,
     All,
@@ -15,6 +17,7 @@ from mnemic.model import (
     Test,
 )
 from mnemic.model.recall import parse_types
+from mnemic.store import Direction
 
 
 def search_of(
@@ -76,3 +79,20 @@ def _states(options: RecallOptions) -> tuple[tuple[State, ...], Expression]:
         return (State.ACTIVE,), All(())
     statuses = tuple(int(status) for status in wanted)
     return (State.ACTIVE, State.INACTIVE), Test(Field("status"), Op.IN, statuses)
+
+
+def checked_direction(given: object) -> Direction:
+    """Return a valid direction of links."""
+    if given == "out":
+        return "out"
+    if given == "in":
+        return "in"
+    if given == "both":
+        return "both"
+    raise InvalidArgumentError(f"direction must be one of out, in, both, got {quoted(given)}")
+
+
+def check_record(field: str, given: object, kind: type) -> None:
+    """Check that an optional record is of its kind."""
+    if given is not None and not isinstance(given, kind):
+        raise InvalidArgumentError(f"{field} must be {kind.__name__}, got {quoted(given)}")

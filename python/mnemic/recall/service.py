@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from typing import Any, TypeVar, Unpack
+from typing import Any, Unpack
 from uuid import UUID
 
 import msgspec
@@ -26,12 +26,11 @@ from mnemic.model import (
     Scope,
 )
 from mnemic.model.recall import AllRecallFields, RecallFields, RecallTypeFields, parse_types
-from mnemic.model.validation import capable, items, time
+from mnemic.model.time_range import TimeRange
+from mnemic.model.validation import capable, flag, time
 from mnemic.recall.engine import CONTRADICTION_CONFIDENCE, RecallEngine
 from mnemic.repository import Searchable, checked_memory, required_uuid, required_uuids
 from mnemic.store import Direction
-
-Options = TypeVar("Options", SalienceWeights, SalienceOptions)
 
 
 class MemoryRetriever:
@@ -133,10 +132,10 @@ class MemoryRetriever:
             InvalidArgumentError: If the range ends before it begins, or as for `recall`.
         """
         given = checked_options(None, {"user_id": user_id, "max_results": limit, **fields})
-        times = time("from_", from_), time("to", to)
-        return await self._engine.temporal(
-            self._scope_of(given), given, *times, topic_filter, half_open=half_open
+        times = TimeRange(
+            time("from_", from_), time("to", to), includes_end=not flag("half_open", half_open)
         )
+        return await self._engine.temporal(self._scope_of(given), given, times, topic_filter)
 
     async def recall_by_type(
         self,
@@ -201,16 +200,9 @@ class MemoryRetriever:
             InvalidArgumentError: If an argument is out of range.
         """
         given = checked_options(None, {"user_id": user_id, "max_results": limit, **fields})
-        named = [] if link_types is None else items("link_types", link_types)
-        kinds = {LinkType.parse(kind) for kind in named} or None
         entry_id = required_uuid(memory_id)
         return await self._engine.linked(
-            self._scope_of(given),
-            entry_id,
-            kinds,
-            given,
-            direction=checked_direction(direction),
-            depth=depth,
+            self._scope_of(given), entry_id, link_types, given, direction=direction, depth=depth
         )
 
     async def find_contradictions(
@@ -264,11 +256,7 @@ class MemoryRetriever:
             EntryNotFoundError: If the user has no such memory.
         """
         return await self._engine.salience(
-            self._scope.narrowed(user_id),
-            required_uuid(memory_id),
-            query,
-            _optional("weights", weights, SalienceWeights),
-            _optional("options", options, SalienceOptions),
+            self._scope.narrowed(user_id), required_uuid(memory_id), query, weights, options
         )
 
     async def reinforce(
@@ -290,12 +278,8 @@ class MemoryRetriever:
         Raises:
             EntryNotFoundError: If the user has no such memory.
         """
-        boosts = (_optional("options", options, SalienceOptions) or SalienceOptions()).boosts
         return await self._engine.reinforce(
-            self._scope.narrowed(user_id),
-            required_uuid(memory_id),
-            ReinforcementReason.parse(reason),
-            boosts,
+            self._scope.narrowed(user_id), required_uuid(memory_id), reason, options
         )
 
     async def record_use(self, memory_ids: Iterable[UUID | str], user_id: str | None) -> None:
@@ -310,12 +294,6 @@ class MemoryRetriever:
 
     def _scope_of(self, options: RecallOptions) -> Scope:
         return self._scope.narrowed(options.user_id, all_users=options.all_users)
-
-
-def _optional(field: str, given: Options | None, kind: type[Options]) -> Options | None:
-    if given is not None and not isinstance(given, kind):
-        raise InvalidArgumentError(f"{field} must be {kind.__name__}, got {quoted(given)}")
-    return given
 
 
 def checked_options(options: RecallOptions | None, fields: Mapping[str, Any]) -> RecallOptions:
@@ -335,14 +313,3 @@ def checked_options(options: RecallOptions | None, fields: Mapping[str, Any]) ->
         )
     named: dict[str, Any] = {"user_id": None, **fields}
     return RecallOptions(**named)
-
-
-def checked_direction(given: object) -> Direction:
-    """Return a valid direction of links."""
-    if given == "out":
-        return "out"
-    if given == "in":
-        return "in"
-    if given == "both":
-        return "both"
-    raise InvalidArgumentError(f"direction must be one of out, in, both, got {quoted(given)}")

@@ -44,13 +44,13 @@ class RecallTelemetry:
             )
 
     def recalled_temporal(
-        self, count: int, start: datetime, end: datetime, milliseconds: float
+        self, count: int, start: datetime | None, end: datetime | None, milliseconds: float
     ) -> None:
         """Log and measure a recall by a time range."""
         self._meter.recalled("Temporal", milliseconds, count)
         _log.info(
             "[MEM:RETRIEVE] Temporal recall found %d memories from %s to %s",
             count,
-            start.isoformat(),
-            end.isoformat(),
+            "the begin" if start is None else start.isoformat(),
+            "now" if end is None else end.isoformat(),
         )

@@ -8,6 +8,14 @@ from mnemic.retrieval.expansion import (
     LanguageModelExpander,
     Related,
 )
+from mnemic.retrieval.given_expanders import (
+    AnyExpander,
+    ExpandFunction,
+    FunctionExpander,
+    SynonymExpander,
+    Synonyms,
+    expander_of,
+)
 from mnemic.retrieval.service import RetrievalService
 from mnemic.retrieval.suggestions import (
     CorpusSuggester,
@@ -17,15 +25,21 @@ from mnemic.retrieval.suggestions import (
 )
 
 __all__ = [
+    "AnyExpander",
     "CorpusExpander",
     "CorpusSuggester",
+    "ExpandFunction",
     "Expander",
     "FindPhrases",
     "FindRelated",
+    "FunctionExpander",
     "LanguageModelExpander",
     "LanguageModelSuggester",
     "Related",
     "RetrievalEngine",
     "RetrievalService",
     "Suggester",
+    "SynonymExpander",
+    "Synonyms",
+    "expander_of",
 ]

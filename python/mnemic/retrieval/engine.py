@@ -10,7 +10,12 @@ import msgspec
 
 from mnemic.context import ContextWindow
 from mnemic.description import described
-from mnemic.errors import DeadlineExceededError, InvalidArgumentError, StoreError
+from mnemic.errors import (
+    DeadlineExceededError,
+    ExpanderError,
+    InvalidArgumentError,
+    StoreError,
+)
 from mnemic.index import RankedRow
 from mnemic.licensing import RETRIEVING_BY_MEANING, STORING
 from mnemic.model import (
@@ -207,7 +212,7 @@ class RetrievalEngine:
 
         try:
             return _checked(await self._expander.expand(query, find_related))
-        except StoreError:  # later reads would fail too
+        except (StoreError, ExpanderError):  # later reads would fail too, and so would later calls
             raise
         except Exception as error:  # noqa: BLE001 - it may be anybody's code, or a network's fault
             if isinstance(error, DeadlineExceededError):  # that of an expander may be its own

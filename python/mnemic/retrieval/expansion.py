@@ -118,17 +118,17 @@ def terms_of(answer: str, query: str) -> list[str]:
 
     A term is the query's own, or a repetition, if its words stand there in the same order.
     """
-    known, found = _spaced_words(query), []
+    known, found = spaced_words(query), []
     for line in answer[:MAX_ANSWER_LENGTH].replace(",", "\n").splitlines():
         term = without_marker(line).strip("\"'`.").strip()
-        words = _spaced_words(term)
+        words = spaced_words(term)
         if words.strip() and len(term) <= MAX_TERM_LENGTH and words not in known:
             found.append(term)
             known = f"{known}\n{words}"
     return found
 
 
-def _spaced_words(text: str) -> str:
+def spaced_words(text: str) -> str:
     """Return a text's words, folded, with one space before and after each."""
     words = (word.strip(".-/") for word in _WORDS.findall(fold(text)))
     return f" {' '.join(filter(None, words))} "

@@ -1,6 +1,7 @@
 """RetrievalService, the public interface of retrieval by structured queries."""
 
 from collections.abc import Sequence
+from typing import Unpack
 from uuid import UUID
 
 from mnemic.context import ContextWindow
@@ -16,9 +17,11 @@ from mnemic.model import (
     validation,
 )
 from mnemic.model.scope import not_found
+from mnemic.model.text_query import RetrieveFields, query_of
 from mnemic.repository import Searchable, checked_memory, required_uuid, required_uuids
 from mnemic.retrieval.engine import RetrievalEngine
-from mnemic.retrieval.expansion import MIN_CONFIDENCE, CorpusExpander, Expander
+from mnemic.retrieval.expansion import MIN_CONFIDENCE
+from mnemic.retrieval.given_expanders import AnyExpander, expander_of
 from mnemic.retrieval.suggestions import CorpusSuggester, Suggester
 
 
@@ -33,13 +36,16 @@ class RetrievalService:
     Every memory of the scope is ranked by its whole score, exactly. Results are cached for a time,
     as ids and scores, until any memory of the user changes; the cache never returns a deleted
     memory. A failing expander or suggester fails no call: the original query is answered, or
-    nothing is suggested, and the result reports the failure. Methods may be called from any event
+    nothing is suggested, and the result reports the failure. Only a function that returns something
+    else than a list of texts raises ExpanderError. Methods may be called from any event
     loop, and from several at once.
 
     Args:
         memory: A `LongTermMemory`, an `AsyncMemory` or a `Memory`, or a scoped one; its scope
             applies to every call.
-        expander: Adds related terms to queries; by default from the memories themselves.
+        expander: Adds related terms to queries: a function or a coroutine function from a text to a
+            list of texts, a dict of synonyms, or an object with `expand`; by default from the
+            memories themselves.
         suggester: Suggests queries; by default from the memories themselves.
         log_queries: Whether logs and events show queries, cut to 50 characters, if the memory was
             opened with `log_content=True`; otherwise logs show their length, and events None.
@@ -57,7 +63,7 @@ class RetrievalService:
         self,
         memory: Searchable,
         *,
-        expander: Expander | None = None,
+        expander: AnyExpander | None = None,
         suggester: Suggester | None = None,
         log_queries: bool = True,
         similarity_floor: float | None = None,
@@ -75,9 +81,7 @@ class RetrievalService:
         )
         self._engine = RetrievalEngine(
             memory.repository,
-            expander=CorpusExpander()
-            if expander is None
-            else validation.capable("expander", expander, "expand"),
+            expander=expander_of(expander),
             log_queries=log_queries,
             similarity_floor=similarity_floor,
             min_confidence=min_confidence,
@@ -93,17 +97,18 @@ class RetrievalService:
 
     async def retrieve(
         self,
-        query: MemoryQuery,
+        query: MemoryQuery | str,
         *,
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",
         user_id: str | None = None,
         all_users: bool = False,
+        **fields: Unpack[RetrieveFields],
     ) -> MemoryRetrievalResult:
         """Return the memories that match a query, best first.
 
         Args:
-            query: The query.
+            query: A text, which is searched by meaning and keywords together, or a `MemoryQuery`.
             timeout: The seconds that the retrieval may take; None is no limit. It holds for the
                 expansion and all rankings. An expander that is not mnemic's own is not interrupted.
             on_timeout: Whether a retrieval that is not done in time raises ("raise"), or returns
@@ -111,22 +116,23 @@ class RetrievalService:
                 ("partial").
             user_id: The user; None is the memories without a user.
             all_users: Whether to search the memories of all users.
+            **fields: With a text alone: the fields of the query, such as `limit`, `filters`,
+                `weights` and `expand`; see docs/retrieval.md.
 
         Raises:
-            InvalidArgumentError: If it is not a query, or the scope is invalid.
+            InvalidArgumentError: If it is not a query, or the scope or a field is invalid.
             DeadlineExceededError: If the timeout passes, unless `on_timeout` is "partial".
             LicenseRestrictionError: If the license policy does not include it.
             EmbedderRequiredError: If it needs vectors and there is no embedder.
             EmbeddingError: If the embedder fails.
         """
         time_limit = TimeLimit.after(timeout, on_timeout)
-        return await self._engine.retrieve(
-            self._scope.narrowed(user_id, all_users=all_users), query, time_limit
-        )
+        scope = self._scope.narrowed(user_id, all_users=all_users)
+        return await self._engine.retrieve(scope, self._query(query, fields), time_limit)
 
     async def retrieve_to_context(
         self,
-        query: MemoryQuery,
+        query: MemoryQuery | str,
         window: ContextWindow,
         *,
         timeout: float | None = None,
@@ -134,6 +140,7 @@ class RetrievalService:
         user_id: str | None = None,
         all_users: bool = False,
         include_sensitive: bool = False,
+        **fields: Unpack[RetrieveFields],
     ) -> int:
         """Add the results to a context window, as far as they fit; return the number of items.
 
@@ -145,21 +152,23 @@ class RetrievalService:
         metadata.
 
         Args:
-            query: The query.
+            query: As for `retrieve`.
             window: The window.
             timeout: As for `retrieve`.
             on_timeout: As for `retrieve`; the results that are complete are added.
             user_id: The user; None is the memories without a user.
             all_users: Whether to search the memories of all users.
             include_sensitive: Whether to add sensitive memories too.
+            **fields: As for `retrieve`.
 
         Raises:
             As `retrieve`.
         """
         time_limit = TimeLimit.after(timeout, on_timeout)
         scope = self._scope.narrowed(user_id, all_users=all_users)
+        asked = self._query(query, fields)
         return await self._engine.to_context(
-            scope, query, window, include_sensitive=include_sensitive, time_limit=time_limit
+            scope, asked, window, include_sensitive=include_sensitive, time_limit=time_limit
         )
 
     async def find_similar(
@@ -244,3 +253,6 @@ class RetrievalService:
     async def get_stats(self) -> RetrievalStats:
         """Return statistics since construction."""
         return self._engine.stats()
+
+    def _query(self, query: object, fields: RetrieveFields) -> MemoryQuery:
+        return query_of(query, fields, by_words=self._engine.repository.embedder is None)

@@ -3,9 +3,10 @@
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
 from uuid import UUID
 
 import msgspec
@@ -44,39 +45,54 @@ from mnemic.repository import Options, Repository
 if TYPE_CHECKING:
     from mnemic.embed.base import Embedder
     from mnemic.recall import RecallEngine
-    from mnemic.retrieval import RetrievalEngine
+    from mnemic.retrieval import AnyExpander, RetrievalEngine, Suggester
 
 NewMemory: TypeAlias = str | Mapping[str, Any] | MemoryEntry
 """A memory as `add_many` takes it: a text, a dict with the arguments of `add`, or a record."""
 
 
+View = TypeVar("View", bound="ScopedBase")
+
+
 class Services:
     """The services of one memory, built on first use and shared by all its views."""
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: Repository, expander: "AnyExpander | None" = None) -> None:
         self._repository = repository
-        self._lock = threading.Lock()
+        self._expander = expander
+        self.lock = threading.Lock()
         self._retrieval_engine: RetrievalEngine | None = None
+        self._suggester: Suggester | None = None
         self._recall_engine: RecallEngine | None = None
 
     @property
     def retrieval_engine(self) -> "RetrievalEngine":
         """The engine of structured retrieval."""
-        with self._lock:
+        with self.lock:
             if self._retrieval_engine is None:
-                from mnemic.retrieval import CorpusExpander, RetrievalEngine  # noqa: PLC0415 - loaded on first use
+                from mnemic.retrieval import RetrievalEngine, expander_of  # noqa: PLC0415 - loaded on first use
 
                 self._retrieval_engine = RetrievalEngine(
                     self._repository,
-                    expander=CorpusExpander(),
+                    expander=expander_of(self._expander),
                     log_queries=self._repository.logs_content,
                 )
             return self._retrieval_engine
 
     @property
+    def suggester(self) -> "Suggester":
+        """The suggester of queries."""
+        with self.lock:
+            if self._suggester is None:
+                from mnemic.retrieval import CorpusSuggester  # noqa: PLC0415 - as above
+
+                self._suggester = CorpusSuggester()
+            return self._suggester
+
+    @property
     def recall_engine(self) -> "RecallEngine":
         """The engine of recall."""
-        with self._lock:
+        with self.lock:
             if self._recall_engine is None:
                 # Imported on first use: most programs use neither engine.
                 from mnemic.contradictions import RuleJudge  # noqa: PLC0415
@@ -95,11 +111,18 @@ class ScopedBase:
     """A view of one memory: a call cannot name otherwise the parts of the scope that it names."""
 
     def __init__(
-        self, repository: Repository, scope: Scope, services: Services | None = None
+        self,
+        repository: Repository,
+        scope: Scope,
+        services: Services | None = None,
+        *,
+        maker: "ScopedBase | None" = None,
     ) -> None:
         self._repository = repository
         self._scope = scope
         self._services = Services(repository) if services is None else services
+        self._maker = None if maker is None else weakref.ref(maker)
+        self._doors: dict[type[ScopedBase], ScopedBase] = {}
 
     @property
     def agent_id(self) -> str:
@@ -115,6 +138,21 @@ class ScopedBase:
     def repository(self) -> Repository:
         """The repository, for services."""
         return self._repository
+
+    def _other_door(self, kind: type[View]) -> View:
+        """Return the view of the same scope that has the verbs in the other form.
+
+        The view that makes the other one holds it, and is held by it weakly: a circle would keep a
+        dropped memory open until the garbage collector runs.
+        """
+        with self._services.lock:
+            for view in (self._doors.get(kind), None if self._maker is None else self._maker()):
+                if isinstance(view, kind):
+                    return view
+            other = kind.__new__(kind)
+            ScopedBase.__init__(other, self._repository, self._scope, self._services, maker=self)
+            self._doors[kind] = other
+            return other
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._repository.path!r}, {self._scope})"
@@ -182,6 +220,7 @@ class ScopedBase:
         limit: int,
         exclude: tuple[UUID, ...] = (),
         *,
+        min_confidence: float | None = None,
         is_sensitive: bool = False,
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",
@@ -190,7 +229,12 @@ class ScopedBase:
             user_id=scope.user_id, max_results=limit, timeout=timeout, on_timeout=on_timeout
         )
         return await self._services.recall_engine.contradictions(
-            scope, content, options, exclude=exclude, is_sensitive=is_sensitive
+            scope,
+            content,
+            options,
+            min_confidence=min_confidence,
+            exclude=exclude,
+            is_sensitive=is_sensitive,
         )
 
     def _any_new(self, at: int, memory: NewMemory, scope: Scope, now: datetime) -> NewEntry:
@@ -209,10 +253,16 @@ class MemoryHandle(ScopedBase):
         self,
         path: str | os.PathLike[str],
         agent_id: str = "default",
+        *,
+        expander: "AnyExpander | None" = None,
         **options: Unpack[Options],
     ) -> None:
+        if expander is not None:
+            from mnemic.retrieval import expander_of  # noqa: PLC0415 - loaded where it is used
+
+            expander = expander_of(expander)  # refused before a file is opened
         repository = Repository(path, agent_id, **options)
-        super().__init__(repository, repository.agent)
+        super().__init__(repository, repository.agent, Services(repository, expander))
 
     @property
     def embedder(self) -> "Embedder | None":

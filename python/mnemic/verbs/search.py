@@ -13,19 +13,11 @@ from mnemic.model import (
     SEMANTIC,
     All,
     MemoryFilter,
-    MemoryKind,
-    MemoryQuery,
-    MemoryRecallResult,
-    MemoryRetrievalResult,
-    MemoryType,
     OnQueryError,
     OnTimeout,
     Ranking,
-    RecallMode,
-    RecallOptions,
     SearchResults,
     SearchType,
-    TimeLimit,
     Weights,
 )
 from mnemic.model.scope import not_found
@@ -36,11 +28,11 @@ from mnemic.sync_bridge import run_blocking
 from mnemic.verbs.base import ScopedBase, built_search, parsed_filters
 
 if TYPE_CHECKING:
-    from mnemic.context import ContextWindow, MemoryContext
+    from mnemic.context import MemoryContext
 
 
 class AsyncSearchVerbs(ScopedBase):
-    """Finds memories by meaning, keywords, time, importance and recall."""
+    """Finds memories by meaning, keywords, time and importance."""
 
     async def search(
         self,
@@ -120,166 +112,6 @@ class AsyncSearchVerbs(ScopedBase):
         )
         return await self._repository.search(
             self._scope.narrowed(user_id, project_id, session_id, all_users=all_users), search
-        )
-
-    async def retrieve(
-        self,
-        query: MemoryQuery,
-        *,
-        timeout: float | None = None,
-        on_timeout: OnTimeout = "raise",
-        user_id: str | None = None,
-        project_id: str | None = None,
-        session_id: str | None = None,
-        all_users: bool = False,
-    ) -> MemoryRetrievalResult:
-        """Answer a `MemoryQuery`: weighted relevance, expansion, and answers kept for a time.
-
-        See `mnemic.RetrievalService`, which has more of the same; queries are shown in logs and
-        events only with `log_content`.
-
-        Args:
-            query: The query, its filters and its weights.
-            timeout: As for `search`; it holds for the expansion and all rankings. An expander that
-                is not mnemic's own is not interrupted.
-            on_timeout: As for `search`; a partial answer is not kept.
-            user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
-            session_id: Only memories of this session.
-            all_users: Whether to include all users; not if a user is bound.
-
-        Raises:
-            InvalidArgumentError: If it is no query.
-            EmbedderRequiredError: If it needs vectors and there is no embedder.
-            EmbeddingError: If the embedder fails.
-        """
-        time_limit = TimeLimit.after(timeout, on_timeout)
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
-        return await self._services.retrieval_engine.retrieve(scope, query, time_limit)
-
-    async def retrieve_to_context(
-        self,
-        query: MemoryQuery,
-        window: "ContextWindow",
-        *,
-        include_sensitive: bool = False,
-        timeout: float | None = None,
-        on_timeout: OnTimeout = "raise",
-        user_id: str | None = None,
-        project_id: str | None = None,
-        session_id: str | None = None,
-        all_users: bool = False,
-    ) -> int:
-        """Add the answers to a query to a context window, as far as it has room.
-
-        See `mnemic.RetrievalService.retrieve_to_context`.
-
-        Args:
-            query: What to retrieve.
-            window: Where to.
-            include_sensitive: Whether sensitive memories are added too.
-            timeout: As for `retrieve`.
-            on_timeout: As for `retrieve`; the results that are complete are added.
-            user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
-            session_id: Only memories of this session.
-            all_users: Whether to include all users; not if a user is bound.
-
-        Returns:
-            How many items were added.
-        """
-        time_limit = TimeLimit.after(timeout, on_timeout)
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
-        return await self._services.retrieval_engine.to_context(
-            scope, query, window, include_sensitive=include_sensitive, time_limit=time_limit
-        )
-
-    async def recall(
-        self,
-        query: str = "",
-        *,
-        mode: RecallMode | str = RecallMode.RELEVANT,
-        limit: int = 10,
-        type: MemoryType | MemoryKind | str | None = None,  # noqa: A002 - as above
-        min_salience: float = 0.0,
-        include_archived: bool = False,
-        include_superseded: bool = False,
-        timeout: float | None = None,
-        on_timeout: OnTimeout = "raise",
-        user_id: str | None = None,
-        project_id: str | None = None,
-        session_id: str | None = None,
-        all_users: bool = False,
-    ) -> MemoryRecallResult:
-        """Return memories by similarity and salience, or by how recent, salient or used they are.
-
-        See `mnemic.MemoryRetriever`, which has more of the same. What is recalled counts as
-        accessed.
-
-        Args:
-            query: What to look for, at most 10,000 characters; only mode "relevant" needs one.
-            mode: Which come first: "relevant", "recent" (last access), "important" (salience) or
-                "frequent" (number of accesses).
-            limit: Maximum number of results, 1 to 1,000.
-            type: Only of this type, or of a kind such as "episodic".
-            min_salience: The least salience, 0 to 1.
-            include_archived: Archived ones too.
-            include_superseded: Superseded ones too.
-            timeout: As for `search`.
-            on_timeout: As for `search`.
-            user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
-            session_id: Only memories of this session.
-            all_users: Whether to include all users; not if a user is bound.
-
-        Raises:
-            InvalidArgumentError: If an argument is outside its range.
-            EmbedderRequiredError: If relevant recall has no embedder.
-            EmbeddingError: If the embedder fails.
-        """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
-        options = RecallOptions(
-            user_id=scope.user_id,
-            max_results=limit,
-            type_filter=type,
-            min_salience=min_salience,
-            mode=RecallMode.parse(mode),
-            include_archived=include_archived,
-            include_superseded=include_superseded,
-            timeout=timeout,
-            on_timeout=on_timeout,
-        )
-        return await self._services.recall_engine.recall(scope, query, options)
-
-    async def contradictions(
-        self,
-        content: str,
-        *,
-        limit: int = 10,
-        timeout: float | None = None,
-        on_timeout: OnTimeout = "raise",
-        user_id: str | None = None,
-        project_id: str | None = None,
-        session_id: str | None = None,
-        all_users: bool = False,
-    ) -> MemoryRecallResult:
-        """Return memories that a text contradicts, the surest first.
-
-        See `mnemic.MemoryRetriever.find_contradictions`; the judge knows English alone.
-
-        Args:
-            content: A statement.
-            limit: Maximum number of results, 1 to 1,000.
-            timeout: As for `search`.
-            on_timeout: As for `search`.
-            user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
-            session_id: Only memories of this session.
-            all_users: Whether to include all users; not if a user is bound.
-        """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
-        return await self._contradictions(
-            scope, content, limit, timeout=timeout, on_timeout=on_timeout
         )
 
     async def context(
