@@ -164,6 +164,21 @@ class Door:
     async def delete_all(self, random, user):
         return int(await self.memory.delete_all(user_id=user)) if random.random() < 0.2 else None
 
+    async def delete_many(self, random, user):
+        ids = [self.some_id(random, user) for _ in range(3)]
+        return int(
+            await self.memory.delete_many(ids, user_id=user, permanent=random.random() < 0.3)
+        )
+
+    async def delete_by_filter(self, random, user):
+        where = {"metadata.n": random.randint(0, 3), "importance": {"lt": 0.6}}
+        return int(await self.memory.delete_many(filters=where, user_id=user))
+
+    async def update_many(self, random, user):
+        where = {"OR": [{"tags": {"contains": "x"}}, {"access_count": {"gte": 2}}]}
+        change = random.choice([{"content": said_by(random, user)}, {"add_tags": ["y"]}])
+        return await self.memory.update_many(filters=where, user_id=user, **change)
+
     async def link(self, random, user):
         ends = self.some_id(random, user), self.some_id(random, user)
         return await self.memory.link(*ends, user_id=user)
@@ -224,6 +239,10 @@ class Door:
 
     async def purge(self, _random, user):
         return int(await self.memory.purge(user_id=user))
+
+    async def purge_early(self, random, user):
+        age = timedelta(days=random.choice([0, 1, 60]))
+        return int(await self.memory.purge(user_id=user, older_than=age, expired=True))
 
     async def retrieve(self, random, user):
         query = random.choice(QUERIES)(random, user)

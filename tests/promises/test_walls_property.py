@@ -43,6 +43,8 @@ def any_step(draw):
             ("delete", one, True),
             ("restore", one),
             ("delete all", draw.random() < 0.2),
+            ("delete many", [one, two], word),
+            ("update many", word, text),
             ("link", one, two),
             ("link", one, two),
             ("unlink", one, two),
@@ -184,6 +186,12 @@ STEPS_BY_NAME = {
     "delete all": lambda world, user, is_meant: (
         int(world.memory.delete_all(user_id=user, permanent=True)) if is_meant else None
     ),
+    "delete many": lambda world, user, ids, word: int(
+        world.memory.delete_many(ids, filters={"content": {"contains": word}}, user_id=user)
+    ),
+    "update many": lambda world, user, word, text: world.memory.update_many(
+        filters={"content": {"contains": word}}, content=text, user_id=user
+    ),
     "link": lambda world, user, one, two: world.memory.link(one, two, user_id=user),
     "unlink": lambda world, user, one, two: world.memory.unlink(one, two, user_id=user),
     "links": lambda world, user, one: world.memory.links(one, user_id=user),
@@ -255,6 +263,17 @@ class Twin:
     def on_restore(self, user, entry_id):
         content, status, _ = self.rows[user, entry_id]
         self.rows[user, entry_id] = (content, status, False)
+
+    def on_delete_many(self, user, ids, word):
+        for entry_id in ids:
+            content, status, _ = self.rows.get((user, entry_id), ("", "", False))
+            if word.lower() in content.lower():
+                self.rows[user, entry_id] = (content, status, True)
+
+    def on_update_many(self, user, word, text):
+        for entry_id, (content, *state) in self.of(user).items():
+            if word.lower() in content.lower() and tuple(state) == LIVING:
+                self.rows[user, entry_id] = (text, *LIVING)
 
     def on_delete_all(self, user, is_meant):
         for entry_id in self.of(user) if is_meant else ():

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from mnemic.errors import EmbeddingModelMismatchError
-from mnemic.model import MemoryStatus, MemoryType, NewEntry, Scope
+from mnemic.model import MemoryEntryUpdate, MemoryStatus, MemoryType, NewEntry, Scope
+from mnemic.store.values import Selection
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -65,6 +66,13 @@ def test_the_vectors_of_an_entry_come_in_the_order_of_its_parts(store):
         assert store.vectors("a", row, model).shape == (0, 0)
 
 
+LAST_TWO = Selection([uid(3), uid(4)])
+
+
+def raised(entry):
+    return MemoryEntryUpdate(importance=1).applied_to(entry, NOON)
+
+
 WRITES = {
     "soft_delete": (lambda store: store.soft_delete(AGENT, uid(1), NOON).result(), [1]),
     "restore": (
@@ -75,6 +83,11 @@ WRITES = {
     "delete": (lambda store: store.delete(AGENT, uid(1)).result(), [1]),
     "soft_delete_all": (lambda store: store.soft_delete_all(AGENT, NOON).result(), [1, 2, 3]),
     "delete_all": (lambda store: store.delete_all(AGENT).result(), [1, 2, 3, 4]),
+    "delete_all by ids": (lambda store: store.delete_all(AGENT, LAST_TWO).result(), [3, 4]),
+    "update_all": (
+        lambda store: store.update_all(AGENT, LAST_TWO, raised, now=NOON).result(),
+        [3],
+    ),
     "purge": (lambda store: store.purge(EVERYONE, NOON + HOUR).result(), [4]),
     "link": (lambda store: linked(store, 1, 2), [1]),
     "unlink": (lambda store: store.unlink(AGENT, uid(2), uid(3), None).result(), [2]),

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from mnemic.errors import EntryNotFoundError, ReadOnlyError, StoreClosedError, StoreFileError
-from mnemic.model import LinkType, MemoryEntryUpdate, MemoryFilter, MemoryType, Scope
+from mnemic.model import LinkType, MemoryEntryUpdate, MemoryFilter, MemoryType, Scope, parse_filter
 from mnemic.store import LogPosition, Store
-from mnemic.store.values import StoredLink
+from mnemic.store.values import Selection, StoredLink
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -61,6 +61,10 @@ OUTSIDE = [
 ]
 
 
+TEXTS = Selection(expression=parse_filter({"content": {"contains": "o"}}))
+FIRST_TWO = Selection([uid(1), uid(2)])
+
+
 def figures(store, scope):
     stats = store.stats(scope, now=NOON)
     return {name: value for name, value in msgspec.structs.asdict(stats).items() if value}
@@ -99,6 +103,18 @@ WRITES = {
     "delete": lambda store, scope: store.delete(scope, uid(1)),
     "soft_delete_all": lambda store, scope: store.soft_delete_all(scope, NOON),
     "delete_all": lambda store, scope: store.delete_all(scope),
+    "soft_delete_all by filter": lambda store, scope: store.soft_delete_all(scope, NOON, TEXTS),
+    "delete_all by filter": lambda store, scope: store.delete_all(scope, TEXTS),
+    "delete_all by ids": lambda store, scope: store.delete_all(scope, FIRST_TWO),
+    "update_all": lambda store, scope: store.update_all(
+        scope, TEXTS, lambda old: MemoryEntryUpdate(importance=1).applied_to(old, NOON), now=NOON
+    ),
+    "update_all by ids": lambda store, scope: store.update_all(
+        scope,
+        FIRST_TWO,
+        lambda old: MemoryEntryUpdate(status="archived").applied_to(old, NOON),
+        now=NOON,
+    ),
     "purge": lambda store, scope: store.purge(scope, NOON + HOUR),
     "update": lambda store, scope: store.update(
         scope,
@@ -261,7 +277,7 @@ def test_metadata_keep_the_difference_between_whole_numbers_and_others(store):
 
 
 def test_no_method_of_the_protocol_is_left_out():
-    named = {name for name in vars(Store) if not name.startswith("_")}
+    named = {name for name in dir(Store) if not name.startswith("_")}
     assert named - METHODS.keys() == {"close", "executor", "path"}
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from mnemic.errors import AmbiguousIdError, DuplicateEntryError
-from mnemic.model import LinkType, MemoryType, Scope
+from mnemic.model import LinkType, MemoryEntryUpdate, MemoryType, Scope, parse_filter
+from mnemic.store.values import Selection
 from tests.store.contract import (
     ALICE,
     BOB,
@@ -52,6 +53,13 @@ def test_the_revision_of_a_wall_is_raised_by_its_own_changes_alone(store):
     assert revision(store, Scope("a", "alice", "project", "session")) == 2
 
 
+FIRST_THREE = Selection([uid(1), uid(3)], parse_filter({"content": {"contains": "memory"}}))
+
+
+def raised(entry):
+    return MemoryEntryUpdate(importance=1).applied_to(entry, NOON)
+
+
 CHANGES = {
     "add": lambda store: added(store, "a", [alices(9)]),
     "merge": lambda store: added(
@@ -65,6 +73,8 @@ CHANGES = {
     "delete": lambda store: store.delete(ALICE, uid(1)).result(),
     "forget all": lambda store: store.soft_delete_all(ALICE, NOON).result(),
     "delete all": lambda store: store.delete_all(ALICE).result(),
+    "delete many": lambda store: store.delete_all(EVERYONE, FIRST_THREE).result(),
+    "update many": lambda store: store.update_all(EVERYONE, FIRST_THREE, raised, now=NOON).result(),
     "purge": lambda store: store.purge(EVERYONE, NOON + HOUR).result(),
     "link": lambda store: linked(store, 1, 3, scope=ALICE),
     "unlink": lambda store: store.unlink(ALICE, uid(3), uid(1), None).result(),

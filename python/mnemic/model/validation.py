@@ -4,7 +4,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum, IntEnum
 from typing import Any, TypeAlias, TypeVar
 from uuid import UUID
@@ -155,6 +155,15 @@ def time(field: str, value: object) -> datetime:
 def optional_time(field: str, value: object) -> datetime | None:
     """Return `value` in UTC, or None."""
     return None if value is None else time(field, value)
+
+
+def duration(field: str, value: object) -> timedelta:
+    """Return `value` if it is a timedelta of 0 or more."""
+    if not isinstance(value, timedelta) or value < timedelta():
+        raise InvalidEntryError(
+            f"{field} must be a timedelta of at least 0, got {described(value)}"
+        )
+    return value
 
 
 MAX_QUERY_LENGTH = 10_000

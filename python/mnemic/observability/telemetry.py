@@ -2,11 +2,11 @@
 
 import logging
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
 
 from mnemic.description import hidden
-from mnemic.model import MemoryEntry, Scope
+from mnemic.model import MemoryEntry, MemoryType, Scope
 from mnemic.observability.events import (
     Events,
     MemoryForgottenEvent,
@@ -194,6 +194,22 @@ class Telemetry:
                 agent_id=self._agent_id,
                 entry_id=entry.id,
                 type=entry.type,
+                content_changed=content_changed,
+                timestamp=self._now(),
+            )
+            await self._events.publish(event)
+
+    async def updated_all(
+        self, updated: Iterable[tuple[UUID, MemoryType]], *, content_changed: bool
+    ) -> None:
+        """Publish memories that one call changed, given by id and type."""
+        if not self._events.has_listeners(MemoryUpdatedEvent):
+            return
+        for entry_id, kind in updated:
+            event = MemoryUpdatedEvent(
+                agent_id=self._agent_id,
+                entry_id=entry_id,
+                type=kind,
                 content_changed=content_changed,
                 timestamp=self._now(),
             )

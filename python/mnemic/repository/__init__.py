@@ -1,6 +1,6 @@
 """The verbs of a memory over one store, one embedder and one index."""
 
-from mnemic.repository.arguments import required_uuid, required_uuids
+from mnemic.repository.arguments import required_uuid, required_uuids, selection, unlimited
 from mnemic.repository.deleting import RETENTION
 from mnemic.repository.find import Found, FoundLinked
 from mnemic.repository.options import Options
@@ -18,4 +18,6 @@ __all__ = [
     "checked_memory",
     "required_uuid",
     "required_uuids",
+    "selection",
+    "unlimited",
 ]

@@ -4,11 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from mnemic.model import Access, MemoryEntry
+from mnemic.model.filter import references
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.protocols import Clock
 from mnemic.repository.access_buffer import AccessSpacing
 from mnemic.repository.index_set import IndexSet
 from mnemic.store import Store
+from mnemic.store.values import Selection
 from mnemic.sync_bridge import arrived
 
 _MICROSECOND = timedelta(microseconds=1)
@@ -43,6 +45,13 @@ class AccessCounter:
         self._is_tracking = is_tracking
         self._can_write = can_write
         self._spacing = AccessSpacing()
+
+    async def write_for(self, selection: Selection) -> None:
+        """Write the accesses counted so far if a filter tests them."""
+        if selection.expression is not None and references(
+            selection.expression, "access_count", "last_accessed_at"
+        ):
+            await self.write()
 
     def record(self, rows: Sequence[int]) -> None:
         """Count one access of each row; nothing where accesses are not tracked."""

@@ -1,16 +1,25 @@
 """Arguments of verbs: ids as UUIDs or texts, and cursors of pages."""
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from typing import Any
 from uuid import UUID
 
 from mnemic.description import quoted
-from mnemic.errors import InvalidArgumentError
-from mnemic.model import MemoryEntry, Scope, validation
+from mnemic.errors import FilterError, InvalidArgumentError
+from mnemic.model import (
+    Expression,
+    MemoryEntry,
+    MemoryFilter,
+    Scope,
+    parse_filter,
+    validation,
+)
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.model.validation import items, optional_uuid
 from mnemic.store import PageCursor
+from mnemic.store.values import Selection
 
 
 def required_uuid(value: UUID | str) -> UUID:
@@ -24,6 +33,47 @@ def required_uuid(value: UUID | str) -> UUID:
 def required_uuids(field: str, values: Iterable[UUID | str]) -> list[UUID]:
     """Return a list of ids that a caller gave."""
     return [required_uuid(value) for value in items(field, values)]
+
+
+def selection(
+    ids: Iterable[UUID | str] | None,
+    filters: MemoryFilter | Mapping[str, Any] | None,
+    *,
+    otherwise: str,
+) -> Selection:
+    """Return the memories that a call for many names by ids, by a filter, or by both.
+
+    Args:
+        ids: The ids; None is any.
+        filters: The filter; None is any memory.
+        otherwise: Advice for a call with neither.
+
+    Raises:
+        InvalidArgumentError: If both are None, or an id is none.
+        FilterError: If the filter cannot be understood, or limits the number of memories.
+    """
+    if ids is None and filters is None:
+        raise InvalidArgumentError(f"ids and filters are both None; {otherwise}")
+    named = None if ids is None else list(dict.fromkeys(required_uuids("ids", ids)))
+    return Selection(named, None if filters is None else unlimited(filters))
+
+
+def unlimited(filters: MemoryFilter | Mapping[str, Any]) -> Expression:
+    """Return the expression of a filter for all of its matches.
+
+    Raises:
+        FilterError: If it limits their number, which a call for all of them would pass over.
+    """
+    if isinstance(filters, MemoryFilter) and (filters.limit, filters.offset) != _WHOLE_LIST:
+        raise FilterError(
+            f"a MemoryFilter with limit={filters.limit} and offset={filters.offset} names a part "
+            "of its matches, and this call is for all of them; leave both out, or list that part "
+            "and name its ids"
+        )
+    return parse_filter(filters)
+
+
+_WHOLE_LIST = (MemoryFilter().limit, MemoryFilter().offset)
 
 
 def encoded_cursor(scope: Scope, entry: MemoryEntry) -> str:

@@ -1,19 +1,23 @@
 """Deletes, restores and purges memories, and erases the bytes of deleted ones."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from mnemic.model import DeleteResult, Scope
-from mnemic.model.validation import flag
+from mnemic.model.validation import duration, flag
 from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock
+from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.store import Store
+from mnemic.store.values import EVERY_ENTRY, Selection
 from mnemic.sync_bridge import arrived
 
 RETENTION = timedelta(days=90)
 """Time during which a deleted memory can be restored."""
+
+_FIRST_MOMENT = datetime.min.replace(tzinfo=UTC)
 
 
 class Deleter:
@@ -25,21 +29,25 @@ class Deleter:
         limits: Check the license; warn of the quota again after a deletion.
         clock: Gives the time.
         telemetry: Reports deletions.
+        accesses: Are written before a filter tests them.
     """
 
     def __init__(
         self,
         store: Store,
         indexes: IndexSet,
+        *,
         limits: Limits,
         clock: Clock,
         telemetry: Telemetry,
+        accesses: AccessCounter,
     ) -> None:
         self._store = store
         self._indexes = indexes
         self._limits = limits
         self._now = clock
         self._telemetry = telemetry
+        self._accesses = accesses
 
     async def delete(
         self, scope: Scope, entry_id: UUID, *, permanent: bool = False
@@ -57,13 +65,16 @@ class Deleter:
             await self._telemetry.forgotten(entry_id, permanent=permanent)
         return await self._result(int(is_new is not None), permanent=permanent)
 
-    async def delete_all(self, scope: Scope, *, permanent: bool) -> DeleteResult:
-        """Delete all memories of a scope, permanently or not; return their number."""
+    async def delete_all(
+        self, scope: Scope, selection: Selection = EVERY_ENTRY, *, permanent: bool
+    ) -> DeleteResult:
+        """Delete the selected memories of a scope, permanently or not; return their number."""
         self._limits.require_storing()
+        await self._accesses.write_for(selection)
         if flag("permanent", permanent):
-            ids = await arrived(self._store.delete_all(scope))
+            ids = await arrived(self._store.delete_all(scope, selection))
         else:
-            ids = await arrived(self._store.soft_delete_all(scope, self._now()))
+            ids = await arrived(self._store.soft_delete_all(scope, self._now(), selection))
         await self._indexes.active.refresh()
         await self._telemetry.emptied(scope, ids, permanent=permanent)
         return await self._result(len(ids), permanent=permanent)
@@ -78,10 +89,22 @@ class Deleter:
         await self._indexes.active.refresh()
         return restored
 
-    async def purge(self, scope: Scope) -> DeleteResult:
-        """Delete permanently what was deleted or expired too long ago in a scope."""
+    async def purge(
+        self, scope: Scope, *, older_than: timedelta | None = None, expired: bool = False
+    ) -> DeleteResult:
+        """Delete permanently what was deleted or expired too long ago in a scope.
+
+        Args:
+            scope: The scope.
+            older_than: How long ago; None is the retention.
+            expired: Whether to delete everything that has expired.
+        """
         self._limits.require_storing()
-        ids = await arrived(self._store.purge(scope, self._now() - RETENTION))
+        now = self._now()
+        kept = RETENTION if older_than is None else duration("older_than", older_than)
+        until = now if flag("expired", expired) else None
+        oldest = now - min(kept, now - _FIRST_MOMENT)
+        ids = await arrived(self._store.purge(scope, oldest, until))
         await self._indexes.active.refresh()
         await self._telemetry.purged(ids)
         return await self._result(len(ids), permanent=True)

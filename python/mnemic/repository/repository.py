@@ -62,6 +62,7 @@ from mnemic.repository.listing import Lister
 from mnemic.repository.proposals import EXACT_LIMIT
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.transfer import Transfer
+from mnemic.repository.updating import Updater
 from mnemic.store import Direction, open_store
 from mnemic.store.values import Located
 from mnemic.sync_bridge import arrived, run_blocking
@@ -196,7 +197,23 @@ class Repository:
         )
         self._lister = Lister(self._store, self.agent_id, self._indexes, self.accesses)
         self.linker = Linker(self._store, self._indexes, self.limits, clock)
-        self.deleter = Deleter(self._store, self._indexes, self.limits, clock, self._telemetry)
+        self.deleter = Deleter(
+            self._store,
+            self._indexes,
+            limits=self.limits,
+            clock=clock,
+            telemetry=self._telemetry,
+            accesses=self.accesses,
+        )
+        self.updater = Updater(
+            self._store,
+            self._embedder,
+            indexes=self._indexes,
+            limits=self.limits,
+            clock=clock,
+            telemetry=self._telemetry,
+            accesses=self.accesses,
+        )
         self.transfer = Transfer(
             self._store,
             self._adder,

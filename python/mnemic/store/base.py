@@ -27,6 +27,7 @@ from mnemic.model import (
     VerifyReport,
 )
 from mnemic.protocols import Progress
+from mnemic.store.bulk import BulkWrites
 from mnemic.store.values import (
     AccessedRows,
     Direction,
@@ -56,7 +57,7 @@ class BatchSink(Protocol):
         ...
 
 
-class Store(Protocol):
+class Store(BulkWrites, Protocol):
     """Durable storage of memories. The store is the source of truth; an index is a cache of it.
 
     Reads are plain methods. Writes are handed in and return a `concurrent.futures.Future`. An
@@ -311,18 +312,6 @@ class Store(Protocol):
         Returns:
             Its id, or an empty list if the scope has no entry with this id.
         """
-        ...
-
-    def soft_delete_all(self, scope: Scope, now: datetime) -> Future[list[UUID]]:
-        """Mark all entries of a scope as deleted; return the ids of those marked now."""
-        ...
-
-    def delete_all(self, scope: Scope) -> Future[list[UUID]]:
-        """Delete all entries of a scope permanently, marked as deleted or not; return their ids."""
-        ...
-
-    def purge(self, scope: Scope, oldest: datetime) -> Future[list[UUID]]:
-        """Delete permanently what was deleted or expired before `oldest`; return the ids."""
         ...
 
     def update(

@@ -1,5 +1,6 @@
 """Values that a store takes and gives: positions in its logs, pages, stored entries, links."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple, TypeAlias
 from uuid import UUID
@@ -9,9 +10,11 @@ from numpy.typing import NDArray
 
 from mnemic.model import (
     Access,
+    Expression,
     LinkType,
     MemoryEntry,
     MemoryLink,
+    MemoryType,
     RowBatch,
 )
 
@@ -54,6 +57,29 @@ class PageCursor(NamedTuple):
     created_at: datetime
     id: UUID
     user_id: str | None = None
+
+
+class Selection(NamedTuple):
+    """The entries of a scope that a write is for; with both, both must hold.
+
+    Attributes:
+        ids: Entries with these ids; None is any id.
+        expression: Entries that match this filter; None is any entry.
+    """
+
+    ids: Sequence[UUID] | None = None
+    expression: Expression | None = None
+
+
+EVERY_ENTRY = Selection()
+"""All entries of a scope."""
+
+
+class UpdatedEntry(NamedTuple):
+    """An entry that a write for many has updated."""
+
+    id: UUID
+    type: MemoryType
 
 
 class Located(NamedTuple):

@@ -4,9 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from mnemic.model import MemoryEntry, MemoryEntryUpdate, MemoryStatus, MemoryType
+from mnemic.model import (
+    MemoryEntry,
+    MemoryEntryUpdate,
+    MemoryFilter,
+    MemoryStatus,
+    MemoryType,
+)
 from mnemic.model.scope import not_found
-from mnemic.repository import required_uuid, required_uuids
+from mnemic.repository import required_uuid, required_uuids, selection
 from mnemic.verbs.base import ScopedBase
 
 
@@ -68,6 +74,70 @@ class AsyncChangeVerbs(ScopedBase):
         if entry is None:
             raise not_found(entry_id, scope)
         return entry
+
+    async def update_many(
+        self,
+        ids: Iterable[UUID | str] | None = None,
+        *,
+        filters: MemoryFilter | Mapping[str, Any] | None = None,
+        content: str | None = None,
+        importance: float | None = None,
+        add_tags: Sequence[str] | None = (),
+        remove_tags: Sequence[str] | None = (),
+        type: MemoryType | str | None = None,  # noqa: A002 - the field's name everywhere
+        metadata: Mapping[str, Any] | None = None,
+        status: MemoryStatus | str | None = None,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+        all_users: bool = False,
+    ) -> int:
+        """Change the memories with these ids, those that match a filter, or those with both.
+
+        All or none are changed, by one write. The filter is decided by the memories as they are at
+        the moment of that write, whatever other processes changed before. As with `update`, deleted
+        and expired memories are not changed, nor superseded ones; archived ones only if the filter
+        tests the status, or the call sets it.
+
+        Args:
+            ids: Ids; unknown ones are skipped.
+            filters: Only memories that match, in the grammar of docs/filters.md; `{}` is every
+                memory of the scope.
+            content: One text for all of them; it is embedded once.
+            importance: See `update`, for all that follow.
+            add_tags: As above.
+            remove_tags: As above.
+            type: As above.
+            metadata: As above.
+            status: As above.
+            user_id: The user; None is the memories without a user.
+            project_id: Only memories of this project.
+            session_id: Only memories of this session.
+            all_users: The memories of all users and of none.
+
+        Returns:
+            Number of changed memories.
+
+        Raises:
+            InvalidArgumentError: If neither ids nor a filter is given, or an argument is of the
+                wrong type or out of range.
+            FilterError: If the filter cannot be understood, or has a limit or an offset.
+            AmbiguousIdError: If all users are named, and several have one of the ids.
+            EmbeddingError: If the embedder fails; nothing is changed then.
+            StorageQuotaExceededError: If the contents would exceed a quota.
+        """
+        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        wanted = selection(ids, filters, otherwise="filters={} is every memory of the scope")
+        given: dict[str, Any] = {
+            "content": content,
+            "importance": importance,
+            "add_tags": add_tags,
+            "remove_tags": remove_tags,
+            "type": type,
+            "metadata": metadata,
+            "status": status,
+        }
+        return await self._repository.updater.update_all(scope, wanted, MemoryEntryUpdate(**given))
 
     async def touch(
         self,

@@ -1,11 +1,19 @@
 """The verbs that delete memories and restore them."""
 
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
-from mnemic.model import DeleteResult
+from mnemic.errors import InvalidArgumentError
+from mnemic.model import DeleteResult, MemoryFilter
+from mnemic.model.filter import has_tests
 from mnemic.model.scope import not_found
-from mnemic.repository import required_uuid
+from mnemic.repository import required_uuid, selection, unlimited
+from mnemic.store.values import Selection
 from mnemic.verbs.base import ScopedBase
+
+_NAME_SOME = "name what to delete, or delete everything in the scope by delete_all"
 
 
 class AsyncDeleteVerbs(ScopedBase):
@@ -42,28 +50,75 @@ class AsyncDeleteVerbs(ScopedBase):
             raise not_found(entry_id, scope)
         return deleted
 
+    async def delete_many(
+        self,
+        ids: Iterable[UUID | str] | None = None,
+        *,
+        filters: MemoryFilter | Mapping[str, Any] | None = None,
+        permanent: bool = False,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+        all_users: bool = False,
+    ) -> DeleteResult:
+        """Delete the memories with these ids, those that match a filter, or those with both.
+
+        All or none are deleted, by one write. The filter is decided by the memories as they are at
+        the moment of that write, whatever other processes changed before. Archived, superseded and
+        expired memories are deleted too, unless the filter tests their status.
+
+        Args:
+            ids: Ids; unknown ones are skipped.
+            filters: Only memories that match, in the grammar of docs/filters.md; without a test it
+                is refused, see `delete_all`.
+            permanent: Delete records, vectors and links too, also of memories deleted before; they
+                cannot be restored. Otherwise the records stay, and can be restored for 90 days.
+            user_id: The user; None is the memories without a user.
+            project_id: Only memories of this project.
+            session_id: Only memories of this session.
+            all_users: The memories of all users and of none.
+
+        Returns:
+            Number of memories deleted now; its `erased` is true if their bytes are gone already.
+
+        Raises:
+            InvalidArgumentError: If neither ids nor a test of a filter is given.
+            FilterError: If the filter cannot be understood, or has a limit or an offset.
+            AmbiguousIdError: If all users are named, and several have one of the ids.
+        """
+        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        wanted = selection(ids, filters, otherwise=_NAME_SOME)
+        if ids is None and wanted.expression is not None and not has_tests(wanted.expression):
+            raise InvalidArgumentError(f"filters has no test; {_NAME_SOME}")
+        return await self._repository.deleter.delete_all(scope, wanted, permanent=permanent)
+
     async def delete_all(
         self,
         *,
+        filters: MemoryFilter | Mapping[str, Any] | None = None,
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
         permanent: bool = False,
+        all_users: bool = False,
     ) -> DeleteResult:
         """Delete all memories of a scope: of a user, of those without a user, or of a part.
 
         Args:
+            filters: Only memories that match; see `delete_many`.
             user_id: The user; None is the memories without a user.
             project_id: Only those of this project.
             session_id: Only those of this session.
             permanent: Delete records, vectors and links too, also of memories deleted before; they
                 cannot be restored.
+            all_users: The memories of all users and of none.
 
         Returns:
-            Number of deleted memories.
+            Number of deleted memories; its `erased` is true if their bytes are gone already.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id)
-        return await self._repository.deleter.delete_all(scope, permanent=permanent)
+        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        wanted = Selection(None, None if filters is None else unlimited(filters))
+        return await self._repository.deleter.delete_all(scope, wanted, permanent=permanent)
 
     async def restore(
         self,
@@ -84,6 +139,8 @@ class AsyncDeleteVerbs(ScopedBase):
     async def purge(
         self,
         *,
+        expired: bool = False,
+        older_than: timedelta | None = None,
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
@@ -91,10 +148,17 @@ class AsyncDeleteVerbs(ScopedBase):
     ) -> DeleteResult:
         """Delete memories permanently that were deleted or expired more than 90 days ago.
 
-        For the scope see the class.
+        Args:
+            expired: Delete all that has expired, however long ago.
+            older_than: Another time in place of the 90 days; `timedelta(0)` is everything that was
+                deleted or has expired.
+            user_id: The user; None is the memories without a user.
+            project_id: Only memories of this project.
+            session_id: Only memories of this session.
+            all_users: The memories of all users and of none.
 
         Returns:
             Number of deleted memories; its `erased` is true if their bytes are gone already.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
-        return await self._repository.deleter.purge(scope)
+        return await self._repository.deleter.purge(scope, older_than=older_than, expired=expired)

@@ -9,7 +9,7 @@ from mnemic.model import MemoryStatus, NewEntry, Record, RowBatch
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.damage import uuids_of
 from mnemic.store.sqlite.writes import AddedRows, NewRow
-from mnemic.store.values import Stored
+from mnemic.store.values import Model, Stored
 
 
 def stored_vectors(new: NewEntry) -> Sequence[NDArray[np.float32]]:
@@ -23,6 +23,16 @@ def stored_vectors(new: NewEntry) -> Sequence[NDArray[np.float32]]:
 def vector_blobs(parts: NDArray[np.float32]) -> list[bytes]:
     """Return vectors as they are stored."""
     return [vector.tobytes() for vector in parts.astype("<f4", copy=False)]
+
+
+def vectors_of(
+    embedded: tuple[str, NDArray[np.float32]] | None,
+) -> tuple[Model, Sequence[bytes]] | None:
+    """Return model and vectors of a content in their stored form."""
+    if embedded is None:
+        return None
+    model, parts = embedded
+    return (model, parts.shape[1]), vector_blobs(parts)
 
 
 def stored_of(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> Stored:

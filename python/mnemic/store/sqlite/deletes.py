@@ -19,7 +19,9 @@ from mnemic.store.sqlite.checksums import (
 )
 from mnemic.store.sqlite.damage import uuids_of
 from mnemic.store.sqlite.links import links_leading_to
+from mnemic.store.sqlite.selected_rows import selected
 from mnemic.store.sqlite.sql import fetch, in_scope, single, with_id
+from mnemic.store.values import Selection
 
 
 def soft_delete(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> bool | None:
@@ -77,10 +79,11 @@ def delete(
     return deleted
 
 
-def soft_delete_all(connection: apsw.Connection, scope: Scope, now: int) -> list[UUID]:
-    """Mark all entries of a scope as forgotten that are not; return their ids."""
-    where, values = in_scope(scope)
-    where = f"{where} AND forgotten_at IS NULL"
+def soft_delete_all(
+    connection: apsw.Connection, codec: RowCodec, scope: Scope, selection: Selection, now: int
+) -> list[UUID]:
+    """Mark the selected entries of a scope as forgotten that are not; return their ids."""
+    where, values = selected(connection, codec, scope, selection, ("forgotten_at IS NULL", []))
     before = rows_with_sums_where(connection, where, values)
     forgotten = fetch(
         connection,
@@ -95,20 +98,25 @@ def soft_delete_all(connection: apsw.Connection, scope: Scope, now: int) -> list
     return uuids_of(entry_id for _, entry_id, _ in forgotten)
 
 
-def delete_all(connection: apsw.Connection, codec: RowCodec, scope: Scope) -> list[UUID]:
-    """Delete all entries of a scope, forgotten or not; return their ids."""
-    where, values = in_scope(scope)
+def delete_all(
+    connection: apsw.Connection, codec: RowCodec, scope: Scope, selection: Selection
+) -> list[UUID]:
+    """Delete the selected entries of a scope, forgotten or not; return their ids."""
+    where, values = selected(connection, codec, scope, selection)
     return _delete(connection, codec, scope.agent_id, where, values)
 
 
-def purge(connection: apsw.Connection, codec: RowCodec, scope: Scope, oldest: int) -> list[UUID]:
-    """Delete what a scope forgot, or what expired, before `oldest`; return the ids."""
+def purge(
+    connection: apsw.Connection, codec: RowCodec, scope: Scope, oldest: int, expired: int | None
+) -> list[UUID]:
+    """Delete what a scope forgot before `oldest`, and what expired then or by `expired`."""
     where, values = in_scope(scope)
+    last = oldest - 1 if expired is None else max(oldest - 1, expired)
     return [
         entry_id
-        for moment in ("forgotten_at", "expires_at")
+        for moment, bound in (("forgotten_at", oldest - 1), ("expires_at", last))
         for entry_id in _delete(
-            connection, codec, scope.agent_id, f"{where} AND {moment} < ?", (*values, oldest)
+            connection, codec, scope.agent_id, f"{where} AND {moment} <= ?", (*values, bound)
         )
     ]
 

@@ -47,6 +47,11 @@ class Narrowed(NamedTuple):
     is_exact: bool
 
 
+def among_ids(ids: Sequence[UUID]) -> tuple[str, object]:
+    """Return the condition of these ids, and the value bound to it."""
+    return f"id IN {_UUIDS}", _json([entry_id.bytes for entry_id in ids])
+
+
 def order_by(sort_by: MemorySortOrder) -> str:
     """Return the ORDER BY terms of an order: the key, newest first, then the id."""
     return _ORDERS[sort_by]

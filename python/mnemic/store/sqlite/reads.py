@@ -1,5 +1,6 @@
 """SQL statements that read entries; each runs on a given connection."""
 
+import sys
 from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import closing
@@ -221,13 +222,31 @@ def _records_sql(expression: Expression) -> str:
 
     Reading all columns takes five times as long as deciding a record.
     """
+    return _IN_ORDER.format(_record_columns(expression))
+
+
+def _record_columns(expression: Expression) -> str:
     columns = [
         column
         if column in _KEPT_COLUMNS or references(expression, field.name)
         else _placeholder(field)
         for column, field in zip(COLUMN_NAMES, FIELDS, strict=True)
     ]
-    return _IN_ORDER.format(", ".join(["row", *columns]))
+    return ", ".join(["row", *columns])
+
+
+def matching_rows(
+    connection: apsw.Connection,
+    codec: RowCodec,
+    expression: Expression,
+    where: str,
+    values: Sequence[object],
+) -> list[int]:
+    """Return the rows of a condition that match a filter, decided in batches by the core."""
+    sql = f"SELECT {_record_columns(expression)} FROM agent_memory_entries WHERE {where}"
+    decide = _decision(codec, expression)
+    with closing(stream(connection, sql, values)) as records:
+        return [row for row, *_ in selected(records, decide, limit=sys.maxsize)]
 
 
 _KEPT_COLUMNS = frozenset({"agent_id", "id"})

@@ -50,8 +50,9 @@ from mnemic.store.sqlite import (
     writes,
 )
 from mnemic.store.sqlite.access_log import accesses_since, write_accesses
-from mnemic.store.sqlite.additions import stored_of, stored_vectors, vector_blobs
+from mnemic.store.sqlite.additions import stored_of, stored_vectors, vector_blobs, vectors_of
 from mnemic.store.sqlite.backup import backup_to
+from mnemic.store.sqlite.bulk_writes import SqliteBulkWrites
 from mnemic.store.sqlite.connections import Connections
 from mnemic.store.sqlite.group_commit import Writer
 from mnemic.store.sqlite.hardening import GuardedConnection
@@ -74,7 +75,7 @@ from mnemic.store.values import (
 Result = TypeVar("Result")
 
 
-class SqliteStore:
+class SqliteStore(SqliteBulkWrites):
     """Keeps memories in one SQLite file; see `Store` for what its methods promise.
 
     Reads run where they are called, on connections of their own, and never wait for a write. Writes
@@ -270,20 +271,6 @@ class SqliteStore:
         """Delete an entry permanently, marked as deleted or not; return its id."""
         return self._write(lambda on: deletes.delete(on, self._codec, scope, entry_id))
 
-    def soft_delete_all(self, scope: Scope, now: datetime) -> Future[list[UUID]]:
-        """Mark all entries of a scope as deleted; return the ids of those marked now."""
-        time = to_microseconds(now)
-        return self._write(lambda on: deletes.soft_delete_all(on, scope, time))
-
-    def delete_all(self, scope: Scope) -> Future[list[UUID]]:
-        """Delete all entries of a scope permanently; return their ids."""
-        return self._write(lambda on: deletes.delete_all(on, self._codec, scope))
-
-    def purge(self, scope: Scope, oldest: datetime) -> Future[list[UUID]]:
-        """Delete permanently what was deleted or expired before `oldest`; return the ids."""
-        time = to_microseconds(oldest)
-        return self._write(lambda on: deletes.purge(on, self._codec, scope, time))
-
     def update(
         self,
         scope: Scope,
@@ -296,11 +283,7 @@ class SqliteStore:
         include_archived: bool = False,
     ) -> Future[MemoryEntry | None]:
         """Change an entry; return its new state, or None if the scope has no such entry."""
-        vectors = None
-        if embedded is not None:
-            model, parts = embedded
-            vectors = (model, parts.shape[1]), vector_blobs(parts)
-        time = to_microseconds(now)
+        vectors, time = vectors_of(embedded), to_microseconds(now)
         return self._write(
             lambda on: updates.update(
                 on,

@@ -1,0 +1,88 @@
+"""The part of the contract of stores that writes many entries at once."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.licensing import Quota
+from mnemic.model import MemoryEntry, Scope
+from mnemic.store.values import EVERY_ENTRY, Selection, UpdatedEntry
+
+
+class BulkWrites(Protocol):
+    """Writes over many entries of a scope, each in one transaction; see `Store` for the promises.
+
+    A filter is decided inside the transaction, by the entries as they are stored then. Unknown ids
+    are skipped.
+    """
+
+    def soft_delete_all(
+        self, scope: Scope, now: datetime, selection: Selection = EVERY_ENTRY
+    ) -> Future[list[UUID]]:
+        """Mark the selected entries of a scope as deleted; return the ids of those marked now.
+
+        A filter is decided inside the transaction, by the entries as they are stored then; each
+        entry of any status is decided, expired ones too. Unknown ids are skipped.
+
+        Args:
+            scope: The scope.
+            now: The time.
+            selection: The entries; all of the scope unless given.
+
+        Raises:
+            AmbiguousIdError: If the scope is of all users, and several have one of the ids.
+        """
+        ...
+
+    def delete_all(self, scope: Scope, selection: Selection = EVERY_ENTRY) -> Future[list[UUID]]:
+        """Delete the selected entries of a scope permanently, marked as deleted or not.
+
+        Otherwise like `soft_delete_all`.
+
+        Returns:
+            Ids of the deleted entries.
+        """
+        ...
+
+    def purge(
+        self, scope: Scope, oldest: datetime, expired: datetime | None = None
+    ) -> Future[list[UUID]]:
+        """Delete permanently what was deleted or expired before `oldest`; return the ids.
+
+        Args:
+            scope: The scope.
+            oldest: The time.
+            expired: Also delete what expired at this time or before.
+        """
+        ...
+
+    def update_all(
+        self,
+        scope: Scope,
+        selection: Selection,
+        change: Callable[[MemoryEntry], MemoryEntry],
+        embedded: tuple[str, NDArray[np.float32]] | None = None,
+        *,
+        now: datetime,
+        quota: Quota | None = None,
+        include_archived: bool = False,
+    ) -> Future[list[UpdatedEntry]]:
+        """Change the selected entries of a scope, all or none; otherwise like `update`.
+
+        A filter is decided inside the transaction, by the entries as they are stored then. Unknown
+        ids are skipped.
+
+        Returns:
+            The changed entries, in ascending order of their rows.
+
+        Raises:
+            AmbiguousIdError: If the scope is of all users, and several have one of the ids.
+            EmbeddingModelMismatchError: If the agent's vectors come from another model.
+            StorageQuotaExceededError: If the contents would exceed the quota.
+        """
+        ...

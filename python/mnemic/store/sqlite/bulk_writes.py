@@ -1,0 +1,79 @@
+"""The writes over many entries of the SQLite store."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from concurrent.futures import Future
+from datetime import datetime
+from typing import TypeVar
+from uuid import UUID
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.licensing import Quota
+from mnemic.model import MemoryEntry, Scope
+from mnemic.model.timestamps import to_microseconds
+from mnemic.store.row_codec import RowCodec
+from mnemic.store.sqlite import bulk_updates, deletes
+from mnemic.store.sqlite.additions import vectors_of
+from mnemic.store.values import EVERY_ENTRY, Selection, UpdatedEntry
+
+Result = TypeVar("Result")
+
+
+class SqliteBulkWrites:
+    """Deletes and changes many entries, each call in one transaction; see `BulkWrites`."""
+
+    _codec: RowCodec
+
+    @abstractmethod
+    def _write(self, job: Callable[[apsw.Connection], Result]) -> Future[Result]:
+        """Hand in a job."""
+
+    def soft_delete_all(
+        self, scope: Scope, now: datetime, selection: Selection = EVERY_ENTRY
+    ) -> Future[list[UUID]]:
+        """Mark the selected entries of a scope as deleted; return the ids of those marked now."""
+        time = to_microseconds(now)
+        return self._write(
+            lambda on: deletes.soft_delete_all(on, self._codec, scope, selection, time)
+        )
+
+    def delete_all(self, scope: Scope, selection: Selection = EVERY_ENTRY) -> Future[list[UUID]]:
+        """Delete the selected entries of a scope permanently; return their ids."""
+        return self._write(lambda on: deletes.delete_all(on, self._codec, scope, selection))
+
+    def purge(
+        self, scope: Scope, oldest: datetime, expired: datetime | None = None
+    ) -> Future[list[UUID]]:
+        """Delete permanently what was deleted or expired before `oldest`; return the ids."""
+        times = to_microseconds(oldest), None if expired is None else to_microseconds(expired)
+        return self._write(lambda on: deletes.purge(on, self._codec, scope, *times))
+
+    def update_all(
+        self,
+        scope: Scope,
+        selection: Selection,
+        change: Callable[[MemoryEntry], MemoryEntry],
+        embedded: tuple[str, NDArray[np.float32]] | None = None,
+        *,
+        now: datetime,
+        quota: Quota | None = None,
+        include_archived: bool = False,
+    ) -> Future[list[UpdatedEntry]]:
+        """Change the selected entries of a scope, all or none; return those changed."""
+        vectors, time = vectors_of(embedded), to_microseconds(now)
+        return self._write(
+            lambda on: bulk_updates.update_all(
+                on,
+                self._codec,
+                scope,
+                selection,
+                change,
+                vectors=vectors,
+                now=time,
+                quota=quota,
+                include_archived=include_archived,
+            )
+        )

@@ -1,0 +1,340 @@
+"""Writes over many entries: chosen by id and by filter, and decided inside their transaction."""
+
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mnemic.errors import AmbiguousIdError, EmbeddingModelMismatchError, StorageQuotaExceededError
+from mnemic.licensing import Quota
+from mnemic.model import LinkType, MemoryEntryUpdate, MemoryStatus, Scope, parse_filter
+from mnemic.store import open_store
+from mnemic.store.values import EVERY_ENTRY, Selection
+from tests.store.contract import (
+    AGENT,
+    ALICE,
+    BOB,
+    EVERYONE,
+    added,
+    all_links,
+    changed,
+    embedded,
+    exported,
+    linked,
+    living_numbers,
+    matched,
+    numbers,
+    one,
+    rows_of,
+    rows_since,
+    seq_of,
+)
+from tests.support import filter_twin
+from tests.support.clock import HOUR, NOON
+from tests.support.entries import numbered, uid
+from tests.support.filter_strategies import filters, population
+
+RED = {"metadata.color": "red"}
+"""A filter that the core decides."""
+
+PROJECT = {"project_id": "p"}
+"""A filter that SQL decides."""
+
+
+def by(where=None, ids=None):
+    """Return a selection by filter and by the numbers of ids."""
+    return Selection(
+        None if ids is None else [uid(number) for number in ids],
+        None if where is None else parse_filter(where),
+    )
+
+
+def forgotten(store, scope, selection, now=NOON):
+    return sorted(numbers(store.soft_delete_all(scope, now, selection).result()))
+
+
+def deleted(store, scope, selection):
+    return sorted(numbers(store.delete_all(scope, selection).result()))
+
+
+def updated(store, scope, selection, *, now=NOON, vectors=None, quota=None, archived=False, **what):
+    update = MemoryEntryUpdate(**what)
+    written = store.update_all(
+        scope,
+        selection,
+        lambda old: update.applied_to(old, now),
+        vectors,
+        now=now,
+        quota=quota,
+        include_archived=archived,
+    )
+    return [entry.id.int for entry in written.result()]
+
+
+def entries(store, scope=EVERYONE):
+    return {stored.entry.id.int: stored.entry for stored in exported(store, scope, limit=1000)}
+
+
+@pytest.fixture
+def filled(store):
+    """Return a store of entries of two users and of none, in all states."""
+    red = {"metadata": {"color": "red"}}
+    alice = {"user_id": "alice", **red}
+    made = [
+        embedded(1, **alice, project_id="p"),
+        embedded(2, **alice),
+        numbered(3, **alice, status=MemoryStatus.ARCHIVED),
+        numbered(4, **alice, status=MemoryStatus.SUPERSEDED),
+        numbered(5, **alice, expires_at=NOON),
+        numbered(6, **alice, forgotten_at=NOON - HOUR),
+        numbered(7, user_id="alice", project_id="p"),
+        embedded(8, user_id="bob", **red, project_id="p"),
+        numbered(9, **red),
+    ]
+    added(store, "a", made)
+    return store
+
+
+@pytest.mark.parametrize(
+    ("scope", "selection", "found"),
+    [
+        (ALICE, EVERY_ENTRY, [1, 2, 3, 4, 5, 6, 7]),
+        (ALICE, by(RED), [1, 2, 3, 4, 5, 6]),
+        (ALICE, by(PROJECT), [1, 7]),
+        (ALICE, by(RED | PROJECT), [1]),
+        (ALICE, by(RED | {"status": "active"}), [1, 2, 5, 6]),
+        (ALICE, by({"status": {"ne": "active"}}), [3, 4]),
+        (ALICE, by({}), [1, 2, 3, 4, 5, 6, 7]),
+        (ALICE, by({"OR": []}), []),
+        (ALICE, by(ids=[2, 7, 8, 9, 99]), [2, 7]),
+        (ALICE, by(ids=[]), []),
+        (ALICE, by(RED, [1, 7]), [1]),
+        (ALICE, by(PROJECT, [2, 7]), [7]),
+        (Scope("a", "alice", "p"), by(RED), [1]),
+        (Scope("a", "alice", "q"), by(RED), []),
+        (BOB, by(RED), [8]),
+        (AGENT, by(RED), [9]),
+        (AGENT, by(ids=[1, 9]), [9]),
+        (EVERYONE, by(RED | PROJECT), [1, 8]),
+        (EVERYONE, by(RED, [1, 8, 9, 7]), [1, 8, 9]),
+        (Scope("b", all_users=True), by(RED), []),
+    ],
+)
+def test_a_deletion_is_for_the_selected_entries_of_its_scope(filled, scope, selection, found):
+    seq = seq_of(filled)
+    marked = [number for number in found if number != 6]  # which was marked before
+    assert forgotten(filled, scope, selection, NOON + HOUR) == marked
+    times = {number: entry.forgotten_at for number, entry in entries(filled).items()}
+    assert [number for number, time in times.items() if time == NOON + HOUR] == marked
+    assert seq_of(filled) == seq + len(marked)
+    assert forgotten(filled, scope, selection, NOON + HOUR) == []
+    assert deleted(filled, scope, selection) == found
+    assert sorted(entries(filled)) == sorted(set(range(1, 10)) - set(found))
+    assert seq_of(filled) == seq + len(marked) + len(found)
+    assert filled.verify().problems == ()
+
+
+def test_an_empty_selection_begins_no_change(filled):
+    seq = seq_of(filled)
+    for selection in (
+        by({"OR": []}),
+        by(ids=[]),
+        by({"category": "none"}),
+        by({"tags": {"contains": "x"}}),
+    ):
+        assert forgotten(filled, EVERYONE, selection) == deleted(filled, EVERYONE, selection) == []
+        assert updated(filled, EVERYONE, selection, importance=1.0) == []
+    assert seq_of(filled) == seq
+
+
+@pytest.mark.parametrize("selection", [by(ids=[1]), by(RED, [1]), by(RED, [1, 2])])
+def test_an_id_of_several_users_is_not_guessed(filled, selection):
+    added(filled, "a", [numbered(1, user_id="bob", forgotten_at=NOON)])
+    before = entries(filled)
+    for write in (forgotten, deleted):
+        with pytest.raises(AmbiguousIdError, match=f"memory with id {uid(1)}; name the user_id"):
+            write(filled, EVERYONE, selection)
+    with pytest.raises(AmbiguousIdError):
+        updated(filled, EVERYONE, selection, importance=1.0)
+    assert entries(filled) == before
+    assert 1 in deleted(filled, ALICE, selection)
+
+
+def test_the_links_and_vectors_of_deleted_entries_go_and_other_links_stay(filled):
+    linked(filled, 1, 2, scope=ALICE)
+    linked(filled, 7, 1, scope=ALICE)
+    linked(filled, 7, 2, scope=ALICE, kind=LinkType.REFINES)
+    linked(filled, 7, 5, scope=ALICE, now=NOON - HOUR)
+    row = rows_of(filled)[1]
+    assert deleted(filled, ALICE, by(RED | {"status": "active"}, [1, 5, 6])) == [1, 5, 6]
+    assert [(link.from_id.int, link.to_id.int) for link in all_links(filled)] == [(7, 2)]
+    assert filled.vectors("a", row, "m").shape == (0, 0)
+    assert filled.verify().problems == ()
+
+
+def test_quota_and_index_follow(filled):
+    seq, used = seq_of(filled), filled.used_bytes("a")
+    sizes = {number: len(entry.content.encode()) for number, entry in entries(filled).items()}
+    forgotten(filled, EVERYONE, by(PROJECT))
+    assert filled.used_bytes("a") == used
+    batch = rows_since(filled, seq)
+    assert (living_numbers(batch), len(batch.gone)) == (set(), 3)
+    deleted(filled, EVERYONE, by(RED))
+    assert filled.used_bytes("a") == sizes[7]
+    assert sorted(rows_since(filled, seq).gone) == [*range(1, 10)]
+
+
+# Updates
+
+
+@pytest.mark.parametrize(
+    ("scope", "selection", "archived", "found"),
+    [
+        (ALICE, EVERY_ENTRY, False, [1, 2, 7]),
+        (ALICE, EVERY_ENTRY, True, [1, 2, 3, 7]),
+        (ALICE, by(RED), False, [1, 2]),
+        (ALICE, by(RED | {"status": "archived"}), True, [3]),
+        (ALICE, by({"status": "superseded"}), True, []),
+        (ALICE, by(ids=[7, 1, 3, 5, 6, 8]), False, [1, 7]),
+        (EVERYONE, by(PROJECT), False, [1, 7, 8]),
+        (EVERYONE, by(RED, [8, 9]), False, [8, 9]),
+    ],
+)
+def test_an_update_is_for_the_selected_entries_that_are_there(
+    filled, scope, selection, archived, found
+):
+    before, seq = entries(filled), seq_of(filled)
+    marked = updated(
+        filled, scope, selection, now=NOON, archived=archived, add_tags=["x"], metadata={"n": 1}
+    )
+    assert marked == found
+    assert seq_of(filled) == seq + len(found)
+    for number, entry in entries(filled).items():
+        if number in found:
+            assert (entry.tags, entry.metadata["n"]) == (("x",), 1)
+            assert entry.metadata.items() >= before[number].metadata.items()
+        else:
+            assert entry == before[number]
+    assert living_numbers(rows_since(filled, seq)) == set(found) - {3}
+    assert filled.verify().problems == ()
+
+
+def test_many_entries_are_updated_in_the_order_of_their_rows(store):
+    count = 700  # more than are read together
+    made = [numbered(number, metadata={"even": number % 2 == 0}) for number in range(1, count)]
+    added(store, "a", made)
+    even = list(range(2, count, 2))
+    assert updated(store, AGENT, by({"metadata.even": True}), importance=0.9) == even
+    assert [at for at, entry in entries(store).items() if entry.importance == 0.9] == even
+
+
+def test_one_content_for_many_brings_its_vectors_to_each(filled):
+    vectors = np.array([[3, 4], [5, 6]], dtype=np.float32)
+    used, row = filled.used_bytes("a"), rows_of(filled)
+    assert updated(filled, ALICE, by(RED), content="gone", vectors=("m", vectors)) == [1, 2]
+    for number in (1, 2):
+        assert one(filled, ALICE, number).content == "gone"
+        assert filled.vectors("a", row[number], "m").tolist() == vectors.tolist()
+    assert filled.vectors("a", row[8], "m").tolist() == [[1, 0]]
+    assert filled.used_bytes("a") == used - 2 * (len("memory 1") - len("gone"))
+    assert updated(filled, ALICE, by(RED), content="gone for good") == [1, 2]
+    assert filled.vectors("a", row[1], "m").shape == (0, 0)
+    assert filled.verify().problems == ()
+
+
+def test_an_update_that_fails_changes_none(filled):
+    before, seq = entries(filled), seq_of(filled)
+    quota = Quota(filled.used_bytes("a") + 5)
+    with pytest.raises(StorageQuotaExceededError):
+        updated(filled, ALICE, by(RED), content="much longer text than before", quota=quota)
+    other = ("other", np.ones((1, 2), np.float32))
+    with pytest.raises(EmbeddingModelMismatchError):
+        updated(filled, ALICE, by(RED), content="something", vectors=other)
+
+    def fails_at_the_second(entry):
+        if entry.id.int == 2:
+            raise ZeroDivisionError
+        return MemoryEntryUpdate(importance=1.0).applied_to(entry, NOON)
+
+    with pytest.raises(ZeroDivisionError):
+        filled.update_all(ALICE, by(RED), fails_at_the_second, now=NOON).result()
+    assert entries(filled) == before
+    assert seq_of(filled) == seq
+    assert filled.verify().problems == ()
+
+
+# Concurrent writers
+
+
+def test_an_entry_that_another_opening_changed_is_decided_as_it_is_now(stores):
+    mine, other = stores
+    red = {"metadata": {"color": "red"}}
+    added(mine, "a", [numbered(number, **red) for number in range(1, 5)])
+    assert sorted(matched(mine, AGENT, RED)) == [1, 2, 3, 4]
+    changed(other, 2, metadata={"color": "blue"})
+    changed(other, 3, add_tags=["kept"])
+    where = {"AND": [RED, {"NOT": {"tags": {"contains": "kept"}}}]}
+    assert forgotten(mine, AGENT, by(where, [1, 2])) == [1]
+    assert updated(mine, AGENT, by(where), importance=1.0) == [4]
+    assert deleted(mine, AGENT, by(where)) == [1, 4]
+    assert sorted(entries(mine)) == [2, 3]
+
+
+@pytest.mark.parametrize("write", [forgotten, deleted])
+def test_of_writers_that_meet_none_deletes_what_no_longer_matches(stores, write):
+    """A thread recolors entries, one after the other, while another one deletes the red ones."""
+    mine, other = stores
+    count = 300
+    made = [numbered(number, metadata={"color": "red"}) for number in range(count)]
+    added(mine, "a", made)
+    recolored, gone = [], []
+    begun = threading.Event()
+
+    def recolor():
+        for number in range(count):
+            if changed(other, number, metadata={"color": "blue"}) is not None:
+                recolored.append(number)
+            begun.set()
+
+    thread = threading.Thread(target=recolor)
+    thread.start()
+    begun.wait(60)
+    while thread.is_alive():
+        gone += write(mine, AGENT, by(RED))
+    thread.join()
+    gone += write(mine, AGENT, by(RED))
+    assert set(recolored).isdisjoint(gone)
+    assert sorted(recolored + gone) == list(range(count))
+    assert mine.verify().problems == ()
+
+
+# Random filters
+
+
+WHERE = filters(120)
+ANY_IDS = st.none() | st.lists(st.sampled_from([entry.id for entry in population(120)]), max_size=9)
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(where=WHERE, ids=ANY_IDS, user=st.sampled_from(["alice", "bob", None, "everyone"]))
+def test_what_a_filter_selects_is_what_a_naive_evaluator_says(where, ids, user):
+    scope = Scope("a", all_users=True) if user == "everyone" else Scope("a", user)
+    wanted = [
+        entry.id
+        for entry in population(120)
+        if scope.has(entry)
+        and filter_twin.matches(where, entry)
+        and (ids is None or entry.id in ids)
+    ]
+    store = open_store("sqlite:///:memory:")
+    try:
+        added(store, "a", population(120), is_import=True)
+        found = store.delete_all(scope, Selection(ids, parse_filter(where))).result()
+        assert sorted(found) == sorted(wanted)
+        left = {stored.entry.id for stored in exported(store, limit=200)}
+        assert left == {entry.id for entry in population(120)} - set(wanted)
+        assert store.verify().problems == ()
+    finally:
+        store.close()
