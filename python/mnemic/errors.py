@@ -107,6 +107,28 @@ class EntryNotFoundError(MnemicError, KeyError):
         return str(self.args[0]) if self.args else ""
 
 
+class VersionConflictError(MnemicError, RuntimeError):
+    """A memory has another version than the one that a change was made for; nothing was changed.
+
+    Attributes:
+        stored: The version that is stored.
+        given: The version that the caller gave.
+    """
+
+    def __init__(self, entry_id: object, stored: int, given: int) -> None:
+        super().__init__(
+            f"memory {entry_id} has version {stored}, not {given}: it was changed meanwhile; get "
+            "it again, and repeat the change with its new version"
+        )
+        self.stored = stored
+        self.given = given
+        self._entry_id = entry_id
+
+    def __reduce__(self) -> tuple[type, tuple[object, int, int]]:
+        """Preserve the fields in pickles."""
+        return type(self), (self._entry_id, self.stored, self.given)
+
+
 class AmbiguousIdError(MnemicError, LookupError):
     """Several users have a memory with this id, and the call is for all users; name one."""
 

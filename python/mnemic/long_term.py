@@ -21,6 +21,7 @@ from mnemic.model import (
     MemorySortOrder,
     MemoryType,
     NewEntry,
+    OnConflict,
     OnDuplicate,
     OnEmbedError,
     Search,
@@ -118,6 +119,7 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
         entry: MemoryEntry,
         *,
         idempotency_key: str | None = None,
+        on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
         on_embed_error: OnEmbedError = "raise",
     ) -> UUID:
@@ -130,6 +132,8 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
             entry: An entry of this agent.
             idempotency_key: Unique for agent and user. A second call with it stores nothing and
                 returns the id of the first one's memory, even if that was deleted.
+            on_conflict: Treatment if the user has a memory with its id, in any state: "raise" an
+                error, "skip" the new one, or "replace" the stored one; see `Memory.add`.
             on_duplicate: Treatment if the user has a memory with the same text, apart from case and
                 white space: "keep" both, "skip" the new one, or "merge" its tags, metadata and
                 importance into the older; the id of the older is returned then.
@@ -141,8 +145,8 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
 
         Raises:
             InvalidEntryError: If it is not an entry of this agent.
-            DuplicateEntryError: If the user already has a memory with its id, deleted or not, or
-                the key was used for another content.
+            DuplicateEntryError: If the user already has a memory with its id, deleted or not, and
+                `on_conflict` is "raise", or the key was used for another content.
             EntryNotFoundError: If the user has no memory with the id that it supersedes.
             EmbeddingError: If the embedder fails; nothing is stored then.
             EmbeddingModelMismatchError: If it has a vector of another model.
@@ -150,7 +154,10 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
         """
         new = NewEntry(checked_record(entry, self._scope), checked_key(idempotency_key))
         stored = await self._repository.add(
-            [new], on_duplicate=on_duplicate, on_embed_error=on_embed_error
+            [new],
+            on_conflict=on_conflict,
+            on_duplicate=on_duplicate,
+            on_embed_error=on_embed_error,
         )
         return stored[0].id
 
@@ -159,6 +166,7 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
         entries: Sequence[MemoryEntry],
         *,
         idempotency_keys: Sequence[str | None] | None = None,
+        on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
         on_embed_error: OnEmbedError = "raise",
     ) -> list[UUID]:
@@ -167,6 +175,7 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
         Args:
             entries: Entries of this agent; earlier ones count as stored for later ones.
             idempotency_keys: One for each entry, or None.
+            on_conflict: As for `store`.
             on_duplicate: As for `store`.
             on_embed_error: As for `store`.
 
@@ -175,7 +184,10 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
         """
         checked = checked_records(entries, idempotency_keys, self._scope)
         stored = await self._repository.add(
-            checked, on_duplicate=on_duplicate, on_embed_error=on_embed_error
+            checked,
+            on_conflict=on_conflict,
+            on_duplicate=on_duplicate,
+            on_embed_error=on_embed_error,
         )
         return [entry.id for entry in stored]
 

@@ -135,6 +135,11 @@ def feed(store, agent):
     return batch.records
 
 
+def needing(store, agent):
+    own = numbered(1, agent_id=agent, user_id="alice")
+    return store.need_vectors(agent, [own], "m", "replace")
+
+
 def accessed(store, agent):
     return store.accesses_since(agent, 0).position
 
@@ -168,10 +173,14 @@ AGENT_READS = {
     "position": lambda store, agent: store.position(agent),
     "changed_rows_since": lambda store, agent: store.changed_rows_since(agent, 0),
     "rows_since": feed,
+    "need_vectors": needing,
     "accesses_since": accessed,
 }
 AGENT_WRITES = {
     "add": lambda store, agent: adding(store, agent, [numbered(9, agent_id=agent)]),
+    "add replacing": lambda store, agent: adding(
+        store, agent, [numbered(1, agent_id=agent, user_id="alice")], on_conflict="replace"
+    ),
     "add_embeddings": lambda store, agent: store.add_embeddings(
         agent, "m", {rows_of(store).get(2, 1): "memory 2"}, [VECTOR]
     ),
@@ -406,7 +415,7 @@ def test_a_store_opened_for_reading_alone_answers_every_read(opening, name):
 def test_a_write_with_nothing_to_write_changes_nothing(store):
     filled(store)
     before = state_of(store)
-    assert added(store, "a", []) == ([], [], [], [], None)
+    assert added(store, "a", []) == ([], [], [], [], None, {})
     store.add_embeddings("a", "m", {}, []).result()
     assert store.add_links(Scope("a", all_users=True), []).result() == 0
     store.touch("a", [], NOON)

@@ -175,7 +175,8 @@ class StoreTwin:
                 "importance": max(chosen.importance, new.importance),
             }
             if any(getattr(chosen, field) != value for field, value in merged.items()):
-                self._change(chosen, **merged, updated_at=max(self.clock(), chosen.created_at))
+                changed_at = max(self.clock(), chosen.created_at)
+                self._change(chosen, **merged, updated_at=changed_at, version=chosen.version + 1)
         return chosen.id
 
     def _insert(self, entry):
@@ -190,7 +191,12 @@ class StoreTwin:
         vector = self.embed([entry.content])[0] if given is None else given
         self.rows[place] = Row(bare(entry), unit(vector))
         if old:
-            self._change(old, status=SUPERSEDED, updated_at=max(old.updated_at, entry.created_at))
+            self._change(
+                old,
+                status=SUPERSEDED,
+                updated_at=max(old.updated_at, entry.created_at),
+                version=old.version + (old.status != SUPERSEDED),
+            )
             self.links[(entry.agent_id, entry.id, old.id, SUPERSEDES)] = (1.0, entry.created_at)
 
     def _change(self, entry, **fields):
@@ -272,6 +278,7 @@ class StoreTwin:
             tags=(*kept, *added),
             metadata={**entry.metadata, **fields.get("metadata", {})},
             updated_at=max(self.clock(), entry.created_at),
+            version=entry.version + 1,
         )
         if content != entry.content:
             place = (entry.agent_id, entry.id)

@@ -9,13 +9,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic._core import Coverage, MemoryIndex
+from mnemic._core import RECORD_COLUMNS, Coverage, MemoryIndex
 from mnemic.index.base import LinkedRow, LinkSearch, ListRequest, RankedPage, RankedRow, RankInputs
 from mnemic.index.candidates import RowSet, Selected, SourceFactory
 from mnemic.index.loading import Loader, put, raise_accesses
 from mnemic.index.source_guard import SourceGuard
 from mnemic.model import Access, Link, Record, RowBatch, Scope, Search
 
+_CONTENT = RECORD_COLUMNS.index("content")
 MAX_PENDING = 256  # rows; larger batches are no faster per row
 MIN_VACANT = 16_384  # places; fewer hardly slow searches
 MAX_DEFERRED = 256
@@ -274,7 +275,11 @@ class NativeIndex:
 
 
 def _merged_batch(batches: Sequence[RowBatch]) -> RowBatch:
-    """Return one batch equivalent to several, in which a row may appear and go several times."""
+    """Return one batch equivalent to several, in which a row may appear and go several times.
+
+    Vectors of a row stay while its content does, as in the core. A row that went and came again
+    stays among those that went: the core removes them before it adds records.
+    """
     gone: set[int] = set()
     records: dict[int, Record] = {}
     parts: dict[int, list[NDArray[np.float32]]] = {}
@@ -293,11 +298,15 @@ def _merged_batch(batches: Sequence[RowBatch]) -> RowBatch:
         for link in batch.links:
             links[link[0]].append(link)
         for record in batch.records:
+            known = records.get(record[0])
+            if known is not None and known[_CONTENT] != record[_CONTENT]:
+                gone.add(record[0])
+                parts.pop(record[0], None)
             records[record[0]] = record
-            gone.discard(record[0])
-            parts.pop(record[0], None)
+        given: dict[int, list[NDArray[np.float32]]] = {}
         for row, vector in zip(batch.embedded.tolist(), batch.vectors, strict=True):
-            parts.setdefault(row, []).append(vector)
+            given.setdefault(row, []).append(vector)
+        parts |= given
     vectors = [vector for of_row in parts.values() for vector in of_row]
     stacked = np.stack(vectors) if vectors else batches[0].vectors[:0]
     rows = (row for row, of_row in parts.items() for _ in of_row)

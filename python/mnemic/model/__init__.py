@@ -20,7 +20,7 @@ from mnemic.model.filter import (
 from mnemic.model.hit import Hit
 from mnemic.model.ids import UuidFactory
 from mnemic.model.link import LinkType, MemoryLink
-from mnemic.model.new_entry import NewEntry, OnDuplicate, OnEmbedError
+from mnemic.model.new_entry import NewEntry, OnConflict, OnDuplicate, OnEmbedError
 from mnemic.model.query import (
     ExpandedQuery,
     MemoryQuery,
@@ -123,6 +123,7 @@ __all__ = [
     "MemoryType",
     "NewEntry",
     "Not",
+    "OnConflict",
     "OnDuplicate",
     "OnEmbedError",
     "OnQueryError",

@@ -116,7 +116,8 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         expires_at: Time from which on searches do not find it; None is never.
         category: Free text.
         scope: Free text.
-        version: From 1.
+        version: From 1; it grows by one with each change of the memory, and with each replacement.
+            Accesses, embedding, deletion and restoring are no changes.
         supersedes: Id of the entry that this one replaces.
         sensitive: `repr` hides content, tags, metadata, speaker, role, category, scope and source;
             no log line, event or error contains them either.
@@ -164,10 +165,12 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         MemoryStatus.ACTIVE
     )
     forgotten_at: Annotated[datetime | None, MemoryField(Kind.TIME)] = None
-    expires_at: Annotated[datetime | None, MemoryField(Kind.TIME, GIVEN | FILTERED)] = None
+    expires_at: Annotated[datetime | None, MemoryField(Kind.TIME, GIVEN | CHANGED | FILTERED)] = (
+        None
+    )
     category: Annotated[str | None, MemoryField(Kind.NAME, GIVEN | FILTERED | HIDDEN)] = None
     scope: Annotated[str | None, MemoryField(Kind.NAME, FILTERED | HIDDEN)] = None
-    version: Annotated[int, MemoryField(Kind.WHOLE, FILTERED, minimum=1)] = 1
+    version: Annotated[int, MemoryField(Kind.WHOLE, CHANGED | FILTERED, minimum=1)] = 1
     supersedes: Annotated[UUID | None, MemoryField(Kind.UUID, GIVEN)] = None
     sensitive: Annotated[bool, MemoryField(Kind.FLAG, GIVEN | FILTERED, column="is_sensitive")] = (
         False

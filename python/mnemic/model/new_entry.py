@@ -23,6 +23,10 @@ OnDuplicate: TypeAlias = Literal["keep", "skip", "merge"]
 """Treatment of a memory whose text the same user already has: stored, not stored, or its tags,
 metadata and importance merged into the existing one. Texts are equal if their fingerprints are."""
 
+OnConflict: TypeAlias = Literal["raise", "replace", "skip"]
+"""Treatment of a memory whose id the same user already has: an error, stored in place of the old
+one, or not stored."""
+
 OnEmbedError: TypeAlias = Literal["raise", "pending"]
 """Whether a failing embedder fails the write, or the memory is stored and embedded later."""
 

@@ -41,7 +41,8 @@ class RowBatch(Redacted, frozen=True, eq=False):
         embedded: int64, shape (n,): those of them with a vector of the requested model; a row with
             several chunks is repeated, next to each other.
         vectors: float32, shape (n, dim), in the order of `embedded`.
-        gone: Rows that left the state.
+        gone: Rows that left the state, and rows of which an index must keep nothing when it takes
+            their records.
         linked: Rows of the state whose links are all in `links`.
         links: Their links, also to rows of another state.
     """

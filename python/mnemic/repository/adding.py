@@ -1,6 +1,7 @@
 """Stores new memories: embed them, write them, index them, publish them."""
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -8,7 +9,7 @@ import msgspec
 
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, MnemicError
-from mnemic.model import MemoryEntry, NewEntry, OnDuplicate, OnEmbedError, Scope
+from mnemic.model import MemoryEntry, NewEntry, OnConflict, OnDuplicate, OnEmbedError, Scope
 from mnemic.observability.telemetry import Telemetry, milliseconds_since
 from mnemic.protocols import Clock
 from mnemic.repository.index_set import IndexSet
@@ -71,22 +72,24 @@ class Adder:
         on_duplicate: OnDuplicate,
         on_embed_error: OnEmbedError,
         *,
+        on_conflict: OnConflict = "raise",
         is_import: bool = False,
     ) -> Added:
         """Store checked entries, all or none.
 
         Args:
             entries: Of one agent.
+            on_conflict: What becomes of an entry whose id is stored already.
             on_duplicate: What becomes of an entry whose text is stored already.
             on_embed_error: Whether entries are stored without vectors where the embedder fails.
             is_import: Whether ids that are stored already are passed over.
         """
         started = time.perf_counter()
         try:
-            if on_duplicate == "keep":
+            if on_duplicate == "keep" and on_conflict == "raise":
                 await self._limits.check_room(entries)
             begun = time.perf_counter()
-            embedded = await self._with_embeddings(entries, on_embed_error)
+            embedded = await self._with_embeddings(entries, on_conflict, on_embed_error)
             milliseconds = milliseconds_since(begun)
             stored = await arrived(
                 self._store.add(
@@ -94,6 +97,7 @@ class Adder:
                     embedded,
                     now=self._now(),
                     quota=self._limits.quota,
+                    on_conflict=on_conflict,
                     on_duplicate=on_duplicate,
                     is_import=is_import,
                 )
@@ -106,6 +110,8 @@ class Adder:
         fresh = [new.entry for new, is_new in zip(embedded, stored.is_new, strict=True) if is_new]
         bare = {(new.entry.user_id, new.entry.id) for new in entries if new.entry.embedding is None}
         await self._telemetry.stored(fresh, bare, milliseconds)
+        for entry, content_changed in stored.replaced.values():
+            await self._telemetry.updated(entry, content_changed=content_changed)
         if stored.changed:
             await self._publish_changed(stored.changed)
         await self._limits.warn()
@@ -115,15 +121,21 @@ class Adder:
         """Return each entry as it is stored now: as given, or as it was stored before."""
         if len(added.fresh) == len(added.given):
             return added.fresh
-        ids, rows, is_new, *_ = added.stored
-        known = [row for row, was_new in zip(rows, is_new, strict=True) if not was_new]
-        found = self._present(known)
+        own = self._own_entries(added)
+        rows = [row for at, row in enumerate(added.stored.rows) if at not in own]
+        found = self._present(rows) if rows else {}
+        places = zip(added.given, added.stored.ids, added.stored.rows, strict=True)
         return [
-            new.entry
-            if was_new
-            else found.get(row) or msgspec.structs.replace(new.entry, id=entry_id)
-            for new, entry_id, row, was_new in zip(added.given, ids, rows, is_new, strict=True)
+            own.get(at) or found.get(row) or msgspec.structs.replace(new.entry, id=entry_id)
+            for at, (new, entry_id, row) in enumerate(places)
         ]
+
+    @staticmethod
+    def _own_entries(added: Added) -> dict[int, MemoryEntry]:
+        """Return by position the entries that were stored, in new rows or over others."""
+        stored = added.stored
+        own = {at: new.entry for at, new in enumerate(added.given) if stored.is_new[at]}
+        return own | {at: replaced.entry for at, replaced in stored.replaced.items()}
 
     def is_model(self, model: str | None, dimensions: int) -> bool:
         """Return whether vectors of a model fit the embedder; without an embedder all do."""
@@ -131,7 +143,7 @@ class Adder:
         return embedder is None or (model, dimensions) == (embedder.model, embedder.dimensions)
 
     async def _publish_changed(self, rows: Sequence[int]) -> None:
-        """Publish memories that others were merged into, or that were superseded."""
+        """Publish memories that changed because others were stored."""
         for entry in self._present(rows).values():
             await self._telemetry.updated(entry, content_changed=False)
 
@@ -139,7 +151,7 @@ class Adder:
         return self._store.get_rows(self._everyone, rows, now=self._now(), include_deleted=True)
 
     async def _with_embeddings(
-        self, entries: Sequence[NewEntry], on_error: OnEmbedError
+        self, entries: Sequence[NewEntry], on_conflict: OnConflict, on_error: OnEmbedError
     ) -> Sequence[NewEntry]:
         embedder = self._embedder
         if embedder is None:
@@ -149,9 +161,26 @@ class Adder:
         bare = [at for at, new in enumerate(entries) if new.entry.embedding is None]
         if not bare:
             return entries
+        return await run_blocking(
+            lambda: self._embedded(embedder, entries, bare, on_conflict, on_error), self._store
+        )
+
+    def _embedded(
+        self,
+        embedder: ValidatedEmbedder,
+        entries: Sequence[NewEntry],
+        bare: list[int],
+        on_conflict: OnConflict,
+        on_error: OnEmbedError,
+    ) -> Sequence[NewEntry]:
+        """Return the entries with vectors, where those at some places need any."""
+        if on_conflict != "raise":
+            bare = self._needing(embedder.model, entries, bare, on_conflict)
         texts = [entries[at].entry.content for at in bare]
+        if not texts:
+            return entries
         try:
-            vectors = await run_blocking(lambda: embedder.embed_chunked(texts), self._store)
+            vectors = embedder.embed_chunked(texts)
         except EmbeddingError as error:
             if on_error == "raise":
                 raise
@@ -164,3 +193,17 @@ class Adder:
             # Copied as the first one is: an embedder may use its array again.
             embedded[at] = NewEntry(entry, new.key, tuple(vector.copy() for vector in more))
         return embedded
+
+    def _needing(
+        self, model: str, entries: Sequence[NewEntry], bare: list[int], on_conflict: OnConflict
+    ) -> list[int]:
+        """Return those of these places whose entries need vectors, as far as is known now."""
+        given = [entries[at].entry for at in bare]
+        needed = self._store.need_vectors(self._agent_id, given, model, on_conflict)
+        # An id that comes again is compared with an entry of this call, which nobody knows yet.
+        times = Counter((entry.user_id, entry.id) for entry in given)
+        return [
+            at
+            for at, entry, is_needed in zip(bare, given, needed, strict=True)
+            if is_needed or times[entry.user_id, entry.id] > 1
+        ]

@@ -165,6 +165,8 @@ class IndexSync:
 
     async def apply(self, batch: RowBatch | None) -> None:
         """Apply a change; read it from the store if it does not follow the index's number."""
+        if batch is not None and batch.linked and self.index.seq is not None:
+            self._push_accesses()  # rows stored anew have none of the old ones
         if batch is None or not self.index.apply(batch):
             await self.refresh()
 

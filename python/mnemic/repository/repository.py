@@ -33,6 +33,7 @@ from mnemic.model import (
     MemoryFilter,
     MemoryPage,
     NewEntry,
+    OnConflict,
     OnDuplicate,
     OnEmbedError,
     Scope,
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from mnemic.embed.base import Embedder
 
 
+_ON_CONFLICT: tuple[str, ...] = get_args(OnConflict)
 _ON_DUPLICATE: tuple[str, ...] = get_args(OnDuplicate)
 _ON_EMBED_ERROR: tuple[str, ...] = get_args(OnEmbedError)
 _DIRECTIONS: tuple[str, ...] = get_args(Direction)
@@ -267,6 +269,7 @@ class Repository:
         self,
         entries: Sequence[NewEntry],
         *,
+        on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
         on_embed_error: OnEmbedError = "raise",
     ) -> list[MemoryEntry]:
@@ -276,11 +279,14 @@ class Repository:
             The entries with their embeddings, or the existing ones, in the given order.
         """
         self.limits.require_storing()
+        _check_choice("on_conflict", on_conflict, _ON_CONFLICT)
         _check_choice("on_duplicate", on_duplicate, _ON_DUPLICATE)
         _check_choice("on_embed_error", on_embed_error, _ON_EMBED_ERROR)
         if not entries:
             return []
-        added = await self._adder.add(entries, on_duplicate, on_embed_error)
+        added = await self._adder.add(
+            entries, on_duplicate, on_embed_error, on_conflict=on_conflict
+        )
         return await self._adder.entries_of(added)
 
     async def get(

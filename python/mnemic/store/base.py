@@ -1,7 +1,7 @@
 """The contract of every store."""
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor, Future
 from datetime import datetime
 from typing import Protocol
@@ -18,8 +18,6 @@ from mnemic.model import (
     MemoryEntry,
     MemoryFilter,
     MemoryLink,
-    NewEntry,
-    OnDuplicate,
     Record,
     RowBatch,
     Scope,
@@ -27,6 +25,7 @@ from mnemic.model import (
     VerifyReport,
 )
 from mnemic.protocols import Progress
+from mnemic.store.additions import Additions
 from mnemic.store.bulk import BulkWrites
 from mnemic.store.values import (
     AccessedRows,
@@ -36,7 +35,6 @@ from mnemic.store.values import (
     LogPosition,
     Model,
     PageCursor,
-    Stored,
     StoredEntry,
     StoredLink,
 )
@@ -57,7 +55,7 @@ class BatchSink(Protocol):
         ...
 
 
-class Store(BulkWrites, Protocol):
+class Store(Additions, BulkWrites, Protocol):
     """Durable storage of memories. The store is the source of truth; an index is a cache of it.
 
     Reads are plain methods. Writes are handed in and return a `concurrent.futures.Future`. An
@@ -139,59 +137,6 @@ class Store(BulkWrites, Protocol):
 
         Made on first use. `close` shuts it down without waiting for its work, which then fails
         with StoreClosedError where it still uses the store.
-        """
-        ...
-
-    def add(
-        self,
-        agent_id: str,
-        entries: Sequence[NewEntry],
-        *,
-        now: datetime,
-        quota: Quota | None = None,
-        on_duplicate: OnDuplicate = "keep",
-        is_import: bool = False,
-    ) -> Future[Stored]:
-        """Store entries of an agent, all or none, with their embeddings.
-
-        An entry whose idempotency key was used before, in an earlier call or in this one, is not
-        stored again. A superseded entry gets its status and a link in the same transaction. The
-        quota is checked inside the transaction, so that concurrent writers never exceed it.
-
-        Args:
-            agent_id: The agent.
-            entries: Any number of entries.
-            now: Entries expired by now are not duplicates; merged entries are updated now.
-            quota: Maximum bytes of content of the agent.
-            on_duplicate: Treatment of an entry whose text the user already has.
-            is_import: Allow a superseded entry to be missing.
-
-        Raises:
-            DuplicateEntryError: If an id is already stored for this agent and user, deleted or not,
-                or if a key was used for another content.
-            EntryNotFoundError: If a superseded entry does not exist.
-            EmbeddingModelMismatchError: If the agent's vectors come from another model.
-            StorageQuotaExceededError: If the contents would exceed the quota.
-        """
-        ...
-
-    def add_embeddings(
-        self,
-        agent_id: str,
-        model: str,
-        contents: Mapping[int, str],
-        vectors: Sequence[NDArray[np.float32]],
-    ) -> Future[None]:
-        """Store the vectors of the contents of rows.
-
-        Rows that no longer exist, already have a vector, or have another content by now are
-        skipped.
-
-        Args:
-            agent_id: The agent.
-            model: Model of the vectors.
-            contents: Embedded content of each row.
-            vectors: For each content the vectors of its chunks, shape (chunks, dim).
         """
         ...
 
@@ -331,7 +276,9 @@ class Store(BulkWrites, Protocol):
             scope: Scope of the entry.
             entry_id: Id of the entry.
             change: Computes the new state from the state stored at the time of the write. Its
-                content, importance, type, tags, metadata, status and `updated_at` are stored.
+                content, importance, type, tags, metadata, status, expiry and `updated_at` are
+                stored; `version` grows by one. If it raises, nothing changes, and the Future
+                raises the same.
             embedded: Model and vectors of the chunks of the new content, shape (chunks, dim), if
                 the content changes.
             now: Entries expired by now do not exist.

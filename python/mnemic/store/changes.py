@@ -11,9 +11,13 @@ PRUNE_EVERY = 1024
 """Changes after which older ones are dropped, so that few writes do so."""
 
 ChangeKind: TypeAlias = Literal[
-    "add", "update", "embed", "forget", "restore", "delete", "supersede", "link"
+    "add", "update", "replace", "embed", "forget", "restore", "delete", "supersede", "link"
 ]
-"""Kind of a change, as stored. A link changes the entry it leads from."""
+"""Kind of a change, as stored. A link changes the entry it leads from.
+
+An index keeps vectors and accesses of a changed row whose content is the same; after "replace" it
+must not, and drops the row before it reads it again.
+"""
 
 
 class Change(NamedTuple):

@@ -170,11 +170,17 @@ def changed_columns(columns: Columns) -> Columns:
 
 
 def with_changed(entry: MemoryEntry, changed: MemoryEntry) -> MemoryEntry:
-    """Return an entry with the fields that an update may change taken from another state."""
+    """Return the next version of an entry, with what an update may change of another state."""
     kept = copy.copy(entry)
     for field in CHANGED_FIELDS:
         force_setattr(kept, field.name, getattr(changed, field.name))
+    force_setattr(kept, "version", next_version(entry.version))
     return kept
+
+
+def next_version(version: int) -> int:
+    """Return the version after this one; the largest number that fits stays."""
+    return min(version, _MAX_INT64 - 1) + 1
 
 
 def check_size(entry: MemoryEntry) -> None:

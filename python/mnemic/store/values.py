@@ -1,6 +1,6 @@
 """Values that a store takes and gives: positions in its logs, pages, stored entries, links."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple, TypeAlias
 from uuid import UUID
@@ -119,6 +119,18 @@ class LinkEnd(NamedTuple):
     strength: float
 
 
+class Replaced(NamedTuple):
+    """An entry that was stored over the one with its id.
+
+    Attributes:
+        entry: The entry as it is stored, with the vectors that came with it.
+        content_changed: Whether its content is another than the old one's.
+    """
+
+    entry: MemoryEntry
+    content_changed: bool
+
+
 class Stored(NamedTuple):
     """Result of one `add`, in the order of its entries.
 
@@ -126,8 +138,9 @@ class Stored(NamedTuple):
         ids: Id of each entry, or of the existing entry that it repeats.
         rows: Row of each entry.
         is_new: Whether each entry was stored.
-        changed: Existing rows that were merged into or superseded.
+        changed: Other existing rows that changed: merged into, superseded, or superseding no more.
         batch: The change for an index; None if the index must read it from the store.
+        replaced: By position, the entries that were stored over others.
     """
 
     ids: list[UUID]
@@ -135,3 +148,4 @@ class Stored(NamedTuple):
     is_new: list[bool]
     changed: list[int]
     batch: RowBatch | None
+    replaced: Mapping[int, Replaced]

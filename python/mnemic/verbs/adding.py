@@ -12,6 +12,7 @@ from mnemic.model import (
     MemoryEntry,
     MemoryType,
     NewEntry,
+    OnConflict,
     OnDuplicate,
     OnEmbedError,
     ScoredMemory,
@@ -50,6 +51,7 @@ class AsyncAddVerbs(ScopedBase):
         supersedes: UUID | str | None = None,
         id: UUID | str | None = None,  # noqa: A002 - the field's name everywhere
         idempotency_key: str | None = None,
+        on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
         on_embed_error: OnEmbedError = "raise",
         check: Literal["contradictions"] | None = None,
@@ -77,12 +79,19 @@ class AsyncAddVerbs(ScopedBase):
                 `log_content=True`. Nothing is encrypted yet.
             supersedes: Id of the memory that this one replaces; it is marked as superseded, no
                 longer found, and linked.
-            id: A new one of version 7 if None. With a given id a retry cannot store twice.
+            id: A new one of version 7 if None. With a given id a retry cannot store twice; see
+                `on_conflict`.
             idempotency_key: Unique for agent and user. A second call with it stores nothing and
                 returns the first one's memory, even if that was deleted.
+            on_conflict: Treatment of an id that the user has already, in any project and session
+                and in any state: "raise" an error; "skip" the new one, and return the stored one,
+                even if it is deleted; or "replace" the stored one. A replacement is stored as if
+                there were no other, in the call's project and session; but `created_at` and the
+                links from other memories stay, `version` grows by one, and vectors are kept if the
+                content is the same. The old content is gone as after `update`.
             on_duplicate: Treatment if the user has a memory with the same text, apart from case and
-                white space: "keep" both, "skip" the new one, or "merge" its tags, metadata and
-                importance into the older, which is returned then.
+                white space, and none with the id: "keep" both, "skip" the new one, or "merge" its
+                tags, metadata and importance into the older, which is returned then.
             on_embed_error: "pending" stores the memory without a vector if the embedder fails; it
                 is embedded before a later search.
             check: "contradictions" returns a `mnemic.CheckedEntry` with the memories of the same
@@ -94,8 +103,8 @@ class AsyncAddVerbs(ScopedBase):
 
         Raises:
             InvalidEntryError: If an argument is of the wrong type or out of range.
-            DuplicateEntryError: If the user already has a memory with this id, or the key was used
-                for another content.
+            DuplicateEntryError: If the user already has a memory with this id, and `on_conflict` is
+                "raise", or the key was used for another content.
             EntryNotFoundError: If the user has no memory with the id that it supersedes.
             EmbeddingError: If the embedder fails; nothing is stored then.
             StoreError: If the file cannot be written; nothing is stored then.
@@ -141,7 +150,10 @@ class AsyncAddVerbs(ScopedBase):
             )
             found = contradicted.memories
         (stored,) = await self._repository.add(
-            [new], on_duplicate=on_duplicate, on_embed_error=on_embed_error
+            [new],
+            on_conflict=on_conflict,
+            on_duplicate=on_duplicate,
+            on_embed_error=on_embed_error,
         )
         if check is None:
             return stored
@@ -154,6 +166,7 @@ class AsyncAddVerbs(ScopedBase):
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
+        on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
         on_embed_error: OnEmbedError = "raise",
     ) -> list[MemoryEntry]:
@@ -165,6 +178,8 @@ class AsyncAddVerbs(ScopedBase):
             user_id: The user of memories without one.
             project_id: The project of memories without one.
             session_id: The session of memories without one.
+            on_conflict: As for `add`; earlier ones of the list count as stored, so of an id that
+                comes twice the last one stays.
             on_duplicate: As for `add`; earlier ones of the list count as stored.
             on_embed_error: As for `add`.
 
@@ -173,8 +188,8 @@ class AsyncAddVerbs(ScopedBase):
 
         Raises:
             InvalidEntryError: If one of them is invalid; the message names it.
-            DuplicateEntryError: If a user has one of the ids already, or the list has it twice for
-                the user.
+            DuplicateEntryError: If `on_conflict` is "raise", and a user has one of the ids already,
+                or the list has it twice for the user.
             EntryNotFoundError: If one supersedes a memory that its user does not have.
             EmbeddingError: If the embedder fails; nothing is stored then.
             StoreError: If the file cannot be written; nothing is stored then.
@@ -191,5 +206,8 @@ class AsyncAddVerbs(ScopedBase):
         are_few = len(given) <= _FEW_MEMORIES
         entries = checked() if are_few else await run_blocking(checked, self._repository)
         return await self._repository.add(
-            entries, on_duplicate=on_duplicate, on_embed_error=on_embed_error
+            entries,
+            on_conflict=on_conflict,
+            on_duplicate=on_duplicate,
+            on_embed_error=on_embed_error,
         )

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.model import MemoryStatus, NewEntry, Record, RowBatch
+from mnemic.model import MemoryEntry, MemoryStatus, NewEntry, Record, RowBatch
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.damage import uuids_of
-from mnemic.store.sqlite.writes import AddedRows, NewRow
+from mnemic.store.sqlite.new_rows import AddedRows, NewRow, Outcome
 from mnemic.store.values import Model, Stored
 
 
@@ -46,27 +46,58 @@ def stored_of(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> Stor
         is_new=[outcome.is_new for outcome in added.outcomes],
         changed=added.changed,
         batch=_batch(codec, added, rows),
+        replaced={
+            at: outcome.replacement.shown
+            for at, outcome in enumerate(added.outcomes)
+            if outcome.replacement is not None
+        },
     )
 
 
 def _batch(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> RowBatch | None:
-    """Return the change for an index, if each entry was stored and nothing else changed."""
-    if not added.steps or added.steps != sum([outcome.is_new for outcome in added.outcomes]):
+    """Return the change for an index; None if it needs more than the stored entries."""
+    stored = [pair for pair in zip(added.outcomes, rows, strict=True) if pair[0].is_stored]
+    if not _are_all_changes(added, [outcome for outcome, _ in stored]):
         return None
     records: list[Record] = []
     embedded: list[int] = []
     vectors: list[NDArray[np.float32]] = []
-    for outcome, new in zip(added.outcomes, rows, strict=True):
-        entry = new.entry
-        is_active = entry.forgotten_at is None and entry.status is MemoryStatus.ACTIVE
-        if not outcome.is_new or not is_active:
+    gone: list[int] = []
+    linked: list[int] = []
+    for outcome, new in stored:
+        replacement = outcome.replacement
+        if not _is_active(new.entry):
+            gone += [] if replacement is None else [outcome.row]
             continue
-        records.append((outcome.row, *new.columns))
+        columns = new.columns if replacement is None else replacement.columns
+        linked += [] if replacement is None else [outcome.row]
+        records.append((outcome.row, *columns))
         embedded += [outcome.row] * len(new.vectors)
         vectors += new.vectors
-    since = added.seq - added.steps
-    embedded_rows = np.array(embedded, dtype=np.int64)
-    return RowBatch(since, added.seq, codec.records(records), embedded_rows, _stacked(vectors), [])
+    return RowBatch(
+        since=added.seq - added.steps,
+        seq=added.seq,
+        records=codec.records(records),
+        embedded=np.array(embedded, dtype=np.int64),
+        vectors=_stacked(vectors),
+        gone=gone,
+        linked=linked,
+    )
+
+
+def _are_all_changes(added: AddedRows, stored: Sequence[Outcome]) -> bool:
+    """Return whether the change log got nothing but stored entries, of a row each."""
+    if not added.steps or added.steps != len(stored):
+        return False
+    replacements = [outcome.replacement for outcome in stored if outcome.replacement is not None]
+    if not replacements:
+        return True
+    has_repeated = len({outcome.row for outcome in stored}) < len(stored)
+    return not has_repeated and not any(one.is_anew for one in replacements)
+
+
+def _is_active(entry: MemoryEntry) -> bool:
+    return entry.forgotten_at is None and entry.status is MemoryStatus.ACTIVE
 
 
 def _stacked(vectors: list[NDArray[np.float32]]) -> NDArray[np.float32]:

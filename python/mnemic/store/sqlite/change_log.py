@@ -119,6 +119,7 @@ _PLACED = {
     )
 }
 _TOUCHED = "SELECT entry_row FROM agent_memory_changes WHERE agent_id = ? AND seq > ?"
+_CHANGES = "SELECT entry_row, kind FROM agent_memory_changes WHERE agent_id = ? AND seq > ?"
 # The index is named, because the planner would read all rows of an agent to find a few.
 _TOUCHED_RECORDS = {
     state: f"SELECT {_RECORD} FROM agent_memory_entries AS e {BY_ROW} "
@@ -243,8 +244,9 @@ def rows_since(
         return _full_batch(
             connection, agent_id, model, last, sink or _CollectedBatch(), codec=codec, state=state
         )
-    rows = [row for (row,) in fetch(connection, _TOUCHED, (agent_id, since))]
-    touched = set(integers(rows))
+    changes = fetch(connection, _CHANGES, (agent_id, since))
+    touched = set(integers([row for row, _ in changes]))
+    replaced = {row for row, kind in changes if kind == "replace"}
     name, dim = model or (None, 0)
     records = fetch(connection, _TOUCHED_RECORDS[state], (agent_id, agent_id, since))
     checked = check(records)
@@ -261,7 +263,7 @@ def rows_since(
         records=plain_records(codec, records),
         embedded=np.array([row for row, _ in embedded], dtype=np.int64),
         vectors=_vectors([blob for _, blob in embedded], dim),
-        gone=sorted(touched - living),
+        gone=sorted((touched - living) | replaced),
         linked=sorted(living),
         links=[link[:-1] for link in links if link[0] in living],
     )

@@ -34,7 +34,8 @@ MAX_DELAY = 1.0
 _log = logging.getLogger(__name__)
 
 
-def _unchanged(result: Any) -> Any:
+def unchanged(result: Any) -> Any:
+    """Return a job's result as the future's."""
     return result
 
 
@@ -50,7 +51,7 @@ class _Item(NamedTuple):
 
     job: Job
     future: Future[Any]
-    finish: Finish = _unchanged
+    finish: Finish = unchanged
     is_outside: bool = False
 
 
@@ -126,7 +127,7 @@ class Writer:
         self._thread = threading.Thread(target=self._work, name="mnemic-writer", daemon=True)
         self._thread.start()
 
-    def write(self, job: Job, finish: Finish = _unchanged) -> Future[Any]:
+    def write(self, job: Job, finish: Finish = unchanged) -> Future[Any]:
         """Hand in a job; its future is settled once its group is on disk, or has failed.
 
         In a thread that runs an event loop the job is queued. In another one it runs in this

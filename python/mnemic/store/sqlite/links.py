@@ -11,7 +11,7 @@ from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
 from mnemic.model.scope import not_found
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.changes import Change
-from mnemic.store.row_codec import uuid_of
+from mnemic.store.row_codec import next_version, uuid_of
 from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.checksums import (
     ADD_TO_ROW,
@@ -54,8 +54,19 @@ _COPY = (
     "VALUES (?, ?, ?, ?, ?)"
 )
 _SUPERSEDE = (
-    f"UPDATE agent_memory_entries SET status = ?, updated_at = ?, {ADD_TO_ROW} WHERE row = ?"
+    "UPDATE agent_memory_entries SET status = ?, updated_at = ?, version = ?, "
+    f"{ADD_TO_ROW} WHERE row = ?"
 )
+_SUPERSEDING = (
+    "SELECT row, id, user_id, supersedes, updated_at, version, l.created_at, strength "
+    "FROM agent_memory_links AS l JOIN agent_memory_entries ON row = from_row "
+    "WHERE to_row = ? AND type = ?"
+)
+_END_SUPERSESSION = (
+    "UPDATE agent_memory_entries SET supersedes = NULL, updated_at = ?, version = ?, "
+    f"{ADD_TO_ROW} WHERE row = ?"
+)
+_UNLINK = "DELETE FROM agent_memory_links WHERE from_row = ? AND to_row = ? AND type = ?"
 _KNOWN = (
     "SELECT to_row, type, strength, created_at FROM agent_memory_links "
     "WHERE from_row = ? AND to_row = ? AND type = ?"
@@ -63,31 +74,73 @@ _KNOWN = (
 
 
 def supersede(
-    connection: apsw.Connection, entry: MemoryEntry, row: int
+    connection: apsw.Connection, entry: MemoryEntry, row: int, at: int
 ) -> tuple[Change, Sums] | None:
-    """Mark the entry that a new entry supersedes, and link the two.
+    """Mark the entry that a stored entry supersedes, and link the two.
+
+    Args:
+        connection: In the transaction that stores the entry.
+        entry: The stored entry.
+        row: Its row.
+        at: When it was stored, in microseconds since 1970 in UTC.
 
     Returns:
         The change and what it adds to the agent's sums; None if there is no such entry.
     """
     if entry.supersedes is None:
         return None
-    created_at = to_microseconds(entry.created_at)
     where, values = with_id(Scope(entry.agent_id, entry.user_id), entry.supersedes)
-    sql = f"SELECT row, status, updated_at FROM agent_memory_entries WHERE {where}"
+    sql = f"SELECT row, status, updated_at, version FROM agent_memory_entries WHERE {where}"
     found = fetch(connection, sql, values)
     if not found:
         return None
-    replaced, status, updated_at = integers(found[0])
-    before = rows_with_sums(connection, [row, replaced])
-    new = int(MemoryStatus.SUPERSEDED), max(updated_at, created_at)
-    change = column_change("status", status, new[0]) + column_change(
-        "updated_at", updated_at, new[1]
-    )
-    connection.execute(_SUPERSEDE, (*new, change & MASK, replaced))
-    _put(connection, (row, replaced, int(LinkType.SUPERSEDES), 1.0, created_at))
-    sums = difference(before, rows_with_sums(connection, [row, replaced]))
-    return Change(replaced, entry.supersedes.bytes, "supersede", entry.user_id), sums
+    superseded, status, updated_at, version = integers(found[0])
+    before = rows_with_sums(connection, [row, superseded])
+    if status != MemoryStatus.SUPERSEDED:
+        version = next_version(version)
+    new = int(MemoryStatus.SUPERSEDED), max(updated_at, at), version
+    change = _change(("status", "updated_at", "version"), found[0][1:], new)
+    connection.execute(_SUPERSEDE, (*new, change, superseded))
+    _put(connection, (row, superseded, int(LinkType.SUPERSEDES), 1.0, at))
+    sums = difference(before, rows_with_sums(connection, [row, superseded]))
+    return Change(superseded, entry.supersedes.bytes, "supersede", entry.user_id), sums
+
+
+def end_supersession(connection: apsw.Connection, row: int, at: int) -> tuple[list[Change], Sums]:
+    """Let the entries that superseded a row do so no more, before the row is stored anew.
+
+    They superseded its old content. Otherwise an import, or a later reader, would take the new one
+    for superseded.
+
+    Args:
+        connection: In the transaction that stores the row anew.
+        row: The row.
+        at: The time now, in microseconds since 1970 in UTC.
+
+    Returns:
+        The changes and what they add to the agent's sums.
+    """
+    kind = int(LinkType.SUPERSEDES)
+    changes, sums = [], NO_SUMS
+    for source, entry_id, user_id, *old, created_at, strength in fetch(
+        connection, _SUPERSEDING, (row, kind)
+    ):
+        before = rows_with_sums(connection, [source])
+        updated_at, version = integers(old[1:])
+        new = None, max(updated_at, at), next_version(version)
+        change = _change(("supersedes", "updated_at", "version"), old, new)
+        connection.execute(_END_SUPERSESSION, (*new[1:], change, source))
+        connection.execute(_UNLINK, (source, row, kind))
+        add_to_links(connection, [(source, -link_sum((row, kind, strength, created_at)))])
+        sums = sums.plus(difference(before, rows_with_sums(connection, [source])))
+        changes.append(Change(source, entry_id, "update", user_id))
+    return changes, sums
+
+
+def _change(names: Sequence[str], old: Sequence[object], new: Sequence[object]) -> int:
+    """Return the increase of a row's sum when columns change."""
+    changes = zip(names, old, new, strict=True)
+    return sum(column_change(name, before, after) for name, before, after in changes) & MASK
 
 
 def _put(connection: apsw.Connection, link: Columns) -> Any:

@@ -26,6 +26,11 @@ COLUMNS = ", ".join(COLUMN_NAMES)
 CHANGEABLE = ", ".join(f"{name} = ?" for name in (*CHANGED_NAMES, "fingerprint"))
 """Assignments of what an update may change."""
 
+INSERT_VECTOR = (
+    "INSERT OR IGNORE INTO agent_memory_embeddings "
+    "(entry_row, model, part, created_at, embedding) VALUES (?, ?, ?, ?, ?)"
+)
+
 Condition: TypeAlias = tuple[str, list[Any]]
 """SQL, and the values bound to its question marks."""
 

@@ -8,7 +8,7 @@ from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 import apsw
@@ -25,6 +25,7 @@ from mnemic.model import (
     MemoryFilter,
     MemoryLink,
     NewEntry,
+    OnConflict,
     OnDuplicate,
     RowBatch,
     Scope,
@@ -45,6 +46,7 @@ from mnemic.store.sqlite import (
     fork_guard,
     links,
     reads,
+    replacements,
     updates,
     verification,
     writes,
@@ -54,10 +56,11 @@ from mnemic.store.sqlite.additions import stored_of, stored_vectors, vector_blob
 from mnemic.store.sqlite.backup import backup_to
 from mnemic.store.sqlite.bulk_writes import SqliteBulkWrites
 from mnemic.store.sqlite.connections import Connections
-from mnemic.store.sqlite.group_commit import Writer
+from mnemic.store.sqlite.group_commit import Finish, Job, Writer, unchanged
 from mnemic.store.sqlite.hardening import GuardedConnection
+from mnemic.store.sqlite.new_rows import AddOptions, new_rows
 from mnemic.store.sqlite.sql import one_moment
-from mnemic.store.sqlite.writes import AddJob, AddOptions
+from mnemic.store.sqlite.writes import AddJob
 from mnemic.store.url import path_of
 from mnemic.store.values import (
     AccessedRows,
@@ -131,6 +134,7 @@ class SqliteStore(SqliteBulkWrites):
         *,
         now: datetime,
         quota: Quota | None = None,
+        on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
         is_import: bool = False,
     ) -> Future[Stored]:
@@ -142,11 +146,28 @@ class SqliteStore(SqliteBulkWrites):
                 )
         model = model_of(new.entry for new in entries)
         codec, vectors = self._codec, list(map(stored_vectors, entries))
-        rows = writes.new_rows(codec, entries, vectors, model and model[0])
-        rules = AddOptions(codec, to_microseconds(now), model, quota, on_duplicate, is_import)
+        rows = new_rows(codec, entries, vectors, model and model[0])
+        rules = AddOptions(
+            codec, to_microseconds(now), model, quota, on_duplicate, is_import, on_conflict
+        )
         self._connections.check_writable()
         job = AddJob(agent_id, rows, rules)
+        if on_conflict == "replace" and self._accesses.is_pending():
+            return self._write_after_accesses(job, lambda added: stored_of(codec, added, rows))
         return self._writer.write(job, lambda added: stored_of(codec, added, rows))
+
+    def need_vectors(
+        self,
+        agent_id: str,
+        entries: Sequence[MemoryEntry],
+        model: str,
+        on_conflict: OnConflict,
+    ) -> list[bool]:
+        """Return for each entry whether an `add` of it needs its vectors, as things stand."""
+        with self._reading() as connection, one_moment(connection):
+            return replacements.need_vectors(
+                connection, self._codec, agent_id, entries, model=model, on_conflict=on_conflict
+            )
 
     def add_embeddings(
         self,
@@ -314,14 +335,7 @@ class SqliteStore(SqliteBulkWrites):
         self._connections.check_writable()
         if not self._accesses.is_pending():
             return succeeded(None)
-        flush = self._accesses.flush()
-        try:
-            future = self._writer.write(_writing(flush))
-        except BaseException:
-            flush.ended()
-            raise
-        future.add_done_callback(lambda _: flush.ended())
-        return future
+        return self._write_after_accesses(_nothing)
 
     def link(self, scope: Scope, wanted: MemoryLink, *, now: datetime) -> Future[MemoryLink]:
         """Write a link between two entries of a scope; return its new state."""
@@ -535,6 +549,26 @@ class SqliteStore(SqliteBulkWrites):
     def _write(self, job: Callable[[apsw.Connection], Result]) -> Future[Result]:
         self._connections.check_writable()
         return self._writer.write(job)
+
+    def _write_after_accesses(self, job: Job, finish: Finish = unchanged) -> Future[Any]:
+        """Write pending accesses, and run a job after them in the same transaction."""
+        flush = self._accesses.flush()
+
+        def work(connection: apsw.Connection) -> Any:
+            write_accesses(connection, flush.taken())
+            return job(connection)
+
+        try:
+            future = self._writer.write(work, finish)
+        except BaseException:
+            flush.ended()
+            raise
+        future.add_done_callback(lambda _: flush.ended())
+        return future
+
+
+def _nothing(_: apsw.Connection) -> None:
+    """Do nothing after the accesses."""
 
 
 def _writing(flush: AccessFlush) -> Callable[[apsw.Connection], None]:

@@ -25,6 +25,7 @@ from mnemic.store.sqlite.checksums import (
 )
 from mnemic.store.sqlite.sql import (
     CHANGEABLE,
+    INSERT_VECTOR,
     IS_ACTIVE,
     IS_NOT_SUPERSEDED,
     Columns,
@@ -34,11 +35,6 @@ from mnemic.store.sqlite.sql import (
     with_id,
 )
 from mnemic.store.values import Model
-
-INSERT_VECTOR = (
-    "INSERT OR IGNORE INTO agent_memory_embeddings "
-    "(entry_row, model, part, created_at, embedding) VALUES (?, ?, ?, ?, ?)"
-)
 
 
 def update(

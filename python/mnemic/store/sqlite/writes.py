@@ -1,43 +1,47 @@
 """SQL statements that store entries; each runs on a given connection, in a transaction."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import apsw
-import numpy as np
-from numpy.typing import NDArray
 
-from mnemic._core import row_sums, vector_sums
-from mnemic.licensing import Quota
-from mnemic.model import MemoryEntry, NewEntry, OnDuplicate
+from mnemic._core import vector_sums
+from mnemic.model import MemoryEntry
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.changes import Change
 from mnemic.store.duplicates import check_key, id_in_use, merged, superseded_missing
-from mnemic.store.row_codec import COLUMN_NAMES, RowCodec
+from mnemic.store.row_codec import COLUMN_NAMES, RowCodec, with_changed
 from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.checksums import (
     CHECKED_COLUMNS,
-    NO_SUMS,
     SET_VECTOR_SUM,
-    Sums,
     added,
     difference,
     entries_of,
     rows_with_sums,
 )
 from mnemic.store.sqlite.damage import uuids_of
-from mnemic.store.sqlite.links import supersede
+from mnemic.store.sqlite.links import end_supersession, supersede
+from mnemic.store.sqlite.new_rows import (
+    AddedRows,
+    AddOptions,
+    NewRow,
+    Outcome,
+    Written,
+    insert_vectors,
+)
+from mnemic.store.sqlite.replacements import Place, StoredRow, place_of, replace, stored_rows
 from mnemic.store.sqlite.sql import (
     AMONG,
     BY_ROW,
     COLUMNS,
+    INSERT_VECTOR,
     IS_ACTIVE,
     Columns,
     execute_all,
     fetch,
     json_array,
 )
-from mnemic.store.sqlite.updates import INSERT_VECTOR, write_changed
+from mnemic.store.sqlite.updates import write_changed
 from mnemic.store.values import Model
 
 _PLACES = ", ".join("?" * (len(COLUMN_NAMES) + 5))
@@ -62,100 +66,6 @@ _OF_FINGERPRINT = (
 )
 
 
-class NewRow(NamedTuple):
-    """An entry to store, in the form of the statements.
-
-    Attributes:
-        entry: The entry.
-        size: Bytes of its content that count in the quota.
-        columns: Its columns, in the order of `COLUMNS`.
-        more: Its fingerprint, its idempotency key, and the fingerprint that the key came with.
-        sums: Sum of its columns, and sum of its vectors.
-        vectors: One for each chunk.
-    """
-
-    entry: MemoryEntry
-    size: int
-    columns: Columns
-    more: tuple[bytes, str | None, bytes | None]
-    sums: tuple[int, int | None]
-    vectors: Sequence[NDArray[np.float32]]
-
-
-def new_rows(
-    codec: RowCodec,
-    entries: Sequence[NewEntry],
-    vectors: Sequence[Sequence[NDArray[np.float32]]],
-    model: str | None,
-) -> list[NewRow]:
-    """Return entries, with the vectors of each, in the form of the statements."""
-    columns = [codec.encode(new.entry) for new in entries]
-    found = codec.fingerprints([new.entry.content for new in entries])
-    more = [
-        (fingerprint, new.key, None if new.key is None else fingerprint)
-        for fingerprint, new in zip(found, entries, strict=True)
-    ]
-    of_rows = row_sums([(*own, *others) for own, others in zip(columns, more, strict=True)])
-    of_vectors: Sequence[int | None] = [None] * len(entries)
-    if model is not None:
-        sums = vector_sums(model, vectors)
-        of_vectors = [
-            of_row if parts else None for of_row, parts in zip(sums, vectors, strict=True)
-        ]
-    return [
-        NewRow(new.entry, codec.content_size(new.entry), *row)
-        for new, row in zip(
-            entries,
-            zip(columns, more, zip(of_rows, of_vectors, strict=True), vectors, strict=True),
-            strict=True,
-        )
-    ]
-
-
-class AddOptions(NamedTuple):
-    """Options of storing entries.
-
-    Attributes:
-        codec: Codec of the entries.
-        now: Microseconds since 1970 in UTC.
-        model: Model of the given vectors; None if there are none.
-        quota: Maximum bytes of content of the agent; None is no limit.
-        on_duplicate: Treatment of a text that the user already has.
-        is_import: Whether a superseded entry may be missing.
-    """
-
-    codec: RowCodec
-    now: int
-    model: Model | None = None
-    quota: Quota | None = None
-    on_duplicate: OnDuplicate = "keep"
-    is_import: bool = False
-
-
-class Outcome(NamedTuple):
-    """Result for one entry: its row and id, or those of the existing entry it repeats."""
-
-    row: int
-    entry_id: bytes
-    is_new: bool
-
-
-class AddedRows(NamedTuple):
-    """Results for the entries of one call, in their order.
-
-    Attributes:
-        seq: Number of the agent's last change.
-        steps: Number of changes.
-        outcomes: One for each entry.
-        changed: Existing rows that were merged into or superseded.
-    """
-
-    seq: int
-    steps: int
-    outcomes: list[Outcome]
-    changed: list[int]
-
-
 class AddJob:
     """The job of storing entries, all or none, with their vectors.
 
@@ -172,7 +82,7 @@ class AddJob:
         self.agent_id = agent_id
         self.rows = rows
         self.rules = rules
-        is_plain = _are_independent(rows, rules)
+        is_plain = rules.on_conflict == "raise" and _are_independent(rows, rules)
         self.kind = (agent_id, rules.model, rules.quota) if is_plain else None
 
     def __call__(self, connection: apsw.Connection) -> AddedRows:
@@ -201,23 +111,32 @@ def add(
     connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
 ) -> AddedRows:
     """Store entries with their vectors."""
-    if _are_independent(rows, rules):
-        outcomes, changes, sums = _insert_many(connection, agent_id, rows)
+    if rules.on_conflict != "raise":
+        written = _put_all(connection, agent_id, rows, rules)
+    elif _are_independent(rows, rules):
+        written = _insert_many(connection, agent_id, rows, rules)
     else:
-        outcomes, changes, sums = _insert_each(connection, agent_id, rows, rules)
-    stored = [(new, outcome) for new, outcome in zip(rows, outcomes, strict=True) if outcome.is_new]
-    model = rules.model if any(new.vectors for new, _ in stored) else None
-    if model is not None:
-        vectors = [
-            (outcome.row, model[0], part, new.columns[_CREATED_AT], vector)
-            for new, outcome in stored
-            for part, vector in enumerate(new.vectors)
-        ]
-        execute_all(connection, INSERT_VECTOR, vectors)
+        written = _insert_each(connection, agent_id, rows, rules)
+    outcomes, changes, sums = written
+    has_vectors = any(
+        new.vectors for new, outcome in zip(rows, outcomes, strict=True) if outcome.is_stored
+    )
+    model = rules.model if has_vectors else None
     charge = Charge(rules.quota, sums)
     seq = log_changes(connection, agent_id, changes, model, charge) if changes else 0
-    changed = [change.row for change in changes if change.kind != "add"]
-    return AddedRows(seq, len(changes), outcomes, changed)
+    return AddedRows(seq, len(changes), outcomes, _others_changed(written))
+
+
+def _others_changed(written: Written) -> list[int]:
+    """Return the rows that changed because others were stored."""
+    if all(change.kind == "add" for change in written.changes):
+        return []
+    replaced = {outcome.row for outcome in written.outcomes if outcome.replacement}
+    return [
+        change.row
+        for change in written.changes
+        if change.kind == "supersede" or (change.kind != "add" and change.row not in replaced)
+    ]
 
 
 def _are_independent(rows: Sequence[NewRow], rules: AddOptions) -> bool:
@@ -232,8 +151,8 @@ def _is_independent(new: NewRow) -> bool:
 
 
 def _insert_many(
-    connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow]
-) -> tuple[list[Outcome], list[Change], Sums]:
+    connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
+) -> Written:
     """Insert entries that depend on no other; twice as fast as one by one."""
     before = connection.total_changes()
     try:
@@ -242,17 +161,24 @@ def _insert_many(
         stored = connection.total_changes() - before
         raise id_in_use(rows[stored].entry, agent_id) from None
     first = connection.last_insert_rowid() - len(rows) + 1  # AUTOINCREMENT leaves no gaps
-    outcomes = [
-        Outcome(row, new.columns[_ID], is_new=True) for row, new in enumerate(rows, start=first)
-    ]
-    changes = [
-        Change(outcome.row, outcome.entry_id, "add", new.entry.user_id, new.size)
-        for outcome, new in zip(outcomes, rows, strict=True)
-    ]
-    sums = added(
-        [_row_with_sums(outcome.row, new) for outcome, new in zip(outcomes, rows, strict=True)]
+    return _inserted(connection, rows, first, rules)
+
+
+def _inserted(
+    connection: apsw.Connection, rows: Sequence[NewRow], first: int, rules: AddOptions
+) -> Written:
+    """Insert the vectors of entries that were inserted in rows from a first one on."""
+    numbered = list(enumerate(rows, start=first))
+    vectors = [(row, new.columns[_CREATED_AT], new) for row, new in numbered]
+    insert_vectors(connection, rules.model, vectors)
+    return Written(
+        [Outcome(row, new.columns[_ID], is_new=True) for row, new in numbered],
+        [
+            Change(row, new.columns[_ID], "add", new.entry.user_id, new.size)
+            for row, new in numbered
+        ],
+        added([_row_with_sums(row, new) for row, new in numbered]),
     )
-    return outcomes, changes, sums
 
 
 def _row_with_sums(row: int, new: NewRow) -> Columns:
@@ -261,80 +187,148 @@ def _row_with_sums(row: int, new: NewRow) -> Columns:
 
 def _insert_each(
     connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
-) -> tuple[list[Outcome], list[Change], Sums]:
-    outcomes: list[Outcome] = []
-    changes: list[Change] = []
-    sums = NO_SUMS
-    for new in rows:
-        outcome, change, difference = _find_duplicate(connection, agent_id, new, rules)
-        if outcome is None:
-            outcome, change, difference = _insert(connection, agent_id, new, rules)
-        outcomes.append(outcome)
-        changes += change
-        sums = sums.plus(difference)
-    return outcomes, changes, sums
+) -> Written:
+    return Written.joined(
+        _found_by_key(connection, agent_id, new)
+        or _insert_or_merge(connection, agent_id, new, rules)
+        for new in rows
+    )
 
 
 def _insert_values(new: NewRow) -> Columns:
     return (*new.columns, *new.more, *new.sums)
 
 
-def _insert(
+def _insert_or_merge(
     connection: apsw.Connection, agent_id: str, new: NewRow, rules: AddOptions
-) -> tuple[Outcome, list[Change], Sums]:
+) -> Written:
+    known = _found_by_text(connection, agent_id, new, rules)
+    if known is not None:
+        return known
     try:
         connection.execute(_INSERT_ENTRY, _insert_values(new))
     except apsw.ConstraintError:
         raise id_in_use(new.entry, agent_id) from None
-    row, entry_id = connection.last_insert_rowid(), new.columns[_ID]
-    changes = [Change(row, entry_id, "add", new.entry.user_id, new.size)]
-    sums = added([_row_with_sums(row, new)])
-    if new.entry.supersedes is not None:
-        superseded = supersede(connection, new.entry, row)
-        if superseded is not None:
-            changes.append(superseded[0])
-            sums = sums.plus(superseded[1])
-        elif not rules.is_import:
-            raise superseded_missing(new.entry, agent_id)
-    return Outcome(row, entry_id, is_new=True), changes, sums
+    row = connection.last_insert_rowid()
+    written = _inserted(connection, [new], row, rules)
+    return _superseding(connection, written, new.entry, new.columns[_CREATED_AT], rules)
 
 
-def _find_duplicate(
-    connection: apsw.Connection, agent_id: str, new: NewRow, rules: AddOptions
-) -> tuple[Outcome | None, list[Change], Sums]:
-    """Find what an entry repeats: an earlier call with its key, or a memory with its text."""
-    user_id = new.entry.user_id
+def _superseding(
+    connection: apsw.Connection, written: Written, entry: MemoryEntry, at: int, rules: AddOptions
+) -> Written:
+    """Mark the entry that a written one supersedes."""
+    if entry.supersedes is None:
+        return written
+    superseded = supersede(connection, entry, written.outcomes[0].row, at)
+    if superseded is None:
+        if rules.is_import:
+            return written
+        raise superseded_missing(entry, entry.agent_id)
+    return Written.joined([written, Written([], [superseded[0]], superseded[1])])
+
+
+def _found_by_key(connection: apsw.Connection, agent_id: str, new: NewRow) -> Written | None:
+    """Find the entry of an earlier call with the same idempotency key."""
     fingerprint, key, _ = new.more
-    if key is not None:
-        found = fetch(connection, _OF_KEY, (agent_id, user_id or "", key))
-        if found:
-            row, entry_id, known = found[0]
-            check_key(key, known, fingerprint, uuids_of([entry_id])[0])
-            return Outcome(row, entry_id, is_new=False), [], NO_SUMS
-    if rules.on_duplicate != "keep":
-        values = (agent_id, fingerprint, user_id, rules.now)
-        found = fetch(connection, _OF_FINGERPRINT, values)
-        if found:
-            (old,) = entries_of(rules.codec, found)
-            outcome = Outcome(found[0][0], old.id.bytes, is_new=False)
-            if rules.on_duplicate == "merge":
-                return outcome, *_merge(connection, found[0], old, new.entry, rules)
-            return outcome, [], NO_SUMS
-    return None, [], NO_SUMS
+    if key is None:
+        return None
+    found = fetch(connection, _OF_KEY, (agent_id, new.entry.user_id or "", key))
+    if not found:
+        return None
+    row, entry_id, known = found[0]
+    check_key(key, known, fingerprint, uuids_of([entry_id])[0])
+    return Written([Outcome(row, entry_id, is_new=False)], [])
 
 
-def _merge(
-    connection: apsw.Connection,
-    row: Columns,
-    old: MemoryEntry,
-    new: MemoryEntry,
-    rules: AddOptions,
-) -> tuple[list[Change], Sums]:
-    changed = merged(old, new, from_microseconds(rules.now))
+def _found_by_text(
+    connection: apsw.Connection, agent_id: str, new: NewRow, rules: AddOptions
+) -> Written | None:
+    """Find an entry with the same text, and merge the new one into it if that is wanted."""
+    if rules.on_duplicate == "keep":
+        return None
+    values = (agent_id, new.more[0], new.entry.user_id, rules.now)
+    found = fetch(connection, _OF_FINGERPRINT, values)
+    if not found:
+        return None
+    (old,) = entries_of(rules.codec, found)
+    outcomes = [Outcome(found[0][0], old.id.bytes, is_new=False)]
+    if rules.on_duplicate != "merge":
+        return Written(outcomes, [])
+    changed = merged(old, new.entry, from_microseconds(rules.now))
     if changed is None:
-        return [], NO_SUMS
-    sums = write_changed(connection, rules.codec, row, changed)
-    return [Change(row[0], old.id.bytes, "update", old.user_id)], sums
+        return Written(outcomes, [])
+    sums = write_changed(connection, rules.codec, found[0], with_changed(old, changed))
+    return Written(outcomes, [Change(found[0][0], old.id.bytes, "update", old.user_id)], sums)
+
+
+def _put_all(
+    connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
+) -> Written:
+    """Store entries whose ids may be stored already."""
+    if not _are_independent(rows, rules) or len(set(map(place_of, rows))) < len(rows):
+        return _put_each(connection, agent_id, rows, rules)
+    known = stored_rows(connection, rules.codec, agent_id, list(map(place_of, rows)))
+    if any(old.is_superseded for old in known.values()):
+        return _put_each(connection, agent_id, rows, rules)
+    return _put_many(connection, agent_id, rows, rules, known)
+
+
+def _put_many(
+    connection: apsw.Connection,
+    agent_id: str,
+    rows: Sequence[NewRow],
+    rules: AddOptions,
+    known: Mapping[Place, StoredRow],
+) -> Written:
+    """Store entries that depend on no other, each with an id of its own."""
+    fresh = [new for new in rows if place_of(new) not in known]
+    pairs = [(new, known[place_of(new)]) for new in rows if place_of(new) in known]
+    if not pairs:
+        return _insert_many(connection, agent_id, fresh, rules)
+    written = _replace_or_skip(connection, pairs, rules)
+    if not fresh:
+        return written
+    written = Written.joined([_insert_many(connection, agent_id, fresh, rules), written])
+    ordered = [*fresh, *(new for new, _ in pairs)]
+    by_place = dict(zip(map(place_of, ordered), written.outcomes, strict=True))
+    return written._replace(outcomes=[by_place[place_of(new)] for new in rows])
+
+
+def _replace_or_skip(
+    connection: apsw.Connection, pairs: Sequence[tuple[NewRow, StoredRow]], rules: AddOptions
+) -> Written:
+    if rules.on_conflict == "skip":
+        outcomes = [Outcome(old.row, new.columns[_ID], is_new=False) for new, old in pairs]
+        return Written(outcomes, [])
+    return replace(connection, pairs, rules.now, rules.model)
+
+
+def _put_each(
+    connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
+) -> Written:
+    return Written.joined(
+        _found_by_key(connection, agent_id, new) or _put_one(connection, agent_id, new, rules)
+        for new in rows
+    )
+
+
+def _put_one(connection: apsw.Connection, agent_id: str, new: NewRow, rules: AddOptions) -> Written:
+    place = place_of(new)
+    old = stored_rows(connection, rules.codec, agent_id, [place]).get(place)
+    if old is None:
+        return _insert_or_merge(connection, agent_id, new, rules)
+    if rules.on_conflict == "skip" or not old.is_superseded:
+        written = _replace_or_skip(connection, [(new, old)], rules)
+    else:
+        ended = end_supersession(connection, old.row, rules.now)
+        written = _replace_or_skip(connection, [(new, old)], rules)
+        written = Written.joined([written, Written([], *ended)])
+    replacement = written.outcomes[0].replacement
+    if replacement is None:
+        return written
+    entry = replacement.shown.entry
+    return _superseding(connection, written, entry, to_microseconds(entry.updated_at), rules)
 
 
 def add_embeddings(

@@ -1,0 +1,288 @@
+"""SQL statements that store entries over those with their ids; each runs in a transaction."""
+
+import copy
+from collections.abc import Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+import apsw
+from msgspec.structs import force_setattr
+
+from mnemic._core import row_sums
+from mnemic.errors import StoreCorruptError
+from mnemic.model import MemoryEntry, MemoryStatus, OnConflict
+from mnemic.model.timestamps import from_microseconds
+from mnemic.store.changes import Change, ChangeKind
+from mnemic.store.row_codec import COLUMN_NAMES, RowCodec, next_version
+from mnemic.store.sqlite.checksums import (
+    CHECKED_COLUMNS,
+    KEY,
+    add_missing_sums,
+    check,
+    difference,
+)
+from mnemic.store.sqlite.damage import DAMAGED, plain_records, reading_stored
+from mnemic.store.sqlite.new_rows import (
+    NewRow,
+    Outcome,
+    Replacement,
+    Written,
+    insert_vectors,
+)
+from mnemic.store.sqlite.sql import USER_KEY, Columns, execute_all, fetch, json_array
+from mnemic.store.values import Model, Replaced
+
+Place: TypeAlias = tuple[str, bytes]
+"""User, '' for none, and id of an entry of one agent."""
+
+_KEPT: Final = frozenset({"agent_id", "id", "user_id", "created_at"})
+"""Columns that a replacement leaves as they are."""
+
+_SET_NAMES: Final = tuple(name for name in COLUMN_NAMES if name not in _KEPT)
+_SET_AT: Final = tuple(COLUMN_NAMES.index(name) for name in _SET_NAMES)
+_REPLACE: Final = (
+    f"UPDATE agent_memory_entries SET {', '.join(f'{name} = ?' for name in _SET_NAMES)}, "
+    "fingerprint = ?, idempotency_key = ?, key_fingerprint = ?, row_sum = ?, vector_sum = ?, "
+    "link_sum = NULL WHERE row = ?"
+)
+_OF_IDS: Final = (
+    f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries "
+    f"WHERE agent_id = ? AND {{among}} AND {USER_KEY} = ?"
+)
+_IS_ONE: Final = "id = ?"
+_ARE_SOME: Final = "id IN (SELECT unhex(value) FROM json_each(?))"
+_WITH_VECTORS: Final = (
+    "SELECT entry_row FROM agent_memory_embeddings "
+    "WHERE entry_row IN (SELECT value FROM json_each(?)) AND model = ? AND part = 0"
+)
+_DELETE_VECTORS: Final = "DELETE FROM agent_memory_embeddings WHERE entry_row = ?"
+_DELETE_LINKS: Final = "DELETE FROM agent_memory_links WHERE from_row = ?"
+
+_AT: Final = {name: at for at, name in enumerate(COLUMN_NAMES)}
+_AGENT, _ID, _USER = _AT["agent_id"], _AT["id"], _AT["user_id"]
+_CREATED_AT, _UPDATED_AT, _VERSION = _AT["created_at"], _AT["updated_at"], _AT["version"]
+_STATUS, _FORGOTTEN_AT = _AT["status"], _AT["forgotten_at"]
+_CONTENT, _ACCESSES = _AT["content"], _AT["access_count"]
+
+
+class StoredRow(NamedTuple):
+    """A row that is stored already.
+
+    Attributes:
+        row: Its number.
+        columns: Its columns, in the order of `COLUMNS`.
+        key: Its idempotency key, and the fingerprint that the key came with.
+        sums: Sum of its columns, of its vectors, and of its links.
+        content: Its content.
+        size: Bytes of the content that count in the quota.
+    """
+
+    row: int
+    columns: Columns
+    key: Columns
+    sums: Columns
+    content: str
+    size: int
+
+    @property
+    def is_superseded(self) -> bool:
+        """Whether another entry superseded it."""
+        return bool(self.columns[_STATUS] == MemoryStatus.SUPERSEDED)
+
+    @property
+    def was_accessed(self) -> bool:
+        """Whether accesses of it are stored."""
+        return bool(self.columns[_ACCESSES])
+
+    @property
+    def summed(self) -> Columns:
+        """The columns that count in the agent's sum."""
+        return (self.row, *self.sums, self.columns[_STATUS], self.columns[_FORGOTTEN_AT])
+
+
+def place_of(new: NewRow) -> Place:
+    """Return user and id of an entry."""
+    return new.entry.user_id or "", new.columns[_ID]
+
+
+def stored_rows(
+    connection: apsw.Connection, codec: RowCodec, agent_id: str, places: Sequence[Place]
+) -> dict[Place, StoredRow]:
+    """Return what is stored, in any state, under the ids of users.
+
+    Raises:
+        StoreCorruptError: If such a row is damaged.
+    """
+    ids: dict[str, list[bytes]] = {}
+    for user, entry_id in places:
+        ids.setdefault(user, []).append(entry_id)
+    found = [row for user in ids for row in _rows_of_ids(connection, agent_id, user, ids[user])]
+    if not found:
+        return {}
+    check(found)
+    plain = plain_records(codec, [row[: KEY - 1] for row in found])
+    stored = {
+        (row[1 + _USER] or "", row[1 + _ID]): StoredRow(
+            row=row[0],
+            columns=row[1 : KEY - 1],
+            key=row[KEY : KEY + 2],
+            sums=row[KEY + 2 :],
+            content=record[1 + _CONTENT],
+            size=codec.stored_content_size(row[1 + _CONTENT]),
+        )
+        for row, record in zip(found, plain, strict=True)
+    }
+    is_own = all(row[1 + _AGENT] == agent_id for row in found)
+    if not is_own or not stored.keys() <= set(places):
+        raise StoreCorruptError(f"an index leads to another memory; {DAMAGED}")
+    return stored
+
+
+def need_vectors(
+    connection: apsw.Connection,
+    codec: RowCodec,
+    agent_id: str,
+    entries: Sequence[MemoryEntry],
+    *,
+    model: str,
+    on_conflict: OnConflict,
+) -> list[bool]:
+    """Return for each entry whether storing it needs its vectors, as things stand."""
+    places = [(entry.user_id or "", entry.id.bytes) for entry in entries]
+    stored = stored_rows(connection, codec, agent_id, places)
+    if on_conflict == "skip" or not stored:
+        return [place not in stored for place in places]
+    rows = json_array([old.row for old in stored.values()])
+    embedded = {row for (row,) in fetch(connection, _WITH_VECTORS, (rows, model))}
+    return [
+        place not in stored
+        or stored[place].row not in embedded
+        or stored[place].content != entry.content
+        for place, entry in zip(places, entries, strict=True)
+    ]
+
+
+def _rows_of_ids(
+    connection: apsw.Connection, agent_id: str, user: str, ids: Sequence[bytes]
+) -> list[Columns]:
+    if len(ids) == 1:
+        return fetch(connection, _OF_IDS.format(among=_IS_ONE), (agent_id, ids[0], user))
+    listed = "[" + ",".join(f'"{entry_id.hex()}"' for entry_id in ids) + "]"
+    return fetch(connection, _OF_IDS.format(among=_ARE_SOME), (agent_id, listed, user))
+
+
+class _Put(NamedTuple):
+    """An entry and the row that it takes the place of.
+
+    Attributes:
+        new: The entry, as it was given.
+        old: The row.
+        entry: The entry, as it is stored.
+        columns: Its columns.
+        more: Its fingerprint, its idempotency key, and the fingerprint that the key came with.
+    """
+
+    new: NewRow
+    old: StoredRow
+    entry: MemoryEntry
+    columns: Columns
+    more: Columns
+
+    @property
+    def changes_content(self) -> bool:
+        """Whether the content is another one."""
+        return self.entry.content != self.old.content
+
+    @property
+    def keeps_vectors(self) -> bool:
+        """Whether the vectors stay."""
+        return not self.changes_content and not self.new.vectors
+
+    @property
+    def is_anew(self) -> bool:
+        """Whether an index must forget the row first; see `changes.ChangeKind`."""
+        return not self.changes_content and (bool(self.new.vectors) or self.old.was_accessed)
+
+
+def replace(
+    connection: apsw.Connection,
+    pairs: Sequence[tuple[NewRow, StoredRow]],
+    now: int,
+    model: Model | None,
+) -> Written:
+    """Store entries over others.
+
+    A row keeps its number, its time of creation and the links that lead to it. Its vectors stay if
+    the content does and no others are given. Its idempotency key stays unless another is given, so
+    that a late repetition of the first call still finds what it stored.
+    """
+    puts = [_put(new, old, now) for new, old in pairs]
+    of_rows = row_sums([(*put.columns, *put.more) for put in puts])
+    sums = [_sums(put, of_row) for put, of_row in zip(puts, of_rows, strict=True)]
+    execute_all(
+        connection, _REPLACE, [_values(put, own) for put, own in zip(puts, sums, strict=True)]
+    )
+    execute_all(connection, _DELETE_LINKS, [(put.old.row,) for put in puts])
+    _replace_vectors(connection, puts, model)
+    before = [put.old.summed for put in puts]
+    after = [_summed(put, own) for put, own in zip(puts, sums, strict=True)]
+    change = difference(before, after)
+    unsummed = [put.old.row for put in puts if put.old.sums[0] is None]
+    if unsummed:  # of an earlier version
+        change = change.plus(add_missing_sums(connection, unsummed))
+    return Written([_outcome(put) for put in puts], [_change(put) for put in puts], change)
+
+
+def _put(new: NewRow, old: StoredRow, now: int) -> _Put:
+    with reading_stored("a memory"):
+        created_at = from_microseconds(old.columns[_CREATED_AT])
+        version = next_version(old.columns[_VERSION])
+    updated_at = max(now, old.columns[_CREATED_AT])
+    entry = copy.copy(new.entry)
+    force_setattr(entry, "created_at", created_at)
+    force_setattr(entry, "updated_at", from_microseconds(updated_at))
+    force_setattr(entry, "version", version)
+    columns = list(new.columns)
+    columns[_CREATED_AT] = old.columns[_CREATED_AT]
+    columns[_UPDATED_AT], columns[_VERSION] = updated_at, version
+    fingerprint, *key = new.more
+    kept = old.key if key[0] is None else key
+    return _Put(new, old, entry, tuple(columns), (fingerprint, *kept))
+
+
+def _sums(put: _Put, of_row: int) -> tuple[int | None, int | None]:
+    """Return the sums of a row and its vectors; None where the old row had none."""
+    if put.old.sums[0] is None:
+        return None, None
+    return of_row, put.old.sums[1] if put.keeps_vectors else put.new.sums[1]
+
+
+def _values(put: _Put, sums: tuple[int | None, int | None]) -> Columns:
+    return (*[put.columns[at] for at in _SET_AT], *put.more, *sums, put.old.row)
+
+
+def _summed(put: _Put, sums: tuple[int | None, int | None]) -> Columns:
+    return (put.old.row, *sums, None, put.columns[_STATUS], put.columns[_FORGOTTEN_AT])
+
+
+def _replace_vectors(
+    connection: apsw.Connection, puts: Sequence[_Put], model: Model | None
+) -> None:
+    outdated = [put for put in puts if not put.keeps_vectors]
+    if not outdated:
+        return
+    execute_all(connection, _DELETE_VECTORS, [(put.old.row,) for put in outdated])
+    insert_vectors(
+        connection, model, [(put.old.row, put.columns[_UPDATED_AT], put.new) for put in outdated]
+    )
+
+
+def _outcome(put: _Put) -> Outcome:
+    shown = Replaced(put.entry, content_changed=put.changes_content)
+    replacement = Replacement(shown, put.columns, put.is_anew)
+    return Outcome(put.old.row, put.new.columns[_ID], is_new=False, replacement=replacement)
+
+
+def _change(put: _Put) -> Change:
+    kind: ChangeKind = "replace" if put.is_anew else "update"
+    size = put.new.size - put.old.size
+    return Change(put.old.row, put.new.columns[_ID], kind, put.entry.user_id, size)

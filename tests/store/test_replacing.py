@@ -1,0 +1,344 @@
+"""The contract of storing entries over those with their ids, or of leaving the stored ones."""
+
+import msgspec
+import numpy as np
+import pytest
+
+from mnemic.errors import (
+    DuplicateEntryError,
+    EntryNotFoundError,
+    StorageQuotaExceededError,
+)
+from mnemic.licensing import Quota
+from mnemic.model import LinkType, MemoryStatus, NewEntry, Scope
+from tests.store.contract import (
+    AGENT,
+    ALICE,
+    BOB,
+    EVERYONE,
+    MODEL,
+    added,
+    all_links,
+    changed,
+    embedded,
+    embedded_numbers,
+    exported,
+    forgotten,
+    linked,
+    living_numbers,
+    one,
+    records_of,
+    rows_of,
+    rows_since,
+    seq_of,
+    shown,
+    state_of,
+)
+from tests.support.clock import HOUR, NOON
+from tests.support.entries import numbered, uid
+
+LATER = NOON + HOUR
+
+
+@pytest.fixture
+def store(store):
+    """Return a store whose checksums are compared after each test."""
+    yield store
+    assert store.verify().problems == ()
+
+
+def put(store, *entries, way="replace", now=LATER, agent="a", **rules):
+    return added(store, agent, entries, now=now, on_conflict=way, **rules)
+
+
+def stored(store, number, scope=EVERYONE):
+    return one(store, scope, number, include_deleted=True)
+
+
+def vectors_of(store, number):
+    return store.vectors("a", rows_of(store)[number], "m").tolist()
+
+
+def test_a_replacement_takes_everything_anew_but_the_time_of_creation(store):
+    old = numbered(
+        1,
+        project_id="p",
+        role="user",
+        tags=["old"],
+        metadata={"old": 1},
+        expires_at=NOON,
+        category="c",
+        source="s",
+        access_count=3,
+        last_accessed_at=NOON,
+    )
+    added(store, "a", [old])
+    new = numbered(1, content="new", session_id="s", tags=["new"], created_at=LATER, version=7)
+    result = put(store, new)
+    expected = msgspec.structs.replace(new, created_at=NOON, updated_at=LATER, version=2)
+    assert result.ids == [uid(1)]
+    assert result.is_new == [False]
+    assert result.replaced == {0: (expected, True)}
+    assert one(store, AGENT, 1, now=LATER) == expected
+    assert one(store, AGENT, 1, now=LATER).access_count == 0
+    assert one(store, AGENT, 1, now=LATER).last_accessed_at is None
+    assert result.rows == [rows_of(store)[1]]
+
+
+def test_an_id_that_is_not_there_is_new(store):
+    result = put(store, numbered(1), numbered(2))
+    assert result.is_new == [True, True]
+    assert stored(store, 1) == numbered(1)
+    store.delete(AGENT, uid(1)).result()
+    row = result.rows[0]
+    again = put(store, numbered(1, created_at=LATER))
+    assert again.is_new == [True]
+    assert again.rows != [row]
+    assert (stored(store, 1).version, stored(store, 1).created_at) == (1, LATER)
+
+
+@pytest.mark.parametrize("state", ["forgotten", "expired", "archived", "superseded"])
+def test_what_could_not_be_found_lives_again(store, state):
+    old = numbered(1, expires_at=NOON if state == "expired" else None)
+    added(store, "a", [old])
+    if state == "forgotten":
+        forgotten(store, 1)
+    elif state == "archived":
+        changed(store, 1, status=MemoryStatus.ARCHIVED)
+    elif state == "superseded":
+        added(store, "a", [numbered(2, supersedes=uid(1))])
+    assert one(store, AGENT, 1) is None
+    put(store, numbered(1, content="again"))
+    assert one(store, AGENT, 1, now=LATER).content == "again"
+    assert one(store, AGENT, 1, now=LATER).status is MemoryStatus.ACTIVE
+    assert living_numbers(rows_since(store, None)) >= {1}
+
+
+def test_only_the_users_own_id_is_replaced(store):
+    added(store, "a", [numbered(1), numbered(1, user_id="bob", project_id="p")])
+    added(store, "b", [numbered(1, agent_id="b")])
+    assert put(store, numbered(1, user_id="alice", content="alice's")).is_new == [True]
+    assert put(store, numbered(1, user_id="bob", content="bob's")).is_new == [False]
+    assert stored(store, 1, AGENT).content == "memory 1"
+    assert stored(store, 1, ALICE).content == "alice's"
+    assert (stored(store, 1, BOB).content, stored(store, 1, BOB).project_id) == ("bob's", None)
+    assert stored(store, 1, Scope("b")).content == "memory 1"
+    assert store.revision(ALICE) == 1
+    assert store.revision(BOB) == 2
+
+
+def test_links_to_it_stay_and_links_from_it_go(store):
+    added(store, "a", [numbered(1), numbered(2), numbered(3), numbered(4, supersedes=uid(3))])
+    linked(store, 1, 2)
+    linked(store, 2, 1)
+    put(store, numbered(1), numbered(4))
+    assert [(link.from_id.int, link.to_id.int) for link in all_links(store)] == [(2, 1)]
+    assert stored(store, 4).supersedes is None
+    assert stored(store, 3).status is MemoryStatus.SUPERSEDED
+
+
+def test_what_superseded_the_old_content_does_so_no_more(store):
+    added(store, "a", [numbered(1), numbered(2, supersedes=uid(1))])
+    linked(store, 2, 1)
+    result = put(store, numbered(1, content="new"))
+    second = stored(store, 2)
+    assert (second.supersedes, second.version, second.updated_at) == (None, 2, LATER)
+    assert [link.type for link in all_links(store)] == [LinkType.RELATED]
+    assert result.changed == [rows_of(store)[2]]
+    assert result.batch is None
+    put(store, numbered(1, supersedes=uid(2)))
+    assert stored(store, 2).status is MemoryStatus.SUPERSEDED
+    assert (stored(store, 2).version, stored(store, 1).version) == (3, 4)
+
+
+def test_the_old_version_is_the_one_that_is_superseded(store):
+    added(store, "a", [numbered(1), numbered(2)])
+    put(store, numbered(2, supersedes=uid(1)))
+    assert (stored(store, 1).status, stored(store, 1).version) == (MemoryStatus.SUPERSEDED, 2)
+    put(store, numbered(2, supersedes=uid(1)))
+    assert stored(store, 1).version == 2
+    before = state_of(store)
+    with pytest.raises(EntryNotFoundError):
+        put(store, numbered(2, supersedes=uid(9)))
+    assert state_of(store) == before
+
+
+def test_vectors_stay_with_the_content(store):
+    added(store, "a", [embedded(1), embedded(2), embedded(3)])
+    result = put(
+        store,
+        numbered(1, tags=["x"]),
+        numbered(2, content="other"),
+        embedded(3, (0, 1), content="third"),
+    )
+    assert vectors_of(store, 1) == [[1, 0]]
+    assert vectors_of(store, 2) == []
+    assert vectors_of(store, 3) == [[0, 1]]
+    assert [change for _, change in result.replaced.values()] == [False, True, True]
+    assert embedded_numbers(rows_since(store, None)) == {1, 3}
+    store.add_embeddings("a", "m", {rows_of(store)[2]: "other"}, [np.eye(2, dtype="f4")]).result()
+    assert vectors_of(store, 2) == [[1, 0], [0, 1]]
+
+
+def test_given_vectors_take_the_place_of_those_of_the_same_content(store):
+    added(store, "a", [embedded(1)])
+    since = seq_of(store)
+    result = put(store, embedded(1, (0, 1)))
+    assert vectors_of(store, 1) == [[0, 1]]
+    assert result.batch is None
+    batch = rows_since(store, since)
+    assert (batch.gone, batch.embedded.tolist()) == (result.rows, result.rows)
+
+
+def test_the_batch_is_what_an_index_would_read(store):
+    added(store, "a", [embedded(1), embedded(2)])
+    since = seq_of(store)
+    new = [
+        embedded(1, (0, 1), content="other"),
+        embedded(3),
+        numbered(2, content="no vector", status=MemoryStatus.ARCHIVED),
+    ]
+    batch = put(store, *new).batch
+    assert shown(batch) == shown(rows_since(store, since))
+    assert batch.linked == [rows_of(store)[1]]
+    assert sorted(records_of(batch)) == sorted(records_of(rows_since(store, since)))
+
+
+def test_an_index_forgets_the_accesses_of_the_same_content(store):
+    added(store, "a", [embedded(1)])
+    since, row = seq_of(store), rows_of(store)[1]
+    store.touch("a", [row], NOON)
+    result = put(store, numbered(1))
+    assert stored(store, 1).access_count == 0
+    assert not store.has_pending_accesses("a", [row])
+    assert result.batch is None
+    batch = rows_since(store, since, model=MODEL)
+    assert batch.gone == [row]
+    assert living_numbers(batch) == embedded_numbers(batch) == {1}
+
+
+def test_skipping_leaves_the_stored_one_whatever_its_state(store):
+    added(store, "a", [numbered(1), numbered(2)])
+    forgotten(store, 1)
+    before = state_of(store)
+    result = put(store, numbered(1, content="x"), numbered(2, content="y"), way="skip")
+    assert (result.ids, result.is_new, result.replaced) == ([uid(1), uid(2)], [False] * 2, {})
+    assert result.rows == list(rows_of(store).values())
+    assert result.batch is None
+    assert state_of(store) == before
+    mixed = put(store, numbered(2, content="z"), numbered(3), way="skip")
+    assert mixed.is_new == [False, True]
+    assert stored(store, 2).content == "memory 2"
+
+
+def test_of_an_id_that_comes_twice_the_last_one_stays(store):
+    result = put(store, numbered(1, content="a"), numbered(2), numbered(1, content="b"))
+    assert result.is_new == [True, True, False]
+    assert (stored(store, 1).content, stored(store, 1).version) == ("b", 2)
+    assert result.batch is None
+    put(store, embedded(1, content="c"), embedded(1, (0, 1), content="d"))
+    assert (stored(store, 1).content, stored(store, 1).version) == ("d", 4)
+    assert vectors_of(store, 1) == [[0, 1]]
+    put(store, numbered(3, content="a"), numbered(3, content="b"), way="skip")
+    assert stored(store, 3).content == "a"
+
+
+def test_the_quota_counts_the_difference(store):
+    added(store, "a", [numbered(1, content="x" * 60), numbered(2, content="y" * 30)])
+    put(store, numbered(1, content="z" * 70), quota=Quota(100))
+    assert store.used_bytes("a") == 100
+    before = state_of(store)
+    with pytest.raises(StorageQuotaExceededError):
+        put(store, numbered(1, content="z" * 71), quota=Quota(100))
+    assert state_of(store) == before
+    put(store, numbered(1, content="z" * 10), numbered(3, content="n" * 60), quota=Quota(100))
+    assert store.used_bytes("a") == 100
+    put(store, numbered(3, content="n"), quota=Quota(10))
+    assert store.used_bytes("a") == 41
+
+
+def test_a_key_comes_first_and_stays_until_another_is_given(store):
+    added(store, "a", [numbered(1)], ["k"])
+    assert put(store, numbered(1), keys=["k"]).replaced == {}
+    put(store, numbered(1, content="other"))
+    repeated = put(store, numbered(1), keys=["k"])
+    assert (repeated.rows, repeated.replaced) == ([rows_of(store)[1]], {})
+    assert stored(store, 1).content == "other"
+    with pytest.raises(DuplicateEntryError, match="used for another content"):
+        put(store, numbered(1, content="third"), keys=["k"])
+    put(store, numbered(1, content="third"), keys=["l"])
+    assert exported(store)[0].key == "l"
+    assert put(store, numbered(2), keys=["k"]).is_new == [True]
+
+
+@pytest.mark.parametrize("way", ["skip", "merge"])
+def test_the_id_is_looked_at_before_the_text(store, way):
+    added(store, "a", [numbered(1), numbered(2, content="same")])
+    put(store, numbered(1, content="same"), on_duplicate=way)
+    assert stored(store, 1).content == "same"
+    assert stored(store, 2).version == 1
+    result = put(store, numbered(3, content="SAME", tags=["t"]), on_duplicate=way)
+    assert result.is_new == [False]
+    assert result.ids in ([uid(1)], [uid(2)])
+    assert 3 not in rows_of(store)
+
+
+def test_a_failing_entry_undoes_the_whole_call(store):
+    added(store, "a", [embedded(1), embedded(2)])
+    before = state_of(store)
+    with pytest.raises(EntryNotFoundError):
+        put(store, numbered(1, content="x"), numbered(2, supersedes=uid(9)))
+    with pytest.raises(DuplicateEntryError):
+        added(store, "a", [numbered(3), numbered(1)])
+    assert state_of(store) == before
+
+
+def test_the_need_for_vectors_is_known_before_the_write(store):
+    added(store, "a", [embedded(1), numbered(2), embedded(3, user_id="bob")])
+    asked = [numbered(1), numbered(1, content="x"), numbered(2), numbered(3), numbered(9)]
+    assert store.need_vectors("a", asked, "m", "replace") == [False, True, True, True, True]
+    assert store.need_vectors("a", asked, "other", "replace") == [True] * 5
+    assert store.need_vectors("a", asked, "m", "skip") == [False, False, False, True, True]
+    assert store.need_vectors("b", asked, "m", "replace") == [True] * 5
+    assert store.need_vectors("a", [], "m", "replace") == []
+
+
+def test_many_at_once_are_as_one_by_one(stores):
+    many, single = stores
+    first = [embedded(n, content=f"m{n}", user_id="u" if n % 3 else None) for n in range(40)]
+    second = [
+        embedded(n, (0, 1), content=f"m{n + n % 2}", user_id="u" if n % 3 else None)
+        for n in range(20, 60)
+    ]
+    put(many, *first)
+    put(many, *second)
+    for new in (*first, *second):
+        own = msgspec.structs.replace(new, agent_id="b")
+        put(single, own, agent="b")
+    whole = [
+        [
+            (msgspec.structs.replace(kept.entry, agent_id="x", embedding=None), *kept[2:3])
+            for kept in exported(store, Scope(agent, all_users=True), model="m")
+        ]
+        for store, agent in ((many, "a"), (single, "b"))
+    ]
+    assert whole[0] == whole[1]
+    assert many.used_bytes("a") == many.used_bytes("b")
+
+
+@pytest.mark.parametrize("way", ["replace", "skip"])
+def test_puts_at_once_get_no_error_and_leave_one_of_their_contents(stores, way):
+    futures = [
+        store.add(
+            "a",
+            [NewEntry(numbered(n, content=f"{turn} {n}")) for n in range(20)],
+            now=NOON,
+            on_conflict=way,
+        )
+        for turn, store in enumerate(stores * 10)
+    ]
+    results = [future.result() for future in futures]
+    assert sum(sum(result.is_new) for result in results) == 20
+    contents = {kept.entry.content.split()[0] for kept in exported(stores[0])}
+    assert len(contents) == 1
+    assert stores[0].verify().problems == ()
