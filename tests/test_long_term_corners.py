@@ -10,6 +10,7 @@ import mnemic.errors
 from mnemic.errors import (
     EntryNotFoundError,
     InvalidArgumentError,
+    LinkAcrossUsersError,
     StorageQuotaExceededError,
     StoreFileError,
 )
@@ -21,6 +22,7 @@ from mnemic.model import (
     MemoryStatus,
 )
 from tests.support.clock import DAY, MICROSECOND, NOON, SECOND, Clock
+from tests.support.earlier_links import links_between_users
 from tests.support.embedders import WordEmbedder
 from tests.support.long_term import RETENTION, entry, numbers_found, run
 
@@ -205,7 +207,10 @@ def test_links_stop_at_the_walls_between_users():
         await memory.store_batch([entry(1, user_id="alice"), entry(2, user_id="bob")])
         with pytest.raises(EntryNotFoundError):
             await memory.link(UUID(int=1), UUID(int=2), user_id="alice")
-        await memory.link(UUID(int=1), UUID(int=2), all_users=True)
+        with pytest.raises(LinkAcrossUsersError):
+            await memory.link(UUID(int=1), UUID(int=2), all_users=True)
+        with links_between_users():
+            await memory.link(UUID(int=1), UUID(int=2), all_users=True)
         assert await memory.links(UUID(int=1), user_id="alice") == []
         assert await memory.links(UUID(int=1), user_id="bob") == []
         assert await memory.unlink(UUID(int=1), UUID(int=2), user_id="alice") == 0
@@ -424,17 +429,17 @@ def test_a_memory_opened_for_reading_changes_nothing(tmp_path):
 
 def test_a_backup_is_a_whole_private_copy_and_overwrites_nothing(tmp_path):
     async def scenario(memory, _clock):
-        await memory.store_batch([entry(1), entry(2, user_id="alice")])
-        await memory.link(UUID(int=1), UUID(int=2), all_users=True)
+        await memory.store_batch([entry(1), entry(2, user_id="alice"), entry(3, user_id="alice")])
+        await memory.link(UUID(int=2), UUID(int=3), all_users=True)
         await memory.backup(tmp_path / "copy.db")
         with pytest.raises(StoreFileError):
             await memory.backup(tmp_path / "copy.db")
-        await memory.store(entry(3))
+        await memory.store(entry(4))
 
     async def check(memory, _clock):
-        assert await memory.count(all_users=True) == 2
-        assert await numbers_found(memory, all_users=True) == [1, 2]
-        assert len(await memory.links(UUID(int=1), all_users=True)) == 1
+        assert await memory.count(all_users=True) == 3
+        assert await numbers_found(memory, all_users=True) == [1, 2, 3]
+        assert len(await memory.links(UUID(int=2), all_users=True)) == 1
 
     run(scenario, tmp_path / "memory.db")
     assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600

@@ -65,6 +65,10 @@ class ExpanderError(MnemicError, TypeError):
     """An expander given as a function returned something else than a list of texts."""
 
 
+class LinkAcrossUsersError(InvalidArgumentError):
+    """A link between memories of two users, or of a user and of none, was to be written."""
+
+
 class FilterError(InvalidArgumentError):
     """A filter is invalid; the message names the place, such as `OR[1].role.gte`."""
 

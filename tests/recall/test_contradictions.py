@@ -15,6 +15,7 @@ from mnemic.model import (
     MemoryEntryUpdate,
 )
 from tests.support.clock import DAY, NOON
+from tests.support.earlier_links import links_between_users
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import uid
 from tests.support.recall import (
@@ -127,8 +128,9 @@ def test_contradictions_of_other_users_stay_with_them():
     async def scenario(memory, retriever):
         one, hers, nobodys = mine("mine"), mine("hers", user_id="v"), mine("nobody's", user_id=None)
         await memory.store_batch([one, hers, nobodys])
-        await memory.link(one.id, hers.id, "contradicts", all_users=True)
-        await memory.link(nobodys.id, one.id, "contradicts", all_users=True)
+        with links_between_users():
+            await memory.link(one.id, hers.id, "contradicts", all_users=True)
+            await memory.link(nobodys.id, one.id, "contradicts", all_users=True)
         for user, expected in (("u", ["mine"]), ("v", ["hers"]), (None, ["nobody's"]), ("w", [])):
             found = await retriever.find_contradictions("new", user)
             assert texts(found) == expected

@@ -17,6 +17,7 @@ from mnemic.model import (
     RecallOptions,
 )
 from tests.support.clock import DAY, NOON, Clock
+from tests.support.earlier_links import links_between_users
 from tests.support.recall import (
     MODES,
     STATUSES,
@@ -103,7 +104,8 @@ def test_links_to_other_users_lead_nowhere():
         nobodys = mine("nobody's", user_id=None)
         await memory.store_batch([one, hers, behind, nobodys])
         for ends in ((one, hers), (hers, behind), (one, nobodys)):
-            await memory.link(ends[0].id, ends[1].id, all_users=True)
+            with links_between_users():
+                await memory.link(ends[0].id, ends[1].id, all_users=True)
         for options in ({}, {"include_archived": True}):
             for direction in ("out", "both"):
                 found = await retriever.recall_linked(

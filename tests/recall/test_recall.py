@@ -314,7 +314,7 @@ def test_options_of_another_type_are_refused():
 
 def test_the_keyword_arguments_of_a_recall_are_the_fields_of_its_options():
     everywhere = typing.get_type_hints(RecallTypeFields)
-    assert {*typing.get_type_hints(AllRecallFields)} == {*RecallOptions.__struct_fields__}
+    assert {*typing.get_type_hints(AllRecallFields)} == {*RecallOptions.__struct_fields__, "limit"}
     assert {*typing.get_type_hints(RecallFields)} - {*everywhere} == {"type_filter"}
     named = {"user_id", "max_results", "mode", "type_filter"}
     assert {*RecallOptions.__struct_fields__} - {*everywhere} == named

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from mnemic.errors import EntryNotFoundError
 from mnemic.model import LinkType, MemoryEntryUpdate, MemoryRetrieverOptions, MemoryStatus
 from tests.support.clock import DAY, NOON, Clock
+from tests.support.earlier_links import links_between_users
 from tests.support.entries import entry
 from tests.support.recall import NamedSimilarities, run
 from tests.support.recall_twin import linked as twins_linked
@@ -215,7 +216,8 @@ class Net:
         await self.memory.store_batch(list(self.present.values()))
         for (one, other, kind), strength in list(self.links.items()):
             try:
-                await self.memory.link(one, other, kind, strength, all_users=True)
+                with links_between_users():
+                    await self.memory.link(one, other, kind, strength, all_users=True)
             except EntryNotFoundError:
                 del self.links[one, other, kind]
                 assert {one, other} & {  # only what is no more can have no links

@@ -1,12 +1,19 @@
+import io
 from uuid import uuid4
 
 import pytest
 
-from mnemic.errors import EntryNotFoundError, InvalidArgumentError, InvalidEntryError
+from mnemic.errors import (
+    EntryNotFoundError,
+    InvalidArgumentError,
+    InvalidEntryError,
+    LinkAcrossUsersError,
+)
 from mnemic.memory import Memory
 from mnemic.model import LinkType, MemoryLink, MemoryStatus
 from tests.support.clock import HOUR, NOON, Clock
 from tests.support.doors import run
+from tests.support.earlier_links import links_between_users
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import entry
 
@@ -123,7 +130,8 @@ def test_links_end_at_walls_and_at_what_is_gone():
         for ends in ((mine, hers), (hers, mine)):
             with pytest.raises(EntryNotFoundError, match="user 'a'"):
                 await memory.link(ends[0].id, ends[1].id, user_id="a")
-        across = await memory.link(mine.id, hers.id, all_users=True)
+        with links_between_users():
+            across = await memory.link(mine.id, hers.id, all_users=True)
         assert len(await memory.links(mine.id, user_id="a")) == 3
         await memory.forget(gone.id, user_id="a")
         await memory.forget(deleted.id, permanent=True, user_id="a")
@@ -141,13 +149,19 @@ def test_links_end_at_walls_and_at_what_is_gone():
 def test_links_take_the_whole_scope_at_every_door():
     with Memory(":memory:", embedder=WordEmbedder()) as memory:
         mine, hers = memory.add("mine", user_id="a"), memory.add("hers", user_id="b")
-        across = memory.link(mine.id, hers.id, all_users=True)
+        with pytest.raises(LinkAcrossUsersError):
+            memory.link(mine.id, hers.id, all_users=True)
+        with links_between_users():
+            across = memory.link(mine.id, hers.id, all_users=True)
         assert memory.links(mine.id, all_users=True) == [across]
         assert memory.links(mine.id, user_id="a") == []
         view = memory.scoped(user_id="a")
         for call in (view.link, view.unlink):
             with pytest.raises(InvalidArgumentError, match="not widened to all users"):
                 call(mine.id, hers.id, all_users=True)
+        exported = io.StringIO()
+        memory.export(exported, all_users=True)
+        assert '"kind":"link"' not in exported.getvalue().replace(" ", "")
         assert memory.unlink(mine.id, hers.id, all_users=True) == 1
 
     async def scenario(memory):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mnemic.errors import EntryNotFoundError
+from mnemic.errors import EntryNotFoundError, LinkAcrossUsersError
 from mnemic.model import LinkType, MemoryStatus, Scope
 from tests.store.contract import (
     AGENT,
@@ -116,6 +116,17 @@ def test_both_ends_of_a_link_must_be_in_the_scope(store):
     assert all_links(store) == []
 
 
+@pytest.mark.parametrize("kind", [RELATED, LinkType.CONTRADICTS])
+def test_a_link_between_users_is_refused(store, kind):
+    added(store, "a", [numbered(1, user_id="alice"), numbered(2, user_id="bob"), numbered(3)])
+    seq = seq_of(store)
+    for ends in ((1, 2), (2, 1), (2, 3), (3, 1)):
+        with pytest.raises(LinkAcrossUsersError, match="not of the same user") as raised:
+            linked(store, *ends, scope=EVERYONE, kind=kind)
+        assert not {"alice", "bob"} & set(str(raised.value).split())
+    assert (all_links(store, EVERYONE), seq_of(store)) == ([], seq)
+
+
 def test_links_of_what_was_forgotten_come_back_with_it(three):
     link = linked(three, 1, 2)
     three.soft_delete(AGENT, uid(2), NOON).result()
@@ -156,7 +167,6 @@ def test_links_within_a_scope_have_both_ends_there(store):
     users = {1: "alice", 2: "alice", 3: "bob", 4: None, 5: None}
     added(store, "a", [numbered(at, user_id=user) for at, user in users.items()])
     made = {ends: linked(store, *ends, scope=EVERYONE) for ends in ((1, 2), (4, 5))}
-    linked(store, 2, 3, scope=EVERYONE)  # between users, which no export can hold
     assert all_links(store, ALICE) == [made[1, 2]]
     assert all_links(store, BOB) == []
     assert all_links(store, AGENT) == [made[4, 5]]

@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import Enum, IntEnum
 from functools import partial
 from operator import methodcaller
-from typing import Any, ClassVar, Self, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -13,6 +13,7 @@ from msgspec.structs import force_setattr
 from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
+from mnemic.model.limit_alias import LimitAlias
 from mnemic.model.redacted import Redacted
 
 MAX_ITEMS = 1000
@@ -200,12 +201,13 @@ class AddResult(msgspec.Struct, frozen=True):
         return self.outcome is AddOutcome.ADDED
 
 
-class BuildContextOptions(msgspec.Struct, frozen=True, kw_only=True):
+class BuildContextOptions(msgspec.Struct, frozen=True, kw_only=True, metaclass=LimitAlias):
     """Options of building a context.
 
     Attributes:
         max_history: Maximum number of turns of the conversation, the newest; pinned ones are not
             counted.
+        limit: The same, under the name that it has everywhere; one of both can be given.
         separator: Text between two items.
         reserve_tokens: Tokens of the window kept free for the answer, fewer than the window has;
             None is 1000, but at most a quarter of the window.
@@ -215,7 +217,18 @@ class BuildContextOptions(msgspec.Struct, frozen=True, kw_only=True):
         InvalidEntryError: If a field is of the wrong type or out of range.
     """
 
+    _limit_field: ClassVar[str] = "max_history"
+
     max_history: int = 10
+    if TYPE_CHECKING:
+        limit: int = 10
+    else:
+
+        @property
+        def limit(self) -> int:
+            """The maximum number of turns of the conversation."""
+            return self.max_history
+
     separator: str = SEPARATOR
     reserve_tokens: int | None = None
     types: tuple[ContextItemType, ...] | None = None

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import (
     TYPE_CHECKING,
     Any,
+    ClassVar,
     Literal,
     NamedTuple,
     Self,
@@ -26,6 +27,7 @@ from mnemic.model import validation
 from mnemic.model.deadline import OnTimeout, TimeLimit
 from mnemic.model.entry import MemoryEntry, MemoryType
 from mnemic.model.hit import Hit
+from mnemic.model.limit_alias import LimitAlias
 from mnemic.model.ranking import Salience
 
 
@@ -109,16 +111,18 @@ class AllRecallFields(RecallFields, total=False):
 
     user_id: str | None
     max_results: int
+    limit: int
     mode: RecallMode
 
 
-class RecallOptions(msgspec.Struct, frozen=True, kw_only=True):
+class RecallOptions(msgspec.Struct, frozen=True, kw_only=True, metaclass=LimitAlias):
     """Options of a recall.
 
     Attributes:
         user_id: The user; None is the memories without a user.
         all_users: All users; then no user can be named.
         max_results: Maximum number of results, 1 to 1,000.
+        limit: The same, under the name that it has everywhere; one of both can be given.
         type_filter: Only this type or kind; a name is converted.
         min_salience: Minimum static score, 0 to 1, in every mode.
         mode: The order.
@@ -137,9 +141,20 @@ class RecallOptions(msgspec.Struct, frozen=True, kw_only=True):
         InvalidArgumentError: If a field is out of range.
     """
 
+    _limit_field: ClassVar[str] = "max_results"
+
     user_id: str | None
     all_users: bool = False
     max_results: int = 10
+    if TYPE_CHECKING:
+        limit: int = 10
+    else:
+
+        @property
+        def limit(self) -> int:
+            """The maximum number of results."""
+            return self.max_results
+
     type_filter: TypeFilter = None
     min_salience: float = 0.0
     mode: RecallMode = RecallMode.RELEVANT

@@ -25,9 +25,10 @@ from mnemic.model import (
     SalienceWeights,
     Scope,
 )
+from mnemic.model.limit_alias import without_alias
 from mnemic.model.recall import AllRecallFields, RecallFields, RecallTypeFields, parse_types
 from mnemic.model.time_range import TimeRange
-from mnemic.model.validation import capable, flag, time
+from mnemic.model.validation import capable, flag, fraction, time
 from mnemic.recall.engine import CONTRADICTION_CONFIDENCE, RecallEngine
 from mnemic.repository import Searchable, checked_memory, required_uuid, required_uuids
 from mnemic.store import Direction
@@ -229,7 +230,10 @@ class MemoryRetriever:
         """
         given = checked_options(None, {"user_id": user_id, "max_results": limit, **fields})
         return await self._engine.contradictions(
-            self._scope_of(given), content, given, min_confidence=min_confidence
+            self._scope_of(given),
+            content,
+            given,
+            min_confidence=fraction("min_confidence", min_confidence),
         )
 
     async def salience(
@@ -298,6 +302,7 @@ class MemoryRetriever:
 
 def checked_options(options: RecallOptions | None, fields: Mapping[str, Any]) -> RecallOptions:
     """Return options given as an object or by their fields."""
+    fields = without_alias(fields, "max_results")
     unknown = [name for name in fields if name not in RecallOptions.__struct_fields__]
     if unknown:
         known = ", ".join(RecallOptions.__struct_fields__)

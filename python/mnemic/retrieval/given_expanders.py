@@ -29,7 +29,7 @@ MAX_TEXT_LENGTH = 500
 """Maximum characters of one text of an expansion."""
 
 
-def expander_of(given: object) -> Expander:
+def expander_of(given: AnyExpander | None) -> Expander:
     """Return the expander that a caller gave; None is that of the memories themselves.
 
     Raises:
@@ -65,12 +65,13 @@ class FunctionExpander:
             getattr(function, "__call__", None)  # noqa: B004 - that of an object
         )
 
-    async def expand(self, query: str, find_related: FindRelated) -> ExpandedQuery:  # noqa: ARG002 - the contract
+    async def expand(self, query: str, find_related: FindRelated) -> ExpandedQuery:
         """Return the query with the function's texts; see `Expander`.
 
         Raises:
             ExpanderError: If the function returns no list of texts.
         """
+        del find_related  # an expander of the contract gets it
         return _expanded(query, _checked_texts(await self._call(query)))
 
     async def _call(self, query: str) -> object:
@@ -106,8 +107,9 @@ class SynonymExpander:
         self._unspaced = [key for key in self._texts if _UNSPACED.search(key)]
         self._max_words = max((len(key.split()) for key in self._texts), default=0)
 
-    async def expand(self, query: str, find_related: FindRelated) -> ExpandedQuery:  # noqa: ARG002 - the contract
+    async def expand(self, query: str, find_related: FindRelated) -> ExpandedQuery:
         """Return the query with the synonyms of its words; see `Expander`."""
+        del find_related  # as above
         found = dict.fromkeys([*self._phrases(query), *self._parts(query)])
         return _expanded(query, [text for key in found for text in self._texts[key]])
 

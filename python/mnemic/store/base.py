@@ -314,6 +314,8 @@ class Store(Additions, BulkWrites, Protocol):
 
         Raises:
             EntryNotFoundError: If one of the entries does not exist.
+            LinkAcrossUsersError: If they are of different users, or one is of none. Links of this
+                kind that earlier versions wrote are followed in scopes of all users alone.
         """
         ...
 

@@ -36,10 +36,12 @@ class AsyncLinkVerbs(ScopedBase):
             user_id: The user; None is the memories without a user.
             project_id: Only if they are of this project.
             session_id: Only if they are of this session.
-            all_users: Whether to include all users; not if a user is bound.
+            all_users: Whether to find them among all users; not if a user is bound. Both must be of
+                one user, or of none.
 
         Raises:
             EntryNotFoundError: If one of them does not exist.
+            LinkAcrossUsersError: If they are of different users, or one is of none.
             InvalidArgumentError: If both are the same, the type is SUPERSEDES or unknown, or the
                 strength is out of range.
         """

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import apsw
 
-from mnemic.errors import InvalidEntryError
+from mnemic.errors import InvalidEntryError, LinkAcrossUsersError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
 from mnemic.model.scope import not_found
 from mnemic.model.timestamps import from_microseconds, to_microseconds
@@ -187,11 +187,13 @@ def link(connection: apsw.Connection, scope: Scope, wanted: MemoryLink, now: int
 
     Raises:
         EntryNotFoundError: If one of them is not there.
+        LinkAcrossUsersError: If they are of different users.
     """
     source, target = (
         _present_end(connection, scope, entry_id, now)
         for entry_id in (wanted.from_id, wanted.to_id)
     )
+    check_one_user(source.user_id, target.user_id)
     time = to_microseconds(wanted.created_at)
     before = rows_with_sums(connection, [source.row])
     link = (source.row, target.row, int(wanted.type), wanted.strength, time)
@@ -401,3 +403,12 @@ def _present_end(connection: apsw.Connection, scope: Scope, entry_id: UUID, now:
     if end is None:
         raise not_found(entry_id, scope)
     return end
+
+
+def check_one_user(source: str | None, target: str | None) -> None:
+    """Check that both ends of a link are of one user, or both of none."""
+    if source != target:
+        raise LinkAcrossUsersError(
+            "the two memories are not of the same user: a link between users is neither followed "
+            "within a user nor exported; link memories of one user"
+        )

@@ -1,0 +1,42 @@
+"""`limit` as a second name of the maximum number of results in a record of options."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+
+from mnemic.errors import InvalidArgumentError
+
+
+class LimitAlias(type(msgspec.Struct)):  # type: ignore[misc]
+    """The class of records that take `limit` for a field of another, documented name.
+
+    A record has the documented field alone, so that it is encoded and compared as before.
+
+    Attributes:
+        _limit_field: The documented name.
+    """
+
+    _limit_field: ClassVar[str]
+
+    if not TYPE_CHECKING:  # the records declare `limit`
+
+        def __call__(cls, *values: object, **named: object) -> object:
+            """Make a record, of which `limit` may be given under both names but once."""
+            return super().__call__(*values, **without_alias(named, cls._limit_field))
+
+
+def without_alias(fields: Mapping[str, Any], documented: str) -> dict[str, Any]:
+    """Return fields in which a `limit` stands under its documented name.
+
+    Raises:
+        InvalidArgumentError: If both names are given.
+    """
+    named = dict(fields)
+    if "limit" in named:
+        if documented in named:
+            raise InvalidArgumentError(
+                f"limit and {documented} are the same option; give one of them"
+            )
+        named[documented] = named.pop("limit")
+    return named
