@@ -87,8 +87,16 @@ def test_an_entry_with_the_required_fields_alone_has_the_documented_defaults():
         ({"id": 5}, "id must be a UUID or its text, got int"),
         ({"sensitive": "yes"}, "sensitive must be True or False"),
         ({"embedding": [1.0, float("nan")]}, "embedding holds NaN"),
-        ({"embedding": [[1.0]]}, "embedding must have one axis"),
-        ({"embedding": "far"}, "embedding must be a vector of numbers"),
+        ({"embedding": [[[1.0]]]}, r"must have the shape \(d,\), or \(m, d\) .*, got \(1, 1, 1\)"),
+        ({"embedding": []}, r"must have the shape .*, got \(0,\)"),
+        ({"embedding": [[]]}, r"must have the shape .*, got \(1, 0\)"),
+        ({"embedding": 1.0}, r"must have the shape .*, got \(\)"),
+        ({"embedding": [[1.0]] * 257}, "embedding has 257 vectors; at most 256 fit"),
+        ({"embedding": [[1.0], [2.0, 3.0]]}, "embedding must be an array or a list of numbers"),
+        ({"embedding": [True, False]}, "embedding must be an array or a list of numbers"),
+        ({"embedding": ["1", "2"]}, "embedding must be an array or a list of numbers"),
+        ({"embedding": [1e39]}, "a number beyond 32 bits"),
+        ({"embedding": "far"}, "embedding must be an array or a list of numbers, got a str"),
     ],
 )
 def test_a_field_out_of_range_is_refused_with_its_name_and_value(fields, message):

@@ -162,7 +162,7 @@ def test_any_value_in_any_field_gives_a_right_record_or_a_typed_error(field, val
         (lines_of(content="\ud800"), 2, r"\\ud800 is half of a character, which is not text"),
         (lines_of(content="\0"), 2, "content holds a NUL character at index 0"),
         (lines_of(embedding="AAAA"), 2, "embedding has 3 bytes; each number takes four"),
-        (lines_of(embedding=""), 2, "embedding must have one axis, got shape"),
+        (lines_of(embedding=""), 2, "embedding must have the shape"),
         (lines_of(embedding="AADAfw=="), 2, "embedding holds NaN or infinity"),
         (lines_of(embedding="no base64"), 2, r"Invalid base64 encoded string - at `\$.embedding`"),
         (lines_of(idempotency_key=""), 2, "idempotency_key cannot be empty"),

@@ -15,12 +15,10 @@ from mnemic.embed.chunking import Chunker
 from mnemic.embed.event_loop import EventLoopThread
 from mnemic.errors import (
     EmbeddingError,
-    EmbeddingModelMismatchError,
     InvalidArgumentError,
     MissingExtraError,
     MnemicError,
 )
-from mnemic.model import MemoryEntry
 from mnemic.model.validation import name
 
 if TYPE_CHECKING:
@@ -108,6 +106,13 @@ class ValidatedEmbedder:
         ends = list(accumulate(len(chunks) for chunks in split))
         return [vectors[end - len(chunks) : end] for end, chunks in zip(ends, split, strict=True)]
 
+    def embed_contents(self, contents: list[str]) -> list[NDArray[np.float32]]:
+        """Return the same of contents; zeros for an empty one, which has no meaning."""
+        vectors = self.embed_chunked([text for text in contents if text])
+        empty = np.zeros((1, self.dimensions), dtype=np.float32)
+        rest = iter(vectors)
+        return [next(rest) if text else empty for text in contents]
+
     def covers(self, text: str) -> bool:
         """Return whether a text is in a language of the embedder, by its script."""
         return self.coverage is None or self.coverage.covers(text)
@@ -143,18 +148,6 @@ class ValidatedEmbedder:
         failed = EmbeddingError(f"the embedder {self.model!r} failed: {kind}")
         failed.kind = kind
         raise failed
-
-    def check_vector_of(self, entry: MemoryEntry) -> None:
-        """Refuse a given vector of another model or dimension than the embedder's."""
-        if entry.embedding is None:
-            return
-        given = entry.embedding_model, entry.embedding.size
-        if given != (self.model, self.dimensions):
-            raise EmbeddingModelMismatchError(
-                f"memory {entry.id} comes with a vector of {given[0]!r} with {given[1]} "
-                f"dimensions, and the embedder is {self.model!r} with {self.dimensions}; leave its "
-                "embedding out"
-            )
 
     def _check_vectors(self, vectors: NDArray[np.float32], count: int) -> None:
         if vectors.shape != (count, self.dimensions):

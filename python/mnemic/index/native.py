@@ -109,6 +109,7 @@ class NativeIndex:
             # In this order: a reader that sees nothing pending uses the core as it is.
             self._core = fresh._current()  # noqa: SLF001 - of the same class
             self._source = fresh._source  # noqa: SLF001 - of the same class
+            self._dim = fresh._dim  # noqa: SLF001 - of the same class
             self._pending, self._pending_rows, self._summary = [], 0, None
             self._seq = fresh.seq
             self._append_deferred()

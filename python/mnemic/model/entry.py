@@ -92,7 +92,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     Attributes:
         id: Version 7 unless the caller gave one.
         agent_id: The agent; agents never see each other's memories.
-        content: The text, not empty, at most 10 MB of UTF-8.
+        content: The text, at most 10 MB of UTF-8; empty only with metadata or an embedding.
         created_at: Time of creation; never changes.
         user_id: The user whom the memory is about. None is a scope of its own, not "everyone".
         project_id: Filter.
@@ -106,8 +106,9 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         importance: From 0 to 1.
         tags: Without control characters, in the given order.
         metadata: JSON values; ints within ±2⁵³.
-        embedding: float32, shape (d,), read-only; None if it was not requested.
-        embedding_model: Model of the embedding.
+        embedding: float32, shape (d,), or (chunks, d) with several chunks, read-only; None if it
+            was not requested, and for a memory without a vector.
+        embedding_model: Model of the embedding; None for the model of the memory that stores it.
         updated_at: Time of the last change; `created_at` unless given.
         last_accessed_at: Time of the last access; None without any.
         access_count: Number of accesses.
@@ -190,6 +191,8 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
                 checked = check(given)
                 if checked is not given:
                     force_setattr(self, field, checked)
+        if not self.content and not self.metadata and self.embedding is None:
+            raise validation.empty_content()
 
     @property
     def is_forgotten(self) -> bool:
@@ -217,10 +220,31 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         force_setattr(self, "access_count", count)
 
     def with_embedding(self, embedding: NDArray[np.float32], model: str) -> Self:
-        """Return a copy with this vector of this model."""
+        """Return a copy with this vector, or these vectors, of this model."""
         entry = copy.copy(self)
         force_setattr(entry, "embedding", validation.embedding(embedding))
         force_setattr(entry, "embedding_model", validation.name("embedding_model", model))
+        return entry
+
+    def with_own_embedding(self, embedding: object) -> Self:
+        """Return a copy with given vectors, which count as those of the memory's model."""
+        entry = copy.copy(self)
+        force_setattr(entry, "embedding", validation.directed("embedding", embedding))
+        force_setattr(entry, "embedding_model", None)
+        return entry
+
+    def without_embedding(self) -> Self:
+        """Return a copy without its vectors."""
+        entry = copy.copy(self)
+        force_setattr(entry, "embedding", None)
+        force_setattr(entry, "embedding_model", None)
+        return entry
+
+    def with_first_vector(self) -> Self:
+        """Return a copy with the first of several vectors alone."""
+        entry = copy.copy(self)
+        if entry.embedding is not None:
+            force_setattr(entry, "embedding", entry.embedding[0])
         return entry
 
     def __eq__(self, other: object) -> bool:
@@ -293,7 +317,7 @@ _OPTIONAL_CHECKS: dict[Kind, Callable[..., object]] = {
     Kind.WHOLE: validation.optional_whole,
 }
 _CHECKS: dict[Kind, Callable[[object], object]] = {
-    Kind.CONTENT: validation.content,
+    Kind.CONTENT: validation.content_or_none,
     Kind.TYPE_NAME: validation.type_name,
     Kind.TYPE: MemoryType.parse,
     Kind.STATUS: MemoryStatus.parse,

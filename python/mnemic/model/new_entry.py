@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.description import quoted
-from mnemic.errors import InvalidArgumentError, InvalidEntryError
+from mnemic.errors import CountMismatchError, InvalidArgumentError, InvalidEntryError
 from mnemic.model import validation
 from mnemic.model.agent_id import is_same_agent
 from mnemic.model.entry import MEMORY_FIELDS, MemoryEntry, MemoryType
@@ -33,6 +33,8 @@ OnEmbedError: TypeAlias = Literal["raise", "pending"]
 FIELDS = (
     *(field.name for field in MEMORY_FIELDS if field.has(GIVEN)),
     "idempotency_key",
+    "embedding",
+    "embed",
 )
 """Fields that a caller may give a new memory."""
 
@@ -43,13 +45,44 @@ class NewEntry(NamedTuple):
     Attributes:
         entry: The memory.
         key: Unique for its agent and user; None for no key.
-        more: Vectors of the chunks after the first of a long content; the first chunk's vector is
-            the entry's own.
+        more: Vectors of the chunks after the first; the first chunk's vector is the entry's own.
+        embed: Texts to embed in place of the content; None embeds the content, and nothing is
+            embedded for an entry with an embedding.
     """
 
     entry: MemoryEntry
     key: str | None = None
     more: tuple[NDArray[np.float32], ...] = ()
+    embed: tuple[str, ...] | None = None
+
+    @classmethod
+    def of_record(
+        cls, entry: MemoryEntry, key: str | None = None, embed: tuple[str, ...] | None = None
+    ) -> "NewEntry":
+        """Make an entry of a record, whose embedding may have several chunks."""
+        vectors = entry.embedding
+        if vectors is None or vectors.ndim == 1:
+            return cls(entry, key, (), embed)
+        return cls(entry.with_first_vector(), key, tuple(vectors[1:]), embed)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts to embed for a vector that it lacks; none for an empty content."""
+        if self.embed is not None:
+            return self.embed
+        return (self.entry.content,) if self.entry.content else ()
+
+    @property
+    def returned(self) -> MemoryEntry:
+        """The entry with all its vectors in its embedding; None if it has none but zeros."""
+        first, model = self.entry.embedding, self.entry.embedding_model
+        if first is None or model is None:
+            return self.entry
+        if not first.any() and not self.more:
+            return self.entry.without_embedding()
+        if not self.more:
+            return self.entry
+        return self.entry.with_embedding(np.stack([first, *self.more]), model)
 
     @classmethod
     def of_fields(
@@ -70,6 +103,9 @@ class NewEntry(NamedTuple):
             given.pop("user_id", None), given.pop("project_id", None), given.pop("session_id", None)
         )
         key = checked_key(given.pop("idempotency_key", None))
+        embed = checked_embed(given.pop("embed", None), given)
+        if "embedding" in given:
+            given["embedding"] = validation.directed("embedding", given["embedding"])
         given["type"] = MemoryType.parse(given.get("type", MemoryType.FACT))
         given["created_at"] = _time("created_at", given.get("created_at", now))
         if "expires_at" in given:
@@ -83,7 +119,67 @@ class NewEntry(NamedTuple):
             session_id=narrowed.session_id,
             **given,
         )
-        return cls(_storable(entry), key)
+        return cls.of_record(_storable(entry), key, embed)
+
+
+def with_embedding(fields: object, embedding: object) -> object:
+    """Return a caller's fields with an embedding given beside them.
+
+    Raises:
+        InvalidEntryError: If they hold an embedding of their own, or texts to embed.
+    """
+    if not isinstance(fields, Mapping):
+        return fields
+    if fields.get("embedding") is not None or fields.get("embed") is not None:
+        raise InvalidEntryError(
+            "its embedding stands among embeddings, and it has embedding or embed too; leave one "
+            "of them out"
+        )
+    return {**fields, "embedding": embedding}
+
+
+def checked_embeddings(embeddings: object, number: int) -> list[object]:
+    """Return one embedding, or None, for each of a number of memories.
+
+    Raises:
+        CountMismatchError: If there are more or fewer.
+    """
+    if embeddings is None:
+        return [None] * number
+    given = validation.items("embeddings", embeddings)
+    if len(given) != number:
+        shape = getattr(embeddings, "shape", None)
+        found = f"{len(given)}" if shape is None else f"{len(given)} (shape {shape})"
+        raise CountMismatchError(
+            f"{number} memories come with {found} embeddings; give one row for each, or a list "
+            "with None where there is none"
+        )
+    return given
+
+
+def checked_embed(given: object, fields: Mapping[str, object]) -> tuple[str, ...] | None:
+    """Return the texts to embed in place of a content; None for the content.
+
+    Raises:
+        InvalidArgumentError: If they are no texts, or there are too many, or if the fields hold an
+            embedding too.
+    """
+    if given is None:
+        return None
+    if fields.get("embedding") is not None:
+        raise InvalidEntryError("embed and embedding are both given; leave one of them out")
+    texts = (given,) if isinstance(given, str) else tuple(validation.items("embed", given))
+    if len(texts) > validation.MAX_VECTORS:
+        raise InvalidEntryError(
+            f"embed has {len(texts)} texts; at most {validation.MAX_VECTORS} vectors fit"
+        )
+    return tuple(_embedded_text(text) for text in texts)
+
+
+def _embedded_text(text: object) -> str:
+    if not validation.text("a text of embed", text).strip():
+        raise InvalidEntryError("a text of embed is empty; embed=() stores no vector")
+    return str(text)
 
 
 def checked_records(entries: object, keys: object, scope: Scope) -> list[NewEntry]:
@@ -108,7 +204,7 @@ def checked_records(entries: object, keys: object, scope: Scope) -> list[NewEntr
     checked = []
     for at, (entry, key) in enumerate(zip(given, named, strict=True)):
         try:
-            checked.append(NewEntry(checked_record(entry, scope), checked_key(key)))
+            checked.append(NewEntry.of_record(checked_record(entry, scope), checked_key(key)))
         except InvalidEntryError as error:
             raise InvalidEntryError(f"memory {at} of the list: {error}") from error
     return checked

@@ -4,6 +4,8 @@ from typing import ClassVar
 from uuid import UUID
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from mnemic.model.filter import Expression, references
 from mnemic.model.ranking import HYBRID, KEYWORD, Order, Ranking
@@ -16,6 +18,8 @@ class Search(Redacted, frozen=True, kw_only=True):
 
     Attributes:
         text: The query; None ranks without one.
+        vectors: float32, shape (d,) or (m, d), in place of the text's; the best match counts. No
+            language limits their share.
         also: Other texts of the same meaning.
         blend: Share of their vectors in the query's, 0 to 1; with None each vector is compared by
             itself, and the best match counts.
@@ -40,9 +44,12 @@ class Search(Redacted, frozen=True, kw_only=True):
             error. Each has its full score and passed all filters; better ones may be missing.
     """
 
-    _hidden: ClassVar[frozenset[str]] = frozenset({"text", "also", "context", "filters"})
+    _hidden: ClassVar[frozenset[str]] = frozenset(
+        {"text", "vectors", "also", "context", "filters"}
+    )
 
     text: str | None
+    vectors: NDArray[np.float32] | None = None
     also: tuple[str, ...] = ()
     blend: float | None = None
     context: str | None = None
@@ -82,7 +89,9 @@ class Search(Redacted, frozen=True, kw_only=True):
             by_keywords = msgspec.structs.replace(
                 by_keywords, keywords=KEYWORD.keywords, session=KEYWORD.session
             )
-        return msgspec.structs.replace(self, ranking=by_keywords, also=(), min_similarity=None)
+        return msgspec.structs.replace(
+            self, ranking=by_keywords, vectors=None, also=(), min_similarity=None
+        )
 
     @property
     def is_hybrid(self) -> bool:
@@ -93,12 +102,17 @@ class Search(Redacted, frozen=True, kw_only=True):
 
     @property
     def needs_coverage(self) -> bool:
-        """Whether similarity has a share only where the embedder covers the query's language."""
-        return self.is_hybrid and self.ranking.covered_only
+        """Whether similarity has a share only where the embedder covers the query's language.
+
+        A given vector has no language.
+        """
+        return self.vectors is None and self.is_hybrid and self.ranking.covered_only
 
     @property
     def search_type(self) -> str:
         """Name of the search type in events, log lines and metrics."""
+        if self.text is None and self.vectors is not None:
+            return "semantic"
         if self.text is None:
             return "recent" if self.ranking.weights.recency > 0 else "important"
         if not self.ranking.has_similarity:
@@ -117,6 +131,19 @@ class Search(Redacted, frozen=True, kw_only=True):
 
     @property
     def uses_meaning(self) -> bool:
-        """Whether the search needs an embedding."""
-        compares_query = self.text is not None and self.ranking.has_similarity
-        return compares_query or (self.context is not None and self.ranking.weights.context > 0)
+        """Whether the search compares vectors."""
+        return self._compares_query or self._compares_context
+
+    @property
+    def needs_embedder(self) -> bool:
+        """Whether the search embeds texts."""
+        return (self._compares_query and self.vectors is None) or self._compares_context
+
+    @property
+    def _compares_query(self) -> bool:
+        has_query = self.text is not None or self.vectors is not None
+        return has_query and self.ranking.has_similarity
+
+    @property
+    def _compares_context(self) -> bool:
+        return self.context is not None and self.ranking.weights.context > 0

@@ -61,9 +61,24 @@ def lone_surrogate(value: str) -> int | None:
 
 def content(value: object) -> str:
     """Return `value` if it is text of one byte to 10 MB that is not all whitespace."""
+    checked = content_or_none(value)
+    if not checked:
+        raise empty_content()
+    return checked
+
+
+def empty_content() -> InvalidEntryError:
+    """Return the error for a memory without text, metadata and vectors."""
+    return InvalidEntryError(
+        "content cannot be empty, unless the memory has metadata or an embedding"
+    )
+
+
+def content_or_none(value: object) -> str:
+    """Return `value` if it is a `content`, or the empty text."""
     checked = text("content", value)
-    if not checked or checked.isspace():
-        raise InvalidEntryError("content cannot be empty")
+    if checked.isspace():
+        raise InvalidEntryError("content cannot be empty: it is all white space")
     if len(checked) * 4 > MAX_CONTENT_BYTES and len(checked.encode()) > MAX_CONTENT_BYTES:
         raise InvalidEntryError("content is larger than 10 MB; split it into several memories")
     return checked
@@ -340,19 +355,54 @@ def _json_number(path: str, value: float) -> float:
     return float(value)
 
 
+MAX_VECTORS = 256
+"""Maximum number of vectors of one memory: a ranking looks for so many of each candidate."""
+
+_ONE_AXIS, _TWO_AXES = 1, 2
+
+
 def embedding(value: object) -> NDArray[np.float32] | None:
-    """Return `value` as a read-only float32 vector of finite numbers, or None."""
-    if value is None:
-        return None
+    """Return `value` as a read-only float32 array of finite numbers, or None.
+
+    Its shape is (d,), or (chunks, d) with several chunks.
+    """
+    return None if value is None else vectors("embedding", value)
+
+
+def vectors(field: str, value: object) -> NDArray[np.float32]:
+    """Return `value`, any array-like, as a read-only float32 copy, shape (d,) or (m, d), m > 1."""
+    given = _numbers(field, value)
+    if given.ndim not in (_ONE_AXIS, _TWO_AXES) or given.size == 0:
+        raise InvalidEntryError(
+            f"{field} must have the shape (d,), or (m, d) for several vectors, got {given.shape}"
+        )
+    if given.ndim == _TWO_AXES and len(given) > MAX_VECTORS:
+        raise InvalidEntryError(f"{field} has {len(given)} vectors; at most {MAX_VECTORS} fit")
+    with np.errstate(over="ignore"):  # what overflows is refused
+        checked = np.array(given[0] if len(given) == given.ndim - 1 else given, dtype=np.float32)
+    if not np.isfinite(checked).all():
+        raise InvalidEntryError(f"{field} holds NaN or infinity, or a number beyond 32 bits")
+    checked.flags.writeable = False
+    return checked
+
+
+def _numbers(field: str, value: object) -> NDArray[Any]:
     try:
-        vector = np.array(value, dtype=np.float32)
-    except (TypeError, ValueError):
-        vector = None
-    if vector is None:  # raised out here, because numpy's own error quotes what was given
-        raise InvalidEntryError("embedding must be a vector of numbers")
-    if vector.ndim != 1 or vector.size == 0:
-        raise InvalidEntryError(f"embedding must have one axis, got shape {vector.shape}")
-    if not np.isfinite(vector).all():
-        raise InvalidEntryError("embedding holds NaN or infinity")
-    vector.flags.writeable = False
-    return vector
+        given = np.asarray(value)
+    except Exception:  # noqa: BLE001 - of an array-like of another library
+        given = np.empty(0, dtype=object)
+    if given.dtype.kind not in "fiu":  # raised out here: other errors quote what was given
+        raise InvalidEntryError(
+            f"{field} must be an array or a list of numbers, got {described(value)}"
+        )
+    return given
+
+
+def directed(field: str, value: object) -> NDArray[np.float32]:
+    """Return `vectors` of which none is all zeros."""
+    checked = vectors(field, value)
+    if not np.atleast_2d(checked).any(axis=1).all():
+        raise InvalidEntryError(
+            f"{field} holds a vector of zeros, which has no direction; leave it out"
+        )
+    return checked

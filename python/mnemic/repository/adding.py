@@ -1,22 +1,21 @@
 """Stores new memories: embed them, write them, index them, publish them."""
 
 import time
-from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from mnemic.embed.validated import ValidatedEmbedder
-from mnemic.errors import EmbeddingError, MnemicError
+from mnemic.errors import MnemicError
 from mnemic.model import MemoryEntry, NewEntry, OnConflict, OnDuplicate, OnEmbedError, Scope
 from mnemic.observability.telemetry import Telemetry, milliseconds_since
 from mnemic.protocols import Clock
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
+from mnemic.repository.new_vectors import NewVectors
 from mnemic.store import Store
 from mnemic.store.values import Stored
-from mnemic.sync_bridge import arrived, run_blocking
+from mnemic.sync_bridge import arrived
 
 
 class Added(NamedTuple):
@@ -39,7 +38,7 @@ class Adder:
     Args:
         store: Where they are written to.
         agent_id: Whose memories.
-        embedder: Gives them vectors; None gives none.
+        vectors: Gives them their vectors.
         indexes: Take them in.
         limits: Check their size.
         clock: Gives the time.
@@ -50,7 +49,7 @@ class Adder:
         self,
         store: Store,
         agent_id: str,
-        embedder: ValidatedEmbedder | None,
+        vectors: NewVectors,
         *,
         indexes: IndexSet,
         limits: Limits,
@@ -60,7 +59,7 @@ class Adder:
         self._store = store
         self._agent_id = agent_id
         self._everyone = Scope(agent_id, all_users=True)
-        self._embedder = embedder
+        self._vectors = vectors
         self._indexes = indexes
         self._limits = limits
         self._now = clock
@@ -89,7 +88,7 @@ class Adder:
             if on_duplicate == "keep" and on_conflict == "raise":
                 await self._limits.check_room(entries)
             begun = time.perf_counter()
-            embedded = await self._with_embeddings(entries, on_conflict, on_embed_error)
+            embedded = await self._vectors.embedded(entries, on_conflict, on_embed_error)
             milliseconds = milliseconds_since(begun)
             stored = await arrived(
                 self._store.add(
@@ -107,7 +106,8 @@ class Adder:
             raise
         await self._indexes.active.apply(stored.batch)
         self._telemetry.record_store(started)
-        fresh = [new.entry for new, is_new in zip(embedded, stored.is_new, strict=True) if is_new]
+        pairs = zip(embedded, stored.is_new, strict=True)
+        fresh = [new.returned for new, is_new in pairs if is_new]
         bare = {(new.entry.user_id, new.entry.id) for new in entries if new.entry.embedding is None}
         await self._telemetry.stored(fresh, bare, milliseconds)
         for entry, content_changed in stored.replaced.values():
@@ -134,13 +134,10 @@ class Adder:
     def _own_entries(added: Added) -> dict[int, MemoryEntry]:
         """Return by position the entries that were stored, in new rows or over others."""
         stored = added.stored
-        own = {at: new.entry for at, new in enumerate(added.given) if stored.is_new[at]}
-        return own | {at: replaced.entry for at, replaced in stored.replaced.items()}
-
-    def is_model(self, model: str | None, dimensions: int) -> bool:
-        """Return whether vectors of a model fit the embedder; without an embedder all do."""
-        embedder = self._embedder
-        return embedder is None or (model, dimensions) == (embedder.model, embedder.dimensions)
+        own = {at: new.returned for at, new in enumerate(added.given) if stored.is_new[at]}
+        for at, replaced in stored.replaced.items():
+            own[at] = added.given[at]._replace(entry=replaced.entry).returned
+        return own
 
     async def _publish_changed(self, rows: Sequence[int]) -> None:
         """Publish memories that changed because others were stored."""
@@ -149,61 +146,3 @@ class Adder:
 
     def _present(self, rows: Sequence[int]) -> dict[int, MemoryEntry]:
         return self._store.get_rows(self._everyone, rows, now=self._now(), include_deleted=True)
-
-    async def _with_embeddings(
-        self, entries: Sequence[NewEntry], on_conflict: OnConflict, on_error: OnEmbedError
-    ) -> Sequence[NewEntry]:
-        embedder = self._embedder
-        if embedder is None:
-            return entries
-        for new in entries:
-            embedder.check_vector_of(new.entry)
-        bare = [at for at, new in enumerate(entries) if new.entry.embedding is None]
-        if not bare:
-            return entries
-        return await run_blocking(
-            lambda: self._embedded(embedder, entries, bare, on_conflict, on_error), self._store
-        )
-
-    def _embedded(
-        self,
-        embedder: ValidatedEmbedder,
-        entries: Sequence[NewEntry],
-        bare: list[int],
-        on_conflict: OnConflict,
-        on_error: OnEmbedError,
-    ) -> Sequence[NewEntry]:
-        """Return the entries with vectors, where those at some places need any."""
-        if on_conflict != "raise":
-            bare = self._needing(embedder.model, entries, bare, on_conflict)
-        texts = [entries[at].entry.content for at in bare]
-        if not texts:
-            return entries
-        try:
-            vectors = embedder.embed_chunked(texts)
-        except EmbeddingError as error:
-            if on_error == "raise":
-                raise
-            self._telemetry.embedding_deferred(len(texts), error)
-            return entries
-        embedded = list(entries)
-        for at, (first, *more) in zip(bare, vectors, strict=True):
-            new = entries[at]
-            entry = new.entry.with_embedding(first, embedder.model)
-            # Copied as the first one is: an embedder may use its array again.
-            embedded[at] = NewEntry(entry, new.key, tuple(vector.copy() for vector in more))
-        return embedded
-
-    def _needing(
-        self, model: str, entries: Sequence[NewEntry], bare: list[int], on_conflict: OnConflict
-    ) -> list[int]:
-        """Return those of these places whose entries need vectors, as far as is known now."""
-        given = [entries[at].entry for at in bare]
-        needed = self._store.need_vectors(self._agent_id, given, model, on_conflict)
-        # An id that comes again is compared with an entry of this call, which nobody knows yet.
-        times = Counter((entry.user_id, entry.id) for entry in given)
-        return [
-            at
-            for at, entry, is_needed in zip(bare, given, needed, strict=True)
-            if is_needed or times[entry.user_id, entry.id] > 1
-        ]

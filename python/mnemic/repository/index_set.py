@@ -8,6 +8,7 @@ from mnemic.index import SourceFactory
 from mnemic.model import Scope, State
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.repository.index_sync import IndexSync
+from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
 
 
@@ -20,7 +21,8 @@ class IndexSet:
     Args:
         store: Where the memories are.
         agent_id: Whose memories.
-        embedder: Gives memories the vectors they lack; None indexes without vectors.
+        embedder: Gives memories the vectors they lack; None gives none.
+        model: Model of the vectors.
         can_write: Whether such vectors may be stored.
         make_source: Makes the candidate source of active memories; None for none.
 
@@ -33,6 +35,7 @@ class IndexSet:
         store: Store,
         agent_id: str,
         embedder: ValidatedEmbedder | None,
+        model: VectorModel,
         *,
         can_write: bool,
         make_source: SourceFactory | None = None,
@@ -40,6 +43,7 @@ class IndexSet:
         self._store = store
         self._agent_id = agent_id
         self._embedder = embedder
+        self._model = model
         self._can_write = can_write
         self._make_source = make_source
         self._lock = threading.Lock()
@@ -54,6 +58,7 @@ class IndexSet:
             can_write=self._can_write,
             state=state,
             make_source=self._make_source if state is State.ACTIVE else None,
+            model=self._model,
         )
 
     def of(self, state: State) -> IndexSync:

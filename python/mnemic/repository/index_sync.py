@@ -15,7 +15,6 @@ from mnemic.embed.limited import result_until, started
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import (
     EmbeddingError,
-    EmbeddingModelMismatchError,
     MnemicError,
     StoreBusyError,
     StoreError,
@@ -25,8 +24,10 @@ from mnemic.index import NativeIndex, SourceFactory
 from mnemic.loop_threads import shared_in_turn
 from mnemic.model import Record, RowBatch, State
 from mnemic.repository.access_buffer import AccessBuffer
+from mnemic.repository.vector_model import VectorModel
 from mnemic.store import LogPosition, Store
 from mnemic.store.base import BatchSink
+from mnemic.store.values import Model
 from mnemic.sync_bridge import run_blocking
 
 if TYPE_CHECKING:
@@ -91,13 +92,15 @@ class IndexSync:
     Args:
         store: The store.
         agent_id: The agent.
-        embedder: Embeds entries without a vector; None for an index without vectors.
+        embedder: Embeds entries without a vector; None embeds none.
         can_write: Whether new vectors may be stored.
         state: State of the entries; only active ones are embedded.
         make_source: Makes the index's candidate source; None for none.
+        model: Model of the vectors; the embedder's if None.
 
     Attributes:
         index: The synchronised index.
+        model: Name and dimension of the index's vectors; None before the agent's first vector.
 
     Raises:
         EmbeddingModelMismatchError: If the agent's vectors come from another model.
@@ -113,11 +116,15 @@ class IndexSync:
         can_write: bool = True,
         state: State = State.ACTIVE,
         make_source: SourceFactory | None = None,
+        model: VectorModel | None = None,
     ) -> None:
-        self._model = None if embedder is None else (embedder.model, embedder.dimensions)
+        self._vector_model = VectorModel(store, agent_id, embedder) if model is None else model
+        self._vector_model.check_stored()
+        self.model = self._vector_model.known
+        self._learning = threading.Lock()
         self._coverage = None if embedder is None else embedder.coverage
         self._make_source = make_source
-        self.index = self._new_index()
+        self.index = self._new_index(self.model)
         self._store = store
         self._agent_id = agent_id
         self._embedder = embedder
@@ -134,7 +141,6 @@ class IndexSync:
         self._buffer = AccessBuffer()
         self._access_lock = threading.Lock()
         self._retries: dict[int, _Retry] = {}
-        self._check_model()
         if embedder is not None:  # without one, memories may never be searched
             self.catch_up()
 
@@ -183,6 +189,8 @@ class IndexSync:
         Returns:
             The store's position before.
         """
+        if self.model is None:
+            self._learn_model()
         position = shared_in_turn(self, partial(self._store.position, self._agent_id))
         if position.seq != self.index.seq:
             self._apply_changes(deadline)
@@ -217,6 +225,16 @@ class IndexSync:
         if rebuilding is not None:
             rebuilding.join()
 
+    def _learn_model(self) -> None:
+        """Take the vectors in once there are some: the index was made without their dimension."""
+        model = self._vector_model.known
+        if model is None:
+            return
+        with self._learning:
+            if self.model is None:
+                self._build(model)
+                self.model = model
+
     def _start_rebuild(self) -> None:
         """Rebuild the index in the background, unless a rebuild is running."""
         with self._catching_up:
@@ -229,7 +247,7 @@ class IndexSync:
 
     def _rebuild(self) -> None:
         try:
-            self._build()
+            self._build(self.model)
         except _StoppedError:
             pass
         except MnemicError as error:
@@ -240,18 +258,19 @@ class IndexSync:
             self._rebuild_at = time.monotonic() + RETRY_SECONDS
             self._rebuilding = None
 
-    def _build(self) -> None:
-        fresh = self._new_index()
+    def _build(self, model: Model | None) -> None:
+        """Read all rows into a new index, and swap it for the present one."""
+        fresh = self._new_index(model)
         accesses = self._store.position(self._agent_id).accesses
         with fresh.loader() as loader:
             sink = _StoppableSink(loader, self._check_not_stopped)
-            fresh.apply(self._rows_since(None, sink), loader)
+            fresh.apply(self._rows_since(None, model, sink), loader)
         while not self._swap(fresh, accesses):
             self._check_not_stopped()
-            fresh.apply(self._rows_since(fresh.seq))
+            fresh.apply(self._rows_since(fresh.seq, model))
 
-    def _new_index(self) -> NativeIndex:
-        dim = None if self._model is None else self._model[1]
+    def _new_index(self, model: Model | None) -> NativeIndex:
+        dim = None if model is None else model[1]
         return NativeIndex(dim, self._make_source, self._coverage)
 
     def _swap(self, fresh: NativeIndex, accesses: int) -> bool:
@@ -299,16 +318,6 @@ class IndexSync:
             if seq is not None and seq >= accessed.position.seq:
                 self._accesses = accessed.position.accesses
 
-    def _check_model(self) -> None:
-        known = self._store.embedding_model(self._agent_id)
-        if None not in (known, self._model) and known != self._model:
-            found, mine = known or ("", 0), self._model or ("", 0)
-            raise EmbeddingModelMismatchError(
-                f"agent {self._agent_id!r} has vectors of {found[0]!r} with {found[1]} dimensions, "
-                f"and the embedder is {mine[0]!r} with {mine[1]}; open the file with the embedder "
-                "it was made with, or store the memories in a new file"
-            )
-
     def _apply_changes(self, deadline: float | None = None) -> None:
         if self._is_current():
             return
@@ -322,7 +331,7 @@ class IndexSync:
         if seq is None:  # the full load contains at least so many
             self._accesses = self._store.position(self._agent_id).accesses
         with self.index.loader() as loader:
-            batch = self._rows_since(seq, loader, deadline)
+            batch = self._rows_since(seq, self.model, loader, deadline)
             self._push_accesses()  # as above
             if batch.since is not None and self._restores_accessed_rows(batch):
                 self._buffer.drop()
@@ -339,10 +348,14 @@ class IndexSync:
         return bool(new) and self._store.has_pending_accesses(self._agent_id, new)
 
     def _rows_since(
-        self, seq: int | None, sink: BatchSink | None = None, deadline: float | None = None
+        self,
+        seq: int | None,
+        model: Model | None,
+        sink: BatchSink | None = None,
+        deadline: float | None = None,
     ) -> RowBatch:
         return self._store.rows_since(
-            self._agent_id, self._model, seq, sink, state=self._state, deadline=deadline
+            self._agent_id, model, seq, sink, state=self._state, deadline=deadline
         )
 
     def _is_current(self) -> bool:
@@ -421,7 +434,7 @@ class IndexSync:
 
     def _embed_rows(self, embedder: ValidatedEmbedder, rows: list[int]) -> None:
         contents = self._store.contents(self._agent_id, rows)
-        vectors = embedder.embed_chunked(list(contents.values()))
+        vectors = embedder.embed_contents(list(contents.values()))
         self._store.add_embeddings(self._agent_id, embedder.model, contents, vectors).result()
         for row in rows:
             self._retries.pop(row, None)

@@ -14,7 +14,10 @@ class Options(TypedDict, total=False):
 
     Attributes:
         embedder: Anything with `model`, `dimensions` and `embed(texts)`; the local MiniLM unless
-            given. With None, memories are stored and read, and searching by meaning is refused.
+            given. With None nothing is embedded: memories have the vectors that a program gives
+            them, and searching by meaning needs the vector of its query.
+        embedding_model: Name of the model of such vectors, stored with them; "own" unless given.
+            Only with `embedder=None`.
         license: The host's license policy, such as `DocumentedLicenses(tier)`. What it does not
             include is refused with `LicenseRestrictionError`, and what its quota leaves no room
             for with `StorageQuotaExceededError`. With None nothing is checked.
@@ -30,6 +33,7 @@ class Options(TypedDict, total=False):
     """
 
     embedder: "Embedder | Literal['minilm'] | None"
+    embedding_model: str | None
     license: LicensePolicy | None
     quota: int | None
     clock: Clock

@@ -10,6 +10,7 @@ from mnemic.embed.limited import LimitedEmbedding
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.model import Scope, Search
 from mnemic.repository.index_set import IndexSet
+from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
 
 MIN_NORM = 1e-10
@@ -22,18 +23,25 @@ class QueryVectors:
     Args:
         store: Holds the vectors of memories.
         agent_id: Whose memories.
-        embedder: Gives the vectors; None gives none.
+        embedder: Gives the vectors of texts; None gives none.
         indexes: Know the names of speakers, which queries are embedded without.
+        model: Model of the memories' vectors.
     """
 
     def __init__(
-        self, store: Store, agent_id: str, embedder: ValidatedEmbedder | None, indexes: IndexSet
+        self,
+        store: Store,
+        agent_id: str,
+        embedder: ValidatedEmbedder | None,
+        indexes: IndexSet,
+        model: VectorModel,
     ) -> None:
         self._store = store
         self._agent_id = agent_id
         self._embedder = embedder
         self._embed = None if embedder is None else LimitedEmbedding(embedder)
         self._indexes = indexes
+        self._model = model
 
     def covered(self, search: Search) -> Search:
         """Return a search as its ranking and the embedder's languages want it.
@@ -66,15 +74,36 @@ class QueryVectors:
             float32, shape (m, dim), and float32, shape (k, dim), one for each chunk of a long text;
             None where there is no query, no context, no embedder, or no weight.
         """
-        embedder, embed = self._embedder, self._embed
-        if embedder is None or embed is None or not search.uses_meaning:
+        if not search.uses_meaning:
             return None, None
-        stored = None if search.like is None else self._stored(search.like, embedder)
+        given = self._given(search)
+        embedder, embed = self._embedder, self._embed
+        if embedder is None or embed is None or not search.needs_embedder:
+            return given, None
+        if given is not None:  # beside a context
+            search = msgspec.structs.replace(search, also=())
+        stored = given
+        if given is None and search.like is not None:
+            stored = self._stored(search.like, embedder)
         texts = self._texts(scope, search, now) if stored is None else []
         if search.context is None or search.ranking.weights.context == 0:
             return _combined(embed(texts, search.deadline) if texts else [stored], search), None
         *embedded, context = embed([*texts, search.context], search.deadline)
         return _combined(embedded if texts else [stored], search), context
+
+    def _given(self, search: Search) -> NDArray[np.float32] | None:
+        """Return the search's own vectors, shape (m, dim); None if there is nothing to compare.
+
+        Raises:
+            DimensionMismatchError: If they have another dimension than those of the memories.
+            EmbeddingModelMismatchError: If these come from another model.
+        """
+        vectors = search.vectors
+        is_comparable = vectors is not None and self._model.check_query(vectors)
+        # The index learns the dimension when it takes the first vectors in.
+        if vectors is None or not is_comparable or self._indexes.active.model is None:
+            return None
+        return np.atleast_2d(vectors)
 
     def similarity(self, row: int, text: str) -> float | None:
         """Return the largest cosine of a memory's vectors with a text's; None without vectors."""

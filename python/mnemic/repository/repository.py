@@ -27,6 +27,7 @@ from mnemic.licensing import (
     Need,
 )
 from mnemic.model import (
+    KEYWORD,
     LongTermMemoryStats,
     MemoryEntry,
     MemoryEntryUpdate,
@@ -60,10 +61,12 @@ from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.repository.linking import Linker
 from mnemic.repository.listing import Lister
+from mnemic.repository.new_vectors import NewVectors
 from mnemic.repository.proposals import EXACT_LIMIT
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.transfer import Transfer
 from mnemic.repository.updating import Updater
+from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Direction, open_store
 from mnemic.store.values import Located
 from mnemic.sync_bridge import arrived, run_blocking
@@ -109,6 +112,7 @@ class Repository:
         log_content: As above.
         track_access: As above.
         read_only: As above.
+        embedding_model: As above.
         make_source: Makes the candidate source of the index; None ranks every memory.
         exact_limit: Up to so many selected memories are all ranked, even if there is a source.
     """
@@ -126,6 +130,7 @@ class Repository:
         log_content: bool = False,
         track_access: bool = True,
         read_only: bool = False,
+        embedding_model: str | None = None,
         make_source: SourceFactory | None = None,
         exact_limit: int = EXACT_LIMIT,
     ) -> None:
@@ -159,10 +164,12 @@ class Repository:
             if self._embedder is not None:
                 self._embedder.on_embedded = self._telemetry.record_embedding
             self._cache = EntryCache(self._store, self.agent_id)
+            self._model = VectorModel(self._store, self.agent_id, self._embedder, embedding_model)
             self._indexes = IndexSet(
                 self._store,
                 self.agent_id,
                 self._embedder,
+                self._model,
                 can_write=not read_only,
                 make_source=make_source,
             )
@@ -175,7 +182,7 @@ class Repository:
             self.agent_id,
             self._indexes,
             cache=self._cache,
-            vectors=QueryVectors(self._store, self.agent_id, self._embedder, self._indexes),
+            vectors=QueryVectors(self._store, self.agent_id, self._embedder, self._indexes, self._model),
             clock=clock,
             telemetry=self._telemetry,
             exact_limit=exact_limit,
@@ -183,7 +190,9 @@ class Repository:
         self._adder = Adder(
             self._store,
             self.agent_id,
-            self._embedder,
+            NewVectors(
+                self._store, self.agent_id, self._model, self._embedder, self._telemetry
+            ),
             indexes=self._indexes,
             limits=self.limits,
             clock=clock,
@@ -219,7 +228,7 @@ class Repository:
         self.transfer = Transfer(
             self._store,
             self._adder,
-            self._embedder,
+            self._model,
             accesses=self.accesses,
             limits=self.limits,
             clock=clock,
@@ -360,7 +369,19 @@ class Repository:
         row, entry = located
         exclude = (entry_id, *search.exclude)
         search = msgspec.structs.replace(search, text=entry.content, exclude=exclude, like=row)
-        return Like(search, entry)
+        return Like(self._with_stored_vectors(search, row), entry)
+
+    def _with_stored_vectors(self, search: Search, row: int) -> Search:
+        """Return a search like a memory, by its keywords if it has no vector to compare.
+
+        With an embedder, one that only lacks its vector is embedded.
+        """
+        stored = self._store.vectors(self.agent_id, row, self._model.name)
+        if stored.any():
+            return msgspec.structs.replace(search, vectors=stored)
+        if self._embedder is not None and not len(stored) and search.text:
+            return search
+        return msgspec.structs.replace(search, ranking=KEYWORD, like=None)
 
     async def _timed(self, scope: Scope, search: Search) -> tuple[SearchResults, float]:
         """Return the results of a search, and the milliseconds it takes."""
@@ -391,7 +412,7 @@ class Repository:
         """
         by_meaning = search.uses_meaning
         self.limits.require(STORING, *(needs if by_meaning else ()))
-        if by_meaning:
+        if search.needs_embedder:
             self.check_embedder()
         return self.finder.find(scope, search) if search.limit else Found([], {}, None)
 
@@ -557,7 +578,7 @@ class Repository:
         if self._embedder is None:
             raise EmbedderRequiredError(
                 "this memory was opened with embedder=None, and searching by meaning needs one; "
-                "open it with an embedder, or search by keywords"
+                "open it with an embedder, give the query's vector, or search by keywords"
             )
 
 

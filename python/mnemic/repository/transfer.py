@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from mnemic.embed.validated import ValidatedEmbedder
-from mnemic.errors import EmbedderRequiredError
 from mnemic.model import ImportResult, NewEntry, Scope, validation
 from mnemic.model.validation import flag
 from mnemic.new_files import typed
@@ -11,6 +9,7 @@ from mnemic.protocols import Clock, Progress, Source, Target
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.adding import Adder
 from mnemic.repository.limits import Limits
+from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
 from mnemic.sync_bridge import run_blocking
 
@@ -21,7 +20,7 @@ class Transfer:
     Args:
         store: Where the memories are.
         adder: Stores imported ones.
-        embedder: Names the vectors to export; None exports none.
+        model: Model of the vectors.
         accesses: Are written before an export.
         limits: Check the license.
         clock: Gives the time.
@@ -31,7 +30,7 @@ class Transfer:
         self,
         store: Store,
         adder: Adder,
-        embedder: ValidatedEmbedder | None,
+        model: VectorModel,
         *,
         accesses: AccessCounter,
         limits: Limits,
@@ -39,7 +38,7 @@ class Transfer:
     ) -> None:
         self._store = store
         self._adder = adder
-        self._embedder = embedder
+        self._model = model
         self._accesses = accesses
         self._limits = limits
         self._now = clock
@@ -64,13 +63,8 @@ class Transfer:
         flag("embeddings", embeddings)
         flag("overwrite", overwrite)
         validation.optional_function("progress", progress)
-        if embeddings and self._embedder is None:
-            raise EmbedderRequiredError(
-                "this memory was opened with embedder=None, and the embedder decides which vectors "
-                "are exported; open it with one, or leave embeddings out"
-            )
         await self._accesses.write()
-        model = self._embedder.model if embeddings and self._embedder is not None else None
+        model = self._model.stored_name if embeddings else None
         part = Part(scope, self._now(), include_deleted, model)
         return await run_blocking(
             lambda: export(self._store, part, target, overwrite=overwrite, progress=progress),
@@ -89,5 +83,5 @@ class Transfer:
         async def add(entries: Sequence[NewEntry]) -> int:
             return len((await self._adder.add(entries, "keep", "raise", is_import=True)).fresh)
 
-        importer = Importer(self._store, scope, add, self._adder.is_model)
+        importer = Importer(self._store, scope, add, self._model.fits)
         return await importer.read(source, self._now(), progress)

@@ -251,8 +251,8 @@ def _texts_of(entry: MemoryEntry) -> tuple[str | None, str | None]:
 
 
 def _content(text: Any) -> str:
-    if type(text) is not str or len(text) > MAX_CONTENT_BYTES or not text:
-        raise ValueError("a content that is no text, or empty, or too long")
+    if type(text) is not str or len(text) > MAX_CONTENT_BYTES:
+        raise ValueError("a content that is no text, or too long")
     return text
 
 

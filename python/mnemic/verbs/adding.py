@@ -5,6 +5,8 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
+from numpy.typing import ArrayLike
+
 from mnemic.description import quoted
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.model import (
@@ -17,6 +19,7 @@ from mnemic.model import (
     OnEmbedError,
     ScoredMemory,
 )
+from mnemic.model.new_entry import checked_embeddings
 from mnemic.model.validation import items
 from mnemic.sync_bridge import run_blocking
 from mnemic.verbs.base import NewMemory, ScopedBase
@@ -50,6 +53,8 @@ class AsyncAddVerbs(ScopedBase):
         sensitive: bool | None = False,
         supersedes: UUID | str | None = None,
         id: UUID | str | None = None,  # noqa: A002 - the field's name everywhere
+        embedding: ArrayLike | None = None,
+        embed: str | Sequence[str] | None = None,
         idempotency_key: str | None = None,
         on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
@@ -59,7 +64,7 @@ class AsyncAddVerbs(ScopedBase):
         """Store one memory. On return it is on disk, and the next search can find it.
 
         Args:
-            content: The text, not empty, at most 10 MB of UTF-8.
+            content: The text, at most 10 MB of UTF-8; empty only with metadata or an embedding.
             user_id: The user whom it is about; only calls with the same user see it.
             project_id: Project, for filters.
             session_id: Session, for filters.
@@ -81,6 +86,11 @@ class AsyncAddVerbs(ScopedBase):
                 longer found, and linked.
             id: A new one of version 7 if None. With a given id a retry cannot store twice; see
                 `on_conflict`.
+            embedding: Its vector, shape (d,), or those of its chunks, shape (chunks, d): any array
+                or list of finite numbers. Nothing is embedded then; it counts as a vector of the
+                embedder's model, or without an embedder of the memory's `embedding_model`.
+            embed: A text, or several, to embed in place of the content; each gives a vector, and
+                the nearest counts. With () it has no vector, and is found by its keywords alone.
             idempotency_key: Unique for agent and user. A second call with it stores nothing and
                 returns the first one's memory, even if that was deleted.
             on_conflict: Treatment of an id that the user has already, in any project and session
@@ -93,7 +103,8 @@ class AsyncAddVerbs(ScopedBase):
                 white space, and none with the id: "keep" both, "skip" the new one, or "merge" its
                 tags, metadata and importance into the older, which is returned then.
             on_embed_error: "pending" stores the memory without a vector if the embedder fails; it
-                is embedded before a later search.
+                is embedded before a later search. Texts of `embed` are not stored, so that they
+                cannot be embedded later: with them a failing embedder always raises.
             check: "contradictions" returns a `mnemic.CheckedEntry` with the memories of the same
                 scope that the new one contradicts; it is stored in any case. They are judged before
                 it is stored: if that fails, nothing is stored.
@@ -106,7 +117,10 @@ class AsyncAddVerbs(ScopedBase):
             DuplicateEntryError: If the user already has a memory with this id, and `on_conflict` is
                 "raise", or the key was used for another content.
             EntryNotFoundError: If the user has no memory with the id that it supersedes.
+            EmbedderRequiredError: If `embed` names texts, and there is no embedder.
             EmbeddingError: If the embedder fails; nothing is stored then.
+            EmbeddingModelMismatchError: If the embedding has another dimension than the agent's
+                vectors, or these come from another model.
             StoreError: If the file cannot be written; nothing is stored then.
         """
         fields = {
@@ -129,6 +143,8 @@ class AsyncAddVerbs(ScopedBase):
             "sensitive": sensitive,
             "supersedes": supersedes,
             "id": id,
+            "embedding": embedding,
+            "embed": embed,
             "idempotency_key": idempotency_key,
         }
         if not isinstance(content, str):
@@ -142,7 +158,9 @@ class AsyncAddVerbs(ScopedBase):
             )
         new = self._new(fields, self._scope, self._repository.now())
         found: Sequence[ScoredMemory] = ()
-        if check is not None:  # before storing, so that a judge that fails leaves nothing stored
+        if (
+            check is not None and content
+        ):  # before storing, so that a judge that fails leaves nothing stored
             scope = self._scope.narrowed(user_id, project_id, session_id)
             replaced = () if new.entry.supersedes is None else (new.entry.supersedes,)
             contradicted = await self._contradictions(
@@ -163,6 +181,7 @@ class AsyncAddVerbs(ScopedBase):
         self,
         memories: Iterable[NewMemory],
         *,
+        embeddings: ArrayLike | Sequence[ArrayLike | None] | None = None,
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
@@ -174,7 +193,9 @@ class AsyncAddVerbs(ScopedBase):
 
         Args:
             memories: Texts, dicts with the arguments of `add`, or `MemoryEntry` records, which keep
-                their id and times.
+                their id and times, and their embedding where they have one.
+            embeddings: Vectors of the memories, in their order: shape (n, d), or a list of n arrays
+                of the shapes that `add` takes; None in it embeds that memory.
             user_id: The user of memories without one.
             project_id: The project of memories without one.
             session_id: The session of memories without one.
@@ -188,10 +209,13 @@ class AsyncAddVerbs(ScopedBase):
 
         Raises:
             InvalidEntryError: If one of them is invalid; the message names it.
+            CountMismatchError: If there are more or fewer embeddings than memories.
             DuplicateEntryError: If `on_conflict` is "raise", and a user has one of the ids already,
                 or the list has it twice for the user.
             EntryNotFoundError: If one supersedes a memory that its user does not have.
+            EmbedderRequiredError: As for `add`.
             EmbeddingError: If the embedder fails; nothing is stored then.
+            EmbeddingModelMismatchError: As for `add`.
             StoreError: If the file cannot be written; nothing is stored then.
         """
         if isinstance(memories, str | Mapping | MemoryEntry):
@@ -200,8 +224,13 @@ class AsyncAddVerbs(ScopedBase):
         now = self._repository.now()
         given = items("memories", memories)
 
+        vectors = checked_embeddings(embeddings, len(given))
+
         def checked() -> list[NewEntry]:
-            return [self._any_new(at, memory, scope, now) for at, memory in enumerate(given)]
+            return [
+                self._any_new(at, memory, scope, now, embedding)
+                for at, (memory, embedding) in enumerate(zip(given, vectors, strict=True))
+            ]
 
         are_few = len(given) <= _FEW_MEMORIES
         entries = checked() if are_few else await run_blocking(checked, self._repository)

@@ -37,7 +37,7 @@ from mnemic.model import (
     parse_times,
     validation,
 )
-from mnemic.model.new_entry import checked_record
+from mnemic.model.new_entry import checked_record, with_embedding
 from mnemic.model.validation import bounded, flag, lone_surrogate
 from mnemic.observability.events import Events
 from mnemic.repository import Options, Repository
@@ -237,13 +237,24 @@ class ScopedBase:
             is_sensitive=is_sensitive,
         )
 
-    def _any_new(self, at: int, memory: NewMemory, scope: Scope, now: datetime) -> NewEntry:
+    def _any_new(
+        self, at: int, memory: NewMemory, scope: Scope, now: datetime, embedding: object = None
+    ) -> NewEntry:
         try:
-            if isinstance(memory, MemoryEntry):
-                return NewEntry(checked_record(memory, scope))
-            return self._new({"content": memory} if isinstance(memory, str) else memory, scope, now)
+            return self._of_any(memory, scope, now, embedding)
         except InvalidArgumentError as error:
             raise InvalidEntryError(f"memory {at} of the list: {error}") from error
+
+    def _of_any(
+        self, memory: NewMemory, scope: Scope, now: datetime, embedding: object
+    ) -> NewEntry:
+        if isinstance(memory, MemoryEntry):
+            record = memory if embedding is None else memory.with_own_embedding(embedding)
+            return NewEntry.of_record(checked_record(record, scope))
+        fields: object = {"content": memory} if isinstance(memory, str) else memory
+        if embedding is not None:
+            fields = with_embedding(fields, embedding)
+        return self._new(fields, scope, now)
 
 
 class MemoryHandle(ScopedBase):

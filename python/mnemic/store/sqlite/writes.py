@@ -245,7 +245,7 @@ def _found_by_text(
     connection: apsw.Connection, agent_id: str, new: NewRow, rules: AddOptions
 ) -> Written | None:
     """Find an entry with the same text, and merge the new one into it if that is wanted."""
-    if rules.on_duplicate == "keep":
+    if rules.on_duplicate == "keep" or not new.entry.content:  # empty texts repeat no other
         return None
     values = (agent_id, new.more[0], new.entry.user_id, rules.now)
     found = fetch(connection, _OF_FINGERPRINT, values)

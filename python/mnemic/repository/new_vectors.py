@@ -1,0 +1,162 @@
+"""The vectors of memories to store: given ones, those of their texts, or none."""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.errors import EmbedderRequiredError, EmbeddingError
+from mnemic.model import NewEntry, OnConflict, OnEmbedError
+from mnemic.observability.telemetry import Telemetry
+from mnemic.repository.vector_model import VectorModel
+from mnemic.store import Store
+from mnemic.sync_bridge import run_blocking
+
+Vectors: TypeAlias = NDArray[np.float32]
+Texts: TypeAlias = dict[int, tuple[str, ...]]
+"""Texts to embed for each entry, by its position; none for an entry that shall have no vector."""
+
+
+class NewVectors:
+    """Gives new entries of one agent their vectors.
+
+    An entry that shall have none gets one vector of zeros, so that no later search embeds it; where
+    the dimension is not known yet it stays without.
+
+    Args:
+        store: Knows the entries that are stored; its threads run the embedder.
+        agent_id: The agent.
+        model: Model of the vectors.
+        embedder: Embeds texts; None embeds none.
+        telemetry: Logs a failing embedder.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        agent_id: str,
+        model: VectorModel,
+        embedder: ValidatedEmbedder | None,
+        telemetry: Telemetry,
+    ) -> None:
+        self._store = store
+        self._agent_id = agent_id
+        self._model = model
+        self._embedder = embedder
+        self._telemetry = telemetry
+
+    async def embedded(
+        self, entries: Sequence[NewEntry], on_conflict: OnConflict, on_error: OnEmbedError
+    ) -> Sequence[NewEntry]:
+        """Return the entries with their vectors, where they need any.
+
+        Raises:
+            EmbedderRequiredError: If an entry names texts to embed, and there is no embedder.
+            EmbeddingError: If the embedder fails, unless entries may be stored without vectors.
+            EmbeddingModelMismatchError: If given vectors do not fit the model.
+        """
+        dimensions = self._model.check_new(new.entry for new in entries)
+        texts = {at: new.texts for at, new in enumerate(entries) if new.entry.embedding is None}
+        embedder, vectors = self._embedder, dict[int, Vectors]()
+        if embedder is None:
+            self._refuse_texts(entries)
+            texts = {at: () for at, of_entry in texts.items() if not of_entry}
+        elif any(texts.values()):
+            texts, vectors = await run_blocking(
+                lambda: self._embedded(embedder, entries, texts, on_conflict, on_error),
+                self._store,
+            )
+        if any(not of_entry for of_entry in texts.values()):
+            dimensions = dimensions or self._learned(vectors)
+        return [
+            self._with_vectors(new, vectors.get(at), dimensions, has_none=texts.get(at) == ())
+            for at, new in enumerate(entries)
+        ]
+
+    def _with_vectors(
+        self, new: NewEntry, vectors: Vectors | None, dimensions: int | None, *, has_none: bool
+    ) -> NewEntry:
+        entry, more = new.entry, new.more
+        if entry.embedding is not None:
+            if entry.embedding_model is None:
+                entry = entry.with_embedding(entry.embedding, self._model.name)
+            return new._replace(entry=entry)
+        if has_none and dimensions is not None:
+            vectors = np.zeros((1, dimensions), dtype=np.float32)
+        if vectors is None:
+            return new
+        # Copied as the first one is: an embedder may use its array again.
+        more = tuple(vector.copy() for vector in vectors[1:])
+        return new._replace(entry=entry.with_embedding(vectors[0], self._model.name), more=more)
+
+    def _learned(self, vectors: dict[int, Vectors]) -> int | None:
+        found = next(iter(vectors.values()), None)
+        if found is not None:
+            return int(found.shape[1])
+        known = self._model.known
+        return None if known is None else known[1]
+
+    def _refuse_texts(self, entries: Sequence[NewEntry]) -> None:
+        if any(new.embed for new in entries):
+            raise EmbedderRequiredError(
+                "embed names texts, and this memory was opened with embedder=None; open it with an "
+                "embedder, give the vectors as embedding, or leave embed out"
+            )
+
+    def _embedded(
+        self,
+        embedder: ValidatedEmbedder,
+        entries: Sequence[NewEntry],
+        texts: Texts,
+        on_conflict: OnConflict,
+        on_error: OnEmbedError,
+    ) -> tuple[Texts, dict[int, Vectors]]:
+        """Embed the texts of entries, by position, in one call.
+
+        Returns:
+            The texts of those that need vectors, and the vectors, shape (chunks, dimensions), of
+            each; none where the embedder fails and may.
+        """
+        if on_conflict != "raise":
+            texts = self._needed(embedder.model, entries, texts, on_conflict)
+        wanted = {at: of_entry for at, of_entry in texts.items() if of_entry}
+        listed = [text for of_entry in wanted.values() for text in of_entry]
+        if not listed:
+            return texts, {}
+        try:
+            found = embedder.embed_chunked(listed)
+        except EmbeddingError as error:
+            # Later the content would be embedded: other texts are not stored.
+            if on_error == "raise" or any(entries[at].embed for at in wanted):
+                raise
+            self._telemetry.embedding_deferred(len(listed), error)
+            return texts, {}
+        ends = accumulate(map(len, wanted.values()))
+        return texts, {
+            at: _joined(found[end - len(of_entry) : end])
+            for (at, of_entry), end in zip(wanted.items(), ends, strict=True)
+        }
+
+    def _needed(
+        self, model: str, entries: Sequence[NewEntry], texts: Texts, on_conflict: OnConflict
+    ) -> Texts:
+        """Return the texts without contents that are stored already, as far as is known now."""
+        of_content = [at for at in texts if entries[at].embed is None and texts[at]]
+        given = [entries[at].entry for at in of_content]
+        needed = self._store.need_vectors(self._agent_id, given, model, on_conflict)
+        # An id that comes again is compared with an entry of this call, which nobody knows yet.
+        times = Counter((new.entry.user_id, new.entry.id) for new in entries)
+        left_out = {
+            at
+            for at, entry, is_needed in zip(of_content, given, needed, strict=True)
+            if not is_needed and times[entry.user_id, entry.id] == 1
+        }
+        return {at: of_entry for at, of_entry in texts.items() if at not in left_out}
+
+
+def _joined(parts: list[Vectors]) -> Vectors:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

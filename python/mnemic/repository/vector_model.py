@@ -1,0 +1,157 @@
+"""The embedding model of one agent's vectors: the embedder's, or that of given vectors."""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.errors import (
+    DimensionMismatchError,
+    EmbeddingModelMismatchError,
+    InvalidArgumentError,
+)
+from mnemic.model import MemoryEntry, validation
+from mnemic.store import Store
+from mnemic.store.values import Model
+
+OWN_MODEL = "own"
+"""Model of vectors that callers give to a memory without an embedder, unless it is named."""
+
+
+class VectorModel:
+    """The embedding model of one agent's vectors; its dimension is learned from the first vector.
+
+    Args:
+        store: Records the model of the agent's vectors.
+        agent_id: The agent.
+        embedder: Its model is that of given vectors too; None for given vectors alone.
+        name: Name of the model without an embedder; `OWN_MODEL` if None.
+
+    Attributes:
+        name: Name of the model.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        agent_id: str,
+        embedder: ValidatedEmbedder | None = None,
+        name: str | None = None,
+    ) -> None:
+        self._store = store
+        self._agent_id = agent_id
+        self._embedder = embedder
+        if embedder is not None and name is not None:
+            raise InvalidArgumentError(
+                f"embedding_model names the model of given vectors, and the embedder has its own, "
+                f"{embedder.model!r}; leave one of the two out"
+            )
+        self._is_chosen = embedder is not None or name is not None
+        chosen = validation.optional_name("embedding_model", name) or OWN_MODEL
+        self.name = chosen if embedder is None else embedder.model
+        self._known: Model | None = None
+
+    @property
+    def known(self) -> Model | None:
+        """Name and dimension; None before the agent's first vector."""
+        if self._known is None:
+            dimensions = None if self._embedder is None else self._embedder.dimensions
+            recorded = self._recorded() if dimensions is None else (self.name, dimensions)
+            if recorded is not None and recorded[0] == self.name:
+                self._known = recorded
+        return self._known
+
+    @property
+    def stored_name(self) -> str | None:
+        """Name of the model of the agent's stored vectors, chosen or not; None without any."""
+        recorded = self._recorded()
+        return None if recorded is None else recorded[0]
+
+    def _recorded(self) -> Model | None:
+        return self._store.embedding_model(self._agent_id)
+
+    def check_stored(self) -> None:
+        """Raise EmbeddingModelMismatchError if the agent has vectors of another chosen model."""
+        recorded = self._recorded()
+        if recorded is None or not self._is_chosen:
+            return
+        mine = self.known or (self.name, recorded[1])
+        if recorded == mine:
+            return
+        if self._embedder is not None:
+            raise EmbeddingModelMismatchError(
+                f"agent {self._agent_id!r} has vectors of {recorded[0]!r} with {recorded[1]} "
+                f"dimensions, and the embedder is {mine[0]!r} with {mine[1]}; open the file with "
+                "the embedder it was made with, or store the memories in a new file"
+            )
+        raise self._other(recorded)
+
+    def _other(self, recorded: Model) -> EmbeddingModelMismatchError:
+        return EmbeddingModelMismatchError(
+            f"agent {self._agent_id!r} has vectors of {recorded[0]!r} with {recorded[1]} "
+            f"dimensions, and given vectors count as {self.name!r}; open the memory with "
+            f"embedding_model={recorded[0]!r} if they are of that model, or use another file"
+        )
+
+    def check_query(self, vectors: NDArray[np.float32]) -> bool:
+        """Check given vectors of a query; return whether the agent has any vectors to compare.
+
+        Raises:
+            DimensionMismatchError: If they have another dimension than the agent's vectors.
+            EmbeddingModelMismatchError: If the agent's vectors come from another model.
+        """
+        known = self.known
+        if known is None:
+            self._check_recorded()
+            return False
+        if vectors.shape[-1] != known[1]:
+            raise DimensionMismatchError(
+                f"vector has the shape {vectors.shape}, and the vectors of {known[0]!r} have "
+                f"{known[1]} dimensions"
+            )
+        return True
+
+    def check_new(self, entries: Iterable[MemoryEntry]) -> int | None:
+        """Check the embeddings of new entries; return their dimension, the known one without any.
+
+        Raises:
+            EmbeddingModelMismatchError: If one is of another model or dimension than the agent's
+                vectors or those before it.
+        """
+        known = self.known
+        dimensions = None if known is None else known[1]
+        for entry in entries:
+            if entry.embedding is None:
+                continue
+            model, size = entry.embedding_model or self.name, entry.embedding.shape[-1]
+            if model != self.name and not self._is_chosen:
+                continue  # a record's own model, which the store compares with the agent's
+            if dimensions is None:
+                self._check_recorded()
+                dimensions = size
+            if (model, size) != (self.name, dimensions):
+                raise self._unfit(entry, model, dimensions)
+        return dimensions
+
+    def _check_recorded(self) -> None:
+        recorded = self._recorded()
+        if recorded is not None and recorded[0] != self.name:
+            raise self._other(recorded)
+
+    def _unfit(
+        self, entry: MemoryEntry, model: str, dimensions: int
+    ) -> EmbeddingModelMismatchError:
+        shape = () if entry.embedding is None else entry.embedding.shape
+        which = "the embedder is" if self._embedder is not None else "the memory's vectors are of"
+        return EmbeddingModelMismatchError(
+            f"memory {entry.id} comes with an embedding of {model!r} with the shape {shape}, and "
+            f"{which} {self.name!r} with {dimensions} dimensions; leave its embedding out"
+        )
+
+    def fits(self, model: str | None, dimensions: int) -> bool:
+        """Return whether vectors of a model fit; without a chosen model all do."""
+        if not self._is_chosen:
+            return True
+        known = self.known
+        return model == self.name and (known is None or known[1] == dimensions)
