@@ -87,7 +87,7 @@ def packed(
     kept: list[MemoryEntry] = []
     lines: list[str] = []
     room = max_tokens
-    for entry in _distinct(entries):
+    for entry in _distinct([entry for entry in entries if entry.content]):
         line = _line(len(lines) + 1, entry)
         tokens = counted(used, f"{line}\n")
         if tokens <= room:

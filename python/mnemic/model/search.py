@@ -44,9 +44,7 @@ class Search(Redacted, frozen=True, kw_only=True):
             error. Each has its full score and passed all filters; better ones may be missing.
     """
 
-    _hidden: ClassVar[frozenset[str]] = frozenset(
-        {"text", "vectors", "also", "context", "filters"}
-    )
+    _hidden: ClassVar[frozenset[str]] = frozenset({"text", "vectors", "also", "context", "filters"})
 
     text: str | None
     vectors: NDArray[np.float32] | None = None

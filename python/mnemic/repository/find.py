@@ -63,6 +63,9 @@ class Found(NamedTuple):
     share: float | None = None
 
 
+NOTHING = Found([], {}, 0)
+"""The answer of a search by a vector among memories without any."""
+
 NOT_IN_TIME = Found([], {}, None, partial=True)
 """The partial answer of a search that found nothing before its deadline."""
 
@@ -170,6 +173,8 @@ class Finder:
             # The embedder has just answered: memories that it failed on are found at once.
             position = self._refresh(search)
         check_deadline(search.deadline)
+        if vectors is None and search.text is None and search.vectors is not None:
+            return NOTHING  # no memory has a vector
         moment = _Moment(now, position, search.deadline, search.takes_partial)
         inputs = RankInputs(scope, to_microseconds(now), vectors, context)
         if search.states == (State.ACTIVE,):

@@ -182,7 +182,9 @@ class Repository:
             self.agent_id,
             self._indexes,
             cache=self._cache,
-            vectors=QueryVectors(self._store, self.agent_id, self._embedder, self._indexes, self._model),
+            vectors=QueryVectors(
+                self._store, self.agent_id, self._embedder, self._indexes, self._model
+            ),
             clock=clock,
             telemetry=self._telemetry,
             exact_limit=exact_limit,
@@ -374,14 +376,15 @@ class Repository:
     def _with_stored_vectors(self, search: Search, row: int) -> Search:
         """Return a search like a memory, by its keywords if it has no vector to compare.
 
-        With an embedder, one that only lacks its vector is embedded.
+        With an embedder, a memory that lacks its vector is embedded.
         """
         stored = self._store.vectors(self.agent_id, row, self._model.name)
-        if stored.any():
-            return msgspec.structs.replace(search, vectors=stored)
-        if self._embedder is not None and not len(stored) and search.text:
-            return search
-        return msgspec.structs.replace(search, ranking=KEYWORD, like=None)
+        may_be_embedded = self._embedder is not None and len(stored) == 0 and search.text
+        if stored.any() or may_be_embedded:
+            is_given = self._embedder is None
+            return msgspec.structs.replace(search, vectors=stored) if is_given else search
+        ranking = msgspec.structs.replace(KEYWORD, weights=search.ranking.weights)
+        return msgspec.structs.replace(search, ranking=ranking, like=None)
 
     async def _timed(self, scope: Scope, search: Search) -> tuple[SearchResults, float]:
         """Return the results of a search, and the milliseconds it takes."""

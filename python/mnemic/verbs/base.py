@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
 from uuid import UUID
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
@@ -165,6 +167,28 @@ class ScopedBase:
         search_type: SearchType,
         weights: Weights | Mapping[str, float] | None,
         ranking: Ranking | None,
+        *,
+        has_text: bool = True,
+        has_vector: bool = False,
+    ) -> Ranking:
+        chosen = self._chosen_ranking(
+            search_type, weights, ranking, has_text=has_text, has_vector=has_vector
+        )
+        if has_vector and not chosen.has_similarity:
+            raise InvalidArgumentError(
+                "a search by keywords compares no vectors; leave vector out, or search by meaning "
+                "with search_type='semantic' or 'hybrid'"
+            )
+        return chosen
+
+    def _chosen_ranking(
+        self,
+        search_type: SearchType,
+        weights: Weights | Mapping[str, float] | None,
+        ranking: Ranking | None,
+        *,
+        has_text: bool,
+        has_vector: bool,
     ) -> Ranking:
         if search_type not in SEARCH_TYPES:
             known = ", ".join(SEARCH_TYPES)
@@ -181,7 +205,9 @@ class ScopedBase:
                     "ranking takes the place of search_type and weights; leave them out"
                 )
             return ranking
-        if search_type == "hybrid" and self._repository.embedder is None:
+        if search_type == "hybrid" and not has_text:
+            search_type = "semantic"
+        if search_type == "hybrid" and self._repository.embedder is None and not has_vector:
             search_type = "keyword"
         chosen = BY_SEARCH_TYPE[search_type]
         if weights is None:
@@ -194,19 +220,30 @@ class ScopedBase:
         limit: int,
         expression: Expression | None,
         *,
+        vector: object = None,
+        search_type: SearchType = "hybrid",
+        weights: Weights | Mapping[str, float] | None = None,
         ranking: Ranking | None = None,
         explain: bool = False,
         on_embed_error: OnQueryError = "keywords",
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",
     ) -> Search:
-        text = validation.query(query)
-        chosen = self._ranking("hybrid", None, None) if ranking is None else ranking
+        vectors = None if vector is None else validation.directed("vector", vector)
+        text = None if query is None and vectors is not None else validation.query(query)
+        chosen = self._ranking(
+            search_type,
+            weights,
+            ranking,
+            has_text=text is not None,
+            has_vector=vectors is not None,
+        )
         return built_search(
             text,
             limit,
             chosen,
             expression,
+            vectors=vectors,
             explain=explain,
             on_embed_error=on_embed_error,
             timeout=timeout,
@@ -292,6 +329,7 @@ def built_search(
     ranking: Ranking,
     filters: Expression | None,
     *,
+    vectors: NDArray[np.float32] | None = None,
     explain: bool,
     on_embed_error: OnQueryError = "raise",
     timeout: float | None = None,
@@ -309,6 +347,7 @@ def built_search(
     time_limit = TimeLimit.after(timeout, on_timeout)
     return Search(
         text=text,
+        vectors=vectors,
         limit=min(limit, sys.maxsize),
         ranking=ranking,
         filters=filters,

@@ -5,9 +5,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from numpy.typing import ArrayLike
+
 from mnemic.model import (
     IS_NOT_SENSITIVE,
-    KEYWORD,
     MOST_IMPORTANT,
     NEWEST,
     SEMANTIC,
@@ -36,8 +37,9 @@ class AsyncSearchVerbs(ScopedBase):
 
     async def search(
         self,
-        query: str,
+        query: str | None = None,
         *,
+        vector: ArrayLike | None = None,
         limit: int = 10,
         search_type: SearchType = "hybrid",
         filters: MemoryFilter | Mapping[str, Any] | None = None,
@@ -61,10 +63,15 @@ class AsyncSearchVerbs(ScopedBase):
         There is no floor: the best hits are returned, however low their scores.
 
         Args:
-            query: What to look for, not empty, at most 10,000 characters.
+            query: What to look for, not empty, at most 10,000 characters; optional with a vector.
+            vector: The query's vector, shape (d,), or several, shape (m, d), of which the nearest
+                counts for each memory: any array or list of finite numbers. Nothing is embedded
+                then. Alone it searches by meaning; with a query it stands for the query's vector,
+                whatever the query's language.
             limit: How many at most; 0 gives none.
             search_type: By meaning and keywords together ("hybrid"), by the meaning alone
-                ("semantic": cosine), or by "keyword" alone. Without an embedder, hybrid is keyword.
+                ("semantic": cosine), or by "keyword" alone. Without an embedder and a vector,
+                hybrid is keyword.
             filters: Only memories that match, in the grammar of docs/filters.md; the limit, offset
                 and order of a `MemoryFilter` are ignored, and deleted memories are never found.
             since: Only memories created then or later; a text is read as ISO 8601, in UTC.
@@ -94,17 +101,24 @@ class AsyncSearchVerbs(ScopedBase):
             filters let through.
 
         Raises:
-            InvalidArgumentError: If the query is empty, or an argument out of range.
+            InvalidArgumentError: If the query is empty, or an argument out of range; if a vector is
+                zero, not finite, or given to a search by keywords.
+            DimensionMismatchError: If the vector has another dimension than those of the memories.
+            EmbeddingModelMismatchError: If a vector is given to a memory without an embedder whose
+                vectors come from another model than its `embedding_model`.
             FilterError: If the filter cannot be understood; the message names the place.
             DeadlineExceededError: If the timeout passes, unless `on_timeout` is "partial".
-            EmbedderRequiredError: If a semantic search is wanted without an embedder.
+            EmbedderRequiredError: If a text is searched by meaning without an embedder.
             EmbeddingError: If the embedder fails, and the search does not fall back.
         """
         search = self._search(
             query,
             limit,
             parsed_filters(filters, since, until),
-            ranking=self._ranking(search_type, weights, ranking),
+            vector=vector,
+            search_type=search_type,
+            weights=weights,
+            ranking=ranking,
             explain=explain,
             on_embed_error=on_embed_error,
             timeout=timeout,
@@ -116,8 +130,9 @@ class AsyncSearchVerbs(ScopedBase):
 
     async def context(
         self,
-        query: str,
+        query: str | None = None,
         *,
+        vector: ArrayLike | None = None,
         max_tokens: int = 1000,
         limit: int = 50,
         counter: TokenCounter | None = None,
@@ -136,10 +151,13 @@ class AsyncSearchVerbs(ScopedBase):
         """Return the memories that match a query best as one text, for a prompt.
 
         Each is one line with its number, its date and its speaker. Equal texts come once, and
-        memories that do not fit are passed over. The whole text takes at most `max_tokens`.
+        memories that do not fit, or have no text, are passed over. The whole text takes at most
+        `max_tokens`.
 
         Args:
-            query: What the prompt is about, not empty, at most 10,000 characters.
+            query: What the prompt is about, not empty, at most 10,000 characters; optional with a
+                vector.
+            vector: As for `search`.
             max_tokens: The most that the text takes, at least 1.
             limit: How many memories at most.
             counter: Counts tokens; an estimate by script unless given.
@@ -172,6 +190,7 @@ class AsyncSearchVerbs(ScopedBase):
             query,
             limit,
             expression,
+            vector=vector,
             on_embed_error=on_embed_error,
             timeout=timeout,
             on_timeout=on_timeout,
@@ -210,8 +229,8 @@ class AsyncSearchVerbs(ScopedBase):
         """Find the memories nearest in meaning to one of them, without itself.
 
         Its stored vectors are the query, so nothing is embedded, and looking it up is no access.
-        Without an embedder, the memories that share most of its keywords. For all else
-        see `search`.
+        For a memory without a vector, those that share most of its keywords. For all else see
+        `search`.
 
         Args:
             id: Which memory.
@@ -234,10 +253,15 @@ class AsyncSearchVerbs(ScopedBase):
             self._scope.narrowed(user_id, project_id, session_id, all_users=all_users),
             required_uuid(id),
         )
-        chosen = KEYWORD if self._repository.embedder is None else SEMANTIC
         expression = parsed_filters(filters, since, until)
         search = built_search(
-            None, limit, chosen, expression, explain=explain, timeout=timeout, on_timeout=on_timeout
+            None,
+            limit,
+            SEMANTIC,
+            expression,
+            explain=explain,
+            timeout=timeout,
+            on_timeout=on_timeout,
         )
         found = await self._repository.similar(scope, entry_id, search)
         if found is None:
