@@ -66,6 +66,13 @@ class NewEntry(NamedTuple):
         return cls(entry.with_first_vector(), key, tuple(vectors[1:]), embed)
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of its vectors, as they were given; (0,) without any."""
+        first = self.entry.embedding
+        size = 0 if first is None else first.size
+        return (1 + len(self.more), size) if self.more else (size,)
+
+    @property
     def texts(self) -> tuple[str, ...]:
         """The texts to embed for a vector that it lacks; none for an empty content."""
         if self.embed is not None:

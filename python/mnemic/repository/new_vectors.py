@@ -59,7 +59,7 @@ class NewVectors:
             EmbeddingError: If the embedder fails, unless entries may be stored without vectors.
             EmbeddingModelMismatchError: If given vectors do not fit the model.
         """
-        dimensions = self._model.check_new(new.entry for new in entries)
+        dimensions = self._model.check_new(entries)
         texts = {at: new.texts for at, new in enumerate(entries) if new.entry.embedding is None}
         embedder, vectors = self._embedder, dict[int, Vectors]()
         if embedder is None:

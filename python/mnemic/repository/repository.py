@@ -192,9 +192,7 @@ class Repository:
         self._adder = Adder(
             self._store,
             self.agent_id,
-            NewVectors(
-                self._store, self.agent_id, self._model, self._embedder, self._telemetry
-            ),
+            NewVectors(self._store, self.agent_id, self._model, self._embedder, self._telemetry),
             indexes=self._indexes,
             limits=self.limits,
             clock=clock,

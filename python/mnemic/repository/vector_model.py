@@ -11,7 +11,7 @@ from mnemic.errors import (
     EmbeddingModelMismatchError,
     InvalidArgumentError,
 )
-from mnemic.model import MemoryEntry, validation
+from mnemic.model import NewEntry, validation
 from mnemic.store import Store
 from mnemic.store.values import Model
 
@@ -112,7 +112,7 @@ class VectorModel:
             )
         return True
 
-    def check_new(self, entries: Iterable[MemoryEntry]) -> int | None:
+    def check_new(self, entries: Iterable[NewEntry]) -> int | None:
         """Check the embeddings of new entries; return their dimension, the known one without any.
 
         Raises:
@@ -121,17 +121,17 @@ class VectorModel:
         """
         known = self.known
         dimensions = None if known is None else known[1]
-        for entry in entries:
-            if entry.embedding is None:
+        for new in entries:
+            if new.entry.embedding is None:
                 continue
-            model, size = entry.embedding_model or self.name, entry.embedding.shape[-1]
+            model, size = new.entry.embedding_model or self.name, new.entry.embedding.size
             if model != self.name and not self._is_chosen:
                 continue  # a record's own model, which the store compares with the agent's
             if dimensions is None:
                 self._check_recorded()
                 dimensions = size
             if (model, size) != (self.name, dimensions):
-                raise self._unfit(entry, model, dimensions)
+                raise self._unfit(new, model, dimensions)
         return dimensions
 
     def _check_recorded(self) -> None:
@@ -139,14 +139,12 @@ class VectorModel:
         if recorded is not None and recorded[0] != self.name:
             raise self._other(recorded)
 
-    def _unfit(
-        self, entry: MemoryEntry, model: str, dimensions: int
-    ) -> EmbeddingModelMismatchError:
-        shape = () if entry.embedding is None else entry.embedding.shape
+    def _unfit(self, new: NewEntry, model: str, dimensions: int) -> EmbeddingModelMismatchError:
         which = "the embedder is" if self._embedder is not None else "the memory's vectors are of"
         return EmbeddingModelMismatchError(
-            f"memory {entry.id} comes with an embedding of {model!r} with the shape {shape}, and "
-            f"{which} {self.name!r} with {dimensions} dimensions; leave its embedding out"
+            f"memory {new.entry.id} comes with an embedding of {model!r} with the shape "
+            f"{new.shape}, and {which} {self.name!r} with {dimensions} dimensions; leave its "
+            "embedding out"
         )
 
     def fits(self, model: str | None, dimensions: int) -> bool:

@@ -1,0 +1,493 @@
+"""Vectors of a program's own: stored beside memories, in place of their texts, and as queries."""
+
+import array
+import asyncio
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mnemic import AsyncMemory, MemoryEntry, Ranking
+from mnemic.errors import (
+    CountMismatchError,
+    DimensionMismatchError,
+    EmbedderRequiredError,
+    EmbeddingError,
+    EmbeddingModelMismatchError,
+    InvalidArgumentError,
+    InvalidEntryError,
+)
+from mnemic.model import HYBRID, KEYWORD
+from tests.support.clock import NOON
+from tests.support.doors import opened
+from tests.support.embedders import WordEmbedder
+
+NORTH, EAST = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]
+BETWEEN = [3.0, 4.0, 0.0]
+
+
+@pytest.fixture
+def memory():
+    with opened(embedder=None) as made:
+        yield made
+
+
+def contents(found):
+    return [hit.content for hit in found]
+
+
+def scores(found):
+    return {hit.content: round(hit.score, 6) for hit in found}
+
+
+# Storing
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [
+        NORTH,
+        tuple(NORTH),
+        [1, 0, 0],
+        np.array(NORTH),
+        np.array(NORTH, dtype=np.float16),
+        np.array(NORTH, dtype=np.float32)[::-1][::-1],
+        np.array([1, 0, 0], dtype=np.uint8),
+        array.array("d", NORTH),
+        np.array([NORTH]),
+    ],
+)
+def test_any_array_or_list_of_numbers_is_a_vector(memory, vector):
+    stored = memory.add("north", embedding=vector)
+    assert stored.embedding.tolist() == NORTH
+    assert (stored.embedding.dtype, stored.embedding_model) == (np.float32, "own")
+    assert not stored.embedding.flags.writeable
+    assert scores(memory.search(vector=vector)) == {"north": 1.0}
+
+
+def test_an_array_that_changes_later_changes_no_memory(memory):
+    vector = np.array(NORTH, dtype=np.float32)
+    stored = memory.add("north", embedding=vector)
+    vector[:] = EAST
+    assert stored.embedding.tolist() == NORTH
+    assert scores(memory.search(vector=NORTH)) == {"north": 1.0}
+
+
+def test_the_nearest_of_several_vectors_counts(memory):
+    stored = memory.add("both", embedding=[NORTH, EAST])
+    memory.add("between", embedding=BETWEEN)
+    assert stored.embedding.tolist() == [NORTH, EAST]
+    assert scores(memory.search(vector=EAST)) == {"both": 1.0, "between": 0.8}
+    assert scores(memory.search(vector=[NORTH, EAST])) == {"both": 1.0, "between": 0.8}
+
+
+def test_many_come_with_an_array_beside_them(memory):
+    memory.add_many(["north", "east"], embeddings=np.array([NORTH, EAST]))
+    assert contents(memory.search(vector=EAST)) == ["east", "north"]
+
+
+def test_many_come_with_a_list_of_vectors_chunks_and_none():
+    embedder = WordEmbedder(dimensions=3)
+    with opened(embedder=embedder) as memory:
+        record = memory.add("a record", embedding=NORTH)
+    with opened(embedder=embedder) as memory:
+        given = ["text", {"content": "dict", "user_id": None}, record, {"content": "embedded"}]
+        stored = memory.add_many(given, embeddings=[NORTH, np.array([EAST, NORTH]), EAST, None])
+    shapes = [entry.embedding.tolist() for entry in stored]
+    assert shapes[:3] == [NORTH, [EAST, NORTH], EAST]
+    assert embedder.texts == ["embedded"]
+    assert {entry.embedding_model for entry in stored} == {"words"}
+
+
+def test_a_dict_of_add_many_holds_its_own(memory):
+    memory.add_many([{"content": "north", "embedding": NORTH}, {"content": "none", "embed": ()}])
+    assert scores(memory.search(vector=NORTH)) == {"north": 1.0, "none": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"embedding": [1.0, 0.0]}, EmbeddingModelMismatchError, r"shape \(2,\).* 3 dimensions"),
+        ({"embedding": [[1.0, 0.0]] * 2}, EmbeddingModelMismatchError, r"shape \(2, 2\).* with 3"),
+        ({"embedding": [0.0] * 3}, InvalidEntryError, "vector of zeros"),
+        ({"embedding": [NORTH, [0.0] * 3]}, InvalidEntryError, "vector of zeros"),
+        ({"embedding": [float("nan")] * 3}, InvalidEntryError, "NaN"),
+        ({"embedding": "north"}, InvalidEntryError, "a list of numbers"),
+        ({"embedding": NORTH, "embed": "text"}, InvalidEntryError, "leave one of them out"),
+        ({"embed": "text"}, EmbedderRequiredError, "embedder=None"),
+        ({"embed": [""]}, InvalidEntryError, r"embed=\(\) stores no vector"),
+        ({"embed": 5}, InvalidArgumentError, "embed must be a list"),
+        ({"embed": [5]}, InvalidEntryError, "a text of embed must be a str"),
+        ({"embed": ["a"] * 257}, InvalidEntryError, "at most 256"),
+    ],
+)
+def test_what_is_no_vector_is_refused_and_nothing_stored(memory, given, error, message):
+    memory.add("north", embedding=NORTH)
+    with pytest.raises(error, match=message):
+        memory.add("refused", **given)
+    with pytest.raises(error, match=message):
+        memory.add_many(["fine", {"content": "refused", **given}])
+    assert memory.count() == 1
+
+
+@pytest.mark.parametrize("embeddings", [np.eye(3), [NORTH], []])
+def test_each_memory_of_a_list_has_one_row(memory, embeddings):
+    with pytest.raises(CountMismatchError, match="2 memories come with"):
+        memory.add_many(["one", "two"], embeddings=embeddings)
+    with pytest.raises(InvalidEntryError, match="memory 0 of the list: its embedding stands"):
+        memory.add_many([{"content": "x", "embedding": NORTH}], embeddings=[NORTH])
+    with pytest.raises(InvalidEntryError, match=r"memory 0 .* got \(\)"):
+        memory.add_many(["one", "two"], embeddings=[1.0, 2.0])
+
+
+def test_vectors_of_one_call_have_one_dimension(memory):
+    with pytest.raises(EmbeddingModelMismatchError, match=r"shape \(2,\).* with 3 dimensions"):
+        memory.add_many(["one", "two"], embeddings=[NORTH, [1.0, 2.0]])
+    assert memory.count() == 0
+
+
+def test_an_error_shows_no_number_of_a_vector(memory):
+    with pytest.raises(InvalidEntryError) as caught:
+        memory.add("north", embedding=["8.125", "x"])
+    assert "8.125" not in str(caught.value)
+
+
+def test_awaited_verbs_take_vectors_too():
+    async def main():
+        async with await AsyncMemory.open(":memory:", embedder=None) as memory:
+            await memory.add("north", embedding=NORTH)
+            await memory.add_many(["east"], embeddings=[EAST])
+            return contents(await memory.search(vector=EAST))
+
+    assert asyncio.run(main()) == ["east", "north"]
+
+
+# Beside an embedder
+
+
+def test_given_vectors_count_as_the_embedders():
+    embedder = WordEmbedder()
+    with opened(embedder=embedder) as memory:
+        memory.add("hello", embedding=embedder.embed(["red cat"])[0])
+        memory.add("red dog")
+        embedder.texts.clear()
+        assert contents(memory.search("red cat", search_type="semantic")) == ["hello", "red dog"]
+        assert embedder.texts == ["red cat"]
+        with pytest.raises(EmbeddingModelMismatchError, match=r"shape \(3,\).*'words' with 64"):
+            memory.add("refused", embedding=NORTH)
+        assert memory.verify().ok
+
+
+def test_texts_are_embedded_in_place_of_the_content():
+    embedder = WordEmbedder()
+    with opened(embedder=embedder) as memory:
+        stored = memory.add("blue fish", embed=["red cat", "green tree"])
+        one = memory.add("white fish", embed="yellow sun")
+        assert embedder.texts == ["red cat", "green tree", "yellow sun"]
+        assert (stored.embedding.shape, one.embedding.shape) == ((2, 64), (64,))
+        found = memory.search("green tree", search_type="semantic")
+        assert scores(found) == {"blue fish": 1.0, "white fish": 0.0}
+        assert contents(memory.search("fish blue", search_type="keyword"))[0] == "blue fish"
+
+
+def test_texts_of_a_list_are_embedded_in_one_call():
+    class Counting(WordEmbedder):
+        calls = 0
+
+        def embed(self, texts):
+            self.calls += 1
+            return super().embed(texts)
+
+    embedder = Counting()
+    with opened(embedder=embedder) as memory:
+        memory.add_many(
+            ["one", {"content": "two", "embed": ["a", "b"]}, {"content": "x", "embed": ()}]
+        )
+        assert (embedder.calls, embedder.texts) == (1, ["one", "a", "b"])
+        assert contents(memory.search("b", search_type="semantic"))[0] == "two"
+
+
+def test_a_memory_without_a_vector_is_found_by_keywords_and_never_embedded(tmp_path):
+    embedder = WordEmbedder()
+    path = tmp_path / "a.db"
+    with opened(path, embedder=embedder) as memory:
+        stored = memory.add("hidden words", embed=())
+        assert stored.embedding is None
+        assert contents(memory.search("hidden")) == ["hidden words"]
+    with opened(path, embedder=embedder) as memory, opened(path, embedder=embedder) as other:
+        assert contents(memory.search("words")) == contents(other.search("words"))
+        assert scores(memory.search("hidden words", search_type="semantic")) == {"hidden words": 0}
+        assert memory.verify().ok
+    assert embedder.texts == ["hidden", "words", "words", "hidden words"]
+
+
+class Failing(WordEmbedder):
+    is_down = True
+
+    def embed(self, texts):
+        if self.is_down:
+            raise OSError("down")
+        return super().embed(texts)
+
+
+def test_given_vectors_need_no_embedder_that_works():
+    with opened(embedder=Failing(dimensions=3)) as memory:
+        memory.add("north", embedding=NORTH)
+        memory.add("none", embed=())
+        memory.add("", metadata={"k": 1})
+        assert contents(memory.search(vector=NORTH))[0] == "north"
+
+
+def test_texts_that_are_not_stored_cannot_wait_for_the_embedder():
+    embedder = Failing()
+    with opened(embedder=embedder) as memory:
+        with pytest.raises(EmbeddingError):
+            memory.add("waiting", embed="other", on_embed_error="pending")
+        with pytest.raises(EmbeddingError):
+            memory.add_many(["a", {"content": "b", "embed": "c"}], on_embed_error="pending")
+        assert memory.count() == 0
+        memory.add("waiting", on_embed_error="pending")
+        embedder.is_down = False
+        assert scores(memory.search("waiting", search_type="semantic")) == {"waiting": 1.0}
+
+
+# Without an embedder
+
+
+def test_the_dimension_is_learned_from_the_first_vector(tmp_path):
+    path = tmp_path / "a.db"
+    with opened(path, embedder=None) as memory, opened(path, embedder=None) as other:
+        memory.add("words alone")
+        assert len(memory.search(vector=NORTH)) == len(other.search(vector=[1.0])) == 0
+        assert contents(memory.search("words", vector=NORTH)) == ["words alone"]
+        memory.add("north", embedding=NORTH)
+        assert scores(memory.search(vector=NORTH)) == {"north": 1.0}
+        assert scores(other.search(vector=NORTH)) == {"north": 1.0}
+        other.add("east", embedding=EAST)
+        assert contents(memory.search(vector=EAST)) == ["east", "north"]
+        with pytest.raises(DimensionMismatchError, match=r"shape \(1,\).*'own' have 3 dimensions"):
+            other.search(vector=[1.0])
+    with opened(path, embedder=None) as memory:
+        assert contents(memory.search(vector=EAST)) == ["east", "north"]
+        assert contents(memory.search("north")) == ["north"]
+        with pytest.raises(EmbedderRequiredError, match="give the query's vector"):
+            memory.search("north", search_type="semantic")
+
+
+def test_the_model_has_the_name_it_is_given(tmp_path):
+    path = tmp_path / "a.db"
+    with opened(path, embedder=None, embedding_model="mine-v1") as memory:
+        assert memory.add("north", embedding=NORTH).embedding_model == "mine-v1"
+    with pytest.raises(EmbeddingModelMismatchError, match=r"'mine-v1' with 3 .*'mine-v2'"):
+        opened(path, embedder=None, embedding_model="mine-v2")
+    with opened(path, embedder=None) as memory:  # which may search by keywords
+        assert contents(memory.search("north")) == ["north"]
+        for refused in (
+            lambda: memory.search(vector=NORTH),
+            lambda: memory.add("east", embedding=EAST),
+        ):
+            with pytest.raises(EmbeddingModelMismatchError, match="embedding_model='mine-v1'"):
+                refused()
+    with pytest.raises(EmbeddingModelMismatchError, match="the embedder is 'words'"):
+        opened(path)
+
+
+def test_a_memory_of_an_embedder_takes_vectors_of_its_model_without_it(tmp_path):
+    path = tmp_path / "a.db"
+    embedder = WordEmbedder()
+    with opened(path, embedder=embedder) as memory:
+        memory.add("red cat")
+    with opened(path, embedder=None, embedding_model="words") as memory:
+        memory.add("red dog", embedding=embedder.embed(["red dog"])[0])
+        found = memory.search(vector=embedder.embed(["dog"])[0])
+        assert contents(found) == ["red dog", "red cat"]
+    with opened(path, embedder=embedder) as memory:
+        assert contents(memory.search("dog", search_type="semantic")) == ["red dog", "red cat"]
+
+
+def test_an_embedder_names_its_own_model():
+    with pytest.raises(InvalidArgumentError, match=r"embedding_model .*'words'"):
+        opened(embedding_model="mine")
+
+
+@pytest.mark.parametrize("name", ["", "a\n", 5])
+def test_the_name_of_a_model_is_a_name(name):
+    with pytest.raises(InvalidArgumentError, match="embedding_model"):
+        opened(embedder=None, embedding_model=name)
+
+
+def test_archived_and_superseded_memories_keep_their_vectors(memory):
+    one = memory.add("north", embedding=NORTH)
+    memory.update(one.id, status="archived")
+    memory.add("east", embedding=EAST)
+    assert contents(memory.search(vector=NORTH)) == ["east"]
+    memory.update(one.id, status="active")
+    assert scores(memory.search(vector=NORTH)) == {"north": 1.0, "east": 0.0}
+    assert memory.verify().ok
+
+
+# Searching
+
+
+def test_a_vector_alone_searches_by_meaning(memory):
+    memory.add_many(["north", "east"], embeddings=[NORTH, EAST])
+    for search_type in ("hybrid", "semantic"):
+        found = memory.search(vector=BETWEEN, search_type=search_type)
+        assert scores(found) == {"east": 0.8, "north": 0.6}
+
+
+def test_a_text_and_a_vector_search_by_both(memory):
+    memory.add_many(["the old lamp stands here", "a new boat lies there"], embeddings=[NORTH, EAST])
+    found = memory.search("lamp", vector=EAST, explain=True)
+    parts = {hit.content: hit.components for hit in found}
+    assert parts["the old lamp stands here"]["keyword"] > 0
+    assert parts["a new boat lies there"]["similarity"] == 1
+    assert contents(memory.search("lamp", vector=EAST, search_type="semantic"))[0].startswith("a")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"vector": [0.0, 0.0, 0.0]}, "zeros"),
+        ({"vector": [NORTH, [0.0] * 3]}, "zeros"),
+        ({"vector": [1.0, float("inf"), 0.0]}, "infinity"),
+        ({"vector": [1.0]}, "3 dimensions"),
+        ({"vector": []}, "shape"),
+        ({"vector": "north"}, "list of numbers"),
+        ({"vector": NORTH, "query": ""}, "query must be a text"),
+        ({"vector": NORTH, "query": "x", "search_type": "keyword"}, "leave vector out"),
+        ({"vector": NORTH, "search_type": "keyword"}, "leave vector out"),
+        ({"vector": NORTH, "query": "x", "ranking": KEYWORD}, "leave vector out"),
+        ({}, "query must be a text"),
+    ],
+)
+def test_a_search_refuses_what_it_cannot_compare(memory, options, message):
+    memory.add("north", embedding=NORTH)
+    with pytest.raises(InvalidArgumentError, match=message):
+        memory.search(**options)
+
+
+def test_a_vector_has_no_language():
+    embedder = WordEmbedder()
+    embedder.languages = {"en"}
+    with opened(embedder=embedder) as memory:
+        memory.add("one red cat sleeps there")
+        embedder.texts.clear()
+        vector = embedder.embed(["one red cat sleeps there"])[0]
+        by_text, by_vector = memory.search("кот"), memory.search("кот", vector=vector)
+        assert len(by_text) == 0
+        assert [round(hit.components["similarity"], 6) for hit in by_vector] == [1]
+
+
+def test_context_takes_a_vector_and_passes_over_empty_texts(memory):
+    memory.add("", embedding=NORTH)
+    memory.add("north", embedding=NORTH)
+    assert [entry.content for entry in memory.context(vector=NORTH).memories] == ["north"]
+
+
+def test_similar_compares_own_vectors(memory):
+    one = memory.add("lamp and boat", embedding=NORTH)
+    memory.add_many(["near", "a boat far away"], embeddings=[[0.9, 0.1, 0.0], EAST])
+    plain = memory.add("a lamp without a vector")
+    assert contents(memory.similar(one.id))[0] == "near"
+    assert contents(memory.similar(plain.id))[0] == "lamp and boat"
+
+
+words = st.sampled_from(["red", "cat", "dog", "tree", "boat", "lamp", "the", "a", "Oslo", "5"])
+texts = st.lists(words, min_size=1, max_size=8).map(" ".join)
+search_types = st.sampled_from(["hybrid", "semantic"])
+rankings = st.sampled_from([None, HYBRID, Ranking(similarity=0.5), Ranking(full_words=3)])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(texts, min_size=1, max_size=8), texts, rankings, search_types)
+def test_the_vector_of_a_text_finds_what_the_text_finds(stored, query, ranking, search_type):
+    embedder = WordEmbedder(dimensions=16)
+    with opened(embedder=embedder, clock=lambda: NOON) as memory:
+        memory.add_many(stored)
+        options = {"search_type": search_type} if ranking is None else {"ranking": ranking}
+        vector = embedder.embed([query])[0]
+        by_text = memory.search(query, explain=True, **options)
+        by_vector = memory.search(query, vector=vector, explain=True, **options)
+        assert exact(by_text) == exact(by_vector)
+        if search_type == "semantic" and ranking is None:
+            assert exact(by_text) == exact(memory.search(vector=vector, explain=True))
+
+
+def exact(found):
+    return [(hit.id, hit.score.hex(), sorted(hit.components.items())) for hit in found], found.share
+
+
+def test_own_vectors_find_what_an_embedders_find():
+    """A memory of given vectors answers as one that embeds, bit for bit."""
+    embedder = WordEmbedder()
+    stored = ["one red cat sleeps", "a dog barks in the park", "the boat", "Oslo in winter is cold"]
+    with opened(embedder=embedder, clock=lambda: NOON) as memory:
+        ids = [entry.id for entry in memory.add_many(stored)]
+        expected = exact(memory.search("red boat in Oslo", explain=True))
+    with opened(embedder=None, clock=lambda: NOON) as memory:
+        named = zip(stored, ids, strict=True)
+        given = [{"content": text, "id": entry_id} for text, entry_id in named]
+        memory.add_many(given, embeddings=embedder.embed(stored))
+        vector = embedder.embed(["red boat in Oslo"])[0]
+        assert exact(memory.search("red boat in Oslo", vector=vector, explain=True)) == expected
+
+
+# Empty contents
+
+
+@pytest.mark.parametrize("embedder", [WordEmbedder(dimensions=3), None])
+def test_a_memory_may_have_no_text_if_it_has_a_vector_or_metadata(tmp_path, embedder):
+    path = tmp_path / "a.db"
+    with opened(path, embedder=embedder) as memory:
+        one = memory.add("", embedding=NORTH)
+        two = memory.add("", metadata={"kind": "image"})
+        assert (two.embedding, two.content) == (None, "")
+        with pytest.raises(InvalidEntryError, match="unless the memory has metadata or an embed"):
+            memory.add("")
+        with pytest.raises(InvalidEntryError, match="white space"):
+            memory.add(" ", embedding=NORTH)
+    with opened(path, embedder=embedder) as memory:
+        assert memory.get(one.id).content == ""
+        assert memory.list(filters={"metadata.kind": "image"})[0].id == two.id
+        assert memory.search(vector=NORTH)[0].id == one.id
+        assert list(memory.search("image")) == [] or memory.search("image")[0].score == 0
+        assert memory.update(two.id, importance=0.9).importance == 0.9
+        assert memory.count() == 2
+        assert memory.verify().ok
+    if embedder is not None:
+        assert set(embedder.texts) == {"image"}
+
+
+@pytest.mark.parametrize("on_duplicate", ["skip", "merge"])
+def test_empty_texts_repeat_no_other(memory, on_duplicate):
+    for number in range(3):
+        memory.add("", metadata={"n": number}, on_duplicate=on_duplicate)
+    assert memory.count() == 3
+
+
+def test_a_key_of_an_empty_text_stores_once(memory):
+    one = memory.add("", metadata={"n": 1}, idempotency_key="k")
+    assert memory.add("", metadata={"n": 1}, idempotency_key="k").id == one.id
+
+
+def test_a_judge_is_asked_nothing_of_an_empty_text():
+    with opened() as memory:
+        memory.add("Lives in Oslo")
+        checked = memory.add("", metadata={"n": 1}, check="contradictions")
+        assert checked.contradictions == ()
+
+
+def test_an_empty_text_is_similar_by_its_vector_alone():
+    with opened(embedder=WordEmbedder(dimensions=3)) as memory:
+        one = memory.add("", embedding=NORTH)
+        two = memory.add("", metadata={"k": 1})
+        near = memory.add("near", embedding=[1.0, 0.1, 0.0])
+        assert memory.similar(one.id)[0].id == near.id
+        assert all(hit.score == 0 for hit in memory.similar(two.id))
+
+
+def test_a_record_without_text_metadata_and_vector_is_none():
+    with pytest.raises(InvalidEntryError, match="cannot be empty"):
+        MemoryEntry(id="0" * 32, agent_id="a", content="", created_at=NOON)
