@@ -27,8 +27,10 @@ pub use memory_index::{
 };
 pub use quantization::scalar::MAX_DIM;
 pub use rank::components::Components;
+pub use rank::evidence::EvidenceFloor;
 pub use rank::scoring_config::{AdaptiveShare, KeywordFields, ScoringConfig, Session, Weights};
 pub use rank::signals::{Recency, Salience, SalienceParts};
+pub use rank::why::Why;
 pub use search::prior::Prior;
 pub use search::selection::Selection;
 pub use search::top_k::Hit;

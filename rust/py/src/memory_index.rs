@@ -3,13 +3,15 @@
 use mnemic_core::columns::{Access, Ask};
 use mnemic_core::lexical::Weighed;
 use mnemic_core::memory::links::Link;
-use mnemic_core::text::{Analysis, Language};
-use mnemic_core::{Answer, Components, LinkedHit, Links, MemoryHit, MemoryIndex, Request, RowSet};
+use mnemic_core::text::{Analysis, Language, Role};
+use mnemic_core::{
+    Answer, Components, LinkedHit, Links, MemoryHit, MemoryIndex, Request, RowSet, Why,
+};
 use numpy::PyArray1;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::arrays;
 use crate::deadline::deadline_at;
@@ -17,7 +19,7 @@ use crate::errors::{InvalidArgumentError, raised, room};
 use crate::filter;
 use crate::listing::ListRequest;
 use crate::records::{GivenAccess, accesses_of, link_of, records_of};
-use crate::requests::{Given, GivenOrder, GivenScope, LinkSearch, Listed, Search};
+use crate::requests::{Given, GivenEvidence, GivenOrder, GivenScope, LinkSearch, Listed, Search};
 use crate::text::PyCoverage;
 
 /// Number of components returned without `explain`: the first ones.
@@ -180,9 +182,12 @@ impl PyMemoryIndex {
             vectors: &vectors,
             context: &context,
             k: limit.unwrap_or(search.limit),
+            offset: search.offset,
             min_similarity: search.min_similarity,
             min_score: search.min_score,
+            evidence: search.evidence.as_ref().map(GivenEvidence::floor),
             with_total: search.with_total,
+            explains: search.explain,
             sort_key: search.order.as_ref().map(GivenOrder::order).transpose()?,
             min_salience: search.min_salience,
             best_match: search.is_relative.then(|| best_match.unwrap_or(0.0)),
@@ -253,6 +258,19 @@ impl PyMemoryIndex {
             py.detach(|| self.0.linked(&ask, given.row, &hops, given.limit)).map_err(raised)?;
         let hits = found.hits.iter().map(|hit| linked_of(py, hit)).collect::<PyResult<Vec<_>>>()?;
         Ok((PyList::new(py, hits)?, found.total))
+    }
+
+    #[pyo3(signature = (text, tokens, /))]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
+    fn spellings(
+        &self,
+        py: Python<'_>,
+        text: &str,
+        tokens: Listed<PyBackedStr>,
+    ) -> PyResult<Vec<(String, Vec<usize>)>> {
+        room(self.0.bytes_of_reading(0, text.len()))?;
+        let found = py.detach(|| self.0.spellings(text, &tokens.0));
+        Ok(found.into_iter().map(|spelling| (spelling.text, spelling.tokens)).collect())
     }
 
     #[pyo3(signature = (query, texts, scope, limit, /))]
@@ -337,31 +355,55 @@ fn language_named(name: &str) -> PyResult<Language> {
     })
 }
 
-/// The hits, the total, whether the answer is partial, whether it is approximate, and the share of
-/// similarity.
-type Ranking<'py> = (Bound<'py, PyList>, Option<usize>, bool, bool, Option<f64>);
+/// The hits, the total, whether the answer is partial, whether it is approximate, the share of
+/// similarity, and whether the evidence is below its floor.
+type Ranking<'py> = (Bound<'py, PyList>, Option<usize>, bool, bool, Option<f64>, bool);
 
 fn answer_of<'py>(py: Python<'py>, answer: &Answer, explain: bool) -> PyResult<Ranking<'py>> {
     let hits =
         answer.hits.iter().map(|hit| hit_of(py, hit, explain)).collect::<PyResult<Vec<_>>>()?;
-    let Answer { total, is_partial, is_approximate, share, .. } = *answer;
-    Ok((PyList::new(py, hits)?, total, is_partial, is_approximate, share))
+    let Answer { total, is_partial, is_approximate, share, is_weak, .. } = *answer;
+    Ok((PyList::new(py, hits)?, total, is_partial, is_approximate, share, is_weak))
 }
 
 fn hit_of<'py>(py: Python<'py>, hit: &MemoryHit, explain: bool) -> PyResult<Bound<'py, PyTuple>> {
     let components = components_of(py, &hit.components, explain)?;
     let (last, count) = hit.accessed;
-    (hit.row, PyBytes::new(py, &hit.id), hit.score, components, last, count).into_pyobject(py)
+    let why = hit.why.as_ref().map(|why| why_of(py, why)).transpose()?;
+    let (id, similarity) = (PyBytes::new(py, &hit.id), hit.components.similarity);
+    (hit.row, id, hit.score, components, last, count, similarity, why).into_pyobject(py)
 }
 
-fn components_of<'py>(
+/// The reasons for a score: its parts, the words with their turns, the neighbour, the start and end of
+/// the date, the role, the speaker.
+fn why_of<'py>(py: Python<'py>, why: &Why) -> PyResult<Bound<'py, PyTuple>> {
+    let parts = PyDict::new(py);
+    for (name, value) in named(py, &why.shares) {
+        if let Some(value) = value {
+            parts.set_item(name, value)?;
+        }
+    }
+    if why.clamped != 0.0 {
+        parts.set_item(intern!(py, "clamped"), why.clamped)?;
+    }
+    let words = why.words.iter().map(|word| (&word.token, &word.term, word.turn));
+    let words = PyList::new(py, words)?;
+    let neighbour = why.neighbour.map(|id| PyBytes::new(py, &id));
+    let date = why.date.map(|range| (range.start, range.end));
+    let role = why.role.map(|role| match role {
+        Role::User => "user",
+        Role::Assistant => "assistant",
+    });
+    (parts, words, neighbour, date, role, why.speaker.as_deref()).into_pyobject(py)
+}
+
+/// The parts of a score by their names.
+fn named<'py>(
     py: Python<'py>,
     components: &Components,
-    explain: bool,
-) -> PyResult<Bound<'py, PyDict>> {
-    let named = PyDict::new(py);
-    let all = [
-        (intern!(py, "similarity"), components.similarity.map(|cosine| cosine.clamp(0.0, 1.0))),
+) -> [(&'py Bound<'py, PyString>, Option<f64>); 16] {
+    [
+        (intern!(py, "similarity"), components.similarity),
         (intern!(py, "keyword"), components.keyword),
         (intern!(py, "share"), components.share),
         (intern!(py, "chunks"), components.chunks),
@@ -371,18 +413,33 @@ fn components_of<'py>(
         (intern!(py, "date"), components.date),
         (intern!(py, "speaker"), components.speaker),
         (intern!(py, "answer_type"), components.answer_type),
-        (intern!(py, "relevance"), components.relevance.map(|sum| sum.clamp(0.0, 1.0))),
+        (intern!(py, "relevance"), components.relevance),
         (intern!(py, "recency"), components.recency),
         (intern!(py, "importance"), components.importance),
         (intern!(py, "access"), components.access),
         (intern!(py, "salience"), components.salience),
-        (intern!(py, "context"), components.context.map(|cosine| cosine.clamp(0.0, 1.0))),
-    ];
+        (intern!(py, "context"), components.context),
+    ]
+}
+
+fn components_of<'py>(
+    py: Python<'py>,
+    components: &Components,
+    explain: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let clamped = |part: Option<f64>| part.map(|part| part.clamp(0.0, 1.0));
+    let shown = Components {
+        similarity: clamped(components.similarity),
+        relevance: clamped(components.relevance),
+        context: clamped(components.context),
+        ..*components
+    };
+    let (all, dict) = (named(py, &shown), PyDict::new(py));
     let returned = if explain { all.len() } else { MAIN_COMPONENTS };
     for (name, value) in all.into_iter().take(returned) {
         if let Some(value) = value {
-            named.set_item(name, value)?;
+            dict.set_item(name, value)?;
         }
     }
-    Ok(named)
+    Ok(dict)
 }

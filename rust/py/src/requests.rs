@@ -5,7 +5,7 @@ use mnemic_core::memory::links::{Direction, Hops, MAX_DEPTH};
 use mnemic_core::rank::sort_key::SortKey;
 use mnemic_core::system::memory_budget::with_room;
 use mnemic_core::{
-    AdaptiveShare, KeywordFields, Recency, Salience, ScoringConfig, Session, Weights,
+    AdaptiveShare, EvidenceFloor, KeywordFields, Recency, Salience, ScoringConfig, Session, Weights,
 };
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::PyValueError;
@@ -49,12 +49,14 @@ where
 pub(crate) struct Search<'py> {
     pub(crate) text: Option<String>,
     pub(crate) limit: usize,
+    pub(crate) offset: usize,
     pub(crate) ranking: GivenRanking,
     #[pyo3(attribute("filters"))]
     pub(crate) filter: Option<Bound<'py, PyAny>>,
     pub(crate) exclude: Listed<Uuid>,
     pub(crate) min_similarity: Option<f64>,
     pub(crate) min_score: Option<f64>,
+    pub(crate) evidence: Option<GivenEvidence>,
     pub(crate) with_total: bool,
     pub(crate) order: Option<GivenOrder>,
     pub(crate) min_salience: Option<f64>,
@@ -67,6 +69,18 @@ pub(crate) struct Search<'py> {
 impl Search<'_> {
     pub(crate) fn excluded(&self) -> Vec<[u8; 16]> {
         self.exclude.0.iter().map(|id| id.bytes).collect()
+    }
+}
+
+/// The fields of `mnemic.model.search.EvidenceFloor`.
+#[derive(FromPyObject)]
+pub(crate) struct GivenEvidence {
+    similarity: Option<f64>,
+}
+
+impl GivenEvidence {
+    pub(crate) fn floor(&self) -> EvidenceFloor {
+        EvidenceFloor { similarity: self.similarity }
     }
 }
 

@@ -353,7 +353,7 @@ impl Lexical {
         }
     }
 
-    fn terms(&self, docid: u32) -> &[u32] {
+    pub(super) fn terms(&self, docid: u32) -> &[u32] {
         let block = self.blocks.get(docid as usize / BLOCK_DOCIDS);
         block.map_or(&[], |block| block.terms(docid as usize % BLOCK_DOCIDS))
     }

@@ -123,7 +123,7 @@ impl FuzzyIndex {
         one.dice.total_cmp(&other.dice).then_with(by_text)
     }
 
-    fn text(&self, term: u32) -> &str {
+    pub(super) fn text(&self, term: u32) -> &str {
         let term = term as usize;
         let start = if term == 0 { 0 } else { self.ends[term - 1] };
         &self.texts[start as usize..self.ends[term] as usize]

@@ -8,6 +8,7 @@ mod bm25;
 mod feedback;
 mod forward_index;
 mod fuzzy;
+mod matched;
 mod ngrams;
 mod postings;
 mod query;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 pub use bm25::{Carried, Scores, Turn};
 pub use feedback::Weighed;
 use forward_index::{BLOCK_DOCIDS, Block};
+pub use matched::{MatchedWord, QueryWords};
 use postings::{GROUP_BLOCKS, GROUP_DOCIDS, Postings};
 pub use query::{Fields, MaxScores, NonEssential, Options, Query};
 pub use statistics::Collection;
@@ -224,6 +226,11 @@ impl Lexical {
         let (block, place) = (docid as usize / BLOCK_DOCIDS, docid as usize % BLOCK_DOCIDS);
         let is_live = self.blocks.get(block)?.is_live(place);
         is_live.then_some((Arc::make_mut(self.blocks.get_mut(block)?), place))
+    }
+
+    /// How texts become tokens.
+    pub(crate) fn analysis(&self) -> Analysis {
+        self.vocabulary.analysis
     }
 
     /// Whether a word is one of the language's stop words.

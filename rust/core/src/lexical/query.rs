@@ -253,12 +253,12 @@ fn saturation(statistics: &dyn CollectionStatistics, options: &Options) -> Satur
 }
 
 /// A query word of which the state has memories.
-struct Word {
-    term: u32,
-    weight: f32,
+pub(super) struct Word {
+    pub(super) term: u32,
+    pub(super) weight: f32,
 }
 
-struct Building<'state> {
+pub(super) struct Building<'state> {
     statistics: &'state dyn CollectionStatistics,
     known: &'state Known,
     options: &'state Options,
@@ -267,7 +267,7 @@ struct Building<'state> {
 
 impl<'state> Building<'state> {
     /// Of a state that counts so many terms.
-    fn new(
+    pub(super) fn new(
         statistics: &'state dyn CollectionStatistics,
         terms: usize,
         known: &'state Known,
@@ -287,13 +287,7 @@ impl<'state> Building<'state> {
     }
 
     fn build(mut self, tokens: &[(String, bool)], deadline: &Deadline) -> Query {
-        let words: Vec<Option<Word>> = self
-            .weights(tokens)
-            .into_iter()
-            .zip(tokens)
-            .take_while(|_| !deadline.is_past())
-            .map(|(weight, (token, is_stop_word))| self.word(token, *is_stop_word, weight))
-            .collect();
+        let words = self.words(tokens, deadline);
         for word in words.iter().flatten() {
             let code = self.code(word.term) as usize;
             if code > self.query.terms.len() {
@@ -308,6 +302,20 @@ impl<'state> Building<'state> {
             self.add_ngrams(&without_stop_words(tokens), deadline);
         }
         self.query
+    }
+
+    /// The word to search for in place of each token; of the first ones if the deadline passes.
+    pub(super) fn words(
+        &mut self,
+        tokens: &[(String, bool)],
+        deadline: &Deadline,
+    ) -> Vec<Option<Word>> {
+        self.weights(tokens)
+            .into_iter()
+            .zip(tokens)
+            .take_while(|_| !deadline.is_past())
+            .map(|(weight, (token, is_stop_word))| self.word(token, *is_stop_word, weight))
+            .collect()
     }
 
     /// The weight of each token: 0 if it is too common, unless all are.

@@ -167,6 +167,11 @@ impl Known {
         self.ids.get(term).copied()
     }
 
+    /// The text of a term.
+    pub(super) fn text(&self, term: u32) -> &str {
+        self.fuzzy_index.text(term)
+    }
+
     /// The terms that hold an n-gram.
     pub(super) fn holders(&self, ngram: &Ngram) -> &[u32] {
         self.holders.get(ngram).map_or(&[], Vec::as_slice)

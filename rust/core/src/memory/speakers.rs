@@ -177,6 +177,12 @@ impl Speakers {
         self.addressed.get(docid as usize).copied().unwrap_or(NOBODY)
     }
 
+    /// The name of a docid's speaker.
+    pub(crate) fn name_of(&self, docid: u32) -> Option<Arc<str>> {
+        let code = self.of(docid);
+        (code != NOBODY).then(|| self.known().name(code))
+    }
+
     /// Whether any memory ever had a speaker.
     pub(crate) fn any(&self) -> bool {
         !self.known.read().names.is_empty()

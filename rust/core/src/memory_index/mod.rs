@@ -24,7 +24,7 @@ use crate::quantization::scalar::{MAX_DIM, norm};
 use crate::rank::keyword_match::FirstPass;
 use crate::storage::snapshot_store::{Change, Maintenance, SnapshotStore};
 use crate::system::memory_budget::{CALL, headroom};
-use crate::text::{Analysis, Coverage};
+use crate::text::{Analysis, Coverage, Spelling, spellings};
 use crate::{Error, simd};
 
 use budget::{BYTES_PER_BLOCK, SHORT};
@@ -295,10 +295,23 @@ impl MemoryIndex {
         let scoring = request.scoring.resolved(memories.lexical.mean_length(collection));
         let request = &Request { scoring: &scoring, ..*request };
         let (deadline, first_pass) = (request.ask.deadline, &FirstPass::at);
-        let query = Query { index: self, snapshot: &snapshot, request, first_pass, deadline };
+        let query = Query {
+            index: self,
+            snapshot: &snapshot,
+            request,
+            first_pass,
+            deadline,
+            selected_count: None,
+        };
         let has_match = request.text.is_some() || !request.vectors.is_empty();
         let share = (has_match && scoring.weights.relevance > 0.0).then_some(scoring.similarity);
         query.answer().map(|answer| Answer { share, ..answer })
+    }
+
+    /// Where some tokens are written in a text; see [`spellings`].
+    pub fn spellings<Token: AsRef<str>>(&self, text: &str, tokens: &[Token]) -> Vec<Spelling> {
+        let analysis = self.store.snapshot().memories.lexical.analysis();
+        spellings(text, tokens, &analysis)
     }
 
     /// Check the numbers of a request, and that there is memory for it.
@@ -314,7 +327,7 @@ impl MemoryIndex {
         // Proposals are ranked apart from the selection.
         let rankings = 1 + usize::from(request.proposed.is_some());
         headroom(
-            self.bytes_of_reading(request.k, request.text.unwrap_or("").len())
+            self.bytes_of_reading(request.depth(), request.text.unwrap_or("").len())
                 .saturating_mul(rankings)
                 .saturating_add((request.vectors.len() + request.context.len()).saturating_mul(16)),
         )

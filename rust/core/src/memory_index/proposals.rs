@@ -106,7 +106,7 @@ impl Query<'_> {
             return Ok(Vec::new());
         };
         let uppers: Vec<f64> = keywords.uppers().iter().copied().map(f64::from).collect();
-        let wanted = self.request.k.saturating_mul(KEYWORD_CANDIDATES_PER_HIT);
+        let wanted = self.request.depth().saturating_mul(KEYWORD_CANDIDATES_PER_HIT);
         let best = largest(&uppers, wanted.max(MIN_KEYWORD_CANDIDATES));
         let matching = best.into_iter().filter(|at| uppers[*at as usize] > 0.0);
         Ok(matching.map(|at| all.docids[at as usize]).collect())

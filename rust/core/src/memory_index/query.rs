@@ -10,18 +10,20 @@ use crate::memory::naming::NamedSpeakers;
 use crate::rank::bounded_ranking::{self, Floors, Uppers};
 use crate::rank::candidates::{CandidateSet, QueryFeatures, SpeakerTerm};
 use crate::rank::components::Components;
-use crate::rank::fused_score::{Fused, Scored};
+use crate::rank::evidence;
+use crate::rank::fused_score::{Exact, Fused, Scored};
 use crate::rank::keyword_match::{FirstPass, Keywords};
 use crate::rank::signals::{self, Signals};
 use crate::rank::similarity::Similarity;
 use crate::rank::sort_key::{self, SortKey, SortedHit};
 use crate::rank::static_score::{StaticScores, newest_ranks, signals};
+use crate::rank::why::Why;
 use crate::search::docid_set::DocidSet;
 use crate::search::scan;
 use crate::search::selection::SelectedRows;
 use crate::search::top_k::Hit as NearHit;
 use crate::storage::snapshot_store::Snapshot;
-use crate::text::{Role, answer_type, date_ranges};
+use crate::text::{DateRange, Role, answer_type, date_ranges};
 
 use super::MemoryIndex;
 use super::request::{Answer, Hit, Request};
@@ -34,6 +36,8 @@ pub(super) struct Query<'a> {
     /// The first pass for a number of candidates, of which some are always scored.
     pub(super) first_pass: &'a dyn Fn(usize, usize) -> FirstPass,
     pub(super) deadline: &'a Deadline,
+    /// The number of selected memories, if only some of them are candidates.
+    pub(super) selected_count: Option<usize>,
 }
 
 /// Properties of a whole selection on which scores of its memories depend.
@@ -97,7 +101,10 @@ impl Query<'_> {
             return Ok(Answer { total, ..Answer::default() });
         }
         match request.proposed.filter(|_| request.sort_key.is_none()) {
-            Some(rows) => self.of_proposed(rows, selected),
+            Some(rows) => {
+                let count = selected.iter().map(|word| word.count_ones() as usize).sum();
+                Query { selected_count: Some(count), ..*self }.of_proposed(rows, selected)
+            }
             None => self.of_all(&self.candidates(selected)),
         }
     }
@@ -136,6 +143,12 @@ impl Query<'_> {
         let uppers = Uppers { query: uppers(&query), context: uppers(&context) };
         if let Some(sort_key) = request.sort_key {
             return self.by_sort_key(sort_key, &fused, &uppers);
+        }
+        if let Some(floor) = request.evidence {
+            let count = self.selected_count.unwrap_or(candidates.docids.len());
+            if !evidence::is_enough(&fused, &uppers, floor, count) {
+                return Ok(self.weak());
+            }
         }
         match request.best_match {
             Some(best) if best > 0.0 => fused.divide_matches(best),
@@ -231,11 +244,18 @@ impl Query<'_> {
         };
         let salience_of = |at: u32| self.salience(&signals_of(at));
         let tie_of = |at: u32| self.columns().tie_of(candidates.docids[at as usize]);
-        let best =
-            sort_key::sorted(&matching, &keys, request.k, salience_of, tie_of, self.deadline)?;
+        let best = sort_key::sorted(
+            &matching,
+            &keys,
+            request.depth(),
+            salience_of,
+            tie_of,
+            self.deadline,
+        )?;
         let hit = |best: &SortedHit| self.hit_by_sort_key(fused, best, &signals_of(best.ordinal));
         let total = request.with_total.then_some(matching.len());
-        Ok(Answer { hits: best.iter().map(hit).collect(), total, ..Answer::default() })
+        let hits = best.iter().skip(request.offset).map(hit).collect();
+        Ok(Answer { hits, total, ..Answer::default() })
     }
 
     fn hit_by_sort_key(&self, fused: &Fused<'_>, best: &SortedHit, signals: &Signals) -> Hit {
@@ -252,7 +272,8 @@ impl Query<'_> {
         };
         let (row, id) = (self.columns().row_of(docid), self.columns().tie_of(docid).id);
         let accessed = (signals.last_accessed_at, signals.access_count);
-        Hit { row: row.unwrap_or_default(), id, score: best.key, components, accessed }
+        let row = row.unwrap_or_default();
+        Hit { row, id, score: best.key, components, why: None, accessed }
     }
 
     pub(super) fn columns(&self) -> &Columns {
@@ -273,20 +294,22 @@ impl Query<'_> {
         Some(Similarity::new(*kernel, rows, chunks, (vectors, *dim), count, self.deadline))
     }
 
-    /// The floors of a hit; negative cosines count as 0, so a floor of 0 excludes nothing.
+    /// The floors of a hit.
     fn floors(&self) -> Floors {
-        let similarity = self.request.min_similarity.filter(|floors| *floors > 0.0);
         Floors {
-            similarity: similarity.unwrap_or(f64::NEG_INFINITY),
+            similarity: self.request.min_similarity.unwrap_or(f64::NEG_INFINITY),
             score: self.request.min_score.unwrap_or(f64::NEG_INFINITY),
         }
     }
 
     fn ranked(&self, fused: &Fused<'_>, uppers: &Uppers) -> Answer {
         let (request, floors) = (self.request, self.floors());
-        let best = bounded_ranking::rank(fused, uppers, request.k, floors);
+        let best = bounded_ranking::rank(fused, uppers, request.depth(), request.offset, floors);
+        let exact = request.explains.then(|| Exact::new(fused));
         let hit = |(scored, components): (&Scored<'_>, &Components)| {
-            self.hit(fused.candidates.docids[scored.ordinal as usize], scored, *components)
+            let docid = fused.candidates.docids[scored.ordinal as usize];
+            let why = exact.as_ref().map(|exact| Box::new(exact.why(scored.ordinal)));
+            self.hit(docid, scored, *components, why)
         };
         let hits = best.scored.iter().zip(&best.components).map(hit).collect();
         let total =
@@ -294,10 +317,22 @@ impl Query<'_> {
         Answer { hits, total, ..Answer::default() }
     }
 
-    fn hit(&self, docid: u32, scored: &Scored<'_>, components: Components) -> Hit {
+    /// The answer without enough evidence.
+    fn weak(&self) -> Answer {
+        let total = self.request.with_total.then_some(0);
+        Answer { total, is_weak: true, ..Answer::default() }
+    }
+
+    fn hit(
+        &self,
+        docid: u32,
+        scored: &Scored<'_>,
+        components: Components,
+        why: Option<Box<Why>>,
+    ) -> Hit {
         let row = self.columns().row_of(docid).unwrap_or_default();
         let accessed = self.columns().access_of(docid).unwrap_or_default();
-        Hit { row, id: scored.tie.id, score: scored.score, components, accessed }
+        Hit { row, id: scored.tie.id, score: scored.score, components, why, accessed }
     }
 
     /// The answer where the score is the similarity alone: a scan of vectors that prunes far more.
@@ -310,10 +345,19 @@ impl Query<'_> {
         let near = self.scanned(&vectors, candidates)?.into_iter();
         let mut near: Vec<Scored<'_>> = near.map(scored).collect();
         near.sort_unstable();
-        near.truncate(self.request.k);
-        let hit =
-            |near: &Scored<'_>| self.hit(near.ordinal, near, Components::of_similarity(near.score));
-        Ok(Answer { hits: near.iter().map(hit).collect(), ..Answer::default() })
+        near.truncate(self.request.depth());
+        if let Some((floor, nearest)) = self.request.evidence.zip(near.first()) {
+            let count = self.selected_count.unwrap_or(candidates.docids.len());
+            if !evidence::is_near_enough(nearest.score, floor, count) {
+                return Ok(self.weak());
+            }
+        }
+        let hit = |near: &Scored<'_>| {
+            let why = self.request.explains.then(|| Box::new(Why::of_similarity(near.score)));
+            self.hit(near.ordinal, near, Components::of_similarity(near.score), why)
+        };
+        let hits = near.iter().skip(self.request.offset).map(hit).collect();
+        Ok(Answer { hits, ..Answer::default() })
     }
 
     /// The k nearest, and all that tie with the last of them.
@@ -322,7 +366,7 @@ impl Query<'_> {
         vectors: &[f32],
         candidates: &CandidateSet<'_>,
     ) -> Result<Vec<NearHit>, Error> {
-        let (k, rows) = (self.request.k, &self.snapshot.vectors);
+        let (k, rows) = (self.request.depth(), &self.snapshot.vectors);
         let allowed = if candidates.set.is_everything() {
             None
         } else {
@@ -385,12 +429,11 @@ impl Query<'_> {
         let Some(text) = self.request.text else { return Ok(fused) };
         let session = &scoring.session;
         fused.has_lift = session.has_neighbours() && has_neighbours;
+        let has_dates = session.max_of_date() > 0.0;
+        let date_ranges = if has_dates { self.date_ranges(text) } else { Vec::new() };
         fused.query_features = QueryFeatures {
-            dates: if session.max_of_date() > 0.0 {
-                self.dates(text, candidates)?
-            } else {
-                Vec::new()
-            },
+            dates: nearness_of_dates(&date_ranges, candidates)?,
+            date_ranges,
             speaker: None,
             answer_type: answer_type(text)
                 .filter(|_| session.answer_type > 0.0)
@@ -422,23 +465,16 @@ impl Query<'_> {
         let memories = &self.snapshot.memories;
         let collection = memories.collection(self.request.ask.scope.user);
         let lexical = (&memories.lexical, collection);
-        let frontier = bounded_ranking::frontier_size(self.request.k);
+        let frontier = bounded_ranking::frontier_size(self.request.depth());
         let first_pass = (self.first_pass)(candidates.docids.len(), frontier);
         Keywords::new(candidates, lexical, &scoring.keywords, &text, next, first_pass).map(Some)
     }
 
-    /// How near memories are in time to the dates that the text names; nothing where it names none.
-    fn dates(&self, text: &str, candidates: &CandidateSet<'_>) -> Result<Vec<f32>, Error> {
+    /// The times that the text names.
+    fn date_ranges(&self, text: &str) -> Vec<DateRange> {
         let ask = &self.request.ask;
         let newest = || self.columns().newest(&ask.scope, ask.now, self.deadline);
-        let ranges = date_ranges(text, ask.now, &newest);
-        if ranges.is_empty() {
-            return Ok(Vec::new());
-        }
-        candidates.of_each(|block, at| {
-            let nearness = |range| signals::nearness(range, block.created_at[at]);
-            ranges.iter().map(|range| (range.start, range.end)).map(nearness).fold(0.0, f32::max)
-        })
+        date_ranges(text, ask.now, &newest)
     }
 
     /// The speakers that the text names, where names matter.
@@ -452,6 +488,20 @@ impl Query<'_> {
             |names| names.among(docids, self.deadline),
         )
     }
+}
+
+/// How near memories are to ranges of time; nothing where there is none.
+fn nearness_of_dates(
+    ranges: &[DateRange],
+    candidates: &CandidateSet<'_>,
+) -> Result<Vec<f32>, Error> {
+    if ranges.is_empty() {
+        return Ok(Vec::new());
+    }
+    candidates.of_each(|block, at| {
+        let nearness = |range| signals::nearness(range, block.created_at[at]);
+        ranges.iter().map(|range| (range.start, range.end)).map(nearness).fold(0.0, f32::max)
+    })
 }
 
 fn partial(answer: Answer) -> Answer {

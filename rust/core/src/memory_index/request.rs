@@ -3,8 +3,10 @@
 use crate::columns::Ask;
 use crate::memory::links::{Link, Path};
 use crate::rank::components::Components;
+use crate::rank::evidence::EvidenceFloor;
 use crate::rank::scoring_config::ScoringConfig;
 use crate::rank::sort_key::SortKey;
+use crate::rank::why::Why;
 
 /// A ranking request.
 pub struct Request<'a> {
@@ -20,12 +22,18 @@ pub struct Request<'a> {
     pub context: &'a [f32],
     /// How many hits are wanted.
     pub k: usize,
-    /// Least cosine of a hit, where negative ones count as 0.
+    /// How many of the best are skipped before them.
+    pub offset: usize,
+    /// Least cosine of a hit; without a vector a memory reaches none.
     pub min_similarity: Option<f64>,
     /// Least score of a hit.
     pub min_score: Option<f64>,
+    /// The evidence without which there is no hit at all; ignored with a sort key.
+    pub evidence: Option<EvidenceFloor>,
     /// Whether to count all that match.
     pub with_total: bool,
+    /// Whether hits get their reasons.
+    pub explains: bool,
     /// The sort key; `None` sorts by score.
     pub sort_key: Option<SortKey>,
     /// Least salience of a hit.
@@ -46,6 +54,13 @@ pub struct Request<'a> {
     pub proposed: Option<&'a [i64]>,
 }
 
+impl Request<'_> {
+    /// How many of the best are ranked: those that are wanted, and those before them.
+    pub(super) fn depth(&self) -> usize {
+        if self.k == 0 { 0 } else { self.k.saturating_add(self.offset) }
+    }
+}
+
 /// A memory found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
@@ -57,6 +72,8 @@ pub struct Hit {
     pub score: f64,
     /// The parts of the score.
     pub components: Components,
+    /// The reasons for the score, if requested.
+    pub why: Option<Box<Why>>,
     /// The last access, in microseconds since 1970 in UTC, and the number of accesses.
     pub accessed: (Option<i64>, i64),
 }
@@ -74,6 +91,8 @@ pub struct Answer {
     pub is_approximate: bool,
     /// The share of similarity in the matches; `None` without a query.
     pub share: Option<f64>,
+    /// Whether the evidence is below its floor, so that nothing was found.
+    pub is_weak: bool,
 }
 
 /// New links of some rows, which replace all their outgoing links.

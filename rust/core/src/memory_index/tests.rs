@@ -182,9 +182,12 @@ proptest! {
             vectors: &vector,
             context: &[],
             k,
+            offset: 0,
             min_similarity,
             min_score: min,
+            evidence: None,
             with_total,
+            explains: true,
             sort_key: None,
             min_salience: None,
             best_match,
@@ -194,7 +197,10 @@ proptest! {
         let snapshot = index.store.snapshot();
         let answer = |first_pass: &dyn Fn(usize, usize) -> FirstPass| {
             let (request, deadline) = (&request, &NEVER);
-            Query { index: &index, snapshot: &snapshot, request, first_pass, deadline }.answer()
+            let snapshot = &snapshot;
+            let index = &index;
+            let selected_count = None;
+            Query { index, snapshot, request, first_pass, deadline, selected_count }.answer()
         };
         let wanted = answer(&|_, _| FirstPass::WHOLE);
         for few in [0, 3, usize::MAX] {
@@ -243,9 +249,12 @@ proptest! {
             vectors: &vector,
             context: &[1.0, 0.0, 0.0],
             k,
+            offset: 0,
             min_similarity,
             min_score,
+            evidence: None,
             with_total,
+            explains: true,
             sort_key: None,
             min_salience: None,
             best_match: None,

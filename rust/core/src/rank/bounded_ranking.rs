@@ -38,12 +38,13 @@ pub(crate) struct Best<'candidates> {
     pub(crate) components: Vec<Components>,
 }
 
-/// Rank the candidates. If the deadline passes, those that were scored before, or a few of the leading
+/// Rank the candidates: the best k, without the first `offset` of them. If the deadline passes, those that were scored before, or a few of the leading
 /// ones if none was.
 pub(crate) fn rank<'candidates>(
     fused: &'candidates Fused<'candidates>,
     uppers: &'candidates Uppers,
     k: usize,
+    offset: usize,
     floors: Floors,
 ) -> Best<'candidates> {
     let mut ranking = Ranked::new(fused, uppers, k, floors);
@@ -56,6 +57,7 @@ pub(crate) fn rank<'candidates>(
     }
     let Ranked { exact, best, .. } = ranking;
     let mut scored = best.scored.into_sorted_vec();
+    scored.drain(..offset.min(scored.len()));
     let mut components = Vec::with_capacity(scored.len());
     for (at, hit) in scored.iter().enumerate() {
         if at >= MAX_LATE && at.is_multiple_of(SOME_ROWS) && fused.candidates.deadline.is_past() {
@@ -73,7 +75,7 @@ pub(crate) fn divide_by_best(fused: &mut Fused<'_>, uppers: &Uppers, floors: Flo
         return;
     }
     let (static_scores, context) = (fused.static_scores.take(), fused.context.take());
-    let best = rank(fused, uppers, 1, Floors { score: f64::NEG_INFINITY, ..floors });
+    let best = rank(fused, uppers, 1, 0, Floors { score: f64::NEG_INFINITY, ..floors });
     let relevance = best.components.first().and_then(|components| components.relevance);
     (fused.static_scores, fused.context) = (static_scores, context);
     if let Some(relevance) = relevance.filter(|relevance| *relevance > 0.0) {

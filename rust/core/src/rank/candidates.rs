@@ -1,6 +1,7 @@
 //! The candidates of one query, with their attributes, read on demand.
 
 use std::cell::OnceCell;
+use std::sync::Arc;
 
 use crate::Error;
 use crate::columns::{BlockAttributes, Columns, flags};
@@ -9,7 +10,7 @@ use crate::memory::naming::NamedSpeakers;
 use crate::memory::speakers::Speakers;
 use crate::rank::scoring_config::Session;
 use crate::search::docid_set::DocidSet;
-use crate::text::Role;
+use crate::text::{DateRange, Role};
 
 /// No neighbour.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -38,6 +39,8 @@ struct Turns {
 pub(crate) struct QueryFeatures {
     /// Nearness of each memory's time to the time that the query names; empty if it names none.
     pub(crate) dates: Vec<f32>,
+    /// The times that it names.
+    pub(crate) date_ranges: Vec<DateRange>,
     /// The term of the speakers that it names.
     pub(crate) speaker: Option<SpeakerTerm>,
     /// The bit of its answer type.
@@ -175,6 +178,11 @@ impl<'a> CandidateSet<'a> {
         self.speakers.of(self.docids[at as usize])
     }
 
+    /// The name of a memory's speaker.
+    pub(crate) fn speaker_name(&self, at: u32) -> Option<Arc<str>> {
+        self.speakers.name_of(self.docids[at as usize])
+    }
+
     /// Whether any candidate has a candidate as neighbour.
     pub(crate) fn has_neighbours(&self) -> Result<bool, Error> {
         let has_next = |of_block: &[u32]| {
@@ -252,6 +260,31 @@ impl<'a> CandidateSet<'a> {
         }
         let positive = |at: u32| if at == NONE { 0.0 } else { positive(at) };
         own.max(self.lift_by(neighbours, session, query_features, at, positive))
+    }
+
+    /// The neighbour with the largest part in the lift of a match; none if the match lifts itself.
+    pub(crate) fn lifting(
+        &self,
+        session: &Session,
+        query_features: &QueryFeatures,
+        at: u32,
+        positive: impl Fn(u32) -> f64,
+    ) -> Option<u32> {
+        let (previous, next) = (self.previous(at), self.next(at));
+        let of = |at: u32| if at == NONE { 0.0 } else { positive(at) };
+        let is_answer = of(previous) > 0.0 && self.is_answer(query_features, previous, at);
+        let answer = if is_answer { session.answer } else { 0.0 };
+        let (before, behind) = (self.previous(previous), self.next(next));
+        let parts = [
+            (previous, session.previous.max(answer) * of(previous)),
+            (next, session.next * of(next)),
+            (before, session.second_neighbour * of(before)),
+            (behind, session.second_neighbour * of(behind)),
+        ];
+        let lift = self.lift_by((previous, next), session, query_features, at, of);
+        let is_own = session.min_lift * of(at) >= lift;
+        let largest = parts.into_iter().max_by(|one, other| one.1.total_cmp(&other.1));
+        largest.filter(|(_, part)| *part > 0.0 && !is_own).map(|(at, _)| at)
     }
 
     /// The lift by the previous and the next turn, and by those behind them.

@@ -239,14 +239,14 @@ impl PartialOrd for Scored<'_> {
 }
 
 /// Exact values of one query, each computed once.
-pub(super) struct Exact<'a> {
+pub(crate) struct Exact<'a> {
     pub(super) fused: &'a Fused<'a>,
     similarities: RefCell<HashMap<u32, f64>>,
     uppers: RefCell<HashMap<u32, f64>>,
 }
 
 impl<'a> Exact<'a> {
-    pub(super) fn new(fused: &'a Fused<'a>) -> Self {
+    pub(crate) fn new(fused: &'a Fused<'a>) -> Self {
         Self { fused, similarities: RefCell::default(), uppers: RefCell::default() }
     }
 

@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use crate::Error;
 use crate::deadline::{Deadline, MANY_ROWS};
 use crate::lexical::{
-    Carried, Collection, Fields, Lexical, NonEssential, Options, Query, Scores, Turn,
+    Carried, Collection, Fields, Lexical, MatchedWord, NonEssential, Options, Query, QueryWords,
+    Scores, Turn,
 };
 use crate::rank::candidates::{CandidateSet, NONE};
 use crate::rank::scoring_config::KeywordFields;
@@ -49,7 +50,9 @@ impl FirstPass {
 pub(crate) struct Keywords<'a> {
     candidates: &'a CandidateSet<'a>,
     lexical: &'a Lexical,
+    collection: Collection,
     fields: &'a KeywordFields,
+    text: Box<str>,
     query: Query,
     /// The next turns of the candidates; empty if nothing is carried over.
     next: Vec<u32>,
@@ -61,6 +64,8 @@ pub(crate) struct Keywords<'a> {
     /// The exact matches of all memories, once they are computed.
     all: OnceCell<Vec<f32>>,
     some: RefCell<HashMap<u32, f32>>,
+    /// The words of the text, for reasons.
+    words: OnceCell<QueryWords>,
 }
 
 impl<'a> Keywords<'a> {
@@ -81,7 +86,9 @@ impl<'a> Keywords<'a> {
         let mut keywords = Self {
             candidates,
             lexical,
+            collection,
             fields,
+            text: text.into(),
             query,
             next,
             non_essential,
@@ -90,6 +97,7 @@ impl<'a> Keywords<'a> {
             uppers: Vec::new(),
             all: OnceCell::new(),
             some: RefCell::default(),
+            words: OnceCell::new(),
         };
         let uppers = keywords.computed(Lexical::bounds);
         if non_essential.is_any() || deadline.has_passed() {
@@ -123,6 +131,32 @@ impl<'a> Keywords<'a> {
                 self.all.get_or_init(|| all);
             }
         }
+    }
+
+    /// An upper bound of the best match, before it is raised to its power.
+    pub(crate) fn best_upper(&self) -> f64 {
+        let best = self.uppers().iter().copied().fold(0.0, f32::max);
+        f64::from(best).powf(1.0 / f64::from(exponent(self.fields, &self.query)))
+    }
+
+    /// The best match, before it is raised to its power.
+    pub(crate) fn best(&self) -> f64 {
+        self.complete();
+        self.best_upper()
+    }
+
+    /// The words of the query that a memory has, or one of the turns before whose words count for it.
+    pub(crate) fn words_of(&self, at: u32) -> Vec<MatchedWord> {
+        let options = options(self.fields);
+        let words = self
+            .words
+            .get_or_init(|| self.lexical.query_words(&self.text, self.collection, &options));
+        let turns = self.turns(at).into_iter();
+        let turn = |(at, counts): (u32, f32)| {
+            let docid = self.candidates.docids.get(at as usize).filter(|_| counts > 0.0)?;
+            Some(Turn { docid: *docid, counts })
+        };
+        self.lexical.matched_words(&self.query, words, turns.map_while(turn))
     }
 
     fn deadline(&self) -> &'a Deadline {

@@ -3,6 +3,7 @@
 pub(crate) mod bounded_ranking;
 pub(crate) mod candidates;
 pub(crate) mod components;
+pub(crate) mod evidence;
 pub(crate) mod fused_score;
 pub(crate) mod keyword_match;
 pub(crate) mod largest;
@@ -11,3 +12,4 @@ pub(crate) mod signals;
 pub(crate) mod similarity;
 pub mod sort_key;
 pub(crate) mod static_score;
+pub(crate) mod why;

@@ -13,6 +13,7 @@ mod normalise;
 pub(crate) mod ordinary_names;
 pub(crate) mod roles;
 pub(crate) mod spelling;
+mod spellings;
 mod stop_pairs;
 mod strip;
 mod token_estimate;
@@ -28,6 +29,7 @@ pub use fingerprint::{Digest, FINGERPRINT_VERSION, display_id, fingerprint, fing
 pub use language::Language;
 pub use normalise::{fold, normalise};
 pub use roles::Role;
+pub use spellings::{Spelling, spellings};
 pub use token_estimate::estimate_tokens;
 pub use tokenizer::{Analysis, query_tokens, tokens};
 pub use turn::{Turn, turn};

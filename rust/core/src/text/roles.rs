@@ -12,6 +12,16 @@ pub enum Role {
     Assistant,
 }
 
+impl Role {
+    /// The other side.
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::User => Self::Assistant,
+            Self::Assistant => Self::User,
+        }
+    }
+}
+
 const USERS: [&str; 2] = ["user", "human"];
 const ASSISTANTS: [&str; 5] = ["assistant", "ai", "bot", "agent", "model"];
 /// Roles of neither side.

@@ -1,0 +1,103 @@
+//! The words of a query that a memory has: the reasons behind its keyword match.
+
+use super::Lexical;
+use super::bm25::Turn;
+use super::ngrams::{Ngram, each_ngram};
+use super::query::{Building, Options, Query};
+use super::statistics::Collection;
+use crate::deadline::NEVER;
+use crate::text::query_tokens;
+
+/// A word of a query with the term that stands for it.
+struct QueryWord {
+    token: String,
+    term: u32,
+    weight: f32,
+}
+
+/// The words of a query, the weightiest first.
+pub struct QueryWords {
+    words: Vec<QueryWord>,
+    /// The tokens whose n-grams count.
+    tokens: Vec<String>,
+}
+
+/// A word of a query that a memory has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MatchedWord {
+    /// The token of the query.
+    pub token: String,
+    /// The token of the memory: the same, or a similar one.
+    pub term: String,
+    /// How many turns before the memory it stands: 0 is in the memory itself.
+    pub turn: u8,
+}
+
+impl Lexical {
+    /// The words of a text with the terms that [`query`](Self::query) searches for.
+    pub fn query_words(&self, text: &str, collection: Collection, options: &Options) -> QueryWords {
+        let tokens = query_tokens(text, &self.vocabulary.analysis);
+        let (statistics, terms) =
+            (self.statistics_of(collection), self.statistics.frequencies.len());
+        let mut words: Vec<QueryWord> = Vec::new();
+        self.vocabulary.read(|known| {
+            let mut building = Building::new(statistics, terms, known, options);
+            for (word, (token, _)) in building.words(&tokens, &NEVER).into_iter().zip(&tokens) {
+                let is_new = || words.iter().all(|known| known.token != *token);
+                if let Some(word) = word.filter(|_| options.fields.words && is_new()) {
+                    let token = token.clone();
+                    words.push(QueryWord { token, term: word.term, weight: word.weight });
+                }
+            }
+        });
+        words.sort_by(|one, other| other.weight.total_cmp(&one.weight));
+        let tokens = tokens.into_iter().map(|(token, _)| token);
+        QueryWords { words, tokens: tokens.collect() }
+    }
+
+    /// The words of a query that a memory has, or else an earlier turn: the turns in their order, the
+    /// memory first. After them come its terms that only share n-grams with the query.
+    pub fn matched_words(
+        &self,
+        query: &Query,
+        words: &QueryWords,
+        turns: impl IntoIterator<Item = Turn>,
+    ) -> Vec<MatchedWord> {
+        let turns: Vec<&[u32]> = turns.into_iter().map(|turn| self.terms(turn.docid)).collect();
+        let mut matched = Vec::new();
+        self.vocabulary.read(|known| {
+            for word in &words.words {
+                if let Some(turn) = turns.iter().position(|terms| terms.contains(&word.term)) {
+                    let (token, term) = (word.token.clone(), known.text(word.term).to_owned());
+                    matched.push(MatchedWord { token, term, turn: turn as u8 });
+                }
+            }
+            let own = turns.first().copied().unwrap_or_default();
+            let is_similar =
+                |term: &&u32| query.term_weights[query.code(**term) as usize].ngram > 0.0;
+            for term in own.iter().filter(is_similar).map(|term| known.text(*term)) {
+                let is_new = matched.iter().all(|known| known.term != term);
+                if let Some(token) = words.similar(term).filter(|_| is_new) {
+                    let (token, term) = (token.to_owned(), term.to_owned());
+                    matched.push(MatchedWord { token, term, turn: 0 });
+                }
+            }
+        });
+        matched
+    }
+}
+
+impl QueryWords {
+    /// The first token that shares an n-gram with a term.
+    fn similar(&self, term: &str) -> Option<&str> {
+        let ngrams = ngrams_of(term);
+        let shares = |token: &&String| ngrams_of(token).iter().any(|one| ngrams.contains(one));
+        self.tokens.iter().find(shares).map(String::as_str)
+    }
+}
+
+fn ngrams_of(term: &str) -> Vec<Ngram> {
+    let mut ngrams = Vec::new();
+    each_ngram(term, |ngram: Ngram| ngrams.push(ngram));
+    ngrams
+}

@@ -1,0 +1,151 @@
+//! The evidence that any memory answers a query, and its floor.
+//!
+//! A score orders the memories of one query; whether the best of them is an answer at all is another
+//! question. The strongest cosine and the strongest keyword match of all candidates decide it
+//! together: nonsense shares no word with any memory, and its vector is near to some by chance.
+
+use super::bounded_ranking::Uppers;
+use super::fused_score::{Fused, value};
+use super::largest::largest;
+use crate::rank::keyword_match::Keywords;
+use crate::rank::similarity::Similarity;
+
+/// The cosines from the floor up to 1 that a keyword match of 1 counts as much as.
+const KEYWORD_WEIGHT: f64 = 3.2;
+
+/// By so much of the cosines above it the floor is lower for each factor e below [`MANY`] memories:
+/// the best of few is less near by chance.
+const FEWER: f64 = 0.1;
+const MANY: usize = 100;
+
+/// Least keyword match where keywords are compared alone.
+const MIN_KEYWORD: f64 = 0.03;
+
+/// Without a floor for cosines: least keyword match beside them, or how many standard deviations the
+/// nearest is above the mean of the other memories.
+const MIN_KEYWORD_BESIDE: f64 = 0.025;
+const MIN_DEVIATIONS: f64 = 5.0;
+
+/// Memories whose cosines are read for the mean, about.
+const SAMPLE: usize = 512;
+
+/// Fewer memories than these have no distribution to stand out of.
+const MIN_SAMPLE: usize = 3;
+
+/// Candidates with the largest bounds, which are looked at first.
+const FIRST: usize = 32;
+
+/// The evidence that a query needs.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct EvidenceFloor {
+    /// The cosine that is evidence enough without any keyword; `None` for vectors without such a
+    /// floor, of which the nearest has to stand out.
+    pub similarity: Option<f64>,
+}
+
+/// Whether the candidates of a query have enough evidence; `count` is their number, of which some
+/// may not be considered. After the deadline, the evidence seen by then counts.
+pub(crate) fn is_enough(
+    fused: &Fused<'_>,
+    uppers: &Uppers,
+    floor: EvidenceFloor,
+    count: usize,
+) -> bool {
+    if !fused.has_query {
+        return true;
+    }
+    let search = Evidence { fused, uppers: &uppers.query, count };
+    match (fused.query, &fused.keywords, floor.similarity) {
+        (None, keywords, _) => search.has_keyword(keywords.as_ref(), MIN_KEYWORD),
+        (Some(query), keywords, Some(floor)) => {
+            let needed = |keyword| needed_similarity(floor, keyword, count);
+            search.reaches(query, keywords.as_ref(), needed)
+        }
+        (Some(_), None, None) => true,
+        (Some(query), Some(keywords), None) => {
+            search.has_keyword(Some(keywords), MIN_KEYWORD_BESIDE) || search.stands_out(query)
+        }
+    }
+}
+
+/// Whether the nearest of so many memories is near enough, where vectors are compared alone.
+pub(crate) fn is_near_enough(nearest: f64, floor: EvidenceFloor, count: usize) -> bool {
+    floor.similarity.is_none_or(|floor| nearest >= needed_similarity(floor, 0.0, count))
+}
+
+/// The cosine that is needed beside a keyword match.
+fn needed_similarity(floor: f64, keyword: f64, count: usize) -> f64 {
+    let fewer = FEWER * (MANY as f64 / count.max(1) as f64).ln().max(0.0);
+    floor - (1.0 - floor) * (KEYWORD_WEIGHT * keyword + fewer)
+}
+
+struct Evidence<'a> {
+    fused: &'a Fused<'a>,
+    uppers: &'a [f32],
+    count: usize,
+}
+
+impl Evidence<'_> {
+    /// Whether a keyword match reaches a floor.
+    fn has_keyword(&self, keywords: Option<&Keywords<'_>>, floor: f64) -> bool {
+        keywords.is_some_and(|keywords| keywords.best_upper() >= floor && keywords.best() >= floor)
+    }
+
+    /// Whether a memory is as similar as is needed beside the best keyword match.
+    fn reaches(
+        &self,
+        query: &Similarity<'_>,
+        keywords: Option<&Keywords<'_>>,
+        needed: impl Fn(f64) -> f64,
+    ) -> bool {
+        let keyword_upper = keywords.map_or(0.0, Keywords::best_upper);
+        if !self.has_similar(query, needed(keyword_upper)) {
+            return false;
+        }
+        let Some(keywords) = keywords else { return true };
+        let needed_at_last = needed(keywords.best());
+        needed_at_last <= needed(keyword_upper) || self.has_similar(query, needed_at_last)
+    }
+
+    /// Whether a memory is at least so similar. One without a vector is as similar as any other text.
+    fn has_similar(&self, query: &Similarity<'_>, needed: f64) -> bool {
+        if needed <= 0.0 {
+            return true;
+        }
+        let uppers: Vec<f64> = self.uppers.iter().copied().map(f64::from).collect();
+        let reaches = |at: u32| {
+            let docid = self.fused.candidates.docids[at as usize];
+            !value(&self.fused.ruled_out, at)
+                && uppers[at as usize] >= needed
+                && query.upper(docid) >= needed
+                && query.exact(docid) >= needed
+        };
+        largest(&uppers, FIRST).into_iter().any(reaches) || (0..uppers.len() as u32).any(reaches)
+    }
+
+    /// Whether the most similar memory is far above the mean of the others.
+    fn stands_out(&self, query: &Similarity<'_>) -> bool {
+        let candidates = self.fused.candidates;
+        let stride = (self.count / SAMPLE).max(1) as u64;
+        let is_sampled = |docid: &&u32| hash(candidates.columns.tie_of(**docid).id) % stride == 0;
+        let sampled = candidates.docids.iter().filter(is_sampled).map(|docid| query.exact(*docid));
+        let mut cosines: Vec<f64> = sampled.filter(|cosine| cosine.is_finite()).collect();
+        // In one order whatever that of the candidates, so that the sum is the same to the last bit.
+        cosines.sort_unstable_by(f64::total_cmp);
+        let Some(nearest) = cosines.pop().filter(|_| cosines.len() + 1 >= MIN_SAMPLE) else {
+            return true;
+        };
+        let mean = cosines.iter().sum::<f64>() / cosines.len() as f64;
+        let square = |cosine: &f64| (cosine - mean) * (cosine - mean);
+        let deviation = (cosines.iter().map(square).sum::<f64>() / cosines.len() as f64).sqrt();
+        let needed = mean + MIN_DEVIATIONS * deviation;
+        nearest > needed || needed < 1.0 && self.has_similar(query, needed)
+    }
+}
+
+/// FNV-1a of an id: which memories are sampled depends on nothing else.
+fn hash(id: [u8; 16]) -> u64 {
+    id.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

@@ -1,0 +1,125 @@
+//! The words of a text as they are written, from the tokens that were matched.
+
+use std::borrow::Cow;
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::normalise::fold;
+use super::tokenizer::{Analysis, is_mark, is_unspaced, tokens};
+
+/// A stretch of a text, and which of the tokens it stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spelling {
+    /// As it is written.
+    pub text: String,
+    /// The places of the tokens in the list that was given, ascending.
+    pub tokens: Vec<usize>,
+}
+
+/// Return where some tokens of `text` are written, in the order of the text, each different stretch
+/// once.
+///
+/// A word is one stretch, whatever its ending. Of scripts without spaces, whose tokens are pairs of
+/// characters, the longest run of adjacent pairs is one.
+///
+/// # Examples
+/// ```
+/// use mnemic_core::text::{Analysis, spellings};
+///
+/// let found = spellings("Ann's cats RAN", &["cat", "run", "ran"], &Analysis::default());
+/// assert_eq!(found[0].text, "cats");
+/// assert_eq!((found[1].text.as_str(), &found[1].tokens[..]), ("RAN", &[2][..]));
+/// let found = spellings("我去上海博物馆。", &["上海", "海博", "物馆"], &Analysis::default());
+/// assert_eq!((found[0].text.as_str(), found[1].text.as_str()), ("上海博", "物馆"));
+/// ```
+pub fn spellings<Token: AsRef<str>>(
+    text: &str,
+    tokens: &[Token],
+    analysis: &Analysis,
+) -> Vec<Spelling> {
+    let mut finder = Finder { text, tokens, analysis, units: Vec::new(), found: Vec::new() };
+    for (start, word) in text.unicode_word_indices() {
+        if word.is_ascii() || !word.chars().any(is_unspaced) {
+            finder.finish_run();
+            finder.take_word(word);
+            continue;
+        }
+        for (offset, character) in word.char_indices() {
+            finder.take_character(start + offset, character);
+        }
+    }
+    finder.finish_run();
+    finder.found
+}
+
+struct Finder<'a, Token> {
+    text: &'a str,
+    tokens: &'a [Token],
+    analysis: &'a Analysis,
+    /// Adjacent characters of a script without spaces: where each begins and ends.
+    units: Vec<(usize, usize)>,
+    found: Vec<Spelling>,
+}
+
+impl<Token: AsRef<str>> Finder<'_, Token> {
+    fn take_word(&mut self, word: &str) {
+        let own = tokens(word, self.analysis);
+        let is_own = |token: &&(usize, &Token)| own.iter().any(|one| one == token.1.as_ref());
+        let places = self.tokens.iter().enumerate();
+        let matched = places.collect::<Vec<_>>().iter().filter(is_own).map(|(at, _)| *at).collect();
+        self.push(word, matched);
+    }
+
+    fn take_character(&mut self, start: usize, character: char) {
+        let end = start + character.len_utf8();
+        if self.units.last().is_some_and(|last| last.1 != start) {
+            self.finish_run();
+        }
+        match self.units.last_mut() {
+            Some(last) if is_mark(character) => last.1 = end,
+            _ => self.units.push((start, end)),
+        }
+    }
+
+    /// Find the matched pairs of a run, and join adjacent ones.
+    fn finish_run(&mut self) {
+        let units = std::mem::take(&mut self.units);
+        if let [(start, end)] = units[..] {
+            return self.push(&self.text[start..end], self.places_of(start, end));
+        }
+        let (mut run, mut matched): (Option<(usize, usize)>, Vec<usize>) = (None, Vec::new());
+        for pair in units.windows(2) {
+            let (start, end) = (pair[0].0, pair[1].1);
+            let places = self.places_of(start, end);
+            if places.is_empty() {
+                self.finish(run.take(), std::mem::take(&mut matched));
+            } else {
+                run = Some((run.map_or(start, |run| run.0), end));
+                matched.extend(places);
+            }
+        }
+        self.finish(run, matched);
+    }
+
+    fn finish(&mut self, run: Option<(usize, usize)>, matched: Vec<usize>) {
+        if let Some((start, end)) = run {
+            self.push(&self.text[start..end], matched);
+        }
+    }
+
+    /// The places of the tokens that a stretch gives.
+    fn places_of(&self, start: usize, end: usize) -> Vec<usize> {
+        let folded: Cow<'_, str> = fold(&self.text[start..end]).into();
+        let places = self.tokens.iter().enumerate();
+        places.filter(|(_, token)| token.as_ref() == folded).map(|(at, _)| at).collect()
+    }
+
+    fn push(&mut self, text: &str, mut matched: Vec<usize>) {
+        matched.sort_unstable();
+        matched.dedup();
+        let is_known = self.found.iter().any(|known| known.text == text);
+        if !matched.is_empty() && !is_known {
+            self.found.push(Spelling { text: text.to_owned(), tokens: matched });
+        }
+    }
+}
