@@ -40,6 +40,7 @@ class StoredEmbedder:
         self.dimensions = embedder.dimensions
         self.max_tokens = embedder.max_tokens
         self.similarity_floor = embedder.similarity_floor
+        self.score_floors = embedder.score_floors
         self.languages = embedder.languages
         self.characters_seen = embedder.characters_seen
         self.embedded = 0

@@ -66,6 +66,8 @@ if TYPE_CHECKING:
         SessionTerms,
         Suggestions,
         Weights,
+        Why,
+        WordMatch,
     )
     from mnemic.recall import MemoryRetriever
     from mnemic.retrieval import RetrievalService
@@ -126,6 +128,8 @@ __all__ = [
     "Suggestions",
     "VectorMap",
     "Weights",
+    "Why",
+    "WordMatch",
     "__version__",
     "fingerprint",
     "fingerprint_digests",
@@ -184,6 +188,8 @@ _LAZY = {
     "SessionTerms": "mnemic.model",
     "Suggestions": "mnemic.model",
     "Weights": "mnemic.model",
+    "Why": "mnemic.model",
+    "WordMatch": "mnemic.model",
 }
 
 

@@ -703,19 +703,40 @@ class MemoryIndex:
         proposed: ArrayLike | None = None,
         /,
     ) -> tuple[
-        list[tuple[int, bytes, float, dict[str, float], int | None, int]],
+        list[
+            tuple[
+                int,
+                bytes,
+                float,
+                dict[str, float],
+                int | None,
+                int,
+                float | None,
+                tuple[
+                    dict[str, float],
+                    list[tuple[str, str, int]],
+                    bytes | None,
+                    tuple[int, int] | None,
+                    str | None,
+                    str | None,
+                ]
+                | None,
+            ]
+        ],
         int | None,
         bool,
         bool,
         float | None,
+        bool,
     ]:
-        """Return the best memories, the number of matches, two marks, and the similarity's share.
+        """Return the best memories, the number of matches, marks, and the similarity's share.
 
-        The marks are whether the answer is partial, and whether some memories were not considered.
-        The share is None without a query.
+        The marks are whether the answer is partial, whether some memories were not considered, and,
+        last, whether the evidence was below its floor. The share is None without a query.
 
-        Each memory with row, id, score, components, last access in microseconds since 1970 in UTC, and
-        number of accesses.
+        Each memory with row, id, score, components, last access in microseconds since 1970 in UTC,
+        number of accesses, cosine, and reasons: shares of the score, words with their turns, id of a
+        neighbour, start and end of a named time, role, speaker.
 
         Order: score, then newest, then smallest id, then the first user by name, no user first.
         The answer of a smaller limit is the head of that of a larger one.
@@ -736,6 +757,16 @@ class MemoryIndex:
             DeadlineExceededError: If the search's deadline passes, and it takes no partial answer.
             DimensionMismatchError: If a vector has another dimension.
             NonFiniteVectorError: If a vector has NaN or infinity.
+        """
+    def spellings(self, text: str, tokens: Sequence[str], /) -> list[tuple[str, list[int]]]:
+        """Return where tokens are written in a text, each stretch with the places of its tokens.
+
+        In the order of the text, each different stretch once. Of scripts without spaces, adjacent
+        pairs of characters are one stretch.
+
+        Args:
+            text: A memory, or a query.
+            tokens: Tokens of a query or of a memory.
         """
     def selected(
         self, search: object, scope: object, now: int, few: int, /

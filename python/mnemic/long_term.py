@@ -273,7 +273,7 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
             raise InvalidArgumentError(f"min_similarity must be from 0 to 1, got {quoted(minimum)}")
         scope = self._scope.narrowed(user_id, all_users=all_users)
         checked = validation.bounded("query", validation.text("query", validation.query(query)))
-        search = Search(text=checked, limit=limit, ranking=SEMANTIC, min_similarity=minimum)
+        search = Search(text=checked, limit=limit, ranking=SEMANTIC, min_similarity=minimum or None)
         found = await self._repository.search(scope, search)
         return [
             MemorySearchResult(hit.entry, hit.score, rank)

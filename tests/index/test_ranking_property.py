@@ -199,7 +199,7 @@ QUERY_VECTORS = [[one] for one in VECTORS] + [VECTORS[3:5], VECTORS[6:9], [VECTO
 QUESTIONS = {
     "scope": SCOPES,
     "exclude": ((), (), (), (3,), (1, 2, 5, 8)),
-    "min_similarity": (*[None] * 9, 0.0, 0.123, 0.456),
+    "min_similarity": (*[None] * 9, -0.123, 0.123, 0.456),
     "min_score": (*[None] * 9, 0.01234, 0.1357, 0.31415),
 }
 
@@ -235,9 +235,8 @@ def questions(rankings):
 
 def floors_are_clear(lines, wanted):
     """Return whether no row is so near to a floor that rounding decides."""
-    near = [
-        abs(line.components.get("similarity", 9) - (wanted.min_similarity or 9)) for line in lines
-    ]
+    cosines = [line.near for line in lines if line.near is not None]
+    near = [abs(cosine - (wanted.min_similarity or 9)) for cosine in cosines]
     worth = [abs(line.score - (wanted.min_score or 9)) for line in lines]
     return min([*near, *worth], default=1) > CLOSE
 
@@ -255,6 +254,8 @@ def check(index, twin, wanted, where):
         line = expected[hit.row]
         assert hit.id == twin.rows[hit.row].entry.id.bytes
         assert abs(hit.score - line.score) <= CLOSE
+        assert (hit.similarity is None) == (line.near is None)
+        assert line.near is None or abs(hit.similarity - line.near) <= CLOSE
         optional = {"neighbours"}  # may be shown where there is nothing to lift by
         assert hit.components.keys() - optional == line.components.keys() - optional
         for name, part in hit.components.items():

@@ -118,6 +118,8 @@ def value_of_parts(origin, parts):
         return value_of(next(each for each in parts if each is not types.NoneType))
     if origin is dict:
         return {value_of(parts[0]): value_of(parts[1])}
+    if origin is tuple and parts[-1] is not Ellipsis:
+        return tuple(map(value_of, parts))
     return parts[-1] if origin is Literal else (value_of(parts[0]),)
 
 

@@ -197,6 +197,20 @@ class Door:
             explain=True,
         )
 
+    async def search_pages(self, random, user):
+        """Floors, totals and reasons come from within the walls, and so do pages."""
+        found = await self.memory.search(
+            text_of(random, user, 5) + random.choice(NAMES),
+            user_id=user,
+            limit=random.choice([0, 1, 5]),
+            offset=random.choice([0, 1, 5]),
+            min_score=random.choice([None, "auto", "auto", 0.1]),
+            min_similarity=random.choice([None, None, 0.2]),
+            total=True,
+            explain=True,
+        )
+        return found, found.total, found.hint if user is not None else None
+
     async def search_without_year(self, random, user):
         return await self.memory.search(
             f"{text_of(random, user, 2)} {random.choice(WITHOUT_YEAR)}",

@@ -42,11 +42,12 @@ class Row(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One row of an answer."""
+    """One row of an answer; `near` is its cosine, None without one."""
 
     row: int
     score: float
     components: dict
+    near: float | None = None
 
 
 class Match(NamedTuple):
@@ -324,8 +325,9 @@ class _Query:
         weights = {name: getattr(self.ranking.weights, name) for name in parts}
         total = sum(weights.values())
         score = sum(weights[name] * part for name, part in parts.items()) / (total or 1)
-        wanted, near = self.wanted, self.matches[row.number].near or 0.0
-        is_near = wanted.min_similarity is None or max(0.0, near) >= wanted.min_similarity
+        wanted, near = self.wanted, self.matches[row.number].near
+        floor = wanted.min_similarity
+        is_near = floor is None or (near is not None and near >= floor)
         is_worth = wanted.min_score is None or score >= wanted.min_score
         if not (relevance.is_match and is_near and is_worth):
             return None
@@ -336,7 +338,7 @@ class _Query:
             shown.pop("context", None)
         if "relevance" in shown:
             shown["relevance"] = min(1.0, max(0.0, shown["relevance"]))
-        return Line(row.number, score, shown)
+        return Line(row.number, score, shown, near)
 
     def beside(self, number, side, steps):
         """Return the turn so many steps before (side 0) or after (side 1), None if there is none.

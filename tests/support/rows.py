@@ -7,7 +7,16 @@ import msgspec
 import numpy as np
 
 from mnemic.index import RankInputs
-from mnemic.model import SEMANTIC, MemoryEntry, Order, Ranking, RowBatch, Scope, Search
+from mnemic.model import (
+    SEMANTIC,
+    EvidenceFloor,
+    MemoryEntry,
+    Order,
+    Ranking,
+    RowBatch,
+    Scope,
+    Search,
+)
 from mnemic.model.filter import Expression
 from tests.support.clock import EPOCH
 from tests.support.entries import to_row
@@ -63,6 +72,9 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     min_salience: float | None = None
     best_match: float | None = None
     explain: bool = True
+    offset: int = 0
+    with_reasons: bool = False
+    evidence: EvidenceFloor | None = None
 
     @property
     def inputs(self):

@@ -1,5 +1,6 @@
 """Memories as one text for a prompt: numbered, without duplicates, within a budget of tokens."""
 
+import functools
 from collections.abc import Sequence
 from typing import Self
 
@@ -19,15 +20,17 @@ class MemoryContext(str):
         partial: Whether the timeout passed, so that better memories may be missing.
         approximate: Whether an approximate index chose the memories that were ranked: better ones
             may be missing.
+        hint: A sentence about the cause of an empty text, if one is likely; else None.
     """
 
-    __slots__ = ("approximate", "degraded", "memories", "partial", "tokens")
+    __slots__ = ("approximate", "degraded", "hint", "memories", "partial", "tokens")
 
     memories: tuple[MemoryEntry, ...]
     tokens: int
     degraded: bool
     partial: bool
     approximate: bool
+    hint: str | None
 
     def __new__(
         cls,
@@ -38,6 +41,7 @@ class MemoryContext(str):
         degraded: bool = False,
         partial: bool = False,
         approximate: bool = False,
+        hint: str | None = None,
     ) -> Self:
         """Return a text with its memories."""
         made = super().__new__(cls, text)
@@ -46,13 +50,15 @@ class MemoryContext(str):
         made.degraded = degraded
         made.partial = partial
         made.approximate = approximate
+        made.hint = hint
         return made
 
     def __getnewargs_ex__(
         self,
-    ) -> tuple[tuple[str, tuple[MemoryEntry, ...], int], dict[str, bool]]:
+    ) -> tuple[tuple[str, tuple[MemoryEntry, ...], int], dict[str, bool | str | None]]:
         """Preserve the attributes in pickles."""
-        marks = {name: getattr(self, name) for name in ("degraded", "partial", "approximate")}
+        names = ("degraded", "partial", "approximate", "hint")
+        marks = {name: getattr(self, name) for name in names}
         return (str(self), self.memories, self.tokens), marks
 
 
@@ -64,6 +70,7 @@ def packed(
     degraded: bool = False,
     partial: bool = False,
     approximate: bool = False,
+    hint: str | None = None,
 ) -> MemoryContext:
     """Return as many of these memories, the first ones first, as fit into a number of tokens.
 
@@ -78,11 +85,14 @@ def packed(
         degraded: See `MemoryContext`.
         partial: See `MemoryContext`.
         approximate: See `MemoryContext`.
+        hint: See `MemoryContext`.
 
     Raises:
         InvalidArgumentError: If the counter's result is not an int, or is negative.
     """
-    marks = {"degraded": degraded, "partial": partial, "approximate": approximate}
+    made = functools.partial(
+        MemoryContext, degraded=degraded, partial=partial, approximate=approximate, hint=hint
+    )
     used = EstimatedTokens() if counter is None else validation.capable("counter", counter, "count")
     kept: list[MemoryEntry] = []
     lines: list[str] = []
@@ -98,10 +108,10 @@ def packed(
         text = "\n".join(lines)
         tokens = counted(used, text)
         if tokens <= max_tokens:
-            return MemoryContext(text, kept, tokens, **marks)
+            return made(text, kept, tokens)
         kept.pop()  # whole texts may take more than their lines, by some counters
         lines.pop()
-    return MemoryContext("", (), 0, **marks)
+    return made()
 
 
 def _distinct(entries: Sequence[MemoryEntry]) -> list[MemoryEntry]:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 SIMILARITY_FLOOR = 0.25
 """Measured on pairs of related and unrelated sentences; see docs/embedding.md."""
 
+SCORE_FLOORS = {"hybrid": 0.38, "semantic": 0.25}
+"""Measured on questions over six sets of memories, and on nonsense; see docs/quality.md."""
+
 LANGUAGES = frozenset({"en"})
 """The languages of its training data; the tokenizer knows hardly any other script."""
 
@@ -68,6 +71,7 @@ class MiniLmEmbedder:
         self.dimensions: int = data.DIMENSIONS
         self.max_tokens: int = data.MAX_TOKENS
         self.similarity_floor: float | None = SIMILARITY_FLOOR
+        self.score_floors = dict(SCORE_FLOORS)
         self.languages = LANGUAGES
         self._threads = threads
         self._lock = Lock()

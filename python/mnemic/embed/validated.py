@@ -13,6 +13,7 @@ from mnemic._core import Coverage
 from mnemic.description import described, failure
 from mnemic.embed.chunking import Chunker
 from mnemic.embed.event_loop import EventLoopThread
+from mnemic.embed.floors import score_floors
 from mnemic.errors import (
     EmbeddingError,
     InvalidArgumentError,
@@ -34,6 +35,7 @@ class ValidatedEmbedder:
         embedder: The wrapped embedder.
         model: Name of its model.
         dimensions: Length of each vector.
+        score_floors: The cosines of `Search.evidence` by search type; None where it has none.
         coverage: The languages whose texts its vectors can compare; None for any.
         embedded: Number of texts and chunks embedded so far.
         seconds: Total duration.
@@ -57,6 +59,7 @@ class ValidatedEmbedder:
         self.model = given.model
         self.dimensions = given.dimensions
         self.coverage = _coverage(getattr(given, "languages", None))
+        self.score_floors = score_floors(given)
         self._is_ours = type(given).__module__.partition(".")[0] == "mnemic"
         self._chunker = Chunker(
             getattr(given, "max_tokens", None), getattr(given, "characters_seen", None)

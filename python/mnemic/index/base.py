@@ -1,7 +1,7 @@
 """The contract of every index of memories; that of candidate sources is in `candidates`."""
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,6 +109,22 @@ class LinkedRow(NamedTuple):
     access_count: int = 0
 
 
+Reasons: TypeAlias = tuple[
+    dict[str, float],
+    list[tuple[str, str, int]],
+    bytes | None,
+    tuple[int, int] | None,
+    str | None,
+    str | None,
+]
+"""The reasons for a score as the index gives them.
+
+Shares of the score by name; matched words, each with the token of the query, that of the memory,
+and how many turns before it stands; the UUID's 16 bytes of the neighbour; first microsecond of the
+named time and first one after it; role; speaker.
+"""
+
+
 class RankedRow(NamedTuple):
     """A ranked row.
 
@@ -120,6 +136,8 @@ class RankedRow(NamedTuple):
             keyword.
         last_accessed_at: Microseconds since 1970 in UTC, or None.
         access_count: Number of accesses.
+        similarity: Cosine with the nearest query; None where no vectors were compared.
+        reasons: The reasons for the score; None unless requested.
     """
 
     row: int
@@ -128,6 +146,8 @@ class RankedRow(NamedTuple):
     components: dict[str, float]
     last_accessed_at: int | None = None
     access_count: int = 0
+    similarity: float | None = None
+    reasons: Reasons | None = None
 
     @property
     def shown_score(self) -> float:
@@ -145,6 +165,7 @@ class RankedPage(NamedTuple):
         approximate: Whether only some of the selected rows were considered, by proposals; `total`
             counts the matches among these.
         share: Share of similarity in the matches; None without a query.
+        weak: Whether the evidence was below its floor, so that nothing was found.
     """
 
     ranked: list[RankedRow]
@@ -152,6 +173,7 @@ class RankedPage(NamedTuple):
     partial: bool = False
     approximate: bool = False
     share: float | None = None
+    weak: bool = False
 
 
 class Index(Protocol):
@@ -226,6 +248,10 @@ class Index(Protocol):
     @property
     def has_source(self) -> bool:
         """Whether a candidate source can propose rows."""
+        ...
+
+    def spellings(self, text: str, tokens: list[str]) -> list[tuple[str, list[int]]]:
+        """Return where tokens are written in a text, each with the positions of its tokens."""
         ...
 
     def selected(self, search: Search, inputs: RankInputs, few: int) -> Selected | None:

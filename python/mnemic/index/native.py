@@ -142,8 +142,13 @@ class NativeIndex:
 
     def rank(self, search: Search, inputs: RankInputs) -> RankedPage:
         """Return the best rows of a scope; see `Index.rank`."""
-        found, total, partial, approximate, share = self._current().rank(search, *inputs)
-        return RankedPage([RankedRow(*hit) for hit in found], total, partial, approximate, share)
+        found, total, partial, approximate, share, weak = self._current().rank(search, *inputs)
+        rows = [RankedRow(*hit) for hit in found]
+        return RankedPage(rows, total, partial, approximate, share, weak)
+
+    def spellings(self, text: str, tokens: list[str]) -> list[tuple[str, list[int]]]:
+        """Return where tokens are written in a text; see `Index.spellings`."""
+        return self._current().spellings(text, tokens)
 
     @property
     def has_source(self) -> bool:

@@ -79,8 +79,9 @@ from mnemic.model.results import (
 )
 from mnemic.model.rows import Access, Link, Record, RowBatch, State
 from mnemic.model.scope import Scope
-from mnemic.model.search import Search
+from mnemic.model.search import EvidenceFloor, Search
 from mnemic.model.update import MemoryEntryUpdate
+from mnemic.model.why import Why, WordMatch
 
 __all__ = [
     "BY_SEARCH_TYPE",
@@ -98,6 +99,7 @@ __all__ = [
     "AnyOf",
     "CheckedEntry",
     "DeleteResult",
+    "EvidenceFloor",
     "ExpandedQuery",
     "Expression",
     "Field",
@@ -161,6 +163,8 @@ __all__ = [
     "VerifyProblem",
     "VerifyReport",
     "Weights",
+    "Why",
+    "WordMatch",
     "falls_back",
     "parse_filter",
     "parse_times",

@@ -10,6 +10,8 @@ import msgspec
 from mnemic.model.entry import MemoryEntry, MemoryType
 from mnemic.model.hit import Hit
 from mnemic.model.redacted import Redacted
+from mnemic.model.table import table_of
+from mnemic.model.why import Why
 
 
 class VerifyProblem(NamedTuple):
@@ -63,9 +65,14 @@ class SearchHit(Hit, frozen=True):
         score: Score of the ranking, clamped to 0 to 1; higher is better.
         components: Named parts of the score, each from 0 to 1, except `question`, `role` and
             `chunks`, which are subtracted and so at most 0.
+        similarity: Cosine of query and memory, from -1 to 1; of several vectors the largest. None
+            where no vectors were compared: in a search by keywords, and of a memory without one.
+        why: The reasons for the score; None unless the search explains.
     """
 
     components: dict[str, float]
+    similarity: float | None = None
+    why: Why | None = None
 
 
 class MemorySearchResult(Hit, frozen=True):
@@ -212,6 +219,10 @@ class SearchResults(Sequence[SearchHit]):
         share: Share of similarity in the matches, the rest is the keywords': 0 in a search by
             keywords, 1 in one by meaning; None without a query. Memories that the embedder does not
             cover have none, as their component `share` shows.
+        total: The number of all memories that match, whatever limit and offset: those that the
+            scope and the filters let through, that match the query, and that reach the floors. None
+            unless requested, and in a partial result.
+        hint: A sentence about the cause of an empty result, if one is likely; else None.
 
     Args:
         hits: In that order.
@@ -219,14 +230,18 @@ class SearchResults(Sequence[SearchHit]):
         partial: As above.
         approximate: As above.
         share: As above.
+        total: As above.
+        hint: As above.
     """
 
-    __slots__ = ("_hits", "approximate", "degraded", "partial", "share")
+    __slots__ = ("_hits", "approximate", "degraded", "hint", "partial", "share", "total")
 
     degraded: bool
     partial: bool
     approximate: bool
     share: float | None
+    total: int | None
+    hint: str | None
 
     def __init__(
         self,
@@ -236,12 +251,16 @@ class SearchResults(Sequence[SearchHit]):
         partial: bool = False,
         approximate: bool = False,
         share: float | None = None,
+        total: int | None = None,
+        hint: str | None = None,
     ) -> None:
         self._hits = tuple(hits)
         self.degraded = degraded
         self.partial = partial
         self.approximate = approximate
         self.share = share
+        self.total = total
+        self.hint = hint
 
     @overload
     def __getitem__(self, at: int) -> SearchHit: ...
@@ -255,6 +274,8 @@ class SearchResults(Sequence[SearchHit]):
                 partial=self.partial,
                 approximate=self.approximate,
                 share=self.share,
+                total=self.total,
+                hint=self.hint,
             )
         return self._hits[at]
 
@@ -275,6 +296,18 @@ class SearchResults(Sequence[SearchHit]):
 
     def __hash__(self) -> int:
         return hash(tuple(hit.id for hit in self._hits))
+
+    def table(self) -> str:
+        """Return the hits as a table of plain text, one line for each.
+
+        Columns are the place, the score, the shares that add up to it, the words matched, and the
+        content, cut; shares and words only with `explain=True`. Content and words of sensitive
+        memories are hidden.
+        """
+        return table_of(self._hits)
+
+    def __str__(self) -> str:
+        return self.table() if any(hit.why is not None for hit in self._hits) else repr(self)
 
     def __repr__(self) -> str:
         marks = [name for name in ("degraded", "partial", "approximate") if getattr(self, name)]

@@ -13,6 +13,17 @@ from mnemic.model.redacted import Redacted
 from mnemic.model.rows import State
 
 
+class EvidenceFloor(msgspec.Struct, frozen=True):
+    """The evidence without which a search returns nothing; see docs/search.md.
+
+    Attributes:
+        similarity: The cosine that is evidence enough without any keyword. None is an embedder
+            without such a floor: the most similar memory has to stand out of the others.
+    """
+
+    similarity: float | None = None
+
+
 class Search(Redacted, frozen=True, kw_only=True):
     """A checked search request.
 
@@ -25,11 +36,15 @@ class Search(Redacted, frozen=True, kw_only=True):
             itself, and the best match counts.
         context: Text whose similar memories get a higher score, by the weight of the context.
         limit: Maximum number of results.
+        offset: Number of best memories to skip before them.
         ranking: Parts of the score.
         filters: Only memories that match.
         exclude: Ids of memories to exclude.
-        min_similarity: Minimum cosine, where negative ones count as 0; None is no floor.
+        min_similarity: Minimum cosine, which a memory without a vector never reaches; None is no
+            floor.
         min_score: Minimum score; None is no floor.
+        needs_evidence: Whether nothing is returned without evidence that any memory matches.
+        evidence: The floor of that evidence, once the embedder and the query's language are known.
         with_total: Whether to count all matches.
         order: Order in place of the score's.
         min_salience: Minimum static score; None is no floor.
@@ -37,6 +52,7 @@ class Search(Redacted, frozen=True, kw_only=True):
             of the score are added; ignored if there is an order.
         states: States of the memories; ACTIVE is always included.
         explain: Whether to return every part of a score, not only similarity and keyword.
+        with_reasons: Whether hits get their reasons.
         falls_back: Whether a hybrid search is answered by keywords if the embedder fails.
         like: Row of a memory whose stored vectors are the query, in place of the text's.
         deadline: Time limit, in seconds of `time.monotonic()`; None is no limit.
@@ -52,17 +68,21 @@ class Search(Redacted, frozen=True, kw_only=True):
     blend: float | None = None
     context: str | None = None
     limit: int
+    offset: int = 0
     ranking: Ranking
     filters: Expression | None = None
     exclude: tuple[UUID, ...] = ()
     min_similarity: float | None = None
     min_score: float | None = None
+    needs_evidence: bool = False
+    evidence: EvidenceFloor | None = None
     with_total: bool = False
     order: Order | None = None
     min_salience: float | None = None
     is_relative: bool = False
     states: tuple[State, ...] = (State.ACTIVE,)
     explain: bool = False
+    with_reasons: bool = False
     falls_back: bool = False
     like: int | None = None
     deadline: float | None = None

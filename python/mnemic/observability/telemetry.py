@@ -81,6 +81,10 @@ class Telemetry:
         """Log that memories are stored without vectors for now."""
         _log.warning("%d memory entries are stored without vectors for now: %s", count, str(error))
 
+    def hinted(self, hint: str) -> None:
+        """Log why a search may have found nothing."""
+        _log.warning("A search of agent %s found nothing: %s", self._agent_id, hint)
+
     def falls_back(self, error: Exception) -> None:
         """Log that a hybrid search is answered by keywords because the embedder failed."""
         _log.warning("A search of agent %s is answered by keywords: %s", self._agent_id, str(error))

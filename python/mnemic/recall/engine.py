@@ -555,10 +555,11 @@ class RecallEngine:
             with suppress(StoreError):  # then it is written later
                 await self.repository.accesses.write()
 
-    def _floor(self) -> float:
-        """Return the minimum cosine."""
+    def _floor(self) -> float | None:
+        """Return the minimum cosine; None for 0, which excludes nothing."""
         own = self.options.min_similarity
-        return self.repository.similarity_floor(DOCUMENTED_SIMILARITY) if own is None else own
+        floor = self.repository.similarity_floor(DOCUMENTED_SIMILARITY) if own is None else own
+        return floor or None
 
     def _check_license(self) -> None:
         self.repository.limits.require(RECALLING)

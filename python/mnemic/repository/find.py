@@ -3,8 +3,9 @@
 Every search, retrieval, recall, context and check for contradictions goes through `Finder.find`.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
 
@@ -13,6 +14,7 @@ import msgspec
 from mnemic.errors import DeadlineExceededError, EmbeddingError
 from mnemic.index import LinkedRow, LinkSearch, RankedRow, RankInputs
 from mnemic.model import (
+    MOST_IMPORTANT,
     Access,
     Expression,
     LinkType,
@@ -21,6 +23,7 @@ from mnemic.model import (
     Search,
     State,
     Weights,
+    Why,
 )
 from mnemic.model.deadline import check_deadline
 from mnemic.model.timestamps import to_microseconds
@@ -31,6 +34,7 @@ from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.proposals import EXACT_LIMIT, rank
 from mnemic.repository.query_vectors import QueryVectors
+from mnemic.repository.reasons import why_of
 from mnemic.store import Direction, LogPosition, Store
 from mnemic.store.values import LinkEnd
 
@@ -52,6 +56,7 @@ class Found(NamedTuple):
         partial: Whether the deadline passed, so that better hits may be missing.
         approximate: Whether an approximate index chose the memories that were ranked.
         share: Share of similarity in the matches; None without a query.
+        reasons: The reasons for the score of each row, if requested.
     """
 
     hits: list[RankedRow]
@@ -61,6 +66,7 @@ class Found(NamedTuple):
     partial: bool = False
     approximate: bool = False
     share: float | None = None
+    reasons: Mapping[int, Why] = MappingProxyType({})
 
 
 NOTHING = Found([], {}, 0)
@@ -158,7 +164,7 @@ class Finder:
             return NOT_IN_TIME
 
     def _find(self, scope: Scope, search: Search) -> Found:
-        search = self._vectors.covered(search)
+        search = self._vectors.with_floor(self._vectors.covered(search))
         position = self._refresh(search)
         now = self._now()
         try:
@@ -302,7 +308,7 @@ class Finder:
             partial = page.partial or is_cut
             if partial or len(entries) >= search.limit or len(page.ranked) < limit:
                 hits = [hit for hit in page.ranked if hit.row in entries][: search.limit]
-                return Found(
+                found = Found(
                     hits,
                     entries,
                     page.total,
@@ -310,11 +316,34 @@ class Finder:
                     approximate=page.approximate,
                     share=page.share,
                 )
+                return self._explained(found, search) if search.with_reasons else found
             # Some were deleted between the ranking and the reading: rank further down.
             limit = 2 * limit + 8
 
+    def _explained(self, found: Found, search: Search) -> Found:
+        index = self._active.index
+        whys = {
+            hit.row: why_of(hit, found.entries[hit.row], search.text, index) for hit in found.hits
+        }
+        return found._replace(reasons={row: why for row, why in whys.items() if why is not None})
+
+    def has_memories_of_users(self) -> bool:
+        """Return whether the agent has active memories of users, by the index as it is."""
+        everybody = Scope(self._agent_id, all_users=True)
+        return self._count(everybody) > self._count(Scope(self._agent_id))
+
+    def _count(self, scope: Scope) -> int:
+        inputs = RankInputs(scope, to_microseconds(self._now()))
+        search = Search(text=None, limit=0, ranking=MOST_IMPORTANT)
+        selected = self._active.index.selected(search, inputs, 0)
+        return 0 if selected is None else selected.size
+
     def _find_in_states(self, search: Search, inputs: RankInputs, moment: _Moment) -> Found:
         """Find memories of several states, whose indexes do not change at one moment."""
+        if search.offset:
+            whole = msgspec.structs.replace(search, limit=search.limit + search.offset, offset=0)
+            found = self._find_in_states(whole, inputs, moment)
+            return found._replace(hits=found.hits[search.offset :])
         if search.is_relative:  # no index alone knows the best match
             best = self._find_in_each(_best_match_search(search), inputs, moment)
             if best.partial:

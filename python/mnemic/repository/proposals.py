@@ -44,22 +44,38 @@ def rank(
         DeadlineExceededError: If the deadline passes, and the search takes no partial answer.
     """
     limit = search.limit if inputs.limit is None else inputs.limit
-    can_propose = inputs.vectors is not None and search.order is None and not search.with_total
-    if can_propose and limit > 0:
+    if limit > 0 and _can_propose(search, inputs):
         selected = index.selected(search, inputs, exact_limit)
-        page = None if selected is None else _by_proposals(index, search, inputs, limit, selected)
+        depth = limit + search.offset
+        page = None if selected is None else _by_proposals(index, search, inputs, depth, selected)
         if page is not None:
             return page
     return index.rank(search, inputs)
 
 
+def _can_propose(search: Search, inputs: RankInputs) -> bool:
+    """Return whether the best rows can be found among proposals."""
+    needs_all = search.evidence is not None and search.evidence.similarity is None
+    is_by_score = search.order is None and not search.with_total and not needs_all
+    return inputs.vectors is not None and is_by_score
+
+
 def _by_proposals(
-    index: Index, search: Search, inputs: RankInputs, limit: int, selected: Selected
+    index: Index, search: Search, inputs: RankInputs, depth: int, selected: Selected
 ) -> RankedPage | None:
-    """Return the best of the proposed rows; None if there may be too few of them."""
-    for proposed in _proposals(index, inputs, limit, selected):
+    """Return the best of the proposed rows; None if there may be too few of them.
+
+    Args:
+        index: Ranks the rows.
+        search: The search.
+        inputs: Its inputs.
+        depth: Number of hits, those that the search skips included.
+        selected: The rows that the search selects.
+    """
+    enough = min(depth, selected.size) - search.offset
+    for proposed in _proposals(index, inputs, depth, selected):
         page = index.rank(search, inputs._replace(proposed=proposed))
-        is_enough = len(page.ranked) >= min(limit, selected.size)
+        is_enough = page.weak or len(page.ranked) >= enough
         if is_enough or page.partial or not page.approximate:
             return page
     return None

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from mnemic.embed.limited import LimitedEmbedding
 from mnemic.embed.validated import ValidatedEmbedder
-from mnemic.model import Scope, Search
+from mnemic.model import EvidenceFloor, Scope, Search
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
@@ -56,6 +56,15 @@ class QueryVectors:
             return search.by_keywords
         also = tuple(filter(embedder.covers, search.also))
         return search if also == search.also else msgspec.structs.replace(search, also=also)
+
+    def with_floor(self, search: Search) -> Search:
+        """Return a search with the floor of the evidence that it needs, by the embedder's own."""
+        if not search.needs_evidence:
+            return search
+        embedder, compares = self._embedder, search.ranking.has_similarity
+        by_type = "hybrid" if search.ranking.has_keywords else "semantic"
+        similarity = embedder.score_floors[by_type] if embedder is not None and compares else None
+        return msgspec.structs.replace(search, evidence=EvidenceFloor(similarity))
 
     def of(
         self, scope: Scope, search: Search, now: int

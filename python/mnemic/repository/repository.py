@@ -82,6 +82,11 @@ _ON_DUPLICATE: tuple[str, ...] = get_args(OnDuplicate)
 _ON_EMBED_ERROR: tuple[str, ...] = get_args(OnEmbedError)
 _DIRECTIONS: tuple[str, ...] = get_args(Direction)
 
+NO_USER_HINT = (
+    "nothing was found among the memories without a user, and there are memories of users: "
+    "name one with user_id=..., or search those of all with all_users=True"
+)
+
 # Reading an entry takes about 30 µs; more of them at once go to a thread.
 _FEW_IDS = 16
 
@@ -142,6 +147,7 @@ class Repository:
         self.id_factory = UuidFactory() if id_factory is None else id_factory
         self.events = Events()
         self._process = os.getpid()
+        self._has_hinted = False
         self._logs_content = flag("log_content", log_content)
         given = _local_embedder() if embedder == "minilm" else embedder
         self._embedder = None if given is None else ValidatedEmbedder(given)
@@ -328,6 +334,8 @@ class Repository:
             search: The request.
         """
         found, milliseconds = await self._timed(scope, search)
+        if not found:
+            found.hint = self._hint(scope, search)
         search_type = "keyword" if found.degraded else search.search_type
         await self._telemetry.searched(search_type, search.text or "", len(found), milliseconds)
         return found
@@ -382,7 +390,17 @@ class Repository:
             is_given = self._embedder is None
             return msgspec.structs.replace(search, vectors=stored) if is_given else search
         ranking = msgspec.structs.replace(KEYWORD, weights=search.ranking.weights)
-        return msgspec.structs.replace(search, ranking=ranking, like=None)
+        return msgspec.structs.replace(search, ranking=ranking, like=None, min_similarity=None)
+
+    def _hint(self, scope: Scope, search: Search) -> str | None:
+        """Return a hint if an empty result leaves out the memories of users."""
+        is_without_user = scope.user_id is None and not scope.all_users
+        if not is_without_user or search.limit == 0 or not self.finder.has_memories_of_users():
+            return None
+        if not self._has_hinted:
+            self._has_hinted = True
+            self._telemetry.hinted(NO_USER_HINT)
+        return NO_USER_HINT
 
     async def _timed(self, scope: Scope, search: Search) -> tuple[SearchResults, float]:
         """Return the results of a search, and the milliseconds it takes."""
@@ -415,7 +433,8 @@ class Repository:
         self.limits.require(STORING, *(needs if by_meaning else ()))
         if search.needs_embedder:
             self.check_embedder()
-        return self.finder.find(scope, search) if search.limit else Found([], {}, None)
+        is_wanted = search.limit or search.with_total
+        return self.finder.find(scope, search) if is_wanted else Found([], {}, None)
 
     async def matching(
         self, scope: Scope, filters: MemoryFilter | Mapping[str, Any]
@@ -585,7 +604,14 @@ class Repository:
 
 def _results(found: Found) -> SearchResults:
     hits = [
-        SearchHit(found.entries[hit.row], hit.shown_score, hit.components) for hit in found.hits
+        SearchHit(
+            found.entries[hit.row],
+            hit.shown_score,
+            hit.components,
+            hit.similarity,
+            found.reasons.get(hit.row),
+        )
+        for hit in found.hits
     ]
     return SearchResults(
         hits,
@@ -593,6 +619,7 @@ def _results(found: Found) -> SearchResults:
         partial=found.partial,
         approximate=found.approximate,
         share=found.share,
+        total=found.total,
     )
 
 

@@ -493,7 +493,7 @@ def _search(
         ranking=_ranking(query),
         filters=query.expression,
         exclude=query.exclude_ids,
-        min_similarity=min_similarity,
+        min_similarity=min_similarity or None,  # 0 excludes nothing
         min_score=min_score,
         with_total=query.with_total,
         order=None if query.order is None else _ORDERS[query.order],

@@ -43,6 +43,7 @@ from mnemic.model.new_entry import checked_record, with_embedding
 from mnemic.model.validation import bounded, flag, lone_surrogate
 from mnemic.observability.events import Events
 from mnemic.repository import Options, Repository
+from mnemic.verbs.paging import WHOLE, Paging, minimum_score, minimum_similarity
 
 if TYPE_CHECKING:
     from mnemic.embed.base import Embedder
@@ -224,6 +225,7 @@ class ScopedBase:
         search_type: SearchType = "hybrid",
         weights: Weights | Mapping[str, float] | None = None,
         ranking: Ranking | None = None,
+        paging: Paging = WHOLE,
         explain: bool = False,
         on_embed_error: OnQueryError = "keywords",
         timeout: float | None = None,
@@ -244,7 +246,9 @@ class ScopedBase:
             chosen,
             expression,
             vectors=vectors,
+            paging=paging,
             explain=explain,
+            with_reasons=explain,
             on_embed_error=on_embed_error,
             timeout=timeout,
             on_timeout=on_timeout,
@@ -330,7 +334,9 @@ def built_search(
     filters: Expression | None,
     *,
     vectors: NDArray[np.float32] | None = None,
+    paging: Paging = WHOLE,
     explain: bool,
+    with_reasons: bool = False,
     on_embed_error: OnQueryError = "raise",
     timeout: float | None = None,
     on_timeout: OnTimeout = "raise",
@@ -345,13 +351,20 @@ def built_search(
     if text is not None:
         _check_encodable(bounded("query", text))
     time_limit = TimeLimit.after(timeout, on_timeout)
+    score = minimum_score(paging.min_score)
     return Search(
         text=text,
         vectors=vectors,
         limit=min(limit, sys.maxsize),
+        offset=min(validation.whole("offset", paging.offset), sys.maxsize // 2),
         ranking=ranking,
         filters=filters,
+        min_similarity=minimum_similarity(paging.min_similarity, ranking),
+        min_score=None if isinstance(score, str) else score,
+        needs_evidence=score == "auto",
+        with_total=flag("total", paging.total),
         explain=flag("explain", explain),
+        with_reasons=with_reasons,
         falls_back=falls_back(on_embed_error),
         deadline=time_limit.deadline,
         takes_partial=time_limit.takes_partial,

@@ -27,6 +27,7 @@ from mnemic.protocols import TokenCounter
 from mnemic.repository import required_uuid
 from mnemic.sync_bridge import run_blocking
 from mnemic.verbs.base import ScopedBase, built_search, parsed_filters
+from mnemic.verbs.paging import MinScore, Paging
 
 if TYPE_CHECKING:
     from mnemic.context import MemoryContext
@@ -41,12 +42,16 @@ class AsyncSearchVerbs(ScopedBase):
         *,
         vector: ArrayLike | None = None,
         limit: int = 10,
+        offset: int = 0,
         search_type: SearchType = "hybrid",
         filters: MemoryFilter | Mapping[str, Any] | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         weights: Weights | Mapping[str, float] | None = None,
         ranking: Ranking | None = None,
+        min_score: MinScore = None,
+        min_similarity: float | None = None,
+        total: bool = False,
         explain: bool = False,
         on_embed_error: OnQueryError = "keywords",
         timeout: float | None = None,
@@ -60,7 +65,8 @@ class AsyncSearchVerbs(ScopedBase):
 
         Every memory of the scope is ranked by its final score, exactly. Order: score, then newest,
         then smallest id; the hits of a smaller limit are the first ones of a larger limit.
-        There is no floor: the best hits are returned, however low their scores.
+        Without `min_score` and `min_similarity` there is no floor: the best hits are returned,
+        however low their scores.
 
         Args:
             query: What to look for, not empty, at most 10,000 characters; optional with a vector.
@@ -69,6 +75,8 @@ class AsyncSearchVerbs(ScopedBase):
                 then. Alone it searches by meaning; with a query it stands for the query's vector,
                 whatever the query's language.
             limit: How many at most; 0 gives none.
+            offset: How many of the best to skip before them, for the next page. Pages of one query
+                joined are the result of one limit, unless memories are stored or changed between.
             search_type: By meaning and keywords together ("hybrid"), by the meaning alone
                 ("semantic": cosine), or by "keyword" alone. Without an embedder and a vector,
                 hybrid is keyword.
@@ -80,8 +88,15 @@ class AsyncSearchVerbs(ScopedBase):
                 the others are 0. By default relevance alone.
             ranking: All parts of a score, in place of `search_type` and `weights`; see
                 `mnemic.Ranking`.
+            min_score: Only hits with at least this score, 0 to 1. "auto" is a floor by the
+                evidence: nothing is returned unless the best cosine and the best keyword match
+                together make an answer likely, by the embedder's `score_floors`; see
+                docs/search.md. A score of 0 excludes nothing.
+            min_similarity: Only hits with at least this cosine, -1 to 1; memories without a vector
+                have none. Where the search falls back to keywords, it does not apply.
+            total: Count all memories that match, whatever limit and offset, in `results.total`.
             explain: Return every part of each score in `components`, not only similarity and
-                keyword.
+                keyword, and the reasons for it in `why`; the results print as a table.
             on_embed_error: Whether a hybrid search whose query cannot be embedded falls back to
                 keywords ("keywords": the results are marked as `degraded`) or raises ("raise"). A
                 semantic search always raises.
@@ -96,9 +111,10 @@ class AsyncSearchVerbs(ScopedBase):
             all_users: Whether to include all users; not if a user is bound.
 
         Returns:
-            min(limit, memories that match) hits, best first. By keywords a memory matches if it, or
-            a neighbour in its session, has a word of the query; otherwise every memory does that
-            filters let through.
+            min(limit, memories that match - offset) hits, best first. By keywords a memory matches
+            if it, or a neighbour in its session, has a word of the query; otherwise every memory
+            does that filters let through. Of these, those match that reach the floors. If nothing
+            is found because a user is missing, `hint` says so.
 
         Raises:
             InvalidArgumentError: If the query is empty, or an argument out of range; if a vector is
@@ -119,6 +135,7 @@ class AsyncSearchVerbs(ScopedBase):
             search_type=search_type,
             weights=weights,
             ranking=ranking,
+            paging=Paging(offset, min_score, min_similarity, total),
             explain=explain,
             on_embed_error=on_embed_error,
             timeout=timeout,
@@ -139,6 +156,8 @@ class AsyncSearchVerbs(ScopedBase):
         filters: MemoryFilter | Mapping[str, Any] | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
+        min_score: MinScore = "auto",
+        min_similarity: float | None = None,
         include_sensitive: bool = False,
         on_embed_error: OnQueryError = "keywords",
         timeout: float | None = None,
@@ -164,6 +183,9 @@ class AsyncSearchVerbs(ScopedBase):
             filters: As for `search`.
             since: As for `search`.
             until: As for `search`.
+            min_score: As for `search`; "auto" returns "" for a query that nothing stored is about.
+                None takes the best memories, however low their scores.
+            min_similarity: As for `search`.
             include_sensitive: Whether sensitive memories are among them.
             on_embed_error: As for `search`; the text is marked as `degraded` too.
             timeout: As for `search`.
@@ -174,7 +196,7 @@ class AsyncSearchVerbs(ScopedBase):
             all_users: Whether to include all users; not if a user is bound.
 
         Returns:
-            The text, with the memories it cites; "" if nothing fits.
+            The text, with the memories it cites; "" if nothing fits, or nothing is found.
 
         Raises:
             As `search`.
@@ -191,6 +213,7 @@ class AsyncSearchVerbs(ScopedBase):
             limit,
             expression,
             vector=vector,
+            paging=Paging(0, min_score, min_similarity),
             on_embed_error=on_embed_error,
             timeout=timeout,
             on_timeout=on_timeout,
@@ -206,6 +229,7 @@ class AsyncSearchVerbs(ScopedBase):
                 degraded=found.degraded,
                 partial=found.partial,
                 approximate=found.approximate,
+                hint=found.hint,
             ),
             self._repository,
         )
@@ -215,9 +239,13 @@ class AsyncSearchVerbs(ScopedBase):
         id: UUID | str,  # noqa: A002 - the field's name everywhere
         *,
         limit: int = 10,
+        offset: int = 0,
         filters: MemoryFilter | Mapping[str, Any] | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
+        min_score: MinScore = None,
+        min_similarity: float | None = None,
+        total: bool = False,
         explain: bool = False,
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",
@@ -235,9 +263,13 @@ class AsyncSearchVerbs(ScopedBase):
         Args:
             id: Which memory.
             limit: Maximum number of results.
+            offset: As for `search`.
             filters: As for `search`.
             since: As for `search`.
             until: As for `search`.
+            min_score: As for `search`.
+            min_similarity: As for `search`.
+            total: As for `search`.
             explain: As for `search`.
             timeout: As for `search`.
             on_timeout: As for `search`.
@@ -259,7 +291,9 @@ class AsyncSearchVerbs(ScopedBase):
             limit,
             SEMANTIC,
             expression,
+            paging=Paging(offset, min_score, min_similarity, total),
             explain=explain,
+            with_reasons=explain,
             timeout=timeout,
             on_timeout=on_timeout,
         )
@@ -272,9 +306,11 @@ class AsyncSearchVerbs(ScopedBase):
         self,
         *,
         limit: int = 10,
+        offset: int = 0,
         filters: MemoryFilter | Mapping[str, Any] | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
+        total: bool = False,
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",
         user_id: str | None = None,
@@ -288,7 +324,14 @@ class AsyncSearchVerbs(ScopedBase):
         """
         expression = parsed_filters(filters, since, until)
         search = built_search(
-            None, limit, NEWEST, expression, explain=True, timeout=timeout, on_timeout=on_timeout
+            None,
+            limit,
+            NEWEST,
+            expression,
+            paging=Paging(offset, total=total),
+            explain=True,
+            timeout=timeout,
+            on_timeout=on_timeout,
         )
         return await self._repository.search(
             self._scope.narrowed(user_id, project_id, session_id, all_users=all_users), search
@@ -298,9 +341,11 @@ class AsyncSearchVerbs(ScopedBase):
         self,
         *,
         limit: int = 10,
+        offset: int = 0,
         filters: MemoryFilter | Mapping[str, Any] | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
+        total: bool = False,
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",
         user_id: str | None = None,
@@ -318,6 +363,7 @@ class AsyncSearchVerbs(ScopedBase):
             limit,
             MOST_IMPORTANT,
             expression,
+            paging=Paging(offset, total=total),
             explain=True,
             timeout=timeout,
             on_timeout=on_timeout,

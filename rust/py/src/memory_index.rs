@@ -187,7 +187,7 @@ impl PyMemoryIndex {
             min_score: search.min_score,
             evidence: search.evidence.as_ref().map(GivenEvidence::floor),
             with_total: search.with_total,
-            explains: search.explain,
+            explains: search.with_reasons,
             sort_key: search.order.as_ref().map(GivenOrder::order).transpose()?,
             min_salience: search.min_salience,
             best_match: search.is_relative.then(|| best_match.unwrap_or(0.0)),

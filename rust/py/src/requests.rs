@@ -62,6 +62,7 @@ pub(crate) struct Search<'py> {
     pub(crate) min_salience: Option<f64>,
     pub(crate) is_relative: bool,
     pub(crate) explain: bool,
+    pub(crate) with_reasons: bool,
     pub(crate) deadline: Option<f64>,
     pub(crate) takes_partial: bool,
 }

@@ -18,6 +18,10 @@ const KEYWORD_WEIGHT: f64 = 3.2;
 const FEWER: f64 = 0.1;
 const MANY: usize = 100;
 
+/// The same for a query in plain words, one with a stop word: among few memories a wrong one costs
+/// little, and one left out may be the answer.
+const FEWER_IN_PLAIN_WORDS: f64 = 0.2;
+
 /// Least keyword match where keywords are compared alone.
 const MIN_KEYWORD: f64 = 0.03;
 
@@ -55,28 +59,38 @@ pub(crate) fn is_enough(
         return true;
     }
     let search = Evidence { fused, uppers: &uppers.query, count };
+    let is_plain = || fused.keywords.as_ref().is_some_and(Keywords::has_stop_words);
     match (fused.query, &fused.keywords, floor.similarity) {
         (None, keywords, _) => search.has_keyword(keywords.as_ref(), MIN_KEYWORD),
         (Some(query), keywords, Some(floor)) => {
-            let needed = |keyword| needed_similarity(floor, keyword, count);
+            let fewer = fewer(count, is_plain());
+            let needed = |keyword| needed_similarity(floor, keyword, fewer);
             search.reaches(query, keywords.as_ref(), needed)
         }
         (Some(_), None, None) => true,
         (Some(query), Some(keywords), None) => {
-            search.has_keyword(Some(keywords), MIN_KEYWORD_BESIDE) || search.stands_out(query)
+            count < MANY && is_plain()
+                || search.has_keyword(Some(keywords), MIN_KEYWORD_BESIDE)
+                || search.stands_out(query)
         }
     }
 }
 
 /// Whether the nearest of so many memories is near enough, where vectors are compared alone.
 pub(crate) fn is_near_enough(nearest: f64, floor: EvidenceFloor, count: usize) -> bool {
-    floor.similarity.is_none_or(|floor| nearest >= needed_similarity(floor, 0.0, count))
+    let fewer = fewer(count, false);
+    floor.similarity.is_none_or(|floor| nearest >= needed_similarity(floor, 0.0, fewer))
 }
 
-/// The cosine that is needed beside a keyword match.
-fn needed_similarity(floor: f64, keyword: f64, count: usize) -> f64 {
-    let fewer = FEWER * (MANY as f64 / count.max(1) as f64).ln().max(0.0);
+/// The cosine that is needed beside a keyword match, less for few memories.
+fn needed_similarity(floor: f64, keyword: f64, fewer: f64) -> f64 {
     floor - (1.0 - floor) * (KEYWORD_WEIGHT * keyword + fewer)
+}
+
+/// By how much of the cosines above it the floor is lower for so many memories.
+fn fewer(count: usize, is_plain: bool) -> f64 {
+    let by = if is_plain { FEWER_IN_PLAIN_WORDS } else { FEWER };
+    by * (MANY as f64 / count.max(1) as f64).ln().max(0.0)
 }
 
 struct Evidence<'a> {
@@ -139,7 +153,8 @@ impl Evidence<'_> {
         let square = |cosine: &f64| (cosine - mean) * (cosine - mean);
         let deviation = (cosines.iter().map(square).sum::<f64>() / cosines.len() as f64).sqrt();
         let needed = mean + MIN_DEVIATIONS * deviation;
-        nearest > needed || needed < 1.0 && self.has_similar(query, needed)
+        let others = stride > 1 && (0.0..1.0).contains(&needed);
+        nearest > needed || others && self.has_similar(query, needed)
     }
 }
 

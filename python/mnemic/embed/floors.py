@@ -1,0 +1,51 @@
+"""The floors of an embedder: below them the best memory of a query is most likely no answer."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from mnemic.description import described
+from mnemic.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from mnemic.embed.base import Embedder
+
+HYBRID_STEP = 0.16
+"""A hybrid floor is above `similarity_floor` by this share of the cosines above it.
+
+The default embedder's calibrated floors are this far apart: where no memory has a word of the
+query, more similarity is needed.
+"""
+
+_TYPES = ("hybrid", "semantic")
+
+
+def score_floors(embedder: "Embedder") -> dict[str, float | None]:
+    """Return an embedder's floors by search type; None where it has none.
+
+    Raises:
+        InvalidArgumentError: If its `score_floors` are no numbers by search type.
+    """
+    given = _checked(getattr(embedder, "score_floors", None))
+    floor: float | None = getattr(embedder, "similarity_floor", None)
+    derived = {
+        "hybrid": None if floor is None else floor + HYBRID_STEP * (1 - floor),
+        "semantic": floor,
+    }
+    return {name: given.get(name, derived[name]) for name in _TYPES}
+
+
+def _checked(floors: object) -> dict[str, float]:
+    if floors is None:
+        return {}
+    if isinstance(floors, Mapping) and all(map(_is_floor, floors, floors.values())):
+        return {name: float(floor) for name, floor in floors.items()}
+    raise InvalidArgumentError(
+        "the embedder's score_floors must be a dict with cosines for 'hybrid' and 'semantic', "
+        f"or None, got {described(floors)}"
+    )
+
+
+def _is_floor(name: object, floor: object) -> bool:
+    if isinstance(floor, bool) or not isinstance(floor, int | float):
+        return False
+    return name in _TYPES and -1 <= floor < 1

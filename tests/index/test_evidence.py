@@ -1,0 +1,102 @@
+"""Evidence: nothing is found where neither the best cosine nor the best keyword match is enough."""
+
+import math
+
+import msgspec
+from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
+
+from mnemic.model import HYBRID, KEYWORD, SEMANTIC, EvidenceFloor
+from tests.index.test_ranking_property import PRESETS, PROFILE, populations, questions
+from tests.support.ranking_index import index_of
+from tests.support.ranking_twin import RankingTwin, is_stop_word, words_of
+from tests.support.rows import rank
+
+CLOSE = 1e-4
+MANY = 100
+DATES = frozenset({"and"})
+
+
+def best_of(rows, where, wanted):
+    """Return the best cosine, the best keyword match before its power, and how many are in play."""
+    floorless = msgspec.structs.replace(wanted, min_score=None, min_similarity=None)
+    lines = RankingTwin(rows).rank(floorless, where)
+    exponent = wanted.ranking.keywords.exponent
+    words = [line.components.get("keyword", 0.0) ** (1 / exponent) for line in lines]
+    cosines = [line.near for line in lines if line.near is not None]
+    return max(cosines, default=-math.inf), max(words, default=0.0), cosines
+
+
+def margin_of(rows, where, wanted, count):
+    """Return by how much the evidence is above its floor, by the documented rule."""
+    cosine, keyword, cosines = best_of(rows, where, wanted)
+    has_words = "keyword" in names_of(wanted)
+    is_plain = has_words and any(map(is_stop_word, words_of(wanted.text or "")))
+    floor = wanted.evidence.similarity
+    if wanted.vectors is None:
+        return keyword - 0.03
+    if floor is not None:
+        fewer = (0.2 if is_plain else 0.1) * max(0.0, math.log(MANY / max(1, count)))
+        needed = floor - (1 - floor) * (3.2 * keyword + fewer)
+        return math.inf if needed <= -CLOSE else cosine - needed
+    if not has_words or (count < MANY and is_plain):
+        return math.inf
+    return max(keyword - 0.025, outstanding(cosines))
+
+
+def outstanding(cosines):
+    if len(cosines) < 3:
+        return math.inf
+    *others, nearest = sorted(cosines)
+    mean = math.fsum(others) / len(others)
+    deviation = math.sqrt(math.fsum((one - mean) ** 2 for one in others) / len(others))
+    return nearest - mean - 5 * deviation
+
+
+def names_of(wanted):
+    return {"keyword"} if wanted.ranking.has_keywords and wanted.text is not None else set()
+
+
+SIMPLE = [
+    msgspec.structs.replace(
+        preset,
+        strip_speaker_names=False,
+        keywords=msgspec.structs.replace(preset.keywords, unspaced_exponent=None),
+    )
+    for preset in PRESETS
+    if preset.weights.relevance
+]
+floors = st.sampled_from([None, -0.2, 0.1, 0.25, 0.4, 0.6, 0.9])
+
+
+@settings(PROFILE, max_examples=300)
+@given(populations, questions(st.sampled_from(SIMPLE)), floors)
+def test_nothing_is_found_just_where_the_evidence_is_below_its_floor(rows, question, similarity):
+    where, wanted = question
+    assume(wanted.text is not None)
+    wanted = msgspec.structs.replace(
+        wanted, evidence=EvidenceFloor(similarity), min_score=None, min_similarity=None
+    )
+    free = rank(index_of(rows), msgspec.structs.replace(wanted, evidence=None))
+    count = rank(
+        index_of(rows), msgspec.structs.replace(wanted, text=None, vectors=None, evidence=None)
+    ).total
+    margin = margin_of(rows, where, wanted, count)
+    assume(abs(margin) > CLOSE)
+    found = rank(index_of(rows), wanted)
+    event(f"enough: {margin > 0}")
+    if margin > 0:
+        assert found.ranked == free.ranked
+        assert found.total == free.total
+    else:
+        assert (found.ranked, found.total) == ([], 0)
+        assert found.weak or not free.ranked
+        few = rank(index_of(rows), msgspec.structs.replace(wanted, limit=1, with_total=False))
+        assert not few.ranked
+
+
+def test_the_presets_differ_in_their_rule():
+    kinds = [
+        (ranking.has_similarity, ranking.has_keywords) for ranking in (HYBRID, KEYWORD, SEMANTIC)
+    ]
+    assert kinds == [(True, True), (False, True), (True, False)]

@@ -1,0 +1,443 @@
+"""Finding with reasons: pages, totals, floors, similarity, why, tables, hints."""
+
+import asyncio
+import logging
+import pickle
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
+import mnemic
+from mnemic import AsyncMemory, Memory
+from mnemic.errors import InvalidArgumentError, MnemicError
+from mnemic.index import ExactSource
+from mnemic.model.table import cut, display_width
+from tests.support.clock import NOON
+from tests.support.doors import opened
+from tests.support.embedders import WordEmbedder
+
+TEXTS = [
+    f"{color} {thing}" for color in ("red", "blue", "green") for thing in ("tea", "boat", "cup")
+]
+
+
+def stocked(texts=TEXTS, **options):
+    memory = opened(clock=lambda: NOON, **options)
+    memory.add_many(list(texts))
+    return memory
+
+
+def contents(found):
+    return [hit.content for hit in found]
+
+
+# Pages and totals
+
+
+@pytest.mark.parametrize("search_type", ["hybrid", "keyword", "semantic"])
+@pytest.mark.parametrize("floor", [{}, {"min_score": 0.05}, {"min_score": "auto"}])
+def test_pages_join_to_one_answer_with_ties_and_floors(search_type, floor):
+    with stocked(TEXTS * 5) as memory:
+        given = {"search_type": search_type, **floor}
+        whole = memory.search("red tea", limit=30, **given)
+        pages = [memory.search("red tea", limit=10, offset=at, **given) for at in (0, 10, 20)]
+        assert [hit for page in pages for hit in page] == list(whole)
+        assert len(memory.search("red tea", limit=10, offset=1000, **given)) == 0
+
+
+def test_pages_join_through_a_candidate_source():
+    with stocked(TEXTS * 5, make_source=ExactSource, exact_limit=0) as memory:
+        whole = memory.search("red tea", limit=30)
+        pages = [memory.search("red tea", limit=10, offset=at) for at in (0, 10, 20)]
+        assert [hit.id for page in pages for hit in page] == [hit.id for hit in whole]
+
+
+def test_other_verbs_page_and_count_too():
+    with stocked() as memory:
+        newest = memory.recent(limit=9)
+        assert memory.recent(limit=4, offset=3)[0].id == newest[3].id
+        assert memory.recent(limit=1, total=True).total == len(TEXTS)
+        assert memory.important(limit=2, offset=8, total=True).total == len(TEXTS)
+        assert len(memory.important(limit=2, offset=8)) == 1
+        like = memory.similar(newest[0].id, limit=3, offset=2, total=True)
+        whole = memory.similar(newest[0].id, limit=5)
+        assert [hit.id for hit in like] == [hit.id for hit in whole[2:]]
+        assert like.total == len(TEXTS) - 1
+
+
+def test_the_total_counts_what_the_floors_let_through_whatever_the_limit():
+    with stocked() as memory:
+        assert memory.search("red", total=True, limit=1).total == len(TEXTS)
+        assert memory.search("red").total is None
+        matching = memory.search("red", search_type="keyword", total=True, limit=1, offset=1)
+        assert (matching.total, len(matching)) == (3, 1)
+        by_score = memory.search("red", min_score=0.2, total=True, limit=2)
+        whole = memory.search("red", limit=100)
+        assert by_score.total == sum(hit.score >= 0.2 for hit in whole)
+        assert memory.search("red", limit=0, total=True).total == len(TEXTS)
+        filtered = memory.search("red", filters={"content": {"contains": "tea"}}, total=True)
+        assert filtered.total == 3
+        near = memory.search("red", min_similarity=0.5, total=True)
+        assert near.total == sum((hit.similarity or 0) >= 0.5 for hit in whole) == 3
+
+
+def test_a_page_of_results_and_a_slice_keep_their_total():
+    with stocked() as memory:
+        found = memory.search("red", total=True)
+        assert found[1:].total == found.total
+
+
+# Similarity
+
+
+class SignedEmbedder(WordEmbedder):
+    """Opposite vectors for texts that begin with "not"."""
+
+    def embed(self, texts):
+        signs = [-1 if text.startswith("not") else 1 for text in texts]
+        vectors = super().embed([text.removeprefix("not ") for text in texts])
+        return vectors * [[sign] for sign in signs]
+
+
+def test_similarity_is_not_clamped_and_absent_where_nothing_is_compared():
+    with stocked(["tea", "not tea"], embedder=SignedEmbedder()) as memory:
+        found = {hit.content: hit for hit in memory.search("tea", search_type="semantic")}
+        assert found["tea"].similarity == pytest.approx(1.0)
+        assert found["not tea"].similarity == pytest.approx(-1.0)
+        assert found["not tea"].score == found["not tea"].components["similarity"] == 0.0
+        assert contents(memory.search("tea", min_similarity=-0.5)) == ["tea"]
+        by_words = memory.search("tea", search_type="keyword")
+        assert [hit.similarity for hit in by_words] == [None, None]
+
+
+def test_a_memory_without_a_vector_has_no_similarity_and_reaches_no_floor():
+    class Failing(WordEmbedder):
+        fails = False
+
+        def embed(self, texts):
+            if self.fails:
+                raise OSError("down")
+            return super().embed(texts)
+
+    embedder = Failing()
+    with opened(embedder=embedder) as memory:
+        memory.add("red tea")
+        embedder.fails = True
+        memory.add("blue tea", on_embed_error="pending")
+        assert memory.search("tea").degraded
+        hits = memory.search("tea", min_similarity=0.9)  # answered by keywords: no floor applies
+        assert hits.degraded
+        assert len(hits) == 2
+
+
+# Reasons
+
+
+def test_reasons_come_with_explain_alone():
+    with stocked() as memory:
+        assert memory.search("red tea")[0].why is None
+        why = memory.search("red tea", explain=True)[0].why
+        assert isinstance(why, mnemic.Why)
+        assert [(word.query, word.memory) for word in why.words] == [("red", "red"), ("tea", "tea")]
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"search_type": "keyword"}, {"search_type": "semantic"},
+    {"weights": {"relevance": 0.5, "recency": 0.3, "importance": 0.2}},
+])  # fmt: skip
+def test_the_parts_of_every_hit_add_up_to_its_score(options):
+    with chat() as memory:
+        for query in ("When did Ana move to the flat on May 1st?", "river", "not Bob"):
+            for hit in memory.search(query, explain=True, user_id="u", **options):
+                assert sum(hit.why.parts.values()) == pytest.approx(hit.score, abs=1e-9)
+
+
+def test_parts_of_a_negative_score_are_brought_back_to_what_is_shown():
+    with stocked(["tea", "not tea"], embedder=SignedEmbedder()) as memory:
+        _, hit = memory.search("tea", search_type="semantic", explain=True)
+        assert hit.why.parts == {"similarity": pytest.approx(-1.0), "clamped": pytest.approx(1.0)}
+
+
+TURNS = [
+    ("Ana", "Hi Bob, how was the trip?"),
+    ("Bob", "Great, I saw the fjords"),
+    ("Ana", "I moved to a new flat"),
+    ("Bob", "Where is the flat?"),
+    ("Ana", "Near the river"),
+]
+
+
+def chat(**options):
+    memory = opened(clock=lambda: NOON, **options)
+    for at, (speaker, text) in enumerate(TURNS):
+        memory.add(
+            text, session_id="s", position=at, speaker=speaker, user_id="u",
+            created_at=NOON + timedelta(minutes=at),
+        )  # fmt: skip
+    return memory
+
+
+def test_reasons_name_words_neighbour_date_and_speaker():
+    with chat() as memory:
+        query = "When did Ana move to the flat on May 1st?"
+        found = {hit.content: hit for hit in memory.search(query, explain=True, user_id="u")}
+        ids = {content: hit.id for content, hit in found.items()}
+        moved = found["I moved to a new flat"].why
+        assert ("move", "moved", 0) in {(one.query, one.memory, one.turn) for one in moved.words}
+        assert moved.speaker == "Ana"
+        assert moved.date == (
+            NOON.replace(hour=0, minute=0), NOON.replace(hour=0, minute=0) + timedelta(days=1)
+        )  # fmt: skip
+        river = found["Near the river"].why
+        assert river.neighbour in ids.values()
+        assert {(one.memory, one.turn) for one in river.words} >= {("flat", 1)}
+        assert found["Where is the flat?"].why.speaker is None
+
+
+def test_a_neighbour_outside_the_call_is_never_named():
+    with chat() as memory:
+        for scope in ({"filters": {"speaker": "Bob"}}, {"session_id": "s"}, {}):
+            found = memory.search("Where is the flat?", explain=True, user_id="u", **scope)
+            allowed = {hit.id for hit in memory.search("flat", limit=99, user_id="u", **scope)}
+            assert {hit.why.neighbour for hit in found} - {None} <= allowed
+
+
+def test_a_role_is_named_where_the_query_is_about_the_other():
+    with opened(embedder=None) as memory:
+        memory.add("I would like red tea", role="user", session_id="s")
+        memory.add("Buy red tea at the harbour", role="assistant", session_id="s")
+        hits = {hit.entry.role: hit.why for hit in memory.search("which red tea?", explain=True)}
+        assert hits["assistant"].role == "assistant"
+        assert hits["user"].role is None
+        assert hits["assistant"].parts["role"] < 0
+
+
+def test_words_are_readable_stems_near_spellings_and_runs_without_spaces():
+    with opened(embedder=None) as memory:
+        memory.add("Her cats are called Muhammad and Ali")
+        memory.add("我去了上海博物馆看青铜器")
+        (hit,) = memory.search("Muhhamad's cat", explain=True)
+        pairs = {(word.query, word.memory) for word in hit.why.words}
+        assert pairs == {("Muhhamad's", "Muhammad"), ("cat", "cats")}
+        (hit,) = memory.search("上海博物馆在哪里", explain=True)
+        assert [(word.query, word.memory) for word in hit.why.words] == [("上海博物馆",) * 2]
+
+
+def test_words_of_sensitive_memories_are_hidden_in_reprs_and_tables():
+    with opened() as memory:
+        memory.add("the secret harbour", sensitive=True, speaker="Ana")
+        found = memory.search("where is the harbour?", explain=True)
+        hit = found[0]
+        assert hit.why.words[0].memory == "harbour"
+        for shown in (repr(hit), repr(hit.why), repr(hit.why.words), found.table(), str(found)):
+            assert "harbour" not in shown
+            assert "Ana" not in shown
+
+
+def test_results_with_reasons_survive_a_pickle():
+    with stocked() as memory:
+        hit = memory.search("red tea", explain=True)[0]
+        assert pickle.loads(pickle.dumps(hit)) == hit  # noqa: S301 - made here
+        context = memory.context("red tea")
+        assert pickle.loads(pickle.dumps(context)).hint is None  # noqa: S301 - made here
+
+
+# Tables
+
+
+def test_explained_results_print_as_a_table():
+    with stocked(["red tea", "the boat"], embedder=None) as memory:
+        memory.add("红茶 and more red words\nthan fit " + "into the line " * 9)
+        found = memory.search("red tea", explain=True)
+        lines = str(found).splitlines()
+        assert lines == found.table().splitlines()
+        assert len(lines) == 1 + len(found) == 3
+        assert lines[0].split() == ["#", "score", "keyword", "words", "content"]
+        assert lines[1].split()[-2:] == ["red", "tea"]
+        assert lines[2].endswith("…")
+        starts = {display_width(line[: line.index(text)]) for line, text in
+                  [(lines[0], "content"), (lines[2], "红茶 and")]}  # fmt: skip
+        assert len(starts) == 1
+
+
+def test_results_without_reasons_have_a_table_and_print_as_before():
+    with stocked(["red tea"]) as memory:
+        found = memory.search("red tea")
+        assert str(found) == repr(found)
+        assert found.table().splitlines()[0].split() == ["#", "score", "content"]
+        assert memory.search("red", user_id="u").table() == "no hits"
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "wanted"),
+    [("red", 3, "red"), ("red tea", 5, "red…"), ("红茶红茶", 5, "红茶…"), ("a\nb\x1b", 9, "a b")],
+)
+def test_texts_are_cut_to_columns(text, width, wanted):
+    assert cut(text, width).rstrip() == wanted
+    assert display_width(cut(text, width)) <= width
+
+
+# Floors
+
+
+def test_a_floor_of_scores_excludes_what_is_below_it():
+    with stocked() as memory:
+        whole = memory.search("red tea", limit=100)
+        floor = whole[2].score
+        assert list(memory.search("red tea", limit=100, min_score=floor)) == [
+            hit for hit in whole if hit.score >= floor
+        ]
+        assert list(memory.search("red tea", limit=100, min_score=0)) == list(whole)
+
+
+NONSENSE = ("xyzzy", "qwxz vbrk", "zzz")
+
+
+@pytest.mark.parametrize("floors", [
+    {"similarity_floor": 0.25},
+    {"score_floors": {"hybrid": 0.4, "semantic": 0.3}},
+    {},
+])  # fmt: skip
+@pytest.mark.parametrize("count", [3, 9, 200])
+def test_nonsense_finds_nothing_and_good_answers_stay(floors, count):
+    embedder = WordEmbedder(dimensions=4096)
+    vars(embedder).update(floors)
+    things = [f"{TEXTS[at % 9]} number{at}" for at in range(count)]
+    with stocked(things, embedder=embedder) as memory:
+        for nonsense in NONSENSE:
+            assert not memory.search(nonsense, min_score="auto")
+            assert memory.search(nonsense, min_score="auto", total=True).total == 0
+            assert memory.search(nonsense)
+            assert memory.context(nonsense) == ""
+            assert memory.context(nonsense, min_score=None) != ""
+        for query in ("red tea", "where is the blue boat?", "number1"):
+            everything = memory.search(query, limit=count)
+            assert list(memory.search(query, limit=count, min_score="auto")) == list(everything)
+            assert "red tea" in memory.context("red tea")
+
+
+def test_without_an_embedder_one_matched_word_is_needed():
+    with stocked(embedder=None) as memory:
+        assert not memory.search("xyzzy", min_score="auto")
+        assert contents(memory.search("red", min_score="auto"))[0].startswith("red")
+        assert memory.context("xyzzy") == ""
+
+
+def test_the_floor_does_not_depend_on_limit_offset_or_weights():
+    with stocked() as memory:
+        weights = {"relevance": 0.5, "importance": 0.5}
+        for given in ({"limit": 1}, {"limit": 3, "offset": 2}, {"weights": weights}):
+            assert not memory.search("xyzzy", min_score="auto", **given)
+            assert memory.search("red tea", min_score="auto", **given)
+
+
+def test_the_floor_looks_at_the_selected_memories_alone():
+    with stocked() as memory:
+        memory.add("xyzzy is a word of another user", user_id="other")
+        memory.add("xyzzy is a word of a project", project_id="p")
+        assert memory.search("xyzzy", min_score="auto")
+        only = {"content": {"contains": "red"}}
+        assert not memory.search("xyzzy", min_score="auto", filters=only)
+        assert not memory.scoped(user_id="nobody").search("xyzzy", min_score="auto")
+
+
+def test_the_floor_holds_through_a_candidate_source():
+    embedder = WordEmbedder(dimensions=4096)
+    embedder.similarity_floor = 0.25
+    with stocked(TEXTS * 30, embedder=embedder, make_source=ExactSource, exact_limit=0) as memory:
+        assert not memory.search("xyzzy", min_score="auto")
+        assert memory.search("red tea", min_score="auto").approximate
+
+
+@pytest.mark.parametrize("floors", [
+    {"hybrid": "high"}, {"keyword": 0.3}, {"hybrid": 1.0}, {"hybrid": True}, 0.3, [("hybrid", 0.3)],
+])  # fmt: skip
+def test_floors_of_an_embedder_are_checked(floors):
+    embedder = WordEmbedder()
+    embedder.score_floors = floors
+    with pytest.raises(InvalidArgumentError, match="score_floors"):
+        Memory(":memory:", embedder=embedder)
+
+
+WRONG = [
+    ({"min_score": 1.5}, "min_score must be a number from 0 to 1"),
+    ({"min_score": -0.1}, "min_score"),
+    ({"min_score": float("nan")}, "min_score"),
+    ({"min_score": "high"}, "min_score"),
+    ({"min_score": True}, "min_score"),
+    ({"min_similarity": 2}, "min_similarity must be a cosine from -1 to 1"),
+    ({"min_similarity": "auto"}, "min_similarity"),
+    ({"min_similarity": 0.3, "search_type": "keyword"}, "compares no vectors"),
+    ({"offset": -1}, "offset must be at least 0"),
+    ({"offset": 1.0}, "offset must be an int"),
+    ({"offset": 1 << 70}, "offset"),
+    ({"total": 1}, "total must be True or False"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), WRONG)
+def test_wrong_arguments_are_refused_by_name(given, message):
+    with stocked() as memory, pytest.raises(MnemicError, match=message):
+        memory.search("red", **given)
+
+
+def test_very_large_pages_are_empty():
+    with stocked() as memory:
+        assert not memory.search("red", offset=(1 << 63) - 1, limit=(1 << 63) - 1)
+
+
+# Hints
+
+
+def test_a_search_without_a_user_is_told_of_users_once_in_the_log(caplog):
+    with stocked(()) as memory, caplog.at_level(logging.WARNING, "mnemic"):
+        assert memory.search("tea").hint is None  # there is nothing at all
+        memory.add("red tea", user_id="ana-secret-name")
+        for found in (memory.search("tea"), memory.recent(), memory.context("tea")):
+            assert not len(found)
+            assert "user_id=" in found.hint
+            assert "all_users=True" in found.hint
+        lines = [record.getMessage() for record in caplog.records]
+        assert len([line for line in lines if "user_id=" in line]) == 1
+        assert not any("ana-secret-name" in line for line in lines)
+        assert memory.search("tea", user_id="ana-secret-name").hint is None
+        assert memory.search("tea", user_id="someone").hint is None
+        assert memory.search("tea", all_users=True).hint is None
+        assert memory.search("tea", limit=0).hint is None
+        memory.add("blue tea")
+        assert memory.search("tea").hint is None
+        assert memory.search("tea", filters={"tags": {"contains": "x"}}).hint is not None
+
+
+def test_hints_end_where_the_agent_has_no_memory_of_a_user(tmp_path):
+    path = tmp_path / "shared.db"
+    with opened(path, "one") as memory:
+        memory.add("red tea", user_id="ana")
+    with opened(path, "two") as memory:
+        assert memory.search("tea").hint is None
+
+
+# Both doors
+
+
+def test_the_asynchronous_door_has_the_same():
+    async def main():
+        async with await AsyncMemory.open(":memory:", embedder=WordEmbedder()) as memory:
+            await memory.add_many(TEXTS)
+            found = await memory.search(
+                "red tea", limit=2, offset=1, min_score="auto", total=True, explain=True
+            )
+            assert (len(found), found.total) == (2, len(TEXTS))
+            assert found[0].why.words
+            assert (await memory.similar(found[0].id, min_similarity=0.4, total=True)).total == 4
+            assert await memory.context("xyzzy") == ""
+            assert (await memory.search("red", user_id=None, session_id="none")).hint is None
+
+    asyncio.run(main())
+
+
+def test_the_id_of_a_neighbour_is_a_uuid():
+    with chat() as memory:
+        whys = [hit.why for hit in memory.search("flat", explain=True, user_id="u")]
+        assert any(isinstance(why.neighbour, UUID) for why in whys)
