@@ -61,7 +61,7 @@ pub(crate) fn is_enough(
     let search = Evidence { fused, uppers: &uppers.query, count };
     let is_plain = || fused.keywords.as_ref().is_some_and(Keywords::has_stop_words);
     match (fused.query, &fused.keywords, floor.similarity) {
-        (None, keywords, _) => search.has_keyword(keywords.as_ref(), MIN_KEYWORD),
+        (None, keywords, _) => has_keyword(keywords.as_ref(), MIN_KEYWORD),
         (Some(query), keywords, Some(floor)) => {
             let fewer = fewer(count, is_plain());
             let needed = |keyword| needed_similarity(floor, keyword, fewer);
@@ -70,7 +70,7 @@ pub(crate) fn is_enough(
         (Some(_), None, None) => true,
         (Some(query), Some(keywords), None) => {
             count < MANY && is_plain()
-                || search.has_keyword(Some(keywords), MIN_KEYWORD_BESIDE)
+                || has_keyword(Some(keywords), MIN_KEYWORD_BESIDE)
                 || search.stands_out(query)
         }
     }
@@ -93,6 +93,11 @@ fn fewer(count: usize, is_plain: bool) -> f64 {
     by * (MANY as f64 / count.max(1) as f64).ln().max(0.0)
 }
 
+/// Whether a keyword match reaches a floor.
+fn has_keyword(keywords: Option<&Keywords<'_>>, floor: f64) -> bool {
+    keywords.is_some_and(|keywords| keywords.best_upper() >= floor && keywords.best() >= floor)
+}
+
 struct Evidence<'a> {
     fused: &'a Fused<'a>,
     uppers: &'a [f32],
@@ -100,11 +105,6 @@ struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
-    /// Whether a keyword match reaches a floor.
-    fn has_keyword(&self, keywords: Option<&Keywords<'_>>, floor: f64) -> bool {
-        keywords.is_some_and(|keywords| keywords.best_upper() >= floor && keywords.best() >= floor)
-    }
-
     /// Whether a memory is as similar as is needed beside the best keyword match.
     fn reaches(
         &self,
@@ -141,7 +141,8 @@ impl Evidence<'_> {
     fn stands_out(&self, query: &Similarity<'_>) -> bool {
         let candidates = self.fused.candidates;
         let stride = (self.count / SAMPLE).max(1) as u64;
-        let is_sampled = |docid: &&u32| hash(candidates.columns.tie_of(**docid).id) % stride == 0;
+        let is_sampled =
+            |docid: &&u32| hash(candidates.columns.tie_of(**docid).id).is_multiple_of(stride);
         let sampled = candidates.docids.iter().filter(is_sampled).map(|docid| query.exact(*docid));
         let mut cosines: Vec<f64> = sampled.filter(|cosine| cosine.is_finite()).collect();
         // In one order whatever that of the candidates, so that the sum is the same to the last bit.
