@@ -4,7 +4,7 @@ The "model" is a stand-in that repeats its prompt, so that the flow is visible: 
 that matter now, build the prompt within a budget, answer, store the new statement.
 """
 
-from mnemic import ContextItemType, ContextWindow, Memory, MemoryQuery
+from mnemic import ContextItemType, ContextWindow, Memory
 
 TURNS = (
     "I moved to Oslo last week, the flat is near the harbour.",
@@ -30,17 +30,14 @@ def main() -> None:
             window = ContextWindow(2000)
             window.add("You help Alice. Use what you remember.", ContextItemType.SYSTEM_PROMPT)
             window.add(said, ContextItemType.USER_MESSAGE)
-            query = MemoryQuery(query=said, limit=5, search_type="hybrid")
-            remembered = alice.retrieve_to_context(query, window)
+            remembered = alice.retrieve_to_context(said, window, limit=5)
             reply = answer(window.build().text)
             print(
                 f"Alice: {said}\n  {remembered} memories, {window.current_tokens} tokens: {reply}"
             )
-            stored = alice.add(
-                f"User: {said}", role="user", position=position, check="contradictions"
-            )
-            for old in stored.contradictions:
-                print(f"  contradicts: {old.memory.content} ({old.match_reason})")
+            for old in alice.contradictions(f"User: {said}"):
+                print(f"  contradicts: {old.content} ({old.match_reason})")
+            alice.add(f"User: {said}", role="user", position=position)
         print("\nFor another prompt:\n" + memory.context("dinner", user_id="alice", max_tokens=60))
 
 

@@ -1,17 +1,23 @@
 """The examples run as they are shown."""
 
+import asyncio
+import io
 import re
 import runpy
 
 import pytest
 
 import mnemic
-from mnemic import Memory
+from mnemic import AsyncMemory, Memory
 from tests.support.embedders import WordEmbedder
 from tests.support.paths import EXAMPLES
 
+NEEDS_EXAMPLES = pytest.mark.skipif(
+    not EXAMPLES.is_dir(), reason="the examples come with the repository"
+)
 
-@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples come with the repository")
+
+@NEEDS_EXAMPLES
 def test_the_agent_remembers_more_with_every_turn_and_within_its_budget(capsys, monkeypatch):
     monkeypatch.setattr(mnemic, "Memory", lambda path: Memory(path, embedder=WordEmbedder(512)))
     runpy.run_path(str(EXAMPLES / "agent.py"), run_name="__main__")
@@ -20,3 +26,110 @@ def test_the_agent_remembers_more_with_every_turn_and_within_its_budget(capsys, 
     assert remembered == [0, 1, 2, 3, 4, 5]
     assert turns.count("remembered lines)") == 6
     assert 1 <= len(block.strip().splitlines()) <= 5
+
+
+def loaded(name):
+    return runpy.run_path(str(EXAMPLES / name))
+
+
+@NEEDS_EXAMPLES
+def test_the_chat_loop_remembers_over_runs(path):
+    chat = loaded("chat_loop.py")["chat"]
+    with Memory(path, embedder=None) as memory:
+        replies = list(chat(memory, "alice", ["I live in Oslo\n", "\n", "I play chess"]))
+        assert (len(replies), replies[0]) == (2, "I remember nothing about that.")
+    with Memory(path, embedder=None) as memory:
+        lives, contradicted = chat(memory, "alice", ["I live in Rome"])
+        assert "I live in Oslo" in lives
+        assert contradicted == "(That contradicts: I live in Oslo)"
+        assert memory.count(user_id="alice") == 3
+        assert next(chat(memory, "bob", ["I live in Rome"])) == "I remember nothing about that."
+
+
+@NEEDS_EXAMPLES
+def test_the_chat_loop_reads_standard_input(capsys, monkeypatch, path):
+    monkeypatch.setattr("sys.argv", ["chat_loop.py", str(path)])
+    for said in ("I live in Oslo\n", "where do I live?\n"):
+        monkeypatch.setattr("sys.stdin", io.StringIO(said))
+        runpy.run_path(str(EXAMPLES / "chat_loop.py"), run_name="__main__")
+    assert "I live in Oslo" in capsys.readouterr().out.splitlines()[-1]
+
+
+@NEEDS_EXAMPLES
+def test_the_service_answers_each_tenant_alone():
+    service = loaded("service.py")
+
+    def request(user, verb, **fields):
+        return {"token": f"{user}-secret", "verb": verb, **fields}
+
+    async def scenario():
+        async with await AsyncMemory.open(":memory:", embedder=None) as memory:
+            async with await service["serve"](memory) as server:
+
+                async def talk(user):
+                    return await service["ask"](
+                        server,
+                        *(
+                            request(user, "remember", text=f"{user} likes tea", key=str(number % 5))
+                            for number in range(10)
+                        ),
+                        request(user, "search", text="tea", limit=9),
+                    )
+
+                talks = await asyncio.gather(*(talk(user) for user in ("alice", "bob", "carol")))
+                for user, replies in zip(("alice", "bob", "carol"), talks, strict=True):
+                    assert {hit["text"] for hit in replies[-1]["hits"]} == {f"{user} likes tea"}
+                    assert len({reply["id"] for reply in replies[:-1]}) == 5
+                forgotten = await service["ask"](server, request("alice", "forget"))
+                assert forgotten == [{"deleted": 5}]
+                wrong = await service["ask"](
+                    server,
+                    request("mallory", "search", text="tea"),
+                    request("bob", "dance"),
+                    request("bob", "search"),
+                    request("bob", "search", text="tea", limit=-1),
+                    {"verb": "search"},
+                )
+                assert [reply["error"].split(":")[0] for reply in wrong] == [
+                    "unknown token or verb",
+                    "unknown token or verb",
+                    "KeyError",
+                    "InvalidArgumentError",
+                    "KeyError",
+                ]
+            assert await memory.count(all_users=True) == 10
+
+    asyncio.run(scenario())
+
+
+@NEEDS_EXAMPLES
+def test_the_service_runs_as_a_program(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["service.py"])
+    service = loaded("service.py")
+    service["main"].__globals__["find_spec"] = lambda _name: None
+    asyncio.run(service["main"]())
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.count("likes tea at noon") for line in lines] == [1, 1, 1]
+
+
+@NEEDS_EXAMPLES
+def test_messages_are_imported_and_found_by_date(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["import_messages.py", "700"])
+    runpy.run_path(str(EXAMPLES / "import_messages.py"), run_name="__main__")
+    imported, *found, last = capsys.readouterr().out.splitlines()
+    assert imported.startswith("imported 700 messages in ")
+    dates = [line[:10] for line in found]
+    assert all("2025-03-01" <= date < "2025-04-01" for date in dates[:3])
+    assert all("cancelled the piano lesson" in line for line in found[:1])
+    assert dates[3:] == sorted(dates[3:], reverse=True)
+    assert min(dates[3:]) >= "2025-12-01"
+    assert last.endswith(" messages since December")
+
+
+@NEEDS_EXAMPLES
+def test_messages_that_are_imported_again_are_stored_once():
+    messages = loaded("import_messages.py")["messages"]
+    with Memory(":memory:", embedder=None) as memory:
+        for _ in range(2):
+            memory.add_many(messages(20))
+        assert memory.count() == 20
