@@ -38,7 +38,10 @@ def main() -> None:
             for old in alice.contradictions(f"User: {said}"):
                 print(f"  contradicts: {old.content} ({old.match_reason})")
             alice.add(f"User: {said}", role="user", position=position)
-        print("\nFor another prompt:\n" + memory.context("dinner", user_id="alice", max_tokens=60))
+        print(
+            "\nFor another prompt:\n"
+            + memory.context("cook tonight", user_id="alice", max_tokens=60)
+        )
 
 
 if __name__ == "__main__":
