@@ -1,5 +1,7 @@
 """Every error mnemic raises. Each is also the built-in error a caller would expect."""
 
+from typing import Literal
+
 
 class MnemicError(Exception):
     """Base of all mnemic errors."""
@@ -191,23 +193,39 @@ class StorageQuotaExceededError(MnemicError, RuntimeError):
     """A write would exceed the quota; nothing was written.
 
     Attributes:
-        current_usage: Bytes used before the write.
+        current_usage: Bytes used before the write, by the agent or by the user.
         limit: Bytes allowed.
         license_tier: Name of the license tier that sets the limit; None without one.
+        quota: "agent" or "user": whose limit it is.
+        user_id: With a user's limit the user; None is the memories without a user.
     """
 
-    def __init__(self, current_usage: int, limit: int, license_tier: str | None = None) -> None:
+    def __init__(
+        self,
+        current_usage: int,
+        limit: int,
+        license_tier: str | None = None,
+        quota: Literal["agent", "user"] = "agent",
+        user_id: str | None = None,
+    ) -> None:
         tier = "" if license_tier is None else f" ({license_tier} tier)"
+        whose = ""
+        if quota == "user":
+            whose = " of memories without a user" if user_id is None else f" of user {user_id!r}"
         super().__init__(
-            f"Storage quota exceeded. Current: {current_usage} bytes, Limit: {limit} bytes{tier}"
+            f"Storage quota{whose} exceeded. Current: {current_usage} bytes, "
+            f"Limit: {limit} bytes{tier}"
         )
         self.current_usage = current_usage
         self.limit = limit
         self.license_tier = license_tier
+        self.quota = quota
+        self.user_id = user_id
 
-    def __reduce__(self) -> tuple[type, tuple[int, int, str | None]]:
+    def __reduce__(self) -> tuple[type, tuple[int, int, str | None, str, str | None]]:
         """Preserve the fields in pickles."""
-        return type(self), (self.current_usage, self.limit, self.license_tier)
+        values = self.current_usage, self.limit, self.license_tier, self.quota, self.user_id
+        return type(self), values
 
 
 class ContextWindowFullError(MnemicError, RuntimeError):

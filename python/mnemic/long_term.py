@@ -456,7 +456,9 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
         Two figures are of the whole agent: the storage limit, and, with a limit, the bytes used.
         Figures of the embedder are returned with `all_users` alone.
         """
-        return await self._repository.stats(self._scope.narrowed(user_id, all_users=all_users))
+        return await self._repository.statistics.stats(
+            self._scope.narrowed(user_id, all_users=all_users)
+        )
 
     async def export(
         self,

@@ -114,6 +114,7 @@ class Memory(MemoryHandle, ScopedMemory):
         return self._other_door(AsyncMemory)
 
     retrieval_stats = sync_method(AsyncMemory.retrieval_stats)
+    users = sync_method(AsyncMemory.users)
     erase_pending = sync_method(AsyncMemory.erase_pending)
     backup = sync_method(AsyncMemory.backup)
     verify = sync_method(AsyncMemory.verify)

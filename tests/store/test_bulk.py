@@ -11,7 +11,7 @@ from mnemic.errors import AmbiguousIdError, EmbeddingModelMismatchError, Storage
 from mnemic.licensing import Quota
 from mnemic.model import LinkType, MemoryEntryUpdate, MemoryStatus, Scope, parse_filter
 from mnemic.store import open_store
-from mnemic.store.values import EVERY_ENTRY, Selection
+from mnemic.store.values import EVERY_ENTRY, Criteria
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -44,26 +44,26 @@ PROJECT = {"project_id": "p"}
 
 
 def by(where=None, ids=None):
-    """Return a selection by filter and by the numbers of ids."""
-    return Selection(
+    """Return a criteria by filter and by the numbers of ids."""
+    return Criteria(
         None if ids is None else [uid(number) for number in ids],
         None if where is None else parse_filter(where),
     )
 
 
-def forgotten(store, scope, selection, now=NOON):
-    return sorted(numbers(store.soft_delete_all(scope, now, selection).result()))
+def forgotten(store, scope, criteria, now=NOON):
+    return sorted(numbers(store.soft_delete_all(scope, now, criteria).result()))
 
 
-def deleted(store, scope, selection):
-    return sorted(numbers(store.delete_all(scope, selection).result()))
+def deleted(store, scope, criteria):
+    return sorted(numbers(store.delete_all(scope, criteria).result()))
 
 
-def updated(store, scope, selection, *, now=NOON, vectors=None, quota=None, archived=False, **what):
+def updated(store, scope, criteria, *, now=NOON, vectors=None, quota=None, archived=False, **what):
     update = MemoryEntryUpdate(**what)
     written = store.update_all(
         scope,
-        selection,
+        criteria,
         lambda old: update.applied_to(old, now),
         vectors,
         now=now,
@@ -98,7 +98,7 @@ def filled(store):
 
 
 @pytest.mark.parametrize(
-    ("scope", "selection", "found"),
+    ("scope", "criteria", "found"),
     [
         (ALICE, EVERY_ENTRY, [1, 2, 3, 4, 5, 6, 7]),
         (ALICE, by(RED), [1, 2, 3, 4, 5, 6]),
@@ -122,15 +122,15 @@ def filled(store):
         (Scope("b", all_users=True), by(RED), []),
     ],
 )
-def test_a_deletion_is_for_the_selected_entries_of_its_scope(filled, scope, selection, found):
+def test_a_deletion_is_for_the_selected_entries_of_its_scope(filled, scope, criteria, found):
     seq = seq_of(filled)
     marked = [number for number in found if number != 6]  # which was marked before
-    assert forgotten(filled, scope, selection, NOON + HOUR) == marked
+    assert forgotten(filled, scope, criteria, NOON + HOUR) == marked
     times = {number: entry.forgotten_at for number, entry in entries(filled).items()}
     assert [number for number, time in times.items() if time == NOON + HOUR] == marked
     assert seq_of(filled) == seq + len(marked)
-    assert forgotten(filled, scope, selection, NOON + HOUR) == []
-    assert deleted(filled, scope, selection) == found
+    assert forgotten(filled, scope, criteria, NOON + HOUR) == []
+    assert deleted(filled, scope, criteria) == found
     assert sorted(entries(filled)) == sorted(set(range(1, 10)) - set(found))
     assert seq_of(filled) == seq + len(marked) + len(found)
     assert filled.verify().problems == ()
@@ -138,28 +138,28 @@ def test_a_deletion_is_for_the_selected_entries_of_its_scope(filled, scope, sele
 
 def test_an_empty_selection_begins_no_change(filled):
     seq = seq_of(filled)
-    for selection in (
+    for criteria in (
         by({"OR": []}),
         by(ids=[]),
         by({"category": "none"}),
         by({"tags": {"contains": "x"}}),
     ):
-        assert forgotten(filled, EVERYONE, selection) == deleted(filled, EVERYONE, selection) == []
-        assert updated(filled, EVERYONE, selection, importance=1.0) == []
+        assert forgotten(filled, EVERYONE, criteria) == deleted(filled, EVERYONE, criteria) == []
+        assert updated(filled, EVERYONE, criteria, importance=1.0) == []
     assert seq_of(filled) == seq
 
 
-@pytest.mark.parametrize("selection", [by(ids=[1]), by(RED, [1]), by(RED, [1, 2])])
-def test_an_id_of_several_users_is_not_guessed(filled, selection):
+@pytest.mark.parametrize("criteria", [by(ids=[1]), by(RED, [1]), by(RED, [1, 2])])
+def test_an_id_of_several_users_is_not_guessed(filled, criteria):
     added(filled, "a", [numbered(1, user_id="bob", forgotten_at=NOON)])
     before = entries(filled)
     for write in (forgotten, deleted):
         with pytest.raises(AmbiguousIdError, match=f"memory with id {uid(1)}; name the user_id"):
-            write(filled, EVERYONE, selection)
+            write(filled, EVERYONE, criteria)
     with pytest.raises(AmbiguousIdError):
-        updated(filled, EVERYONE, selection, importance=1.0)
+        updated(filled, EVERYONE, criteria, importance=1.0)
     assert entries(filled) == before
-    assert 1 in deleted(filled, ALICE, selection)
+    assert 1 in deleted(filled, ALICE, criteria)
 
 
 def test_the_links_and_vectors_of_deleted_entries_go_and_other_links_stay(filled):
@@ -190,7 +190,7 @@ def test_quota_and_index_follow(filled):
 
 
 @pytest.mark.parametrize(
-    ("scope", "selection", "archived", "found"),
+    ("scope", "criteria", "archived", "found"),
     [
         (ALICE, EVERY_ENTRY, False, [1, 2, 7]),
         (ALICE, EVERY_ENTRY, True, [1, 2, 3, 7]),
@@ -203,11 +203,11 @@ def test_quota_and_index_follow(filled):
     ],
 )
 def test_an_update_is_for_the_selected_entries_that_are_there(
-    filled, scope, selection, archived, found
+    filled, scope, criteria, archived, found
 ):
     before, seq = entries(filled), seq_of(filled)
     marked = updated(
-        filled, scope, selection, now=NOON, archived=archived, add_tags=["x"], metadata={"n": 1}
+        filled, scope, criteria, now=NOON, archived=archived, add_tags=["x"], metadata={"n": 1}
     )
     assert marked == found
     assert seq_of(filled) == seq + len(found)
@@ -331,7 +331,7 @@ def test_what_a_filter_selects_is_what_a_naive_evaluator_says(where, ids, user):
     store = open_store("sqlite:///:memory:")
     try:
         added(store, "a", population(120), is_import=True)
-        found = store.delete_all(scope, Selection(ids, parse_filter(where))).result()
+        found = store.delete_all(scope, Criteria(ids, parse_filter(where))).result()
         assert sorted(found) == sorted(wanted)
         left = {stored.entry.id for stored in exported(store, limit=200)}
         assert left == {entry.id for entry in population(120)} - set(wanted)

@@ -5,7 +5,7 @@ import pytest
 
 from mnemic.errors import EmbeddingModelMismatchError
 from mnemic.model import MemoryEntryUpdate, MemoryStatus, MemoryType, NewEntry, Scope
-from mnemic.store.values import Selection
+from mnemic.store.values import Criteria
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -66,7 +66,7 @@ def test_the_vectors_of_an_entry_come_in_the_order_of_its_parts(store):
         assert store.vectors("a", row, model).shape == (0, 0)
 
 
-LAST_TWO = Selection([uid(3), uid(4)])
+LAST_TWO = Criteria([uid(3), uid(4)])
 
 
 def raised(entry):

@@ -11,7 +11,7 @@ import pytest
 from mnemic.errors import EntryNotFoundError, ReadOnlyError, StoreClosedError, StoreFileError
 from mnemic.model import LinkType, MemoryEntryUpdate, MemoryFilter, MemoryType, Scope, parse_filter
 from mnemic.store import LogPosition, Store
-from mnemic.store.values import Selection, StoredLink
+from mnemic.store.values import Criteria, StoredLink
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -61,8 +61,8 @@ OUTSIDE = [
 ]
 
 
-TEXTS = Selection(expression=parse_filter({"content": {"contains": "o"}}))
-FIRST_TWO = Selection([uid(1), uid(2)])
+TEXTS = Criteria(expression=parse_filter({"content": {"contains": "o"}}))
+FIRST_TWO = Criteria([uid(1), uid(2)])
 
 
 def figures(store, scope):
@@ -166,6 +166,8 @@ def vectors(store, agent):
 
 AGENT_READS = {
     "used_bytes": lambda store, agent: store.used_bytes(agent),
+    "used_by_user": lambda store, agent: store.used_by_user(agent, "alice"),
+    "users": lambda store, agent: store.users(agent, prefix=None, limit=9, offset=0, now=NOON),
     "stored_agent_id": lambda store, agent: store.stored_agent_id(agent),
     "embedding_model": lambda store, agent: store.embedding_model(agent),
     "contents": lambda store, agent: store.contents(agent, list(rows_of(store).values())),

@@ -5,7 +5,7 @@ import pytest
 
 from mnemic.errors import AmbiguousIdError, DuplicateEntryError
 from mnemic.model import LinkType, MemoryEntryUpdate, MemoryType, Scope, parse_filter
-from mnemic.store.values import Selection
+from mnemic.store.values import Criteria
 from tests.store.contract import (
     ALICE,
     BOB,
@@ -53,7 +53,7 @@ def test_the_revision_of_a_wall_is_raised_by_its_own_changes_alone(store):
     assert revision(store, Scope("a", "alice", "project", "session")) == 2
 
 
-FIRST_THREE = Selection([uid(1), uid(3)], parse_filter({"content": {"contains": "memory"}}))
+FIRST_THREE = Criteria([uid(1), uid(3)], parse_filter({"content": {"contains": "memory"}}))
 
 
 def raised(entry):

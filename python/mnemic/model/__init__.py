@@ -74,6 +74,7 @@ from mnemic.model.results import (
     SearchHit,
     SearchResults,
     TagUsage,
+    UserUsage,
     VerifyProblem,
     VerifyReport,
 )
@@ -159,6 +160,7 @@ __all__ = [
     "TagUsage",
     "Test",
     "TimeLimit",
+    "UserUsage",
     "UuidFactory",
     "VerifyProblem",
     "VerifyReport",

@@ -113,7 +113,7 @@ class LongTermMemoryStats(msgspec.Struct, frozen=True, kw_only=True):
         forgotten_entries: Deleted memories that can be restored.
         expired_entries: Memories past their `expires_at` that were not deleted before.
         storage_bytes_used: UTF-8 bytes of all contents; deleted ones count until purged. With a
-            limit, those of the whole agent, to whom the limit applies.
+            limit, those that it is for: of the user, or of the whole agent.
         storage_bytes_limit: Maximum bytes; None is no limit.
         entries_by_type: Number of active memories of each type.
         top_tags: The most frequent tags of active memories, then by name; at most ten.
@@ -144,6 +144,20 @@ class LongTermMemoryStats(msgspec.Struct, frozen=True, kw_only=True):
         if not self.storage_bytes_limit:
             return 0.0
         return self.storage_bytes_used / self.storage_bytes_limit * 100
+
+
+class UserUsage(msgspec.Struct, frozen=True):
+    """What one user's memories take.
+
+    Attributes:
+        user_id: The user; None stands for the memories without a user.
+        active_entries: Memories that a search can find, as counted by `count`.
+        storage_bytes_used: UTF-8 bytes of all contents; deleted ones count until purged.
+    """
+
+    user_id: str | None
+    active_entries: int
+    storage_bytes_used: int
 
 
 class DeleteResult(int):

@@ -474,7 +474,7 @@ class RecallEngine:
         check_record("options", options, SalienceOptions)
         boosts = (SalienceOptions() if options is None else options).boosts
         boost = boosts.get(ReinforcementReason.parse(reason).value, 0.0)
-        entry = await self.repository.raise_importance(scope, entry_id, boost)
+        entry = await self.repository.updater.raise_importance(scope, entry_id, boost)
         if entry is None:
             raise not_found(entry_id, scope)
         return entry

@@ -1,6 +1,6 @@
 """The verbs of a memory over one store, one embedder and one index."""
 
-from mnemic.repository.arguments import required_uuid, required_uuids, selection, unlimited
+from mnemic.repository.arguments import criteria, required_uuid, required_uuids, unlimited
 from mnemic.repository.deleting import RETENTION
 from mnemic.repository.find import Found, FoundLinked
 from mnemic.repository.options import Options
@@ -16,8 +16,8 @@ __all__ = [
     "Searchable",
     "check_limit",
     "checked_memory",
+    "criteria",
     "required_uuid",
     "required_uuids",
-    "selection",
     "unlimited",
 ]

@@ -10,7 +10,7 @@ from mnemic.protocols import Clock
 from mnemic.repository.access_buffer import AccessSpacing
 from mnemic.repository.index_set import IndexSet
 from mnemic.store import Store
-from mnemic.store.values import Selection
+from mnemic.store.values import Criteria
 from mnemic.sync_bridge import arrived
 
 _MICROSECOND = timedelta(microseconds=1)
@@ -46,10 +46,10 @@ class AccessCounter:
         self._can_write = can_write
         self._spacing = AccessSpacing()
 
-    async def write_for(self, selection: Selection) -> None:
+    async def write_for(self, criteria: Criteria) -> None:
         """Write the accesses counted so far if a filter tests them."""
-        if selection.expression is not None and references(
-            selection.expression, "access_count", "last_accessed_at"
+        if criteria.expression is not None and references(
+            criteria.expression, "access_count", "last_accessed_at"
         ):
             await self.write()
 

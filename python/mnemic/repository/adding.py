@@ -96,6 +96,7 @@ class Adder:
                     embedded,
                     now=self._now(),
                     quota=self._limits.quota,
+                    user_quota=self._limits.user_quota,
                     on_conflict=on_conflict,
                     on_duplicate=on_duplicate,
                     is_import=is_import,

@@ -19,7 +19,7 @@ from mnemic.model import (
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.model.validation import items, optional_uuid
 from mnemic.store import PageCursor
-from mnemic.store.values import Selection
+from mnemic.store.values import Criteria
 
 
 def required_uuid(value: UUID | str) -> UUID:
@@ -35,12 +35,12 @@ def required_uuids(field: str, values: Iterable[UUID | str]) -> list[UUID]:
     return [required_uuid(value) for value in items(field, values)]
 
 
-def selection(
+def criteria(
     ids: Iterable[UUID | str] | None,
     filters: MemoryFilter | Mapping[str, Any] | None,
     *,
     otherwise: str,
-) -> Selection:
+) -> Criteria:
     """Return the memories that a call for many names by ids, by a filter, or by both.
 
     Args:
@@ -55,7 +55,7 @@ def selection(
     if ids is None and filters is None:
         raise InvalidArgumentError(f"ids and filters are both None; {otherwise}")
     named = None if ids is None else list(dict.fromkeys(required_uuids("ids", ids)))
-    return Selection(named, None if filters is None else unlimited(filters))
+    return Criteria(named, None if filters is None else unlimited(filters))
 
 
 def unlimited(filters: MemoryFilter | Mapping[str, Any]) -> Expression:

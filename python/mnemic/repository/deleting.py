@@ -11,7 +11,7 @@ from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.store import Store
-from mnemic.store.values import EVERY_ENTRY, Selection
+from mnemic.store.values import EVERY_ENTRY, Criteria
 from mnemic.sync_bridge import arrived
 
 RETENTION = timedelta(days=90)
@@ -66,15 +66,15 @@ class Deleter:
         return await self._result(int(is_new is not None), permanent=permanent)
 
     async def delete_all(
-        self, scope: Scope, selection: Selection = EVERY_ENTRY, *, permanent: bool
+        self, scope: Scope, criteria: Criteria = EVERY_ENTRY, *, permanent: bool
     ) -> DeleteResult:
         """Delete the selected memories of a scope, permanently or not; return their number."""
         self._limits.require_storing()
-        await self._accesses.write_for(selection)
+        await self._accesses.write_for(criteria)
         if flag("permanent", permanent):
-            ids = await arrived(self._store.delete_all(scope, selection))
+            ids = await arrived(self._store.delete_all(scope, criteria))
         else:
-            ids = await arrived(self._store.soft_delete_all(scope, self._now(), selection))
+            ids = await arrived(self._store.soft_delete_all(scope, self._now(), criteria))
         await self._indexes.active.refresh()
         await self._telemetry.emptied(scope, ids, permanent=permanent)
         return await self._result(len(ids), permanent=permanent)

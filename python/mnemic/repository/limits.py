@@ -1,13 +1,22 @@
 """The limits of a memory: the host's license policy, and the quota of bytes."""
 
+from collections import Counter
 from collections.abc import Sequence
 from operator import attrgetter
+from typing import NamedTuple
 
 from mnemic.licensing import STORING, LicensePolicy, Need, Quota, checked_policy
-from mnemic.model import NewEntry, validation
+from mnemic.model import NewEntry, Scope, validation
 from mnemic.observability.telemetry import Telemetry
 from mnemic.store import Store
-from mnemic.store.quota import check_quota
+from mnemic.store.quota import check_quota, check_user_quota
+
+
+class Usage(NamedTuple):
+    """Bytes of content, and their limit."""
+
+    size: int
+    limit: int
 
 
 class Limits:
@@ -16,18 +25,21 @@ class Limits:
     Args:
         license: The host's policy; with None nothing is checked.
         quota: Bytes of content that the agent may store, beside the policy's quota; None is none.
+        user_quota: Bytes of content that each user may store; None is no limit.
         store: Knows the bytes used.
         agent_id: Whose bytes.
         telemetry: Publishes warnings.
 
     Attributes:
         license: The host's policy.
+        user_quota: Bytes of content that each user may store; None is no limit.
     """
 
     def __init__(
         self,
         license: LicensePolicy | None,  # noqa: A002 - the field's name everywhere
         quota: int | None,
+        user_quota: int | None = None,
         *,
         store: Store,
         agent_id: str,
@@ -36,6 +48,9 @@ class Limits:
         self.license = checked_policy(license)
         self._own_quota = (
             None if quota is None else Quota(validation.whole("quota", quota, minimum=0))
+        )
+        self.user_quota = (
+            None if user_quota is None else validation.whole("user_quota", user_quota, minimum=0)
         )
         self._store = store
         self._agent_id = agent_id
@@ -64,11 +79,31 @@ class Limits:
         Entries with an idempotency key may be stored already, and are left to the write.
         """
         quota = self.quota
-        size = sum(len(new.entry.content.encode()) for new in entries if new.key is None)
-        if quota is None or not size:
+        if quota is None and self.user_quota is None:
             return
-        used = self._store.used_bytes(self._agent_id)
-        check_quota(quota, used, size)
+        sizes = Counter[str | None]()
+        for new in entries:
+            if new.key is None:
+                sizes[new.entry.user_id] += len(new.entry.content.encode())
+        if self.user_quota is not None:
+            for user_id, size in sizes.items():
+                used = self._store.used_by_user(self._agent_id, user_id)
+                check_user_quota(self.user_quota, user_id, used, size)
+        if quota is not None:
+            check_quota(quota, self._store.used_bytes(self._agent_id), sizes.total())
+
+    def usage(self, scope: Scope) -> Usage | None:
+        """Return the bytes that a quota limits, as a caller of this scope may see them.
+
+        With a quota per user these are the user's own; otherwise, and for all users, the agent's.
+        """
+        quota = self.quota
+        if self.user_quota is not None and not scope.all_users:
+            used = self._store.used_by_user(self._agent_id, scope.user_id)
+            return Usage(used, self.user_quota)
+        if quota is None:
+            return None
+        return Usage(self._store.used_bytes(self._agent_id), quota.limit)
 
     async def warn(self) -> None:
         """Publish a warning where the bytes used have passed the next step of the quota."""

@@ -23,6 +23,8 @@ class Options(TypedDict, total=False):
             for with `StorageQuotaExceededError`. With None nothing is checked.
         quota: How many bytes of content an agent may store; of two limits the smaller one holds.
             None is no limit beside the license's.
+        user_quota: How many bytes of content each user may store, and the memories without a user
+            together; deleted ones count until purged. None is no limit.
         clock: Gives the time, aware and in UTC.
         id_factory: Makes an id for a time.
         log_content: Show queries in logs and events, cut to 50 characters; otherwise only how long
@@ -36,6 +38,7 @@ class Options(TypedDict, total=False):
     embedding_model: str | None
     license: LicensePolicy | None
     quota: int | None
+    user_quota: int | None
     clock: Clock
     id_factory: IdFactory | None
     log_content: bool

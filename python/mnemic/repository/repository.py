@@ -28,7 +28,6 @@ from mnemic.licensing import (
 )
 from mnemic.model import (
     KEYWORD,
-    LongTermMemoryStats,
     MemoryEntry,
     MemoryEntryUpdate,
     MemoryFilter,
@@ -64,6 +63,7 @@ from mnemic.repository.listing import Lister
 from mnemic.repository.new_vectors import NewVectors
 from mnemic.repository.proposals import EXACT_LIMIT
 from mnemic.repository.query_vectors import QueryVectors
+from mnemic.repository.statistics import Statistics
 from mnemic.repository.transfer import Transfer
 from mnemic.repository.updating import Updater
 from mnemic.repository.vector_model import VectorModel
@@ -112,6 +112,7 @@ class Repository:
         embedder: See `Options`, and for all that follow.
         license: As above.
         quota: As above.
+        user_quota: As above.
         clock: As above.
         id_factory: As above.
         log_content: As above.
@@ -130,6 +131,7 @@ class Repository:
         embedder: "Embedder | Literal['minilm'] | None" = "minilm",
         license: LicensePolicy | None = None,  # noqa: A002 - the field's name everywhere
         quota: int | None = None,
+        user_quota: int | None = None,
         clock: Clock = system_clock,
         id_factory: IdFactory | None = None,
         log_content: bool = False,
@@ -163,6 +165,7 @@ class Repository:
             self.limits = Limits(
                 license,
                 quota,
+                user_quota,
                 store=self._store,
                 agent_id=self.agent_id,
                 telemetry=self._telemetry,
@@ -221,6 +224,9 @@ class Repository:
             clock=clock,
             telemetry=self._telemetry,
             accesses=self.accesses,
+        )
+        self.statistics = Statistics(
+            self._store, self.agent_id, self._embedder, limits=self.limits, clock=clock
         )
         self.updater = Updater(
             self._store,
@@ -499,6 +505,7 @@ class Repository:
             embedded,
             now=now,
             quota=self.limits.quota,
+            user_quota=self.limits.user_quota,
             include_archived=update.status is not None,
         )
         entry = await arrived(written)
@@ -506,21 +513,6 @@ class Repository:
         if entry is not None:
             await self._telemetry.updated(entry, content_changed=update.content is not None)
             await self.limits.warn()
-        return entry
-
-    async def raise_importance(self, scope: Scope, entry_id: UUID, by: float) -> MemoryEntry | None:
-        """Add to a memory's importance, up to 1; return its new state."""
-        self.limits.require_storing()
-        now = self.now()
-
-        def raised(stored: MemoryEntry) -> MemoryEntry:
-            update = MemoryEntryUpdate(importance=min(1.0, stored.importance + by))
-            return update.applied_to(stored, now)
-
-        entry = await arrived(self._store.update(scope, entry_id, raised, now=now))
-        await self._indexes.active.refresh()
-        if entry is not None:
-            await self._telemetry.updated(entry, content_changed=False)
         return entry
 
     async def locate(self, scope: Scope, entry_id: UUID) -> Located | None:
@@ -541,24 +533,6 @@ class Repository:
         self.limits.require_storing()
         now = self.now()
         return await run_blocking(lambda: self._store.count(scope, now=now), self._store)
-
-    async def stats(self, scope: Scope) -> LongTermMemoryStats:
-        """Return statistics of a scope; figures of the embedder with all users alone."""
-        self.limits.require_storing()
-        now, quota = self.now(), self.limits.quota
-        stored = await run_blocking(lambda: self._store.stats(scope, now=now), self._store)
-        if quota is not None:
-            used = self._store.used_bytes(self.agent_id)
-            stored = msgspec.structs.replace(
-                stored, storage_bytes_used=used, storage_bytes_limit=quota.limit
-            )
-        if self._embedder is None or not scope.all_users:
-            return stored
-        return msgspec.structs.replace(
-            stored,
-            average_embedding_time_ms=self._embedder.average_ms,
-            total_embeddings_generated=self._embedder.embedded,
-        )
 
     async def close(self) -> None:
         """Finish writing and release the file. Repeated calls have no effect.

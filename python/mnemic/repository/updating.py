@@ -1,7 +1,9 @@
-"""Changes many memories at once: embed a new content once, write, index, publish."""
+"""Changes memories: many at once, with a new content embedded once, and the importance of one."""
+
+from uuid import UUID
 
 from mnemic.embed.validated import ValidatedEmbedder
-from mnemic.model import MemoryEntryUpdate, Scope
+from mnemic.model import MemoryEntry, MemoryEntryUpdate, Scope
 from mnemic.model.filter import references
 from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock
@@ -9,12 +11,12 @@ from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.store import Store
-from mnemic.store.values import Selection
+from mnemic.store.values import Criteria
 from mnemic.sync_bridge import arrived, run_blocking
 
 
 class Updater:
-    """Changes many memories of one agent.
+    """Changes memories of one agent.
 
     Args:
         store: Where the memories are.
@@ -45,29 +47,26 @@ class Updater:
         self._telemetry = telemetry
         self._accesses = accesses
 
-    async def update_all(
-        self, scope: Scope, selection: Selection, update: MemoryEntryUpdate
-    ) -> int:
+    async def update_all(self, scope: Scope, criteria: Criteria, update: MemoryEntryUpdate) -> int:
         """Change the selected memories of a scope, all or none; return their number."""
         self._limits.require_storing()
         if update.is_empty:
             return 0
-        await self._accesses.write_for(selection)
+        await self._accesses.write_for(criteria)
         content, embedder, embedded = update.content, self._embedder, None
         if content is not None and embedder is not None:
             (chunks,) = await run_blocking(lambda: embedder.embed_chunked([content]), self._store)
             embedded = embedder.model, chunks
         now = self._now()
-        tests_status = selection.expression is not None and references(
-            selection.expression, "status"
-        )
+        tests_status = criteria.expression is not None and references(criteria.expression, "status")
         written = self._store.update_all(
             scope,
-            selection,
+            criteria,
             lambda stored: update.applied_to(stored, now),
             embedded,
             now=now,
             quota=self._limits.quota,
+            user_quota=self._limits.user_quota,
             include_archived=update.status is not None or tests_status,
         )
         updated = await arrived(written)
@@ -75,3 +74,18 @@ class Updater:
         await self._telemetry.updated_all(updated, content_changed=content is not None)
         await self._limits.warn()
         return len(updated)
+
+    async def raise_importance(self, scope: Scope, entry_id: UUID, by: float) -> MemoryEntry | None:
+        """Add to a memory's importance, up to 1; return its new state."""
+        self._limits.require_storing()
+        now = self._now()
+
+        def raised(stored: MemoryEntry) -> MemoryEntry:
+            update = MemoryEntryUpdate(importance=min(1.0, stored.importance + by))
+            return update.applied_to(stored, now)
+
+        entry = await arrived(self._store.update(scope, entry_id, raised, now=now))
+        await self._indexes.active.refresh()
+        if entry is not None:
+            await self._telemetry.updated(entry, content_changed=False)
+        return entry

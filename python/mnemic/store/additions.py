@@ -23,6 +23,7 @@ class Additions(Protocol):
         *,
         now: datetime,
         quota: Quota | None = None,
+        user_quota: int | None = None,
         on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
         is_import: bool = False,
@@ -31,13 +32,14 @@ class Additions(Protocol):
 
         An entry whose idempotency key was used before, in an earlier call or in this one, is not
         stored again. A superseded entry gets its status and a link in the same transaction. The
-        quota is checked inside the transaction, so that concurrent writers never exceed it.
+        quotas are checked inside the transaction, so that concurrent writers never exceed them.
 
         Args:
             agent_id: The agent.
             entries: Any number of entries.
             now: Entries expired by now are not duplicates; merged entries are updated now.
             quota: Maximum bytes of content of the agent.
+            user_quota: Maximum bytes of content of each user, and of the entries without a user.
             on_conflict: Treatment of an entry whose id the user already has, in any state and in
                 any project and session. It comes after the idempotency key and before the text.
                 "skip" leaves the stored entry as it is. "replace" stores the new one in its row,
@@ -54,7 +56,7 @@ class Additions(Protocol):
                 and `on_conflict` is "raise", or if a key was used for another content.
             EntryNotFoundError: If a superseded entry does not exist.
             EmbeddingModelMismatchError: If the agent's vectors come from another model.
-            StorageQuotaExceededError: If the contents would exceed the quota.
+            StorageQuotaExceededError: If the contents would exceed a quota.
         """
         ...
 

@@ -14,7 +14,6 @@ from mnemic.licensing import Quota
 from mnemic.model import (
     Expression,
     LinkType,
-    LongTermMemoryStats,
     MemoryEntry,
     MemoryFilter,
     MemoryLink,
@@ -27,6 +26,7 @@ from mnemic.model import (
 from mnemic.protocols import Progress
 from mnemic.store.additions import Additions
 from mnemic.store.bulk import BulkWrites
+from mnemic.store.usage import UsageReads
 from mnemic.store.values import (
     AccessedRows,
     Direction,
@@ -55,7 +55,7 @@ class BatchSink(Protocol):
         ...
 
 
-class Store(Additions, BulkWrites, Protocol):
+class Store(Additions, BulkWrites, UsageReads, Protocol):
     """Durable storage of memories. The store is the source of truth; an index is a cache of it.
 
     Reads are plain methods. Writes are handed in and return a `concurrent.futures.Future`. An
@@ -268,6 +268,7 @@ class Store(Additions, BulkWrites, Protocol):
         *,
         now: datetime,
         quota: Quota | None = None,
+        user_quota: int | None = None,
         include_archived: bool = False,
     ) -> Future[MemoryEntry | None]:
         """Change an entry that is neither deleted nor expired.
@@ -283,6 +284,7 @@ class Store(Additions, BulkWrites, Protocol):
                 the content changes.
             now: Entries expired by now do not exist.
             quota: Checked as in `add` if the content grows.
+            user_quota: As above.
             include_archived: Also change an archived entry.
 
         Returns:
@@ -290,7 +292,7 @@ class Store(Additions, BulkWrites, Protocol):
 
         Raises:
             EmbeddingModelMismatchError: If the agent's vectors come from another model.
-            StorageQuotaExceededError: If the contents would exceed the quota.
+            StorageQuotaExceededError: If the contents would exceed a quota.
         """
         ...
 
@@ -409,16 +411,6 @@ class Store(Additions, BulkWrites, Protocol):
                 agent's number and sum of memories. Damaged data is left unchanged and reported.
             progress: Called periodically with the number of memories read so far.
         """
-        ...
-
-    def used_bytes(self, agent_id: str) -> int:
-        """Return the bytes of the agent's contents, including deleted entries."""
-        ...
-
-    def stats(
-        self, scope: Scope, *, now: datetime, deadline: float | None = None
-    ) -> LongTermMemoryStats:
-        """Return statistics of a scope as of one moment, without quota and embedder figures."""
         ...
 
     def count(self, scope: Scope, *, now: datetime, deadline: float | None = None) -> int:

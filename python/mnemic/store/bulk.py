@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, Scope
-from mnemic.store.values import EVERY_ENTRY, Selection, UpdatedEntry
+from mnemic.store.values import EVERY_ENTRY, Criteria, UpdatedEntry
 
 
 class BulkWrites(Protocol):
@@ -22,7 +22,7 @@ class BulkWrites(Protocol):
     """
 
     def soft_delete_all(
-        self, scope: Scope, now: datetime, selection: Selection = EVERY_ENTRY
+        self, scope: Scope, now: datetime, criteria: Criteria = EVERY_ENTRY
     ) -> Future[list[UUID]]:
         """Mark the selected entries of a scope as deleted; return the ids of those marked now.
 
@@ -32,14 +32,14 @@ class BulkWrites(Protocol):
         Args:
             scope: The scope.
             now: The time.
-            selection: The entries; all of the scope unless given.
+            criteria: The entries; all of the scope unless given.
 
         Raises:
             AmbiguousIdError: If the scope is of all users, and several have one of the ids.
         """
         ...
 
-    def delete_all(self, scope: Scope, selection: Selection = EVERY_ENTRY) -> Future[list[UUID]]:
+    def delete_all(self, scope: Scope, criteria: Criteria = EVERY_ENTRY) -> Future[list[UUID]]:
         """Delete the selected entries of a scope permanently, marked as deleted or not.
 
         Otherwise like `soft_delete_all`.
@@ -64,12 +64,13 @@ class BulkWrites(Protocol):
     def update_all(
         self,
         scope: Scope,
-        selection: Selection,
+        criteria: Criteria,
         change: Callable[[MemoryEntry], MemoryEntry],
         embedded: tuple[str, NDArray[np.float32]] | None = None,
         *,
         now: datetime,
         quota: Quota | None = None,
+        user_quota: int | None = None,
         include_archived: bool = False,
     ) -> Future[list[UpdatedEntry]]:
         """Change the selected entries of a scope, all or none; otherwise like `update`.
@@ -83,6 +84,6 @@ class BulkWrites(Protocol):
         Raises:
             AmbiguousIdError: If the scope is of all users, and several have one of the ids.
             EmbeddingModelMismatchError: If the agent's vectors come from another model.
-            StorageQuotaExceededError: If the contents would exceed the quota.
+            StorageQuotaExceededError: If the contents would exceed a quota.
         """
         ...

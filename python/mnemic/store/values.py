@@ -59,7 +59,7 @@ class PageCursor(NamedTuple):
     user_id: str | None = None
 
 
-class Selection(NamedTuple):
+class Criteria(NamedTuple):
     """The entries of a scope that a write is for; with both, both must hold.
 
     Attributes:
@@ -71,7 +71,7 @@ class Selection(NamedTuple):
     expression: Expression | None = None
 
 
-EVERY_ENTRY = Selection()
+EVERY_ENTRY = Criteria()
 """All entries of a scope."""
 
 

@@ -12,7 +12,7 @@ from mnemic.model import (
     MemoryType,
 )
 from mnemic.model.scope import not_found
-from mnemic.repository import required_uuid, required_uuids, selection
+from mnemic.repository import criteria, required_uuid, required_uuids
 from mnemic.verbs.base import ScopedBase
 
 
@@ -127,7 +127,7 @@ class AsyncChangeVerbs(ScopedBase):
             StorageQuotaExceededError: If the contents would exceed a quota.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
-        wanted = selection(ids, filters, otherwise="filters={} is every memory of the scope")
+        wanted = criteria(ids, filters, otherwise="filters={} is every memory of the scope")
         given: dict[str, Any] = {
             "content": content,
             "importance": importance,

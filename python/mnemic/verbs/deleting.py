@@ -9,8 +9,8 @@ from mnemic.errors import InvalidArgumentError
 from mnemic.model import DeleteResult, MemoryFilter
 from mnemic.model.filter import has_tests
 from mnemic.model.scope import not_found
-from mnemic.repository import required_uuid, selection, unlimited
-from mnemic.store.values import Selection
+from mnemic.repository import criteria, required_uuid, unlimited
+from mnemic.store.values import Criteria
 from mnemic.verbs.base import ScopedBase
 
 _NAME_SOME = "name what to delete, or delete everything in the scope by delete_all"
@@ -87,7 +87,7 @@ class AsyncDeleteVerbs(ScopedBase):
             AmbiguousIdError: If all users are named, and several have one of the ids.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
-        wanted = selection(ids, filters, otherwise=_NAME_SOME)
+        wanted = criteria(ids, filters, otherwise=_NAME_SOME)
         if ids is None and wanted.expression is not None and not has_tests(wanted.expression):
             raise InvalidArgumentError(f"filters has no test; {_NAME_SOME}")
         return await self._repository.deleter.delete_all(scope, wanted, permanent=permanent)
@@ -117,7 +117,7 @@ class AsyncDeleteVerbs(ScopedBase):
             Number of deleted memories; its `erased` is true if their bytes are gone already.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
-        wanted = Selection(None, None if filters is None else unlimited(filters))
+        wanted = Criteria(None, None if filters is None else unlimited(filters))
         return await self._repository.deleter.delete_all(scope, wanted, permanent=permanent)
 
     async def restore(

@@ -4,13 +4,35 @@ import os
 from types import TracebackType
 from typing import Self
 
-from mnemic.model import VerifyReport
+from mnemic.model import UserUsage, VerifyReport
 from mnemic.protocols import Progress
 from mnemic.verbs.base import ScopedBase
 
 
 class AsyncMaintenanceVerbs(ScopedBase):
     """Maintains the file of a memory, and closes it."""
+
+    async def users(
+        self, *, limit: int = 1000, offset: int = 0, prefix: str | None = None
+    ) -> list[UserUsage]:
+        """Return the users of this agent who have memories, and what these take.
+
+        For an operator: views of a user or of a project do not have this method.
+
+        Args:
+            limit: Maximum number of users, 1 to 1,000.
+            offset: Number of first users to skip.
+            prefix: Only users whose ids begin with it.
+
+        Returns:
+            The memories without a user first (`user_id` None, unless a prefix is given), then the
+            users in the order of their ids, by code points. A user stays as long as any memory of
+            theirs does, deleted ones included.
+
+        Raises:
+            InvalidArgumentError: If an argument is of the wrong type or out of range.
+        """
+        return await self._repository.statistics.users(limit, offset, prefix)
 
     async def erase_pending(self) -> bool:
         """Erase the bytes that permanent deletions could not erase at once, in the whole file.
@@ -48,7 +70,8 @@ class AsyncMaintenanceVerbs(ScopedBase):
 
         Args:
             repair: Add checksums to memories of earlier versions of mnemic, and rewrite each
-                agent's number and sum of memories, after the comparison. Damaged data is left
+                agent's number, sum and bytes of memories, and each user's bytes, after the
+                comparison. Damaged data is left
                 unchanged: it is reported each time, and refused when read.
             progress: Called periodically with the number of memories so far.
 

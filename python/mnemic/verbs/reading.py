@@ -93,8 +93,9 @@ class AsyncReadVerbs(ScopedBase):
     ) -> LongTermMemoryStats:
         """Return statistics of the memories; for the scope see the class.
 
-        Two figures are of the whole agent: the storage limit, and, with a limit, the bytes used.
+        With a quota of the agent, the storage limit and the bytes used are those of the whole
+        agent; with a quota per user they are the user's, unless all users are named.
         Figures of the embedder are returned with `all_users` alone.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
-        return await self._repository.stats(scope)
+        return await self._repository.statistics.stats(scope)

@@ -192,6 +192,28 @@ def test_a_file_of_before_sources_keeps_its_sums(tmp_path):
         opened(path).close()
 
 
+BYTES = "SELECT agent_id, user_key, revision, used_bytes FROM agent_memory_walls ORDER BY 1, 2"
+
+
+def test_a_file_of_before_user_quotas_gets_the_bytes_of_each_user(tmp_path):
+    path = tmp_path / "a.db"
+    shutil.copy(FIXTURES / "store_v4.db", path)
+    opened(path).close()
+    sizes = [("aide", "", 0, 44), ("aide", "alice", 0, 26)]  # deleted memories included
+    assert run(path, BYTES) == sizes
+    with opened(path) as memory:
+        assert [user.storage_bytes_used for user in memory.users()] == [44, 26]
+        assert memory.verify().problems == ()
+        memory.add("tea", user_id="bob")
+    assert run(path, BYTES) == [*sizes, ("aide", "bob", 1, 3)]
+    downgrade(str(path), 7)
+    assert tables(path) == tables(FIXTURES / "store_v7.db")
+    assert run(path, "SELECT * FROM agent_memory_walls") == [("aide", "bob", 1)]
+    with opened(path) as memory:
+        assert run(path, BYTES) == [*sizes, ("aide", "bob", 1, 3)]
+        assert memory.verify().problems == ()
+
+
 def run(path, sql, *values):
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, Scope
+from mnemic.store.quota import Quotas
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, NO_SUMS
@@ -22,7 +22,7 @@ from mnemic.store.sqlite.sql import (
     json_array,
 )
 from mnemic.store.sqlite.updates import write_update
-from mnemic.store.values import Model, Selection, UpdatedEntry
+from mnemic.store.values import Criteria, Model, UpdatedEntry
 
 if TYPE_CHECKING:
     from mnemic.store.changes import Change
@@ -40,17 +40,17 @@ def update_all(
     connection: apsw.Connection,
     codec: RowCodec,
     scope: Scope,
-    selection: Selection,
+    criteria: Criteria,
     change: Callable[[MemoryEntry], MemoryEntry],
     *,
     vectors: tuple[Model, Sequence[bytes]] | None,
     now: int,
-    quota: Quota | None,
+    quotas: Quotas,
     include_archived: bool,
 ) -> list[UpdatedEntry]:
     """Change the selected entries of a scope; see `updates.update`."""
     state = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
-    where, values = selected(connection, codec, scope, selection, (state, [now]))
+    where, values = selected(connection, codec, scope, criteria, (state, [now]))
     changes: list[Change] = []
     updated: list[UpdatedEntry] = []
     model, sums = None, NO_SUMS
@@ -60,7 +60,7 @@ def update_all(
         updated.append(UpdatedEntry(written.entry.id, written.entry.type))
         model, sums = written.model or model, sums.plus(written.sums)
     if changes:
-        log_changes(connection, scope.agent_id, changes, model, Charge(quota, sums))
+        log_changes(connection, scope.agent_id, changes, model, Charge(quotas, sums))
     return updated
 
 

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.timestamps import to_microseconds
+from mnemic.store.quota import Quotas
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite import bulk_updates, deletes
 from mnemic.store.sqlite.additions import vectors_of
-from mnemic.store.values import EVERY_ENTRY, Selection, UpdatedEntry
+from mnemic.store.values import EVERY_ENTRY, Criteria, UpdatedEntry
 
 Result = TypeVar("Result")
 
@@ -32,17 +33,17 @@ class SqliteBulkWrites:
         """Hand in a job."""
 
     def soft_delete_all(
-        self, scope: Scope, now: datetime, selection: Selection = EVERY_ENTRY
+        self, scope: Scope, now: datetime, criteria: Criteria = EVERY_ENTRY
     ) -> Future[list[UUID]]:
         """Mark the selected entries of a scope as deleted; return the ids of those marked now."""
         time = to_microseconds(now)
         return self._write(
-            lambda on: deletes.soft_delete_all(on, self._codec, scope, selection, time)
+            lambda on: deletes.soft_delete_all(on, self._codec, scope, criteria, time)
         )
 
-    def delete_all(self, scope: Scope, selection: Selection = EVERY_ENTRY) -> Future[list[UUID]]:
+    def delete_all(self, scope: Scope, criteria: Criteria = EVERY_ENTRY) -> Future[list[UUID]]:
         """Delete the selected entries of a scope permanently; return their ids."""
-        return self._write(lambda on: deletes.delete_all(on, self._codec, scope, selection))
+        return self._write(lambda on: deletes.delete_all(on, self._codec, scope, criteria))
 
     def purge(
         self, scope: Scope, oldest: datetime, expired: datetime | None = None
@@ -54,12 +55,13 @@ class SqliteBulkWrites:
     def update_all(
         self,
         scope: Scope,
-        selection: Selection,
+        criteria: Criteria,
         change: Callable[[MemoryEntry], MemoryEntry],
         embedded: tuple[str, NDArray[np.float32]] | None = None,
         *,
         now: datetime,
         quota: Quota | None = None,
+        user_quota: int | None = None,
         include_archived: bool = False,
     ) -> Future[list[UpdatedEntry]]:
         """Change the selected entries of a scope, all or none; return those changed."""
@@ -69,11 +71,11 @@ class SqliteBulkWrites:
                 on,
                 self._codec,
                 scope,
-                selection,
+                criteria,
                 change,
                 vectors=vectors,
                 now=time,
-                quota=quota,
+                quotas=Quotas(quota, user_quota),
                 include_archived=include_archived,
             )
         )

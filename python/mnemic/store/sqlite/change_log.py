@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from mnemic._core import VectorSums
 from mnemic.errors import StoreCorruptError
-from mnemic.licensing import Quota
 from mnemic.model import Record, RowBatch, Scope, State
 from mnemic.store.base import BatchSink
 from mnemic.store.changes import Change, UserTotals, last_dropped, totals_by_user
 from mnemic.store.embedding_model import check_model
-from mnemic.store.quota import check_quota
+from mnemic.store.quota import NO_QUOTAS, Quotas, check_quota, check_user_quota
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.checksums import (
     CHECKED_COLUMNS,
@@ -50,11 +49,11 @@ class Charge(NamedTuple):
     """Effect of a write on its agent's totals, beside the sizes of its changes.
 
     Attributes:
-        quota: Maximum bytes of the agent's contents after the write.
+        quotas: Maximum bytes of contents after the write.
         sums: Change of the sums of the agent's rows.
     """
 
-    quota: Quota | None = None
+    quotas: Quotas = NO_QUOTAS
     sums: Sums = NO_SUMS
 
 
@@ -141,10 +140,14 @@ _ALL_LINKS = (
 _TOUCHED_LINKS = f"SELECT {_LINK} FROM agent_memory_links AS l WHERE l.from_row IN ({_TOUCHED})"
 _PART = 8192
 _AGENT = "SELECT seq, pruned, model, dimensions FROM agent_memory_agents WHERE agent_id = ?"
-_RAISE_REVISION = (
-    "UPDATE agent_memory_walls SET revision = revision + ? WHERE agent_id = ? AND user_key = ?"
+_ADVANCE_USER = (
+    "UPDATE agent_memory_walls SET revision = revision + ?, used_bytes = used_bytes + ? "
+    "WHERE agent_id = ? AND user_key = ?"
 )
-_INSERT_REVISION = "INSERT INTO agent_memory_walls (revision, agent_id, user_key) VALUES (?, ?, ?)"
+_BEGIN_USER = (
+    "INSERT INTO agent_memory_walls (revision, used_bytes, agent_id, user_key) VALUES (?, ?, ?, ?)"
+)
+_USER_BYTES = "SELECT used_bytes FROM agent_memory_walls WHERE agent_id = ? AND user_key = ?"
 _USER_REVISION = "SELECT revision FROM agent_memory_walls WHERE agent_id = ? AND user_key = ?"
 _POSITION = "SELECT seq, accesses FROM agent_memory_agents WHERE agent_id = ?"
 _POSITION_AND_REVISION = (
@@ -413,9 +416,10 @@ def log_changes(
 
     Raises:
         EmbeddingModelMismatchError: If the agent's vectors come from another model.
-        StorageQuotaExceededError: If the charge exceeds the agent's quota.
+        StorageQuotaExceededError: If the changes exceed the quota of the agent or of a user.
     """
     users = totals_by_user(changes)
+    _advance_users(connection, agent_id, users, charge.quotas.user)
     last = _advance(connection, agent_id, users, model, charge)
     first = last - len(changes) + 1
     execute_all(
@@ -423,7 +427,6 @@ def log_changes(
         _INSERT,
         [(agent_id, seq, *change[:-1]) for seq, change in enumerate(changes, start=first)],
     )
-    _raise_revisions(connection, agent_id, users)
     mark = last_dropped(first, last)
     if mark is not None:
         _prune(connection, agent_id, mark)
@@ -447,18 +450,27 @@ def _advance(
         raise _damaged_agent(agent_id)
     if model is not None:
         check_model(agent_id, known, model)
-    check_quota(charge.quota, used - size, size)
+    check_quota(charge.quotas.agent, used - size, size)
     return last
 
 
-def _raise_revisions(
-    connection: apsw.Connection, agent_id: str, users: Sequence[UserTotals]
+def _advance_users(
+    connection: apsw.Connection, agent_id: str, users: Sequence[UserTotals], quota: int | None
 ) -> None:
-    for user_id, steps, _ in users:
-        values = (steps, agent_id, user_id or "")
-        connection.execute(_RAISE_REVISION, values)
+    for user_id, steps, size in users:
+        values = (steps, size, agent_id, user_id or "")
+        connection.execute(_ADVANCE_USER, values)
         if connection.changes() == 0:
-            connection.execute(_INSERT_REVISION, values)
+            connection.execute(_BEGIN_USER, values)
+        if quota is not None and size > 0:
+            used = used_by_user(connection, agent_id, user_id)
+            check_user_quota(quota, user_id, used - size, size)
+
+
+def used_by_user(connection: apsw.Connection, agent_id: str, user_id: str | None) -> int:
+    """Return the bytes of a user's contents, deleted entries included."""
+    found = fetch(connection, _USER_BYTES, (agent_id, user_id or ""))
+    return integers(found[0])[0] if found else 0
 
 
 def _prune(connection: apsw.Connection, agent_id: str, mark: int) -> None:

@@ -21,7 +21,7 @@ from mnemic.store.sqlite.damage import uuids_of
 from mnemic.store.sqlite.links import links_leading_to
 from mnemic.store.sqlite.selected_rows import selected
 from mnemic.store.sqlite.sql import fetch, in_scope, single, with_id
-from mnemic.store.values import Selection
+from mnemic.store.values import Criteria
 
 
 def soft_delete(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> bool | None:
@@ -80,10 +80,10 @@ def delete(
 
 
 def soft_delete_all(
-    connection: apsw.Connection, codec: RowCodec, scope: Scope, selection: Selection, now: int
+    connection: apsw.Connection, codec: RowCodec, scope: Scope, criteria: Criteria, now: int
 ) -> list[UUID]:
     """Mark the selected entries of a scope as forgotten that are not; return their ids."""
-    where, values = selected(connection, codec, scope, selection, ("forgotten_at IS NULL", []))
+    where, values = selected(connection, codec, scope, criteria, ("forgotten_at IS NULL", []))
     before = rows_with_sums_where(connection, where, values)
     forgotten = fetch(
         connection,
@@ -99,10 +99,10 @@ def soft_delete_all(
 
 
 def delete_all(
-    connection: apsw.Connection, codec: RowCodec, scope: Scope, selection: Selection
+    connection: apsw.Connection, codec: RowCodec, scope: Scope, criteria: Criteria
 ) -> list[UUID]:
     """Delete the selected entries of a scope, forgotten or not; return their ids."""
-    where, values = selected(connection, codec, scope, selection)
+    where, values = selected(connection, codec, scope, criteria)
     return _delete(connection, codec, scope.agent_id, where, values)
 
 

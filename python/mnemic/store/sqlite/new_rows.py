@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic._core import row_sums, vector_sums
-from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, NewEntry, OnConflict, OnDuplicate
 from mnemic.store.changes import Change
+from mnemic.store.quota import NO_QUOTAS, Quotas
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.checksums import NO_SUMS, Sums
 from mnemic.store.sqlite.sql import INSERT_VECTOR, Columns, execute_all
@@ -87,7 +87,7 @@ class AddOptions(NamedTuple):
         codec: Codec of the entries.
         now: Microseconds since 1970 in UTC.
         model: Model of the given vectors; None if there are none.
-        quota: Maximum bytes of content of the agent; None is no limit.
+        quotas: Maximum bytes of content of the agent and of each user.
         on_duplicate: Treatment of a text that the user already has.
         is_import: Whether a superseded entry may be missing.
         on_conflict: Treatment of an id that the user already has.
@@ -96,7 +96,7 @@ class AddOptions(NamedTuple):
     codec: RowCodec
     now: int
     model: Model | None = None
-    quota: Quota | None = None
+    quotas: Quotas = NO_QUOTAS
     on_duplicate: OnDuplicate = "keep"
     is_import: bool = False
     on_conflict: OnConflict = "raise"

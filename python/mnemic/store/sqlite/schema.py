@@ -276,6 +276,22 @@ ALTER TABLE agent_memory_entries DROP COLUMN row_sum;
 """
 
 
+# What each user's contents take, beside the user's revision: every change of an entry writes that
+# row already. Users whose entries are older than the table have no row in it yet.
+_EIGHTH = """
+ALTER TABLE agent_memory_walls ADD COLUMN used_bytes INTEGER NOT NULL DEFAULT 0;
+INSERT INTO agent_memory_walls (agent_id, user_key, revision, used_bytes)
+    SELECT agent_id, ifnull(user_id, ''), 0, sum(octet_length(content))
+    FROM agent_memory_entries WHERE true GROUP BY 1, 2
+    ON CONFLICT (agent_id, user_key) DO UPDATE SET used_bytes = excluded.used_bytes;
+"""
+
+_EIGHTH_DOWN = """
+DELETE FROM agent_memory_walls WHERE revision = 0;
+ALTER TABLE agent_memory_walls DROP COLUMN used_bytes;
+"""
+
+
 class Migration(NamedTuple):
     """Statements that lead from one schema version to the next, and back.
 
@@ -320,5 +336,6 @@ MIGRATIONS = (
     Migration(_FIFTH, _FIFTH_DOWN, _FIFTH_OBSTACLE),
     Migration(_SIXTH, _SIXTH_DOWN),
     _added_column("source", "TEXT"),
+    Migration(_EIGHTH, _EIGHTH_DOWN),
 )
 """Step n leads from schema version n to n + 1; the version is SQLite's `user_version`."""

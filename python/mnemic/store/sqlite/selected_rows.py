@@ -11,7 +11,7 @@ from mnemic.store.row_codec import RowCodec, uuid_of
 from mnemic.store.sqlite import filter_sql
 from mnemic.store.sqlite.reads import matching_rows
 from mnemic.store.sqlite.sql import AMONG, USER_KEY, Condition, fetch, in_scope, json_array
-from mnemic.store.values import Selection
+from mnemic.store.values import Criteria
 
 _ANY: Condition = ("1", [])
 
@@ -20,7 +20,7 @@ def selected(
     connection: apsw.Connection,
     codec: RowCodec,
     scope: Scope,
-    selection: Selection,
+    criteria: Criteria,
     state: Condition = _ANY,
 ) -> Condition:
     """Return the condition of the selected entries of a scope.
@@ -29,31 +29,31 @@ def selected(
         connection: In the transaction that writes.
         codec: Codec of the entries.
         scope: The scope.
-        selection: The entries.
+        criteria: The entries.
         state: A further condition.
 
     Raises:
         AmbiguousIdError: If the scope is of all users, and several have one of the ids.
     """
-    where, values = _scoped(connection, scope, selection)
+    where, values = _scoped(connection, scope, criteria)
     where, values = f"{where} AND {state[0]}", [*values, *state[1]]
-    if selection.expression is None:
+    if criteria.expression is None:
         return where, values
-    sql, bound, is_exact = filter_sql.narrowed(selection.expression)
+    sql, bound, is_exact = filter_sql.narrowed(criteria.expression)
     where, values = f"{where} AND ({sql})", [*values, *bound]
     if is_exact:
         return where, values
-    rows = matching_rows(connection, codec, selection.expression, where, values)
+    rows = matching_rows(connection, codec, criteria.expression, where, values)
     # The sign keeps the planner from the index of the agent, which would read all of its rows.
     return f"{AMONG} AND +agent_id = ?", [json_array(rows), scope.agent_id]
 
 
-def _scoped(connection: apsw.Connection, scope: Scope, selection: Selection) -> Condition:
+def _scoped(connection: apsw.Connection, scope: Scope, criteria: Criteria) -> Condition:
     """Return the condition of the scope, and of the ids if there are any."""
     where, values = in_scope(scope)
-    if selection.ids is None:
+    if criteria.ids is None:
         return where, values
-    ids, bound = filter_sql.among_ids(selection.ids)
+    ids, bound = filter_sql.among_ids(criteria.ids)
     where, values = f"{where} AND {ids}", [*values, bound]
     if scope.all_users:
         _check_unambiguous(connection, scope, where, values)

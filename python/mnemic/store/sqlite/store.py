@@ -20,7 +20,6 @@ from mnemic.licensing import Quota
 from mnemic.model import (
     Expression,
     LinkType,
-    LongTermMemoryStats,
     MemoryEntry,
     MemoryFilter,
     MemoryLink,
@@ -39,6 +38,7 @@ from mnemic.store.base import BatchSink
 from mnemic.store.embedding_model import model_of
 from mnemic.store.futures import MAX_THREADS, Workers, succeeded
 from mnemic.store.pending_accesses import AccessFlush, PendingAccesses
+from mnemic.store.quota import Quotas
 from mnemic.store.row_codec import PlainRowCodec, RowCodec
 from mnemic.store.sqlite import (
     change_log,
@@ -60,6 +60,7 @@ from mnemic.store.sqlite.group_commit import Finish, Job, Writer, unchanged
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.new_rows import AddOptions, new_rows
 from mnemic.store.sqlite.sql import one_moment
+from mnemic.store.sqlite.usage import SqliteUsageReads
 from mnemic.store.sqlite.writes import AddJob
 from mnemic.store.url import path_of
 from mnemic.store.values import (
@@ -78,7 +79,7 @@ from mnemic.store.values import (
 Result = TypeVar("Result")
 
 
-class SqliteStore(SqliteBulkWrites):
+class SqliteStore(SqliteBulkWrites, SqliteUsageReads):
     """Keeps memories in one SQLite file; see `Store` for what its methods promise.
 
     Reads run where they are called, on connections of their own, and never wait for a write. Writes
@@ -134,6 +135,7 @@ class SqliteStore(SqliteBulkWrites):
         *,
         now: datetime,
         quota: Quota | None = None,
+        user_quota: int | None = None,
         on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
         is_import: bool = False,
@@ -147,8 +149,9 @@ class SqliteStore(SqliteBulkWrites):
         model = model_of(new.entry for new in entries)
         codec, vectors = self._codec, list(map(stored_vectors, entries))
         rows = new_rows(codec, entries, vectors, model and model[0])
+        quotas = Quotas(quota, user_quota)
         rules = AddOptions(
-            codec, to_microseconds(now), model, quota, on_duplicate, is_import, on_conflict
+            codec, to_microseconds(now), model, quotas, on_duplicate, is_import, on_conflict
         )
         self._connections.check_writable()
         job = AddJob(agent_id, rows, rules)
@@ -301,6 +304,7 @@ class SqliteStore(SqliteBulkWrites):
         *,
         now: datetime,
         quota: Quota | None = None,
+        user_quota: int | None = None,
         include_archived: bool = False,
     ) -> Future[MemoryEntry | None]:
         """Change an entry; return its new state, or None if the scope has no such entry."""
@@ -314,7 +318,7 @@ class SqliteStore(SqliteBulkWrites):
                 change,
                 vectors=vectors,
                 now=time,
-                quota=quota,
+                quotas=Quotas(quota, user_quota),
                 include_archived=include_archived,
             )
         )
@@ -427,7 +431,7 @@ class SqliteStore(SqliteBulkWrites):
             )
             checksums_added += added.result()
             after = rows[-1]
-        agents = self._write(verification.repair_agents).result()
+        agents = self._write(partial(verification.repair_agents, codec=self._codec)).result()
         return report._replace(checksums_added=checksums_added, repaired_agents=tuple(agents))
 
     def _verify(self, progress: Progress | None) -> VerifyReport:
@@ -438,18 +442,6 @@ class SqliteStore(SqliteBulkWrites):
     def _rows_without_sums(self, after: int) -> list[int]:
         with self._reading() as connection:
             return verification.rows_without_sums(connection, after)
-
-    def used_bytes(self, agent_id: str) -> int:
-        """Return the bytes of the agent's contents, deleted entries included."""
-        with self._reading() as connection:
-            return reads.used_bytes(connection, agent_id)
-
-    def stats(
-        self, scope: Scope, *, now: datetime, deadline: float | None = None
-    ) -> LongTermMemoryStats:
-        """Return statistics of a scope, as of one moment."""
-        with self._reading(deadline) as connection, one_moment(connection):
-            return reads.stats(connection, self._codec, scope, to_microseconds(now))
 
     def count(self, scope: Scope, *, now: datetime, deadline: float | None = None) -> int:
         """Return the number of entries of the scope that a search can find."""

@@ -7,10 +7,10 @@ from uuid import UUID
 import apsw
 
 from mnemic._core import vector_sums
-from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.changes import Change
+from mnemic.store.quota import Quotas
 from mnemic.store.row_codec import RowCodec, changed_columns, with_changed
 from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.checksums import (
@@ -46,7 +46,7 @@ def update(
     *,
     vectors: tuple[Model, Sequence[bytes]] | None,
     now: int,
-    quota: Quota | None,
+    quotas: Quotas,
     include_archived: bool,
 ) -> MemoryEntry | None:
     """Change a living entry; a new content takes the old vectors away, and brings its own."""
@@ -57,7 +57,7 @@ def update(
     if found is None:
         return None
     changed = write_update(connection, codec, found, change, vectors)
-    charge = Charge(quota, changed.sums)
+    charge = Charge(quotas, changed.sums)
     log_changes(connection, scope.agent_id, [changed.change], changed.model, charge)
     return changed.entry
 

@@ -1,10 +1,11 @@
 """Reads a whole file and compares everything with its checksums."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 import apsw
@@ -36,6 +37,7 @@ MAX_PROBLEMS = 1000
 
 _AGENT_ID = RECORD_COLUMNS.index("agent_id")
 _ENTRY_ID = RECORD_COLUMNS.index("id")
+_USER_ID = RECORD_COLUMNS.index("user_id")
 _CONTENT = RECORD_COLUMNS.index("content")
 _STATUS = RECORD_COLUMNS.index("status")
 _FORGOTTEN_AT = RECORD_COLUMNS.index("forgotten_at")
@@ -52,6 +54,7 @@ _LINKS = (
     "WHERE from_row BETWEEN ? AND ?"
 )
 _AGENTS = "SELECT agent_id, used_bytes, summed_rows, rows_sum FROM agent_memory_agents"
+_USERS = "SELECT agent_id, user_key, used_bytes FROM agent_memory_walls"
 _WITHOUT_SUMS = (
     f"SELECT row FROM agent_memory_entries {BY_ROW} "
     "WHERE row_sum IS NULL AND row > ? ORDER BY row LIMIT ?"
@@ -61,7 +64,19 @@ _ADD = (
     f"rows_sum = (rows_sum + ?) & {MASK} WHERE agent_id = ?"
 )
 _PLACED = f"SELECT {SUM_COLUMNS} FROM agent_memory_entries WHERE agent_id = ?"
-_SET = "UPDATE agent_memory_agents SET summed_rows = ?, rows_sum = ? WHERE agent_id = ?"
+_SET = (
+    "UPDATE agent_memory_agents SET used_bytes = ?, summed_rows = ?, rows_sum = ? "
+    "WHERE agent_id = ?"
+)
+_OWN_USERS = "SELECT user_key, used_bytes FROM agent_memory_walls WHERE agent_id = ?"
+_OWN_SIZES = (
+    "SELECT ifnull(user_id, ''), sum({size}) FROM agent_memory_entries "
+    "WHERE agent_id = ? GROUP BY 1"
+)
+_SET_USER = (
+    "INSERT INTO agent_memory_walls (agent_id, user_key, revision, used_bytes) VALUES (?, ?, 0, ?) "
+    "ON CONFLICT DO UPDATE SET used_bytes = excluded.used_bytes"
+)
 
 
 class _Agent(NamedTuple):
@@ -69,6 +84,10 @@ class _Agent(NamedTuple):
 
     sums: Sums = NO_SUMS
     size: int = 0
+
+
+_User: TypeAlias = tuple[str, str]
+"""An agent and a user of it; "" is no user."""
 
 
 class Verification:
@@ -88,6 +107,7 @@ class Verification:
         self._progress = progress
         self._problems: list[VerifyProblem] = []
         self._agents: dict[str, _Agent] = {}
+        self._user_sizes: Counter[_User] = Counter()
         self._memories = self._vectors = self._links = self._without_sums = 0
 
     def report(self, log_problem: str | None) -> VerifyReport:
@@ -105,6 +125,7 @@ class Verification:
             if self._progress is not None:
                 self._progress(self._memories)
         self._guarded(self._check_agents)
+        self._guarded(self._check_users)
         return VerifyReport(
             self._memories,
             self._vectors,
@@ -154,6 +175,7 @@ class Verification:
         size = self._codec.stored_content_size(row[_CONTENT])
         sums = known.sums.plus(added([(row[0], *row[-3:], row[_STATUS], row[_FORGOTTEN_AT])]))
         self._agents[agent_id] = _Agent(sums, known.size + size)
+        self._user_sizes[agent_id, row[_USER_ID] or ""] += size
 
     def _intact_rows(self, page: list[Columns]) -> dict[int, Columns]:
         """Return the rows of a page by number; report the damaged ones."""
@@ -195,6 +217,17 @@ class Verification:
             if size != found.size:
                 self._add_problem(
                     f"has {found.size} bytes of content, and {size} were counted", agent_id
+                )
+
+    def _check_users(self) -> None:
+        known = {row[:2]: row[2] for row in fetch(self._connection, _USERS, ())}
+        found = self._user_sizes
+        for agent_id, user_key in sorted(known.keys() | found.keys(), key=repr):
+            counted, size = known.get((agent_id, user_key), 0), found[agent_id, user_key]
+            if counted != size:
+                whose = f"of user {user_key!r}" if user_key else "without a user"
+                self._add_problem(
+                    f"has {size} bytes of content {whose}, and {counted} were counted", agent_id
                 )
 
     def _guarded(self, work: Callable[[], object], row: Columns | None = None) -> None:
@@ -260,12 +293,32 @@ def add_missing_checksums(connection: apsw.Connection, codec: RowCodec, rows: li
     return checksums_added
 
 
-def repair_agents(connection: apsw.Connection) -> list[str]:
-    """Correct wrong numbers and sums of memories of agents; return the agents' ids."""
+def repair_agents(connection: apsw.Connection, codec: RowCodec) -> list[str]:
+    """Correct wrong numbers, sums and bytes of memories of agents; return the agents' ids."""
     repaired = []
-    for agent_id, _, *known in fetch(connection, _AGENTS, ()):
-        found = added(fetch(connection, _PLACED, (agent_id,)))
-        if tuple(known) != found:
+    for agent_id, *known in fetch(connection, _AGENTS, ()):
+        sizes = dict(_pairs(connection, _OWN_SIZES.format(size=codec.content_size_sql), agent_id))
+        found = (sum(sizes.values()), *added(fetch(connection, _PLACED, (agent_id,))))
+        is_right = tuple(known) == found
+        if not is_right:
             connection.execute(_SET, (*found, agent_id))
+        if _repair_users(connection, agent_id, sizes) or not is_right:
             repaired.append(agent_id)
     return repaired
+
+
+def _repair_users(connection: apsw.Connection, agent_id: str, sizes: dict[str, int]) -> bool:
+    """Correct the bytes of an agent's users; return whether any were wrong."""
+    known = dict(_pairs(connection, _OWN_USERS, agent_id))
+    wrong = [
+        user_key
+        for user_key in known.keys() | sizes.keys()
+        if known.get(user_key, 0) != sizes.get(user_key, 0)
+    ]
+    for user_key in wrong:
+        connection.execute(_SET_USER, (agent_id, user_key, sizes.get(user_key, 0)))
+    return bool(wrong)
+
+
+def _pairs(connection: apsw.Connection, sql: str, agent_id: str) -> list[tuple[Any, Any]]:
+    return [(first, second) for first, second in fetch(connection, sql, (agent_id,))]

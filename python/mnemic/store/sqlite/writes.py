@@ -83,7 +83,7 @@ class AddJob:
         self.rows = rows
         self.rules = rules
         is_plain = rules.on_conflict == "raise" and _are_independent(rows, rules)
-        self.kind = (agent_id, rules.model, rules.quota) if is_plain else None
+        self.kind = (agent_id, rules.model, rules.quotas) if is_plain else None
 
     def __call__(self, connection: apsw.Connection) -> AddedRows:
         """Store the entries."""
@@ -122,7 +122,7 @@ def add(
         new.vectors for new, outcome in zip(rows, outcomes, strict=True) if outcome.is_stored
     )
     model = rules.model if has_vectors else None
-    charge = Charge(rules.quota, sums)
+    charge = Charge(rules.quotas, sums)
     seq = log_changes(connection, agent_id, changes, model, charge) if changes else 0
     return AddedRows(seq, len(changes), outcomes, _others_changed(written))
 

@@ -1,0 +1,68 @@
+"""Statistics of memories, and the users of an agent."""
+
+import msgspec
+
+from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.model import LongTermMemoryStats, Scope, UserUsage, validation
+from mnemic.protocols import Clock
+from mnemic.repository.limits import Limits
+from mnemic.store import Store
+from mnemic.sync_bridge import run_blocking
+
+
+class Statistics:
+    """Counts the memories of one agent.
+
+    Args:
+        store: Where they are.
+        agent_id: Whose memories.
+        embedder: Has figures of its own; None has none.
+        limits: Know the quotas.
+        clock: Gives the time.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        agent_id: str,
+        embedder: ValidatedEmbedder | None,
+        *,
+        limits: Limits,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._agent_id = agent_id
+        self._embedder = embedder
+        self._limits = limits
+        self._now = clock
+
+    async def stats(self, scope: Scope) -> LongTermMemoryStats:
+        """Return statistics of a scope; figures of the embedder with all users alone."""
+        self._limits.require_storing()
+        now = self._now()
+        stored = await run_blocking(lambda: self._store.stats(scope, now=now), self._store)
+        used = self._limits.usage(scope)
+        if used is not None:
+            stored = msgspec.structs.replace(
+                stored, storage_bytes_used=used.size, storage_bytes_limit=used.limit
+            )
+        if self._embedder is None or not scope.all_users:
+            return stored
+        return msgspec.structs.replace(
+            stored,
+            average_embedding_time_ms=self._embedder.average_ms,
+            total_embeddings_generated=self._embedder.embedded,
+        )
+
+    async def users(self, limit: int, offset: int, prefix: str | None) -> list[UserUsage]:
+        """Return the users of the agent who have memories; see `Store.users`."""
+        self._limits.require_storing()
+        validation.limit("limit", limit)
+        validation.whole("offset", offset)
+        if prefix is not None:
+            validation.text("prefix", prefix)
+        now, agent_id = self._now(), self._agent_id
+        return await run_blocking(
+            lambda: self._store.users(agent_id, prefix=prefix, limit=limit, offset=offset, now=now),
+            self._store,
+        )

@@ -1,0 +1,349 @@
+"""Bytes and entries of each user: kept by every write, limited by quotas, listed for operators."""
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from mnemic.errors import StorageQuotaExceededError
+from mnemic.licensing import Quota
+from mnemic.model import (
+    MemoryEntryUpdate,
+    MemoryFilter,
+    MemoryStatus,
+    Scope,
+    UserUsage,
+    parse_filter,
+)
+from mnemic.store import open_store
+from mnemic.store.values import Criteria
+from tests.store.contract import (
+    ALICE,
+    BOB,
+    EVERYONE,
+    added,
+    adding,
+    changed,
+    exported,
+    settled,
+)
+from tests.support.clock import HOUR, NOON
+from tests.support.entries import numbered, uid
+
+USERS = (None, "alice", "bob")
+
+
+def used(store, agent="a"):
+    return {user_id: store.used_by_user(agent, user_id) for user_id in USERS}
+
+
+def listed(store, agent="a", prefix=None, *, limit=1000, offset=0, now=NOON):
+    found = store.users(agent, prefix=prefix, limit=limit, offset=offset, now=now)
+    assert all(isinstance(user, UserUsage) for user in found)
+    return [(user.user_id, user.active_entries, user.storage_bytes_used) for user in found]
+
+
+def of_size(number, size, user_id="alice", **fields):
+    return numbered(number, user_id=user_id, content="x" * size, **fields)
+
+
+def test_each_write_counts_for_its_own_user(store):
+    added(store, "a", [of_size(1, 10), of_size(2, 20), of_size(3, 5, "bob"), of_size(4, 7, None)])
+    added(store, "b", [of_size(1, 100, agent_id="b")])
+    assert used(store) == {"alice": 30, "bob": 5, None: 7}
+    changed(store, 1, ALICE, content="ø" * 10)
+    store.soft_delete(ALICE, uid(2), NOON).result()
+    assert used(store) == {"alice": 40, "bob": 5, None: 7}
+    store.delete(ALICE, uid(2)).result()
+    store.delete_all(BOB).result()
+    added(store, "a", [of_size(5, 7, None)], on_duplicate="merge")
+    assert used(store) == {"alice": 20, "bob": 0, None: 7}
+    store.update_all(
+        EVERYONE,
+        Criteria(),
+        lambda old: MemoryEntryUpdate(content="x").applied_to(old, NOON),
+        now=NOON,
+    ).result()
+    assert used(store) == {"alice": 1, "bob": 0, None: 1}
+    assert store.used_bytes("a") == 2
+    assert (used(store, "b"), store.used_by_user("none", "alice")) == (
+        {"alice": 100, "bob": 0, None: 0},
+        0,
+    )
+
+
+def test_the_quota_of_a_user_is_no_others(store):
+    added(store, "a", [of_size(1, 60)], user_quota=100)
+    added(
+        store, "a", [of_size(2, 100, "bob"), of_size(3, 100, None), of_size(4, 40)], user_quota=100
+    )
+    for user_id, number, current in (("alice", 5, 100), ("bob", 6, 100), (None, 7, 100)):
+        with pytest.raises(StorageQuotaExceededError) as raised:
+            added(store, "a", [of_size(number, 1, user_id)], user_quota=100)
+        error = raised.value
+        assert (error.current_usage, error.limit, error.quota) == (current, 100, "user")
+        assert (error.user_id, error.license_tier) == (user_id, None)
+        assert str(current) in str(error)
+    assert used(store) == {"alice": 100, "bob": 100, None: 100}
+    added(store, "a", [of_size(8, 1)])  # without a quota
+
+
+def test_the_user_is_named_and_the_agents_sum_is_not(store):
+    added(store, "a", [of_size(1, 77, "bob"), of_size(2, 3)])
+    both = {"quota": Quota(81), "user_quota": 4}
+    with pytest.raises(StorageQuotaExceededError) as raised:
+        added(store, "a", [of_size(3, 2)], **both)
+    assert str(raised.value) == (
+        "Storage quota of user 'alice' exceeded. Current: 3 bytes, Limit: 4 bytes"
+    )
+    with pytest.raises(StorageQuotaExceededError, match="memories without a user exceeded"):
+        added(store, "a", [of_size(3, 5, None)], **both)
+    with pytest.raises(StorageQuotaExceededError) as raised:
+        added(store, "a", [of_size(3, 4, None)], **both)
+    assert (raised.value.quota, raised.value.current_usage) == ("agent", 80)
+
+
+def test_a_batch_over_several_users_is_stored_whole_or_not_at_all(store):
+    with pytest.raises(StorageQuotaExceededError, match="'bob'"):
+        added(store, "a", [of_size(1, 5), of_size(2, 11, "bob")], user_quota=10)
+    assert used(store) == {"alice": 0, "bob": 0, None: 0}
+    assert listed(store) == []
+
+
+def test_a_change_may_grow_to_the_quota_and_always_shrink(store):
+    added(store, "a", [of_size(1, 10), of_size(2, 10)])
+    update = MemoryEntryUpdate(content="y" * 11)
+
+    def write(limit):
+        return store.update(
+            ALICE, uid(1), lambda old: update.applied_to(old, NOON), now=NOON, user_quota=limit
+        ).result()
+
+    with pytest.raises(StorageQuotaExceededError):
+        write(20)
+    assert write(21) is not None
+    with pytest.raises(StorageQuotaExceededError):
+        store.update_all(
+            ALICE, Criteria(), lambda old: update.applied_to(old, NOON), now=NOON, user_quota=21
+        ).result()
+    update = MemoryEntryUpdate(content="y")
+    assert write(5) is not None
+    assert used(store)["alice"] == 11
+
+
+def test_of_writes_that_share_a_transaction_those_that_fit_are_stored(stores):
+    mine, other = stores
+    futures = [
+        adding(store, "a", [of_size(number, 10, user)], user_quota=30)
+        for number, (store, user) in enumerate(
+            [
+                (store, user)
+                for _ in range(5)
+                for store in (mine, other)
+                for user in ("alice", "bob")
+            ]
+        )
+    ]
+    refused = [future.exception(60) for future in futures]
+    assert sum(error is None for error in refused) == 6
+    assert used(mine) == {"alice": 30, "bob": 30, None: 0}
+
+
+# Users
+
+
+def test_users_come_in_order_with_what_is_active_and_what_is_stored(store):
+    assert listed(store) == []
+    added(store, "b", [of_size(1, 9, "carol", agent_id="b")])
+    added(
+        store,
+        "a",
+        [
+            of_size(1, 3, "bob"),
+            of_size(2, 4, "bob", expires_at=NOON + HOUR),
+            of_size(3, 1, "alice", status=MemoryStatus.ARCHIVED),
+            of_size(4, 1, "alice", forgotten_at=NOON),
+            of_size(5, 8, None),
+            of_size(6, 2, "Zoe"),
+        ],
+    )
+    everybody = [(None, 1, 8), ("Zoe", 1, 2), ("alice", 0, 2), ("bob", 2, 7)]
+    assert listed(store) == everybody
+    assert listed(store, now=NOON + HOUR)[-1] == ("bob", 1, 7)
+    assert listed(store, limit=2) == everybody[:2]
+    assert listed(store, limit=2, offset=1) == everybody[1:3]
+    assert listed(store, offset=9) == []
+    store.soft_delete_all(BOB, NOON).result()
+    store.delete_all(ALICE).result()
+    assert listed(store) == [(None, 1, 8), ("Zoe", 1, 2), ("bob", 0, 7)]
+
+
+HARD = [
+    "a",
+    "ab",
+    "ab\U0010ffff",
+    "ab\U0010ffffc",
+    "ab_",
+    "ab%",
+    "ac",
+    "B",
+    "b",
+    "\ud7ff",
+    "\ue000",
+]
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    ["", "a", "ab", "ab\U0010ffff", "ab_", "%", "A", "z", "\U0010ffff", "\ud7ff", "\ue000"],
+)
+def test_a_prefix_is_exact(store, prefix):
+    added(store, "a", [of_size(at, 1, user) for at, user in enumerate([*HARD, None])])
+    wanted = sorted(user for user in HARD if user.startswith(prefix))
+    found = [user for user, *_ in listed(store, prefix=prefix)]
+    assert found == ([None] if not prefix else []) + wanted
+
+
+# Random writes
+
+
+NAMES = st.sampled_from(USERS)
+NUMBERS = st.integers(1, 6)
+SIZES = st.integers(0, 60)
+LIMITS = st.sampled_from([None, 60, 100])
+
+
+class Usage(RuleBasedStateMachine):
+    """Writes of several users beside a dict of what each has."""
+
+    @initialize()
+    def open(self):
+        self.store = open_store("sqlite:///:memory:")
+        self.sizes = {}
+
+    def teardown(self):
+        if hasattr(self, "store"):
+            self.store.close()
+
+    def of(self, user):
+        return sum(size for (owner, _), size in self.sizes.items() if owner == user)
+
+    def attempt(self, write, sizes, limit):
+        """Run a write that leads to these sizes; it is refused if a user grows beyond the limit."""
+        before, after = (
+            {user: _of(given, user) for user in USERS} for given in (self.sizes, sizes)
+        )
+        is_refused = limit is not None and any(
+            after[user] > max(limit, before[user]) for user in USERS
+        )
+        try:
+            settled(write())
+        except StorageQuotaExceededError:
+            assert is_refused
+        else:
+            assert not is_refused
+            self.sizes = sizes
+
+    @rule(user=NAMES, number=NUMBERS, size=SIZES, limit=LIMITS)
+    def add(self, user, number, size, limit):
+        if (user, number) in self.sizes:
+            return
+        entry = of_size(number, size + 1, user)
+        sizes = {**self.sizes, (user, number): size + 1}
+        self.attempt(lambda: adding(self.store, "a", [entry], user_quota=limit), sizes, limit)
+
+    @rule(user=NAMES, numbers=st.lists(NUMBERS, max_size=3), size=SIZES, limit=LIMITS)
+    def put(self, user, numbers, size, limit):
+        entries = [of_size(number, size + 1, user) for number in numbers]
+        sizes = self.sizes | {(user, number): size + 1 for number in numbers}
+        self.attempt(
+            lambda: adding(self.store, "a", entries, on_conflict="replace", user_quota=limit),
+            sizes,
+            limit,
+        )
+
+    @rule(user=NAMES, number=NUMBERS, size=SIZES, limit=LIMITS)
+    def update(self, user, number, size, limit):
+        scope = Scope("a", user)
+        sizes = dict(self.sizes)
+        stored = self.store.get(scope, [uid(number)], now=NOON)
+        if stored:
+            sizes[user, number] = size + 1
+        update = MemoryEntryUpdate(content="y" * (size + 1))
+
+        def change(old):
+            return update.applied_to(old, NOON)
+
+        self.attempt(
+            lambda: self.store.update(scope, uid(number), change, now=NOON, user_quota=limit),
+            sizes,
+            limit,
+        )
+
+    @rule(size=SIZES, limit=LIMITS, letter=st.sampled_from("xy"))
+    def update_all(self, size, limit, letter):
+        where = parse_filter({"content": {"contains": letter}})
+        found = self.store.matching(EVERYONE, where, MemoryFilter(limit=1000), now=NOON)
+        sizes = self.sizes | {(entry.user_id, entry.id.int): size + 1 for entry in found}
+        update = MemoryEntryUpdate(content="y" * (size + 1))
+
+        def change(old):
+            return update.applied_to(old, NOON)
+
+        self.attempt(
+            lambda: self.store.update_all(
+                EVERYONE, Criteria(None, where), change, now=NOON, user_quota=limit
+            ),
+            sizes,
+            limit,
+        )
+
+    @rule(user=NAMES, number=NUMBERS)
+    def forget(self, user, number):
+        self.store.soft_delete(Scope("a", user), uid(number), NOON).result()
+
+    @rule(user=NAMES, number=NUMBERS)
+    def restore(self, user, number):
+        scope = Scope("a", user)
+        self.store.restore(scope, uid(number), oldest=NOON - HOUR, now=NOON).result()
+
+    @rule(user=NAMES, number=NUMBERS)
+    def delete(self, user, number):
+        self.store.delete(Scope("a", user), uid(number)).result()
+        self.sizes.pop((user, number), None)
+
+    @rule(user=NAMES, numbers=st.lists(NUMBERS, max_size=3))
+    def delete_many(self, user, numbers):
+        scope = Scope("a", user)
+        self.store.delete_all(scope, Criteria([uid(number) for number in numbers])).result()
+        for number in numbers:
+            self.sizes.pop((user, number), None)
+
+    @rule(user=NAMES)
+    def purge(self, user):
+        gone = [
+            stored.entry
+            for stored in exported(self.store, Scope("a", user))
+            if stored.entry.forgotten_at is not None
+        ]
+        self.store.purge(Scope("a", user), NOON + HOUR).result()
+        for entry in gone:
+            del self.sizes[user, entry.id.int]
+
+    @invariant()
+    def sums_agree(self):
+        if not hasattr(self, "store"):
+            return
+        assert used(self.store) == {user: self.of(user) for user in USERS}
+        owners = {owner for owner, _ in self.sizes}
+        wanted = [user for user in USERS if user in owners]
+        assert [user for user, *_ in listed(self.store)] == wanted
+        assert self.store.verify().problems == ()
+
+
+def _of(sizes, user):
+    return sum(size for (owner, _), size in sizes.items() if owner == user)
+
+
+TestUsage = Usage.TestCase
+TestUsage.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
