@@ -464,9 +464,17 @@ def test_another_model_that_was_opened_before_the_first_vector_is_refused_at_its
         assert others[0].texts == []
 
 
-@pytest.mark.parametrize("embedder", ["other", object(), WordEmbedder, WordEmbedder(dimensions=0)])
-def test_what_is_no_embedder_is_refused_before_a_file_is_made(path, embedder):
-    with pytest.raises(InvalidArgumentError, match="embedder must have a model"):
+@pytest.mark.parametrize(
+    ("embedder", "said"),
+    [
+        ("other", "embedder must be 'minilm', None, a function of texts.*got 'other'"),
+        (object(), "embedder must be 'minilm', None, a function of texts.*got a value"),
+        (WordEmbedder, r"the class WordEmbedder; give an instance of it: WordEmbedder\("),
+        (WordEmbedder(dimensions=0), "dimensions must be an int of at least 1 or None, got 0"),
+    ],
+)
+def test_what_is_no_embedder_is_refused_before_a_file_is_made(path, embedder, said):
+    with pytest.raises(InvalidArgumentError, match=said):
         Memory(path, embedder=embedder)
     assert not path.exists()
 

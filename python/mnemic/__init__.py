@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         ContextItemType,
         ContextWindow,
     )
+    from mnemic.embed import as_embedder
     from mnemic.licensing import DocumentedLicenses, LicenseTier
     from mnemic.long_term import LongTermMemory
     from mnemic.memory import Memory
@@ -133,6 +134,7 @@ __all__ = [
     "Why",
     "WordMatch",
     "__version__",
+    "as_embedder",
     "fingerprint",
     "fingerprint_digests",
     "simd_kernel",
@@ -193,6 +195,7 @@ _LAZY = {
     "Weights": "mnemic.model",
     "Why": "mnemic.model",
     "WordMatch": "mnemic.model",
+    "as_embedder": "mnemic.embed",
 }
 
 

@@ -71,6 +71,10 @@ class LinkAcrossUsersError(InvalidArgumentError):
     """A link between memories of two users, or of a user and of none, was to be written."""
 
 
+class EmbedderResultError(EmbeddingError):
+    """An embedder returned something other than one vector of its dimensions for each text."""
+
+
 class FilterError(InvalidArgumentError):
     """A filter is invalid; the message names the place, such as `OR[1].role.gte`."""
 

@@ -22,6 +22,8 @@ asker = contextvars.ContextVar("asker", default=None)
 class CoroutineEmbedder:
     """`WordEmbedder` behind a coroutine function; it notes where it ran."""
 
+    join_calls = False
+
     def __init__(self):
         self.words = WordEmbedder()
         self.model, self.dimensions = self.words.model, self.words.dimensions

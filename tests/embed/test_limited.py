@@ -20,6 +20,7 @@ class Hanging:
     """Hangs, while it is told to, until it is let go."""
 
     model, dimensions = "hanging", 2
+    join_calls = False
 
     def __init__(self):
         self.hangs, self.let_go = True, threading.Event()

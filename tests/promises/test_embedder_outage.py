@@ -44,7 +44,7 @@ def embedder():
 
 @pytest.fixture
 def memory(embedder):
-    with Memory(":memory:", embedder=embedder) as opened:
+    with Memory(":memory:", embedder=embedder, query_cache=0) as opened:
         opened.add_many(TEXTS, user_id="u")
         yield opened
 

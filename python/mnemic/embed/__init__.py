@@ -1,20 +1,34 @@
 """Embedders: texts in, unit vectors out."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from mnemic.embed.base import Embedder, EmbeddingBatch
+from mnemic.embed.base import AnyEmbedder, Embedder, EmbeddingBatch
 
 if TYPE_CHECKING:
+    from mnemic.embed.adapting import AdaptedEmbedder, as_embedder
     from mnemic.embed.minilm import MiniLmEmbedder
 
-__all__ = ["Embedder", "EmbeddingBatch", "MiniLmEmbedder"]
+__all__ = [
+    "AdaptedEmbedder",
+    "AnyEmbedder",
+    "Embedder",
+    "EmbeddingBatch",
+    "MiniLmEmbedder",
+    "as_embedder",
+]
+
+_LAZY = {
+    "AdaptedEmbedder": "mnemic.embed.adapting",
+    "MiniLmEmbedder": "mnemic.embed.minilm",
+    "as_embedder": "mnemic.embed.adapting",
+}
 
 
 def __getattr__(name: str) -> object:
     """Import the default embedder on first use; a program may bring another."""
-    if name != "MiniLmEmbedder":
+    if name not in _LAZY:
         raise AttributeError(f"module 'mnemic.embed' has no attribute {name!r}")
-    from mnemic.embed.minilm import MiniLmEmbedder  # noqa: PLC0415 - a tenth of the import budget
-
-    globals()[name] = MiniLmEmbedder
-    return MiniLmEmbedder
+    value: object = getattr(import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from mnemic.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from numpy.typing import NDArray
 
 
@@ -24,6 +22,10 @@ class Embedder(Protocol):
     awaitable: then it is awaited on one event loop in a thread of the memory, where several calls
     may run at once, is cancelled with its caller, and ends with `close`. It may also have
 
+    - `embed_query(text)`, which embeds a query, where queries are embedded otherwise than memories;
+      `embed` is for memories alone then;
+    - `batch_size`, the maximum number of texts of one call;
+    - `join_calls`, False where concurrent calls with few texts must not become one;
     - `max_tokens`, the maximum number of tokens of a text in its vector: longer texts are embedded
       in chunks;
     - `characters_seen(text)`, the number of characters at the beginning of a text that these tokens
@@ -57,6 +59,38 @@ class Embedder(Protocol):
             Shape (len(texts), dimensions), finite numbers, rows in the order of `texts`.
         """
         ...
+
+
+class HasEmbed(Protocol):
+    """Embeds texts by `embed`."""
+
+    def embed(self, texts: Any, /) -> Any:
+        """Return the vectors of texts."""
+        ...
+
+
+class HasEncode(Protocol):
+    """Embeds texts by `encode`, as sentence-transformers."""
+
+    def encode(self, texts: Any, /) -> Any:
+        """Return the vectors of texts."""
+        ...
+
+
+class HasEmbedDocuments(Protocol):
+    """Embeds documents and queries apart, as LangChain's embeddings."""
+
+    def embed_documents(self, texts: Any, /) -> Any:
+        """Return the vectors of documents."""
+        ...
+
+    def embed_query(self, text: Any, /) -> Any:
+        """Return the vector of a query."""
+        ...
+
+
+AnyEmbedder: TypeAlias = Embedder | HasEmbed | HasEncode | HasEmbedDocuments | Callable[..., Any]
+"""The forms of an embedder; see `mnemic.as_embedder`."""
 
 
 class EmbeddingBatch(NamedTuple):

@@ -48,6 +48,10 @@ class Chunker:
         chunks = [text[begin:end] for begin, end in self.spans(text)]
         return [chunk for chunk in chunks if not chunk.isspace()] or chunks[:1]
 
+    def all_fit(self, texts: list[str]) -> bool:
+        """Return whether texts are certainly one chunk each."""
+        return all(map(self._is_short, texts))
+
     def spans(self, text: str) -> list[Span]:
         """Return the spans of the chunks of a text.
 

@@ -1,13 +1,8 @@
 """The floors of an embedder: below them the best memory of a query is most likely no answer."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
 from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from mnemic.embed.base import Embedder
 
 HYBRID_STEP = 0.16
 """A hybrid floor is above `similarity_floor` by this share of the cosines above it.
@@ -19,7 +14,7 @@ query, more similarity is needed.
 _TYPES = ("hybrid", "semantic")
 
 
-def score_floors(embedder: "Embedder") -> dict[str, float | None]:
+def score_floors(embedder: object) -> dict[str, float | None]:
     """Return an embedder's floors by search type; None where it has none.
 
     Raises:

@@ -23,7 +23,7 @@ ends or their own deadline passes."""
 
 
 class LimitedEmbedding:
-    """Calls an embedder in threads of its own, and gives up at a deadline.
+    """Embeds queries in threads of its own, and gives up at a deadline.
 
     A call that is given up runs on in its thread; its result is dropped.
 
@@ -51,7 +51,7 @@ class LimitedEmbedding:
             EmbeddingError: If the embedder fails.
         """
         if deadline is None:
-            return self._embedder.embed_chunked(texts)
+            return self._embedder.embed_queries(texts)
         try:
             self._slots.get(timeout=seconds_left(deadline))
         except Empty:
@@ -60,7 +60,7 @@ class LimitedEmbedding:
 
     def _embed(self, texts: list[str]) -> Vectors:
         try:
-            return self._embedder.embed_chunked(texts)
+            return self._embedder.embed_queries(texts)
         finally:
             self._slots.put(None)
 

@@ -61,6 +61,8 @@ class MiniLmEmbedder:
         InvalidArgumentError: If `threads` is less than 1.
     """
 
+    join_calls = False  # each text is one run of the model: joined calls would wait for each other
+
     def __init__(self, *, threads: int = 1) -> None:
         if index(threads) < 1:
             raise InvalidArgumentError(f"threads must be at least 1, not {threads}")

@@ -2,28 +2,32 @@
 
 import threading
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 from itertools import accumulate
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mnemic._core import Coverage
 from mnemic.description import described, failure
+from mnemic.embed.adapting import as_embedder, is_complete
+from mnemic.embed.batches import BatchedCalls
 from mnemic.embed.chunking import Chunker
 from mnemic.embed.event_loop import EventLoopThread
 from mnemic.embed.floors import score_floors
+from mnemic.embed.functions import is_awaitable
 from mnemic.errors import (
+    EmbedderResultError,
     EmbeddingError,
     InvalidArgumentError,
     MissingExtraError,
     MnemicError,
 )
-from mnemic.model.validation import name
+from mnemic.sync_bridge import HasExecutor, run_blocking, runs_sync
 
 if TYPE_CHECKING:
-    from mnemic.embed.base import Embedder
+    from mnemic.embed.base import AnyEmbedder, Embedder
 
 Result = TypeVar("Result")
 
@@ -34,7 +38,7 @@ class ValidatedEmbedder:
     Attributes:
         embedder: The wrapped embedder.
         model: Name of its model.
-        dimensions: Length of each vector.
+        dimensions: Length of each vector; None until it is known.
         score_floors: The cosines of `Search.evidence` by search type; None where it has none.
         coverage: The languages whose texts its vectors can compare; None for any.
         embedded: Number of texts and chunks embedded so far.
@@ -43,37 +47,50 @@ class ValidatedEmbedder:
         successes: Number of calls with a valid result.
 
     Args:
-        given: Anything with `model`, `dimensions` and `embed(texts)`.
+        given: An embedder in any of the forms of `as_embedder`.
         on_embedded: As above.
+        model: Name of the model; None for the embedder's own.
 
     Raises:
-        InvalidArgumentError: If a member is missing or invalid.
+        InvalidArgumentError: If it has another form, or a member is invalid.
     """
 
     def __init__(
-        self, given: "Embedder", on_embedded: Callable[[float], object] | None = None
+        self,
+        given: "AnyEmbedder",
+        on_embedded: Callable[[float], object] | None = None,
+        *,
+        model: str | None = None,
     ) -> None:
-        _check(given)
+        adapted = as_embedder(given, model=model)
         self.on_embedded = on_embedded
-        self.embedder = given
-        self.model = given.model
-        self.dimensions = given.dimensions
-        self.coverage = _coverage(getattr(given, "languages", None))
-        self.score_floors = score_floors(given)
-        self._is_ours = type(given).__module__.partition(".")[0] == "mnemic"
-        self._chunker = Chunker(
-            getattr(given, "max_tokens", None), getattr(given, "characters_seen", None)
-        )
+        self.embedder = cast("Embedder", given if is_complete(given) and not model else adapted)
+        self.model = adapted.model
+        self.dimensions = adapted.dimensions
+        self.coverage = _coverage(adapted.languages)
+        self.score_floors = score_floors(adapted)
+        self._adapted = adapted
+        self._is_ours = type(adapted.given).__module__.partition(".")[0] == "mnemic"
+        self._chunker = Chunker(adapted.max_tokens, adapted.characters_seen)
         self.embedded = 0
         self.seconds = 0.0
         self.successes = 0
         self._counting = threading.Lock()
         self._loop = EventLoopThread()
+        self._documents = self._calls(adapted.embed)
+        self._queries = self._calls(adapted.embed_queries) if adapted.has_queries else None
 
     @property
     def average_ms(self) -> float:
         """Mean milliseconds per text, 0 before any."""
         return self.seconds * 1000 / self.embedded if self.embedded else 0.0
+
+    def learn(self, dimensions: int) -> int:
+        """Take the length of vectors, if it is not known yet; return the known one."""
+        with self._counting:
+            if self.dimensions is None:
+                self.dimensions = dimensions
+            return self.dimensions
 
     def embed(self, texts: list[str]) -> NDArray[np.float32]:
         """Return float32 vectors, shape (len(texts), dimensions).
@@ -82,9 +99,68 @@ class ValidatedEmbedder:
             EmbeddingError: If the embedder fails or returns an invalid result.
         """
         if not texts:
-            return np.empty((0, self.dimensions), dtype=np.float32)
+            return np.empty((0, self.dimensions or 0), dtype=np.float32)
+        return self._documents.embed(texts)
+
+    def embed_chunked(self, texts: list[str]) -> list[NDArray[np.float32]]:
+        """Return for each text the vectors of its chunks, shape (chunks, dimensions).
+
+        A text that fits the embedder's input is one chunk.
+
+        Raises:
+            EmbeddingError: If the embedder fails or returns an invalid result.
+        """
+        return self._chunked(texts, self._documents)
+
+    def embed_queries(self, texts: list[str]) -> list[NDArray[np.float32]]:
+        """Return the vectors of queries; otherwise like `embed_chunked`."""
+        return self._chunked(texts, self._queries or self._documents)
+
+    async def embed_awaited(
+        self, texts: list[str], threads: HasExecutor
+    ) -> list[NDArray[np.float32]]:
+        """Return what `embed_chunked` does; in an event loop no thread waits for another call.
+
+        Args:
+            texts: The texts.
+            threads: Has a thread for the embedder.
+        """
+        if runs_sync() or not self._documents.joins(texts) or not self._chunker.all_fit(texts):
+            return await run_blocking(lambda: self.embed_chunked(texts), threads)
+        vectors = await self._documents.joiner.awaited(texts, threads.executor)
+        return [vectors[at : at + 1] for at in range(len(texts))]
+
+    def _calls(self, embed: Callable[[list[str]], object]) -> BatchedCalls:
+        adapted = self._adapted
+        return BatchedCalls(
+            lambda texts: self._call(embed, texts),
+            adapted.batch_size,
+            lambda: adapted.join_calls and adapted.takes_many,
+        )
+
+    def _chunked(self, texts: list[str], side: BatchedCalls) -> list[NDArray[np.float32]]:
+        if not texts:
+            return []
+        split = self._split(texts)
+        vectors = side.embed([chunk for chunks in split for chunk in chunks])
+        ends = list(accumulate(len(chunks) for chunks in split))
+        return [vectors[end - len(chunks) : end] for end, chunks in zip(ends, split, strict=True)]
+
+    def embed_contents(self, contents: list[str]) -> list[NDArray[np.float32]]:
+        """Return the same of contents; zeros for an empty one, which has no meaning."""
+        vectors = self.embed_chunked([text for text in contents if text])
+        rest = iter(vectors)
+        empty = np.zeros((1, self.dimensions or 0), dtype=np.float32)
+        return [next(rest) if text else empty for text in contents]
+
+    def covers(self, text: str) -> bool:
+        """Return whether a text is in a language of the embedder, by its script."""
+        return self.coverage is None or self.coverage.covers(text)
+
+    def _call(self, embed: Callable[[list[str]], object], texts: list[str]) -> NDArray[np.float32]:
+        """Return the vectors of one call of the embedder, checked and counted."""
         begun = time.perf_counter()
-        vectors = self._run(lambda: _as_float32(self._call_embedder(texts)))
+        vectors = self._run(lambda: _as_float32(self._awaited(embed(texts))))
         took = time.perf_counter() - begun
         with self._counting:  # several threads embed at once
             self.embedded += len(texts)
@@ -96,36 +172,8 @@ class ValidatedEmbedder:
             self.successes += 1
         return vectors
 
-    def embed_chunked(self, texts: list[str]) -> list[NDArray[np.float32]]:
-        """Return for each text the vectors of its chunks, shape (chunks, dimensions).
-
-        A text that fits the embedder's input is one chunk.
-
-        Raises:
-            EmbeddingError: If the embedder fails or returns an invalid result.
-        """
-        split = self._split(texts)
-        vectors = self.embed([chunk for chunks in split for chunk in chunks])
-        ends = list(accumulate(len(chunks) for chunks in split))
-        return [vectors[end - len(chunks) : end] for end, chunks in zip(ends, split, strict=True)]
-
-    def embed_contents(self, contents: list[str]) -> list[NDArray[np.float32]]:
-        """Return the same of contents; zeros for an empty one, which has no meaning."""
-        vectors = self.embed_chunked([text for text in contents if text])
-        empty = np.zeros((1, self.dimensions), dtype=np.float32)
-        rest = iter(vectors)
-        return [next(rest) if text else empty for text in contents]
-
-    def covers(self, text: str) -> bool:
-        """Return whether a text is in a language of the embedder, by its script."""
-        return self.coverage is None or self.coverage.covers(text)
-
-    def _call_embedder(self, texts: list[str]) -> object:
-        """Return the embedder's result, awaited if it is awaitable."""
-        made: object = self.embedder.embed(texts)
-        if type(made) is not np.ndarray and isinstance(made, Awaitable):
-            return self._loop.run(made)
-        return made
+    def _awaited(self, made: object) -> object:
+        return self._loop.run(made) if is_awaitable(made) else made
 
     @property
     def has_loop(self) -> bool:
@@ -143,6 +191,8 @@ class ValidatedEmbedder:
         """Return the embedder's result, or raise an error that quotes nothing of the embedder's."""
         try:
             return work()
+        except EmbedderResultError as error:  # it holds nothing of a text
+            raise EmbedderResultError(f"the embedder {self.model!r}: {error}") from None
         except Exception as error:
             if isinstance(error, MnemicError if self._is_ours else MissingExtraError):
                 raise
@@ -153,13 +203,16 @@ class ValidatedEmbedder:
         raise failed
 
     def _check_vectors(self, vectors: NDArray[np.float32], count: int) -> None:
-        if vectors.shape != (count, self.dimensions):
-            raise EmbeddingError(
+        dimensions = self.dimensions
+        if dimensions is None and vectors.ndim == 2 and vectors.size:  # noqa: PLR2004 - a matrix
+            dimensions = self.learn(vectors.shape[1])
+        if vectors.shape != (count, dimensions):
+            raise EmbedderResultError(
                 f"the embedder {self.model!r} returned shape {vectors.shape} for "
-                f"{count} texts; it should be {(count, self.dimensions)}"
+                f"{count} texts; it should be {(count, dimensions or 'dimensions')}"
             )
         if not np.isfinite(vectors).all():
-            raise EmbeddingError(f"the embedder {self.model!r} returned NaN or infinity")
+            raise EmbedderResultError(f"the embedder {self.model!r} returned NaN or infinity")
 
 
 def _as_float32(given: object) -> NDArray[np.float32]:
@@ -180,23 +233,3 @@ def _coverage(languages: object) -> Coverage | None:
         "the embedder's languages must be a set of ISO 639-1 codes, as {'en', 'de'}, or None, "
         f"got {described(languages)}"
     )
-
-
-def _check(embedder: object) -> None:
-    model, dimensions = getattr(embedder, "model", None), getattr(embedder, "dimensions", None)
-    if (
-        not isinstance(dimensions, int)
-        or dimensions < 1
-        or not callable(getattr(embedder, "embed", None))
-    ):
-        raise InvalidArgumentError(
-            "embedder must have a model (a name), dimensions (an int of at least 1) and "
-            f"embed(texts), or be 'minilm' or None; got {described(embedder)}"
-        )
-    max_tokens = getattr(embedder, "max_tokens", None)
-    if max_tokens is not None and (not isinstance(max_tokens, int) or max_tokens < 1):
-        raise InvalidArgumentError(
-            "the embedder's max_tokens must be an int of at least 1 or None, got "
-            f"{described(max_tokens)}"
-        )
-    name("the embedder's model", model)

@@ -106,6 +106,7 @@ class NativeIndex:
         with self._lock:
             if fresh.seq is None or (self._seq is not None and fresh.seq < self._seq):
                 return False
+            self._dim = fresh._dim  # noqa: SLF001 - of the same class
             # In this order: a reader that sees nothing pending uses the core as it is.
             self._core = fresh._current()  # noqa: SLF001 - of the same class
             self._source = fresh._source  # noqa: SLF001 - of the same class

@@ -54,6 +54,8 @@ class Search(Redacted, frozen=True, kw_only=True):
         explain: Whether to return every part of a score, not only similarity and keyword.
         with_reasons: Whether hits get their reasons.
         falls_back: Whether a hybrid search is answered by keywords if the embedder fails.
+        keeps_vectors: Whether the vectors of the texts may be kept for later searches. A text that
+            is a memory's content, which may be sensitive, is no query that comes again.
         like: Row of a memory whose stored vectors are the query, in place of the text's.
         deadline: Time limit, in seconds of `time.monotonic()`; None is no limit.
         takes_partial: Whether hits that are complete at the deadline are returned in place of an
@@ -84,6 +86,7 @@ class Search(Redacted, frozen=True, kw_only=True):
     explain: bool = False
     with_reasons: bool = False
     falls_back: bool = False
+    keeps_vectors: bool = True
     like: int | None = None
     deadline: float | None = None
     takes_partial: bool = False

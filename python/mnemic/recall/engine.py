@@ -363,6 +363,7 @@ class RecallEngine:
             min_similarity=None if by_words else self._floor(),
             exclude=exclude,
             with_total=False,
+            keeps_vectors=False,
             deadline=time_limit.deadline,
             takes_partial=time_limit.takes_partial,
         )

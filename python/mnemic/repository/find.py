@@ -175,8 +175,9 @@ class Finder:
                 raise
             self._telemetry.falls_back(error)
             return self._find(scope, fallback)._replace(degraded=True)
-        if vectors is not None and self._active.has_retries:
-            # The embedder has just answered: memories that it failed on are found at once.
+        if vectors is not None and (self._active.has_retries or self._active.lacks_dimension):
+            # The embedder has just answered: memories that it failed on are found at once, and so
+            # are those that waited for the length of its vectors.
             position = self._refresh(search)
         check_deadline(search.deadline)
         if vectors is None and search.text is None and search.vectors is not None:

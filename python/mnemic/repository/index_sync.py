@@ -235,6 +235,11 @@ class IndexSync:
                 self._build(model)
                 self.model = model
 
+    @property
+    def lacks_dimension(self) -> bool:
+        """Whether there is an embedder whose vectors the index cannot hold yet."""
+        return self.model is None and self._embedder is not None
+
     def _start_rebuild(self) -> None:
         """Rebuild the index in the background, unless a rebuild is running."""
         with self._catching_up:

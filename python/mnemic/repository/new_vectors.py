@@ -66,10 +66,12 @@ class NewVectors:
             self._refuse_texts(entries)
             texts = {at: () for at, of_entry in texts.items() if not of_entry}
         elif any(texts.values()):
-            texts, vectors = await run_blocking(
-                lambda: self._embedded(embedder, entries, texts, on_conflict, on_error),
-                self._store,
-            )
+            if on_conflict != "raise":
+                given = texts
+                texts = await run_blocking(
+                    lambda: self._needed(embedder.model, entries, given, on_conflict), self._store
+                )
+            vectors = await self._embedded(embedder, entries, texts, on_error)
         if any(not of_entry for of_entry in texts.values()):
             dimensions = dimensions or self._learned(vectors)
         return [
@@ -107,36 +109,32 @@ class NewVectors:
                 "embedder, give the vectors as embedding, or leave embed out"
             )
 
-    def _embedded(
+    async def _embedded(
         self,
         embedder: ValidatedEmbedder,
         entries: Sequence[NewEntry],
         texts: Texts,
-        on_conflict: OnConflict,
         on_error: OnEmbedError,
-    ) -> tuple[Texts, dict[int, Vectors]]:
+    ) -> dict[int, Vectors]:
         """Embed the texts of entries, by position, in one call.
 
         Returns:
-            The texts of those that need vectors, and the vectors, shape (chunks, dimensions), of
-            each; none where the embedder fails and may.
+            The vectors, shape (chunks, dimensions), of each; none where the embedder fails and may.
         """
-        if on_conflict != "raise":
-            texts = self._needed(embedder.model, entries, texts, on_conflict)
         wanted = {at: of_entry for at, of_entry in texts.items() if of_entry}
         listed = [text for of_entry in wanted.values() for text in of_entry]
         if not listed:
-            return texts, {}
+            return {}
         try:
-            found = embedder.embed_chunked(listed)
+            found = await embedder.embed_awaited(listed, self._store)
         except EmbeddingError as error:
             # Later the content would be embedded: other texts are not stored.
             if on_error == "raise" or any(entries[at].embed for at in wanted):
                 raise
             self._telemetry.embedding_deferred(len(listed), error)
-            return texts, {}
+            return {}
         ends = accumulate(map(len, wanted.values()))
-        return texts, {
+        return {
             at: _joined(found[end - len(of_entry) : end])
             for (at, of_entry), end in zip(wanted.items(), ends, strict=True)
         }

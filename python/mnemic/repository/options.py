@@ -6,18 +6,22 @@ from mnemic.licensing import LicensePolicy
 from mnemic.protocols import Clock, IdFactory
 
 if TYPE_CHECKING:
-    from mnemic.embed.base import Embedder
+    from mnemic.embed.base import AnyEmbedder
 
 
 class Options(TypedDict, total=False):
     """The options that a memory is opened with.
 
     Attributes:
-        embedder: Anything with `model`, `dimensions` and `embed(texts)`; the local MiniLM unless
-            given. With None nothing is embedded: memories have the vectors that a program gives
-            them, and searching by meaning needs the vector of its query.
-        embedding_model: Name of the model of such vectors, stored with them; "own" unless given.
-            Only with `embedder=None`.
+        embedder: An embedder in any of the forms of `mnemic.as_embedder`: a function, a coroutine
+            function, or an object with `embed`, `encode`, or `embed_documents` and `embed_query`;
+            the local MiniLM unless given. With None nothing is embedded: memories have the vectors
+            that a program gives them, and searching by meaning needs the vector of its query.
+        embedding_model: Name of the embedder's model, which is stored with every vector; needed
+            where the embedder does not name it, as a function. With `embedder=None`, the name of
+            the model of given vectors, "own" unless given.
+        query_cache: Number of queries whose vectors are kept in memory, 1,024 unless given; 0
+            keeps none.
         license: The host's license policy, such as `DocumentedLicenses(tier)`. What it does not
             include is refused with `LicenseRestrictionError`, and what its quota leaves no room
             for with `StorageQuotaExceededError`. With None nothing is checked.
@@ -34,8 +38,9 @@ class Options(TypedDict, total=False):
             `ReadOnlyError`, and accesses are not counted.
     """
 
-    embedder: "Embedder | Literal['minilm'] | None"
+    embedder: "AnyEmbedder | Literal['minilm'] | None"
     embedding_model: str | None
+    query_cache: int
     license: LicensePolicy | None
     quota: int | None
     user_quota: int | None

@@ -10,6 +10,7 @@ from mnemic.embed.limited import LimitedEmbedding
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.model import EvidenceFloor, Scope, Search
 from mnemic.repository.index_set import IndexSet
+from mnemic.repository.query_cache import QUERY_CACHE, QueryCache
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
 
@@ -26,6 +27,7 @@ class QueryVectors:
         embedder: Gives the vectors of texts; None gives none.
         indexes: Know the names of speakers, which queries are embedded without.
         model: Model of the memories' vectors.
+        cache_size: Number of queries whose vectors are kept.
     """
 
     def __init__(
@@ -35,6 +37,8 @@ class QueryVectors:
         embedder: ValidatedEmbedder | None,
         indexes: IndexSet,
         model: VectorModel,
+        *,
+        cache_size: int = QUERY_CACHE,
     ) -> None:
         self._store = store
         self._agent_id = agent_id
@@ -42,6 +46,7 @@ class QueryVectors:
         self._embed = None if embedder is None else LimitedEmbedding(embedder)
         self._indexes = indexes
         self._model = model
+        self._cache = QueryCache(cache_size)
 
     def covered(self, search: Search) -> Search:
         """Return a search as its ranking and the embedder's languages want it.
@@ -86,8 +91,8 @@ class QueryVectors:
         if not search.uses_meaning:
             return None, None
         given = self._given(search)
-        embedder, embed = self._embedder, self._embed
-        if embedder is None or embed is None or not search.needs_embedder:
+        embedder = self._embedder
+        if embedder is None or not search.needs_embedder:
             return given, None
         if given is not None:  # beside a context
             search = msgspec.structs.replace(search, also=())
@@ -96,8 +101,8 @@ class QueryVectors:
             stored = self._stored(search.like, embedder)
         texts = self._texts(scope, search, now) if stored is None else []
         if search.context is None or search.ranking.weights.context == 0:
-            return _combined(embed(texts, search.deadline) if texts else [stored], search), None
-        *embedded, context = embed([*texts, search.context], search.deadline)
+            return _combined(self._embedded(texts, search) if texts else [stored], search), None
+        *embedded, context = self._embedded([*texts, search.context], search)
         return _combined(embedded if texts else [stored], search), context
 
     def _given(self, search: Search) -> NDArray[np.float32] | None:
@@ -126,6 +131,20 @@ class QueryVectors:
         cosines = (stored @ given.T) / np.where(lengths > 0, lengths, 1)
         has_direction = (mine[:, None] >= MIN_NORM) & (theirs >= MIN_NORM)
         return float(np.where(has_direction, cosines, 0.0).max())
+
+    def _embedded(self, texts: list[str], search: Search) -> list[NDArray[np.float32]]:
+        """Return the vectors of texts; those that are not kept come from one call."""
+        if self._embed is None:
+            return []
+        kept = {text: self._cache.get(text) for text in texts}
+        missing = [text for text, vectors in kept.items() if vectors is None]
+        fresh = self._embed(missing, search.deadline) if missing else []
+        embedded = {text: vectors for text, vectors in kept.items() if vectors is not None}
+        for text, vectors in zip(missing, fresh, strict=True):
+            embedded[text] = vectors
+            if search.keeps_vectors:
+                self._cache.put(text, vectors)
+        return [embedded[text] for text in texts]
 
     def _stored(self, row: int, embedder: ValidatedEmbedder) -> NDArray[np.float32] | None:
         stored = self._store.vectors(self._agent_id, row, embedder.model)

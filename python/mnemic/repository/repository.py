@@ -13,6 +13,7 @@ from uuid import UUID
 import msgspec
 
 from mnemic.description import described, quoted
+from mnemic.embed.adapting import KNOWN_FORMS
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import (
     EmbedderRequiredError,
@@ -62,6 +63,7 @@ from mnemic.repository.linking import Linker
 from mnemic.repository.listing import Lister
 from mnemic.repository.new_vectors import NewVectors
 from mnemic.repository.proposals import EXACT_LIMIT
+from mnemic.repository.query_cache import QUERY_CACHE
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.statistics import Statistics
 from mnemic.repository.transfer import Transfer
@@ -74,7 +76,7 @@ from mnemic.sync_bridge import arrived, run_blocking
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from mnemic.embed.base import Embedder
+    from mnemic.embed.base import AnyEmbedder, Embedder
 
 
 _ON_CONFLICT: tuple[str, ...] = get_args(OnConflict)
@@ -110,6 +112,7 @@ class Repository:
         url: A file, made if there is none and readable by its owner alone, or ":memory:".
         agent_id: Whose memories.
         embedder: See `Options`, and for all that follow.
+        query_cache: As above.
         license: As above.
         quota: As above.
         user_quota: As above.
@@ -128,7 +131,8 @@ class Repository:
         url: str | os.PathLike[str],
         agent_id: str,
         *,
-        embedder: "Embedder | Literal['minilm'] | None" = "minilm",
+        embedder: "AnyEmbedder | Literal['minilm'] | None" = "minilm",
+        query_cache: int = QUERY_CACHE,
         license: LicensePolicy | None = None,  # noqa: A002 - the field's name everywhere
         quota: int | None = None,
         user_quota: int | None = None,
@@ -151,8 +155,8 @@ class Repository:
         self._process = os.getpid()
         self._has_hinted = False
         self._logs_content = flag("log_content", log_content)
-        given = _local_embedder() if embedder == "minilm" else embedder
-        self._embedder = None if given is None else ValidatedEmbedder(given)
+        self._embedder = _validated_embedder(embedder, embedding_model)
+        cache_size = validation.whole("query_cache", query_cache, minimum=0)
         self._is_read_only = flag("read_only", read_only)
         self._track_access = flag("track_access", track_access) and not read_only
         self._store = open_store(url, read_only=read_only)
@@ -173,7 +177,12 @@ class Repository:
             if self._embedder is not None:
                 self._embedder.on_embedded = self._telemetry.record_embedding
             self._cache = EntryCache(self._store, self.agent_id)
-            self._model = VectorModel(self._store, self.agent_id, self._embedder, embedding_model)
+            self._model = VectorModel(
+                self._store,
+                self.agent_id,
+                self._embedder,
+                embedding_model if self._embedder is None else None,
+            )
             self._indexes = IndexSet(
                 self._store,
                 self.agent_id,
@@ -192,7 +201,12 @@ class Repository:
             self._indexes,
             cache=self._cache,
             vectors=QueryVectors(
-                self._store, self.agent_id, self._embedder, self._indexes, self._model
+                self._store,
+                self.agent_id,
+                self._embedder,
+                self._indexes,
+                self._model,
+                cache_size=cache_size,
             ),
             clock=clock,
             telemetry=self._telemetry,
@@ -609,7 +623,25 @@ def _check_choice(field: str, given: object, known: tuple[str, ...]) -> None:
         )
 
 
-def _local_embedder() -> "Embedder":
+def _validated_embedder(
+    given: "AnyEmbedder | str | None", model: str | None
+) -> ValidatedEmbedder | None:
+    if given is None:
+        return None
+    if not isinstance(given, str):
+        return ValidatedEmbedder(given, model=model)
+    named = _named_embedder(given)
+    if model is not None:
+        raise InvalidArgumentError(
+            "embedding_model names the model of given vectors or of an embedder of your own; "
+            f"leave it out, or give embedder=, which is {quoted(given)}"
+        )
+    return ValidatedEmbedder(named)
+
+
+def _named_embedder(name: str) -> "Embedder":
+    if name != "minilm":
+        raise InvalidArgumentError(f"embedder must be {KNOWN_FORMS}; got {quoted(name)}")
     from mnemic.embed.minilm import MiniLmEmbedder  # noqa: PLC0415 - an optional extra
 
     return MiniLmEmbedder()

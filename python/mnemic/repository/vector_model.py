@@ -9,7 +9,6 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import (
     DimensionMismatchError,
     EmbeddingModelMismatchError,
-    InvalidArgumentError,
 )
 from mnemic.model import NewEntry, validation
 from mnemic.store import Store
@@ -42,11 +41,6 @@ class VectorModel:
         self._store = store
         self._agent_id = agent_id
         self._embedder = embedder
-        if embedder is not None and name is not None:
-            raise InvalidArgumentError(
-                f"embedding_model names the model of given vectors, and the embedder has its own, "
-                f"{embedder.model!r}; leave one of the two out"
-            )
         self._is_chosen = embedder is not None or name is not None
         chosen = validation.optional_name("embedding_model", name) or OWN_MODEL
         self.name = chosen if embedder is None else embedder.model
@@ -60,6 +54,8 @@ class VectorModel:
             recorded = self._recorded() if dimensions is None else (self.name, dimensions)
             if recorded is not None and recorded[0] == self.name:
                 self._known = recorded
+                if self._embedder is not None:
+                    self._embedder.learn(recorded[1])
         return self._known
 
     @property

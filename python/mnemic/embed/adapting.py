@@ -1,0 +1,342 @@
+"""Turns functions and other libraries' objects into embedders."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+
+from mnemic.description import described, quoted
+from mnemic.embed.functions import Function, OneTextFunction, TextsFunction, UnknownFunction, run
+from mnemic.errors import InvalidArgumentError
+from mnemic.model.validation import name as checked_name
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Sequence
+    from typing import Any
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mnemic.embed.base import AnyEmbedder
+
+    Vectors: TypeAlias = NDArray[np.floating[Any]]
+
+_MODEL_NAMES = ("model", "model_name", "model_id", "model_name_or_path")
+_DIMENSIONS = ("dimensions", "dimension", "embedding_size")
+_MAX_TOKENS = ("max_tokens", "max_seq_length")
+_CHARACTERS_IN_A_TOKEN = 3
+
+KNOWN_FORMS = (
+    "'minilm', None, a function of texts, or an object with embed, with encode, or with "
+    "embed_documents and embed_query"
+)
+"""The forms of an embedder, for errors."""
+
+
+class AdaptedEmbedder:
+    """An embedder made of a function or of another library's object; see `as_embedder`.
+
+    Attributes:
+        given: The function or object.
+        model: Name stored with every vector.
+        dimensions: Length of each vector; None if it is learned from the first vectors.
+        max_tokens: Maximum number of tokens of a text, without its prefix; None for no maximum.
+        characters_seen: Returns the number of characters at the beginning of a text that are in its
+            vector; None for an estimate.
+        similarity_floor: The cosine below which two texts are most likely unrelated, or None.
+        languages: The languages whose texts its vectors can compare; None for any.
+        batch_size: Maximum number of texts of one call; None for no maximum.
+        join_calls: Whether concurrent calls with few texts become one.
+        score_floors: See `Embedder`.
+        has_queries: Whether queries are embedded apart from documents.
+    """
+
+    def __init__(
+        self,
+        given: object,
+        documents: _Side,
+        queries: _Side | None,
+        *,
+        model: str,
+        dimensions: int | None,
+        batch_size: int | None,
+        languages: object,
+        max_tokens: int | None,
+        similarity_floor: float | None,
+        join_calls: bool,
+    ) -> None:
+        prefix = max((side.prefix for side in (documents, queries) if side), key=len)
+        self.given = given
+        self.model = model
+        self.dimensions = dimensions
+        self.max_tokens = _room(max_tokens, prefix)
+        self.characters_seen = _seen_after(prefix, getattr(given, "characters_seen", None))
+        self.similarity_floor = similarity_floor
+        self.languages = languages
+        self.batch_size = batch_size
+        self.join_calls = join_calls
+        self.score_floors: object = getattr(given, "score_floors", None)
+        self.has_queries = queries is not None
+        self._documents = documents
+        self._queries = documents if queries is None else queries
+
+    def embed(self, texts: Sequence[str], /) -> Vectors | Awaitable[Vectors]:
+        """Embed documents.
+
+        Returns:
+            Shape (len(texts), dimensions), in the order of `texts`; an awaitable of it where the
+            function is a coroutine function.
+
+        Raises:
+            EmbedderResultError: If vectors of another form were returned.
+        """
+        return self._documents.embed(texts)
+
+    def embed_queries(self, texts: Sequence[str], /) -> Vectors | Awaitable[Vectors]:
+        """Embed queries; otherwise like `embed`."""
+        return self._queries.embed(texts)
+
+    @property
+    def takes_many(self) -> bool:
+        """Whether one call embeds several texts; True until it is known."""
+        return self._documents.function.takes_many
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(model={self.model!r}, dimensions={self.dimensions})"
+
+
+class _Side(NamedTuple):
+    """One of the two sides of a search: a function of texts, and the prefix of each text."""
+
+    function: Function
+    prefix: str
+
+    def embed(self, texts: Sequence[str]) -> Vectors | Awaitable[Vectors]:
+        prefix = self.prefix
+        return run(self.function.vectors([prefix + text for text in texts]))
+
+
+def as_embedder(
+    given: AnyEmbedder,
+    /,
+    *,
+    model: str | None = None,
+    dimensions: int | None = None,
+    query_prefix: str = "",
+    document_prefix: str = "",
+    batch_size: int | None = None,
+    languages: Collection[str] | None = None,
+    max_tokens: int | None = None,
+    similarity_floor: float | None = None,
+    join_calls: bool | None = None,
+) -> AdaptedEmbedder:
+    """Return an embedder made of a function, or of an object of another library.
+
+    Accepted are a function or coroutine function, from a text to a vector or from a list of texts
+    to their vectors, and objects with these methods, or with their asynchronous forms (`aembed`, …)
+    alone:
+
+    - `embed_documents(texts)` and `embed_query(text)`, as LangChain's embeddings;
+    - `embed(texts)`, with `embed_query(text)` where queries are embedded otherwise;
+    - `encode(texts)`, as sentence-transformers, with `encode_document` and `encode_query`.
+
+    Whether a function takes one text or several is found out by its first call, which passes a
+    single text twice, as a list.
+
+    Args:
+        given: The function or object.
+        model: Name stored with every vector, such as "e5-small-v2"; vectors of different models are
+            never compared. By default the object's own, by its attribute `model`, `model_name`,
+            `model_id` or `model_name_or_path`.
+        dimensions: Length of each vector. By default the object's own, or learned from the file or
+            from the first vectors.
+        query_prefix: Put before each query, such as "query: ".
+        document_prefix: Put before each memory, such as "passage: ".
+        batch_size: Maximum number of texts of one call; by default the object's own, or none.
+        languages: ISO 639-1 codes of the languages whose texts the vectors can compare; by default
+            the object's own, or any.
+        max_tokens: Maximum number of tokens of a text; longer texts are embedded in chunks. By
+            default the object's own, or none.
+        similarity_floor: The cosine below which two texts are most likely unrelated; by default the
+            object's own, or none.
+        join_calls: Whether concurrent calls with few texts become one; by default, where one call
+            takes several texts.
+
+    Raises:
+        InvalidArgumentError: If it is none of these, or an option is invalid, or the model has no
+            name.
+    """
+    if isinstance(given, AdaptedEmbedder):
+        return given if model is None else _renamed(given, model)
+    documents, queries = _functions(given)
+    for field, prefix in (("query_prefix", query_prefix), ("document_prefix", document_prefix)):
+        _check_prefix(field, prefix)
+    is_apart = queries is not None or query_prefix != document_prefix
+    return AdaptedEmbedder(
+        given,
+        _Side(documents, document_prefix),
+        _Side(queries or documents, query_prefix) if is_apart else None,
+        model=_model_of(given, model),
+        dimensions=_whole("dimensions", dimensions) or _dimensions_of(given),
+        batch_size=_whole("batch_size", batch_size) or _own_whole(given, "batch_size"),
+        languages=languages if languages is not None else getattr(given, "languages", None),
+        max_tokens=_whole("max_tokens", max_tokens) or _own_whole(given, *_MAX_TOKENS),
+        similarity_floor=_floor(given, similarity_floor),
+        join_calls=_joins(given, join_calls, documents),
+    )
+
+
+def is_complete(given: object) -> bool:
+    """Return whether an object has all members of `Embedder`."""
+    return (
+        isinstance(getattr(given, "model", None), str)
+        and isinstance(getattr(given, "dimensions", None), int)
+        and callable(getattr(given, "embed", None))
+    )
+
+
+def _functions(given: object) -> tuple[Function, Function | None]:
+    """Return the functions of an embedder's documents and of its queries, if they are apart."""
+    if isinstance(given, type):
+        raise InvalidArgumentError(
+            f"embedder is the class {given.__name__}; give an instance of it: {given.__name__}(…)"
+        )
+    if isinstance(given, str | bytes):
+        raise InvalidArgumentError(f"embedder must be {KNOWN_FORMS}; got {quoted(given)}")
+    query = _method(given, "embed_query")
+    if is_complete(given):
+        return TextsFunction(_member(given, "embed")), query and OneTextFunction(query)
+    documents = _method(given, "embed_documents")
+    if documents and query:
+        return TextsFunction(documents), OneTextFunction(query)
+    if embed := _method(given, "embed"):
+        return UnknownFunction(embed), query and OneTextFunction(query)
+    if encode := _method(given, "encode"):
+        return _encoders(given, encode)
+    if callable(given):
+        return UnknownFunction(given), None
+    raise InvalidArgumentError(f"embedder must be {KNOWN_FORMS}; got {described(given)}")
+
+
+def _encoders(given: object, encode: Callable[..., object]) -> tuple[Function, Function | None]:
+    documents, queries = _method(given, "encode_document"), _method(given, "encode_query")
+    if documents and queries:
+        return UnknownFunction(documents), UnknownFunction(queries)
+    return UnknownFunction(encode), None
+
+
+def _method(given: object, name: str) -> Callable[..., object] | None:
+    """Return a method, or else its asynchronous form."""
+    for known in (name, f"a{name}"):
+        method = getattr(given, known, None)
+        if callable(method):
+            return cast("Callable[..., object]", method)
+    return None
+
+
+def _member(given: object, name: str) -> Callable[..., object]:
+    """Return a function that looks its method up at each call, as a plain call of it would."""
+
+    def call(texts: list[str]) -> object:
+        method: Callable[..., object] = getattr(given, name)
+        return method(texts)
+
+    return call
+
+
+def _model_of(given: object, named: str | None) -> str:
+    if named is not None:
+        return _named(named)
+    for attribute in _MODEL_NAMES:
+        found = getattr(given, attribute, None)
+        if isinstance(found, str) and found.strip():
+            return checked_name("the embedder's model", found)
+    raise InvalidArgumentError(
+        f"the embedder ({_kind(given)}) does not name its model. The name is stored with every "
+        "vector, so that vectors of two models are never compared. Name it: "
+        "Memory(path, embedder=…, embedding_model='my-model-v1')"
+    )
+
+
+def _named(model: object) -> str:
+    checked = checked_name("embedding_model", model)
+    if not checked.strip():
+        raise InvalidArgumentError("embedding_model must not be blank")
+    return checked
+
+
+def _kind(given: object) -> str:
+    name = getattr(given, "__name__", None)
+    return f"function {name}" if callable(given) and isinstance(name, str) else described(given)
+
+
+def _dimensions_of(given: object) -> int | None:
+    found = _own_whole(given, *_DIMENSIONS)
+    if found is not None:
+        return found
+    computed = getattr(given, "get_sentence_embedding_dimension", None)
+    value = computed() if callable(computed) else None
+    return value if isinstance(value, int) and value > 0 else None
+
+
+def _own_whole(given: object, *names: str) -> int | None:
+    for attribute in names:
+        found = getattr(given, attribute, None)
+        if isinstance(found, int) and not isinstance(found, bool) and found > 0:
+            return found
+        if found is not None and is_complete(given):
+            raise InvalidArgumentError(
+                f"the embedder's {attribute} must be an int of at least 1 or None, got "
+                f"{described(found)}"
+            )
+    return None
+
+
+def _whole(field: str, value: object) -> int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+        return value
+    raise InvalidArgumentError(
+        f"{field} must be an int of at least 1 or None, got {described(value)}"
+    )
+
+
+def _check_prefix(field: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise InvalidArgumentError(f"{field} must be a str, got {described(value)}")
+
+
+def _floor(given: object, named: float | None) -> float | None:
+    found = getattr(given, "similarity_floor", None) if named is None else named
+    if found is None:
+        return None
+    if isinstance(found, bool) or not isinstance(found, int | float) or not -1 <= found <= 1:
+        raise InvalidArgumentError(
+            f"similarity_floor must be a cosine, from -1 to 1, or None, got {described(found)}"
+        )
+    return found
+
+
+def _joins(given: object, named: object, documents: Function) -> bool:
+    found: object = getattr(given, "join_calls", True) if named is None else named
+    if not isinstance(found, bool):
+        raise InvalidArgumentError(f"join_calls must be True or False, got {described(found)}")
+    return found and documents.takes_many
+
+
+def _room(max_tokens: int | None, prefix: str) -> int | None:
+    """Return the tokens that are left for a text after its prefix."""
+    if max_tokens is None or not prefix:
+        return max_tokens
+    return max(1, max_tokens - len(prefix) // _CHARACTERS_IN_A_TOKEN - 1)
+
+
+def _seen_after(prefix: str, seen: Callable[[str], int] | None) -> Callable[[str], int] | None:
+    if seen is None or not prefix:
+        return seen
+    return lambda text: max(0, seen(prefix + text) - len(prefix))
+
+
+def _renamed(given: AdaptedEmbedder, model: str) -> AdaptedEmbedder:
+    renamed = copy(given)
+    renamed.model = _named(model)
+    return renamed

@@ -1,0 +1,52 @@
+"""One side of an embedder, documents or queries: its calls, split and joined."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.embed.joining import CallJoiner
+
+FEW_TEXTS = 16
+"""Maximum number of texts of a call that is joined with others."""
+
+JOINED_TEXTS = 256
+"""Maximum number of texts of a joined call, where the embedder names no size."""
+
+
+class BatchedCalls:
+    """Embeds any number of texts by calls of the right size.
+
+    Args:
+        embed: Embeds texts by one call.
+        batch_size: Maximum number of texts of one call; None for no maximum.
+        can_join: Returns whether concurrent calls with few texts become one.
+
+    Attributes:
+        joiner: Joins them.
+    """
+
+    def __init__(
+        self,
+        embed: Callable[[list[str]], NDArray[np.float32]],
+        batch_size: int | None,
+        can_join: Callable[[], bool],
+    ) -> None:
+        self._embed = embed
+        self._batch_size = batch_size
+        self._can_join = can_join
+        self.joiner = CallJoiner(embed, batch_size or JOINED_TEXTS)
+
+    def joins(self, texts: list[str]) -> bool:
+        """Return whether a call with these texts is joined with others."""
+        most = min(FEW_TEXTS, self._batch_size or FEW_TEXTS)
+        return 0 < len(texts) <= most and self._can_join()
+
+    def embed(self, texts: list[str]) -> NDArray[np.float32]:
+        """Return the vectors of texts, at least one; a failing call fails all."""
+        if self.joins(texts):
+            return self.joiner(texts)
+        size = self._batch_size or len(texts)
+        batches = [texts[at : at + size] for at in range(0, len(texts), size)]
+        vectors = [self._embed(batch) for batch in batches]
+        return vectors[0] if len(vectors) == 1 else np.concatenate(vectors)

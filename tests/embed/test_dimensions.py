@@ -1,0 +1,109 @@
+"""Dimensions that an embedder does not name are learned from the file or from the first vectors."""
+
+import asyncio
+import threading
+
+import pytest
+
+from mnemic import AsyncMemory, Memory, as_embedder
+from mnemic.errors import EmbeddingModelMismatchError
+from tests.support.embedders import WordEmbedder
+
+
+class Counted:
+    """`WordEmbedder` behind a function, with the number of its calls."""
+
+    def __init__(self, dimensions=64):
+        self.words = WordEmbedder(dimensions)
+        self.calls = 0
+
+    def __call__(self, texts):
+        self.calls += 1
+        return self.words.embed(texts)
+
+
+def adapted(function, **options):
+    return as_embedder(function, model="words", **options)
+
+
+def test_opening_makes_no_call_and_the_first_vectors_tell(path):
+    function = Counted()
+    with Memory(path, embedder=adapted(function)) as memory:
+        assert function.calls == 0
+        memory.add_many(["red sofa", "blue chair"])
+        assert memory.search("red", search_type="semantic")[0].content == "red sofa"
+        assert memory.search("red")[0].components["similarity"] > 0
+    again = Counted()
+    with Memory(path, embedder=adapted(again)) as memory:
+        assert again.calls == 0
+        assert memory.search("red", search_type="semantic")[0].content == "red sofa"
+        assert again.calls == 1
+
+
+def test_a_search_before_any_vector_finds_memories_stored_without_an_embedder(path):
+    with Memory(path, embedder=None) as memory:
+        memory.add_many(["red sofa", "blue chair"])
+    with Memory(path, embedder=adapted(Counted())) as memory:
+        hits = memory.search("red", search_type="semantic")
+        assert [hit.content for hit in hits] == ["red sofa", "blue chair"]
+        assert hits[0].components["similarity"] == pytest.approx(0.5**0.5, abs=1e-6)
+
+
+def test_another_process_may_tell_first(path):
+    with (
+        Memory(path, embedder=adapted(Counted())) as first,
+        Memory(path, embedder=adapted(Counted())) as second,
+    ):
+        first.add("red sofa")
+        assert second.search("red", search_type="semantic")[0].content == "red sofa"
+        second.add("red chair")
+        assert len(first.search("red", search_type="semantic")) == 2
+
+
+def test_another_length_than_the_files_is_refused(path):
+    with Memory(path, embedder=adapted(Counted(32))) as memory:
+        memory.add("red sofa")
+    with pytest.raises(EmbeddingModelMismatchError, match=r"32 dimensions.*'words' with 64"):
+        Memory(path, embedder=adapted(Counted(), dimensions=64))
+    with pytest.raises(EmbeddingModelMismatchError, match="'other' with an unknown number of"):
+        Memory(path, embedder=as_embedder(Counted(), model="other"))
+
+
+def test_many_first_calls_at_once_agree(path):
+    with Memory(path, embedder=adapted(Counted(), join_calls=False)) as memory:
+        start = threading.Barrier(8)
+        failed = []
+
+        def work(at):
+            start.wait()
+            try:
+                memory.add(f"red sofa {at}")
+                memory.search(f"red {at}")
+            except Exception as error:  # noqa: BLE001 - shown below
+                failed.append(error)
+
+        threads = [threading.Thread(target=work, args=(at,)) for at in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failed == []
+        assert len(memory.search("red sofa", search_type="semantic", limit=20)) == 8
+
+
+def test_vectors_given_with_the_first_memory_tell_the_length(path):
+    words = WordEmbedder()
+    with Memory(path, embedder=words) as memory:
+        entry = memory.add("red sofa")
+    with Memory(":memory:", embedder=adapted(Counted())) as memory:
+        memory.add_many([entry])
+        assert memory.search("red", search_type="semantic")[0].content == "red sofa"
+
+
+def test_the_asynchronous_door_learns_too():
+    async def scenario():
+        async with AsyncMemory(":memory:", embedder=adapted(Counted())) as memory:
+            await asyncio.gather(*(memory.add(f"red sofa {at}") for at in range(20)))
+            assert len(await memory.search("red", search_type="semantic", limit=50)) == 20
+
+    asyncio.run(scenario())

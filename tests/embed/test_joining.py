@@ -1,0 +1,382 @@
+"""Concurrent calls with few texts are joined into one call of the embedder."""
+
+import asyncio
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from mnemic import AsyncMemory, Memory
+from mnemic.embed import joining
+from mnemic.embed.batches import FEW_TEXTS, BatchedCalls
+from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.errors import DeadlineExceededError, EmbeddingError
+from tests.support.embedders import WordEmbedder
+from tests.support.interrupts import interrupted_at
+
+CALLERS = 140
+
+
+class Held:
+    """`WordEmbedder` whose calls wait until they are let go; it notes their texts."""
+
+    model = "words"
+
+    def __init__(self):
+        self.words = WordEmbedder()
+        self.dimensions = self.words.dimensions
+        self.calls, self.begun, self.let_go = [], threading.Event(), threading.Event()
+        self.fails = lambda _texts: False
+
+    def embed(self, texts):
+        self.calls.append(list(texts))
+        self.begun.set()
+        self.let_go.wait(60)
+        if self.fails(texts):
+            raise ConnectionError("secret")
+        return self.words.embed(texts)
+
+
+class HeldCoroutine(Held):
+    """The same behind a coroutine function."""
+
+    def __init__(self):
+        super().__init__()
+        self.was_cancelled = threading.Event()
+
+    async def embed(self, texts):
+        self.calls.append(list(texts))
+        self.begun.set()
+        try:
+            await asyncio.to_thread(self.let_go.wait, 60)
+        except asyncio.CancelledError:
+            self.was_cancelled.set()
+            raise
+        if self.fails(texts):
+            raise ConnectionError("secret")
+        return self.words.embed(texts)
+
+
+@pytest.fixture(params=[Held, HeldCoroutine])
+def embedder(request, monkeypatch):
+    monkeypatch.setattr(joining, "STALLED_SECONDS", 60.0)
+    held = request.param()
+    yield held
+    held.let_go.set()
+
+
+def waiting_of(embedder):
+    """Return the number of calls that wait in a memory's or an embedder's joiner."""
+    return len(embedder._documents.joiner._waiting)
+
+
+def until(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def begin(function, *texts):
+    """Run a function for each text in a thread; return futures after the first has begun."""
+    pool = ThreadPoolExecutor(len(texts))
+    futures = [pool.submit(function, text) for text in texts]
+    pool.shutdown(wait=False)
+    return futures
+
+
+def test_texts_that_arrive_during_a_call_go_together_in_the_next_one(embedder):
+    validated = ValidatedEmbedder(embedder)
+    (first,) = begin(lambda text: validated.embed([text]), "text 0")
+    assert embedder.begun.wait(60)
+    later = []
+    for at in range(1, 10):
+        later += begin(lambda text: validated.embed([text]), f"text {at}")
+        until(lambda at=at: waiting_of(validated) == at)
+    embedder.let_go.set()
+    vectors = [future.result(60) for future in [first, *later]]
+    texts = [f"text {at}" for at in range(10)]
+    assert embedder.calls == [texts[:1], texts[1:]]
+    assert np.concatenate(vectors).tobytes() == embedder.words.embed(texts).tobytes()
+    validated.close()
+
+
+def test_concurrent_adds_of_tasks_store_what_single_calls_would():
+    embedder = Held()
+    embedder.let_go.set()
+
+    async def scenario():
+        async with AsyncMemory(":memory:", embedder=embedder) as memory:
+            adds = (memory.add(f"text {at}") for at in range(CALLERS))
+            stored = await asyncio.gather(*adds)
+            for entry in stored:
+                expected = embedder.words.embed([entry.content])[0]
+                assert entry.embedding.tobytes() == expected.tobytes()
+
+    asyncio.run(scenario())
+    assert sorted(text for call in embedder.calls for text in call) == sorted(
+        f"text {at}" for at in range(CALLERS)
+    )
+
+
+def test_adds_of_tasks_that_wait_for_one_call_go_in_the_next_one(embedder):
+    async def scenario():
+        async with AsyncMemory(":memory:", embedder=embedder) as memory:
+            first = asyncio.create_task(memory.add("first"))
+            await asyncio.to_thread(embedder.begun.wait, 60)
+            others = [asyncio.create_task(memory.add(f"text {at}")) for at in range(CALLERS - 1)]
+            validated = memory.repository._embedder
+            await asyncio.to_thread(until, lambda: waiting_of(validated) == CALLERS - 1)
+            embedder.let_go.set()
+            await asyncio.gather(first, *others)
+            assert len(embedder.calls) == 2
+
+    asyncio.run(scenario())
+
+
+def test_a_joined_call_that_fails_fails_nobody_elses_text(embedder):
+    validated = ValidatedEmbedder(embedder)
+    embedder.fails = lambda texts: "poison" in texts
+    (first,) = begin(lambda text: validated.embed([text]), "first")
+    assert embedder.begun.wait(60)
+    later = begin(lambda text: validated.embed([text]), "one", "poison", "two")
+    until(lambda: waiting_of(validated) == 3)
+    embedder.let_go.set()
+    assert len(first.result(60)) == 1
+    one, poison, two = later
+    assert one.result(60).tobytes() == embedder.words.embed(["one"]).tobytes()
+    assert two.result(60).tobytes() == embedder.words.embed(["two"]).tobytes()
+    with pytest.raises(EmbeddingError, match="ConnectionError") as caught:
+        poison.result(60)
+    assert "secret" not in str(caught.value)
+    assert sorted(map(len, embedder.calls)) == [1, 1, 1, 1, 3]
+    validated.close()
+
+
+def test_a_joined_add_of_tasks_that_fails_fails_nobody_elses_text(embedder):
+    embedder.fails = lambda texts: "poison" in texts
+
+    async def scenario():
+        async with AsyncMemory(":memory:", embedder=embedder) as memory:
+            first = asyncio.create_task(memory.add("first"))
+            await asyncio.to_thread(embedder.begun.wait, 60)
+            others = [asyncio.create_task(memory.add(text)) for text in ("one", "poison", "two")]
+            await asyncio.to_thread(until, lambda: waiting_of(memory.repository._embedder) == 3)
+            embedder.let_go.set()
+            results = await asyncio.gather(first, *others, return_exceptions=True)
+            assert [getattr(each, "content", type(each)) for each in results] == [
+                "first",
+                "one",
+                EmbeddingError,
+                "two",
+            ]
+            assert await memory.count() == 3
+
+    asyncio.run(scenario())
+
+
+def test_a_task_that_is_cancelled_leaves_the_call_of_the_others(embedder):
+    async def scenario():
+        async with AsyncMemory(":memory:", embedder=embedder) as memory:
+            validated = memory.repository._embedder
+            first = asyncio.create_task(memory.add("first"))
+            await asyncio.to_thread(embedder.begun.wait, 60)
+            others = [asyncio.create_task(memory.add(text)) for text in ("one", "two", "three")]
+            await asyncio.to_thread(until, lambda: waiting_of(validated) == 3)
+            others[1].cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await others[1]
+            assert waiting_of(validated) == 2
+            embedder.let_go.set()
+            await asyncio.gather(first, others[0], others[2])
+            assert embedder.calls == [["first"], ["one", "three"]]
+            assert await memory.count() == 3
+
+    asyncio.run(scenario())
+
+
+def test_a_call_is_cancelled_with_the_last_of_its_tasks(monkeypatch):
+    monkeypatch.setattr(joining, "STALLED_SECONDS", 60.0)
+    embedder = HeldCoroutine()
+
+    async def scenario():
+        async with AsyncMemory(":memory:", embedder=embedder) as memory:
+            tasks = [asyncio.create_task(memory.add(text)) for text in ("one", "two")]
+            await asyncio.to_thread(embedder.begun.wait, 60)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            assert await asyncio.to_thread(embedder.was_cancelled.wait, 60)
+            embedder.let_go.set()
+            await memory.add("three")
+            assert await memory.count() == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_hanging_call_holds_up_no_later_one(monkeypatch):
+    monkeypatch.setattr(joining, "STALLED_SECONDS", 0.05)
+    embedder = Held()
+    validated = ValidatedEmbedder(embedder)
+    (first,) = begin(lambda text: validated.embed([text]), "hangs")
+    assert embedder.begun.wait(60)
+    embedder.embed = embedder.words.embed
+    later = begin(lambda text: validated.embed([text]), "one", "two")
+    assert [len(future.result(60)) for future in later] == [1, 1]
+
+    async def scenario():
+        threads = Memory(":memory:", embedder=None).repository
+        return await asyncio.gather(
+            *(validated.embed_awaited([text], threads) for text in ("three", "four"))
+        )
+
+    assert len(asyncio.run(scenario())) == 2
+    assert not first.done()
+    embedder.let_go.set()
+    assert len(first.result(60)) == 1
+
+
+def test_a_deadline_holds_while_another_call_hangs(monkeypatch):
+    monkeypatch.setattr(joining, "STALLED_SECONDS", 60.0)
+    embedder = Held()
+    embedder.let_go.set()
+    with Memory(":memory:", embedder=embedder) as memory:
+        memory.add("tea at noon")
+        embedder.let_go.clear()
+        embedder.begun.clear()
+        (first,) = begin(lambda text: memory.search(text, search_type="semantic"), "hangs")
+        assert embedder.begun.wait(60)
+        with pytest.raises(DeadlineExceededError):
+            memory.search("tea", timeout=0.05)
+        embedder.let_go.set()
+        assert len(first.result(60)) == 1
+
+
+def test_queries_and_memories_are_joined_apart():
+    class Apart(Held):
+        def embed_query(self, text):
+            return self.words.embed([text])[0]
+
+    embedder = Apart()
+    validated = ValidatedEmbedder(embedder)
+    (first,) = begin(lambda text: validated.embed([text]), "memory")
+    assert embedder.begun.wait(60)
+    assert len(validated.embed_queries(["query"])) == 1  # it does not wait
+    embedder.let_go.set()
+    first.result(60)
+    assert embedder.calls == [["memory"]]
+
+
+def test_large_calls_neither_join_nor_wait():
+    sizes = []
+
+    def embed(texts):
+        sizes.append(len(texts))
+        return np.zeros((len(texts), 2), np.float32)
+
+    calls = BatchedCalls(embed, None, lambda: True)
+    assert calls.joins(["text"] * FEW_TEXTS)
+    assert not calls.joins(["text"] * (FEW_TEXTS + 1))
+    assert not calls.joins([])
+    assert not BatchedCalls(embed, 2, lambda: True).joins(["text"] * 3)
+    assert not BatchedCalls(embed, None, lambda: False).joins(["text"])
+    assert len(BatchedCalls(embed, 4, lambda: True).embed(["text"] * 9)) == 9
+    assert sizes == [4, 4, 1]
+
+
+def test_a_joined_call_has_no_more_texts_than_a_batch(embedder):
+    embedder.batch_size = 4
+    validated = ValidatedEmbedder(embedder)
+    (first,) = begin(lambda text: validated.embed([text]), "first")
+    assert embedder.begun.wait(60)
+    later = begin(lambda text: validated.embed([text, text]), *(f"text {at}" for at in range(5)))
+    until(lambda: waiting_of(validated) == 5)
+    embedder.let_go.set()
+    for future in [first, *later]:
+        future.result(60)
+    assert [len(call) for call in embedder.calls] == [1, 4, 4, 2]
+    validated.close()
+
+
+def test_an_interrupted_wait_blocks_no_later_call():
+    embedder = WordEmbedder()
+    validated = ValidatedEmbedder(embedder)
+    for moment in range(12):
+        interrupted_at(moment, lambda: validated.embed(["text"]))
+    done = begin(lambda text: validated.embed([text]), "text")
+    assert len(done[0].result(30)) == 1
+
+
+def test_an_interrupted_wait_for_another_call_blocks_no_later_call(monkeypatch):
+    monkeypatch.setattr(joining, "STALLED_SECONDS", 0.005)
+    embedder = Held()
+    validated = ValidatedEmbedder(embedder)
+    (first,) = begin(lambda text: validated.embed([text]), "first")
+    assert embedder.begun.wait(60)
+    embedder.embed = embedder.words.embed
+    moment = 0
+    while not interrupted_at(moment, lambda: validated.embed(["text"])):
+        moment += 1
+    assert moment > 12
+    embedder.let_go.set()
+    first.result(60)
+    joiner = validated._documents.joiner
+    until(lambda: not any(time.monotonic() - at < 0.005 for at in joiner._running.values()))
+    assert waiting_of(validated) == 0
+    monkeypatch.setattr(joining, "STALLED_SECONDS", 0.0)
+    assert len(validated.embed(["text"])) == 1
+
+
+def test_an_embedder_that_wants_no_joined_calls_gets_none():
+    embedder = Held()
+    embedder.join_calls = False
+    validated = ValidatedEmbedder(embedder)
+    futures = begin(lambda text: validated.embed([text]), "one", "two", "three")
+    until(lambda: len(embedder.calls) == 3)
+    embedder.let_go.set()
+    assert [len(future.result(60)) for future in futures] == [1, 1, 1]
+
+
+def test_a_closed_memory_ends_waiting_calls(monkeypatch):
+    monkeypatch.setattr(joining, "STALLED_SECONDS", 60.0)
+    embedder = HeldCoroutine()
+    memory = Memory(":memory:", embedder=embedder)
+    futures = begin(memory.add, "first")
+    assert embedder.begun.wait(60)
+    futures += begin(memory.add, "one", "two")
+    until(lambda: waiting_of(memory.repository._embedder) == 2)
+    memory.close()
+    for future in futures:
+        assert isinstance(future.exception(60), EmbeddingError)
+
+
+def test_many_threads_and_tasks_at_random_all_get_their_own_vectors():
+    words = WordEmbedder()
+    calls = []
+
+    def embed(texts):
+        calls.append(len(texts))
+        if any("poison" in text for text in texts):
+            raise ConnectionError
+        return words.embed(texts)
+
+    embedder = Held()
+    embedder.embed = embed
+    validated = ValidatedEmbedder(embedder)
+
+    def right(text):
+        expected = words.embed([text]).tobytes()
+        for _ in range(30):
+            if "poison" in text:
+                with pytest.raises(EmbeddingError):
+                    validated.embed([text])
+            elif validated.embed([text]).tobytes() != expected:
+                return False
+        return True
+
+    futures = begin(right, *(f"text {at}" for at in range(14)), "poison 1", "poison 2")
+    assert all(future.result(120) for future in futures)
+    assert not validated._documents.joiner._running
+    assert waiting_of(validated) == 0
