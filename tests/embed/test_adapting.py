@@ -167,10 +167,9 @@ def test_an_embedder_without_a_name_is_refused_with_the_line_to_write(path, give
     assert not path.exists()
 
 
-@pytest.mark.parametrize("given", ["minilm", None])
-def test_a_name_for_no_embedder_of_ones_own_is_refused(path, given):
+def test_a_name_for_no_embedder_of_ones_own_is_refused(path):
     with pytest.raises(InvalidArgumentError, match="embedding_model names the model"):
-        Memory(path, embedder=given, embedding_model="mine")
+        Memory(path, embedding_model="mine")
     with pytest.raises(InvalidArgumentError, match="got 'text-embedding-3-small'"):
         Memory(path, embedder="text-embedding-3-small")
     assert not path.exists()

@@ -65,7 +65,7 @@ def test_another_length_than_the_files_is_refused(path):
         memory.add("red sofa")
     with pytest.raises(EmbeddingModelMismatchError, match=r"32 dimensions.*'words' with 64"):
         Memory(path, embedder=adapted(Counted(), dimensions=64))
-    with pytest.raises(EmbeddingModelMismatchError, match="'other' with an unknown number of"):
+    with pytest.raises(EmbeddingModelMismatchError, match="the embedder is 'other'"):
         Memory(path, embedder=as_embedder(Counted(), model="other"))
 
 

@@ -306,9 +306,10 @@ def test_a_memory_of_an_embedder_takes_vectors_of_its_model_without_it(tmp_path)
         assert contents(memory.search("dog", search_type="semantic")) == ["red dog", "red cat"]
 
 
-def test_an_embedder_names_its_own_model():
-    with pytest.raises(InvalidArgumentError, match=r"embedding_model .*'words'"):
-        opened(embedding_model="mine")
+def test_given_vectors_are_of_the_embedders_model_by_the_name_that_it_is_given():
+    with opened(embedding_model="mine") as memory:
+        given = memory.add("red cat", embedding=WordEmbedder().embed(["red cat"])[0])
+        assert given.embedding_model == memory.add("red dog").embedding_model == "mine"
 
 
 @pytest.mark.parametrize("name", ["", "a\n", 5])

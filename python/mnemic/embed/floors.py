@@ -1,6 +1,7 @@
 """The floors of an embedder: below them the best memory of a query is most likely no answer."""
 
 from collections.abc import Mapping
+
 from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 
