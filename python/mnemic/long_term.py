@@ -491,7 +491,6 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
 
         Raises:
             InvalidArgumentError: If the path exists already.
-            EmbedderRequiredError: If vectors are requested of a memory opened with `embedder=None`.
             StoreFullError: If the disk is full or failing.
             StoreError: If it cannot be written.
         """

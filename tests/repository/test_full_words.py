@@ -78,3 +78,13 @@ def test_nothing_changes_where_similarity_is_all_or_nothing(memory, preset):
 def test_a_number_of_words_is_checked(given):
     with pytest.raises(InvalidArgumentError, match="must be a whole number from 0 to 1000"):
         Ranking(full_words=given)
+
+
+def test_an_empty_text_has_the_whole_share():
+    embedder = WordEmbedder()
+    with Memory(":memory:", embedder=embedder) as memory:
+        memory.add("Ada bought a lamp at the fair")
+        memory.add("", embed="a boat in the harbour")
+        memory.add("boat", embed="a boat in the harbour")
+        found = shares(memory, ranking=FULL)
+    assert found == {"Ada bought a lamp at the fair": 1, "": 1, "boat": 1 / 4}

@@ -358,7 +358,8 @@ class _Query:
         share = self.share
         if share < 1 and self.ranking.covered_only:
             share *= is_english(self.in_play[number].entry.content)
-        if share < 1 and self.ranking.full_words:
+        # Nothing but its vector tells the meaning of a memory with an empty content.
+        if share < 1 and self.ranking.full_words and self.in_play[number].entry.content:
             words_here = len(words_of(self.in_play[number].entry.content))
             share *= min(1.0, words_here / self.ranking.full_words)
         value = share * ((near or 0.0) - self.chunk_term(number)) + (1 - share) * words

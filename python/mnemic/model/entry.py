@@ -194,6 +194,13 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         if not self.content and not self.metadata and self.embedding is None:
             raise validation.empty_content()
 
+    @classmethod
+    def empty(cls, **fields: Any) -> Self:
+        """Return a memory with an empty content, also without metadata and embedding."""
+        entry = cls(**{**fields, "content": "-"})
+        force_setattr(entry, "content", "")
+        return entry
+
     @property
     def is_forgotten(self) -> bool:
         """Whether the memory was deleted and can still be restored."""

@@ -119,7 +119,8 @@ class NewEntry(NamedTuple):
             given["expires_at"] = _time("expires_at", given["expires_at"])
         if "id" not in given:
             given["id"] = id_factory(now)
-        entry = MemoryEntry(
+        make = MemoryEntry.empty if embed and given["content"] == "" else MemoryEntry
+        entry = make(
             agent_id=narrowed.agent_id,
             user_id=narrowed.user_id,
             project_id=narrowed.project_id,

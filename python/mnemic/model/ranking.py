@@ -352,7 +352,8 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
         full_words: Number of words, from 0 to 1000, from which on the similarity has its whole
             share in the match of a memory; one of fewer words has a share in proportion to them,
             and keywords have more: the vector of a name alone is near to every query that names
-            it. 0 turns it off. Ignored where similarity is 0 or 1.
+            it. A memory with an empty content has the whole share. 0 turns it off. Ignored where
+            similarity is 0 or 1.
         keywords: The parts of a keyword match.
         session: The terms of sessions, times, speakers and roles.
         strip_speaker_names: Whether names of speakers are left out of the keywords, and put into

@@ -1,5 +1,6 @@
 """Results of searches, lists, deletions, imports and verification."""
 
+import copy
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import ClassVar, NamedTuple, Self, overload
@@ -187,7 +188,7 @@ class MemoryPage(msgspec.Struct, frozen=True):
     """A page of a list of memories.
 
     Attributes:
-        entries: Newest first, then smallest id; without their embeddings.
+        entries: Newest first, then smallest id.
         cursor: Cursor of the next page; None if this is the last.
     """
 
@@ -307,6 +308,13 @@ class SearchResults(Sequence[SearchHit]):
     @property
     def _marks(self) -> tuple[bool, bool, bool]:
         return self.degraded, self.partial, self.approximate
+
+    def with_entries(self, entries: Sequence[MemoryEntry]) -> Self:
+        """Return the same results with other forms of their memories, in their order."""
+        made = copy.copy(self)
+        pairs = zip(self._hits, entries, strict=True)
+        made._hits = tuple(msgspec.structs.replace(hit, entry=entry) for hit, entry in pairs)  # noqa: SLF001 - of the same class
+        return made
 
     def __hash__(self) -> int:
         return hash(tuple(hit.id for hit in self._hits))

@@ -325,7 +325,8 @@ def _memory(read: msgspec.Struct) -> ExportedMemory:
     if "embedding" in fields:
         fields["embedding"] = _vector(fields["embedding"])
     more = [_vector(data) for data in fields.pop("more_embeddings", ())]
-    entry = MemoryEntry(**fields)
+    make = MemoryEntry if fields["content"] else MemoryEntry.empty  # its vectors may be left out
+    entry = make(**fields)
     return ExportedMemory(entry, key, tuple(_like(entry.embedding, vector) for vector in more))
 
 

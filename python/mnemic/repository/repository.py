@@ -28,7 +28,6 @@ from mnemic.licensing import (
     Need,
 )
 from mnemic.model import (
-    KEYWORD,
     MemoryEntry,
     MemoryEntryUpdate,
     MemoryFilter,
@@ -56,6 +55,7 @@ from mnemic.repository.adding import Adder
 from mnemic.repository.arguments import decoded_cursor, encoded_cursor
 from mnemic.repository.deleting import Deleter
 from mnemic.repository.entry_cache import EntryCache
+from mnemic.repository.entry_vectors import EntryVectorReader
 from mnemic.repository.find import Finder, Found
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
@@ -182,6 +182,9 @@ class Repository:
                 self.agent_id,
                 self._embedder,
                 embedding_model if self._embedder is None else None,
+            )
+            self.vectors = EntryVectorReader(
+                self._store, self.agent_id, self._embedder, self._model, clock
             )
             self._indexes = IndexSet(
                 self._store,
@@ -397,20 +400,7 @@ class Repository:
         row, entry = located
         exclude = (entry_id, *search.exclude)
         search = msgspec.structs.replace(search, text=entry.content, exclude=exclude, like=row)
-        return Like(self._with_stored_vectors(search, row), entry)
-
-    def _with_stored_vectors(self, search: Search, row: int) -> Search:
-        """Return a search like a memory, by its keywords if it has no vector to compare.
-
-        With an embedder, a memory that lacks its vector is embedded.
-        """
-        stored = self._store.vectors(self.agent_id, row, self._model.name)
-        may_be_embedded = self._embedder is not None and len(stored) == 0 and search.text
-        if stored.any() or may_be_embedded:
-            is_given = self._embedder is None
-            return msgspec.structs.replace(search, vectors=stored) if is_given else search
-        ranking = msgspec.structs.replace(KEYWORD, weights=search.ranking.weights)
-        return msgspec.structs.replace(search, ranking=ranking, like=None, min_similarity=None)
+        return Like(self.vectors.like(search, row), entry)
 
     def _hint(self, scope: Scope, search: Search) -> str | None:
         """Return a hint if an empty result leaves out the memories of users."""

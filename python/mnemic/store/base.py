@@ -30,10 +30,12 @@ from mnemic.store.usage import UsageReads
 from mnemic.store.values import (
     AccessedRows,
     Direction,
+    EntryVectors,
     LinkEnd,
     Located,
     LogPosition,
     Model,
+    OwnedId,
     PageCursor,
     StoredEntry,
     StoredLink,
@@ -429,6 +431,15 @@ class Store(Additions, BulkWrites, UsageReads, Protocol):
 
     def vectors(self, agent_id: str, row: int, model: str) -> NDArray[np.float32]:
         """Return the vectors of a row's chunks, shape (chunks, dimensions); (0, 0) for none."""
+        ...
+
+    def vectors_of(
+        self, agent_id: str, wanted: Collection[OwnedId], model: str
+    ) -> dict[OwnedId, EntryVectors]:
+        """Return the vectors of entries, in any state, by user and id, in one read.
+
+        Unknown ids are missing. Entries without vectors of the model have None.
+        """
         ...
 
     def row_of(self, scope: Scope, entry_id: UUID, *, now: datetime) -> int | None:

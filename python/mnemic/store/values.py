@@ -98,6 +98,24 @@ class StoredEntry(NamedTuple):
     more: tuple[NDArray[np.float32], ...] = ()
 
 
+OwnedId: TypeAlias = tuple[str | None, UUID]
+"""User and id of an entry of one agent."""
+
+
+class EntryVectors(NamedTuple):
+    """The vectors of an entry, and the state of the entry that they belong to.
+
+    Attributes:
+        version: Version of the entry.
+        updated_at: Time of its last change, in microseconds since 1970 in UTC.
+        vectors: Shape (chunks, dimensions); None without any.
+    """
+
+    version: int
+    updated_at: int
+    vectors: NDArray[np.float32] | None
+
+
 class StoredLink(NamedTuple):
     """A link between two entries of one user, and the user."""
 

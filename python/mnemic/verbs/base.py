@@ -31,6 +31,7 @@ from mnemic.model import (
     RecallOptions,
     Scope,
     Search,
+    SearchResults,
     SearchType,
     TimeLimit,
     Weights,
@@ -159,6 +160,13 @@ class ScopedBase:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._repository.path!r}, {self._scope})"
+
+    async def _with_vectors(self, found: SearchResults, *, embeddings: bool) -> SearchResults:
+        """Return results whose memories have their embeddings if wanted."""
+        if not embeddings or not found:
+            return found
+        entries = [hit.entry for hit in found]
+        return found.with_entries(await self._repository.vectors.attached(entries))
 
     def _new(self, fields: object, scope: Scope, now: datetime) -> NewEntry:
         return NewEntry.of_fields(fields, scope, now, self._repository.id_factory)

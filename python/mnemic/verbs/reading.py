@@ -18,21 +18,34 @@ class AsyncReadVerbs(ScopedBase):
         self,
         id: UUID | str,  # noqa: A002 - the field's name everywhere
         *,
+        embeddings: bool = False,
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
     ) -> MemoryEntry:
-        """Return a memory by its id, without its embedding.
+        """Return a memory by its id.
+
+        Args:
+            id: Id of the memory.
+            embeddings: Whether to return it with its vectors in `embedding`, shape (d,), or
+                (chunks, d) with several chunks, and their model in `embedding_model`; None for a
+                memory without a vector.
+            user_id: The user; None is the memories without a user.
+            project_id: Only if it is of this project.
+            session_id: Only if it is of this session.
 
         Raises:
             EntryNotFoundError: If the scope has no such memory; the message names the scope.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id)
         entry_id = required_uuid(id)
+        flag("embeddings", embeddings)
         found = await self._repository.get(scope, [entry_id])
         if entry_id not in found:
             raise not_found(entry_id, scope)
-        return found[entry_id]
+        if not embeddings:
+            return found[entry_id]
+        return (await self._repository.vectors.attached([found[entry_id]]))[0]
 
     async def list(
         self,
@@ -41,6 +54,7 @@ class AsyncReadVerbs(ScopedBase):
         cursor: str | None = None,
         filters: MemoryFilter | Mapping[str, Any] | None = None,
         include_deleted: bool = False,
+        embeddings: bool = False,
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
@@ -55,6 +69,7 @@ class AsyncReadVerbs(ScopedBase):
             filters: Only those that match, in the grammar of docs/filters.md; the limit, offset and
                 order of a `MemoryFilter` are not used.
             include_deleted: Those that can be restored, and expired ones, too.
+            embeddings: As for `get`.
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
@@ -63,13 +78,17 @@ class AsyncReadVerbs(ScopedBase):
             InvalidArgumentError: If the limit is out of range, or no page gave the cursor.
             FilterError: If the filter cannot be understood.
         """
-        return await self._repository.page(
+        flag("embeddings", embeddings)
+        page = await self._repository.page(
             self._scope.narrowed(user_id, project_id, session_id),
             limit=limit,
             cursor=cursor,
             filters=filters,
             include_deleted=flag("include_deleted", include_deleted),
         )
+        if not embeddings:
+            return page
+        return MemoryPage(tuple(await self._repository.vectors.attached(page.entries)), page.cursor)
 
     async def count(
         self,

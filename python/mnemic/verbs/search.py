@@ -56,6 +56,7 @@ class AsyncSearchVerbs(ScopedBase):
         on_embed_error: OnQueryError = "keywords",
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",
+        embeddings: bool = False,
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
@@ -105,6 +106,7 @@ class AsyncSearchVerbs(ScopedBase):
             on_timeout: Whether a search that is not done in time raises ("raise"), or returns the
                 hits that are complete ("partial": the results are marked as `partial`): each has
                 its full score and passed all filters, and better ones may be missing.
+            embeddings: As for `get`.
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
@@ -127,6 +129,7 @@ class AsyncSearchVerbs(ScopedBase):
             EmbedderRequiredError: If a text is searched by meaning without an embedder.
             EmbeddingError: If the embedder fails, and the search does not fall back.
         """
+        flag("embeddings", embeddings)
         search = self._search(
             query,
             limit,
@@ -141,9 +144,10 @@ class AsyncSearchVerbs(ScopedBase):
             timeout=timeout,
             on_timeout=on_timeout,
         )
-        return await self._repository.search(
+        found = await self._repository.search(
             self._scope.narrowed(user_id, project_id, session_id, all_users=all_users), search
         )
+        return await self._with_vectors(found, embeddings=embeddings)
 
     async def context(
         self,
@@ -249,6 +253,7 @@ class AsyncSearchVerbs(ScopedBase):
         explain: bool = False,
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",
+        embeddings: bool = False,
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
@@ -273,6 +278,7 @@ class AsyncSearchVerbs(ScopedBase):
             explain: As for `search`.
             timeout: As for `search`.
             on_timeout: As for `search`.
+            embeddings: As for `get`.
             user_id: Whose memories, that of the id included.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
@@ -281,6 +287,7 @@ class AsyncSearchVerbs(ScopedBase):
         Raises:
             EntryNotFoundError: If the scope has no such memory; the message names the scope.
         """
+        flag("embeddings", embeddings)
         scope, entry_id = (
             self._scope.narrowed(user_id, project_id, session_id, all_users=all_users),
             required_uuid(id),
@@ -300,7 +307,7 @@ class AsyncSearchVerbs(ScopedBase):
         found = await self._repository.similar(scope, entry_id, search)
         if found is None:
             raise not_found(entry_id, scope)
-        return found
+        return await self._with_vectors(found, embeddings=embeddings)
 
     async def recent(
         self,
@@ -313,6 +320,7 @@ class AsyncSearchVerbs(ScopedBase):
         total: bool = False,
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",
+        embeddings: bool = False,
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
@@ -322,6 +330,7 @@ class AsyncSearchVerbs(ScopedBase):
 
         For the arguments see `search`. Order: creation, newest first, then smallest id.
         """
+        flag("embeddings", embeddings)
         expression = parsed_filters(filters, since, until)
         search = built_search(
             None,
@@ -333,9 +342,10 @@ class AsyncSearchVerbs(ScopedBase):
             timeout=timeout,
             on_timeout=on_timeout,
         )
-        return await self._repository.search(
+        found = await self._repository.search(
             self._scope.narrowed(user_id, project_id, session_id, all_users=all_users), search
         )
+        return await self._with_vectors(found, embeddings=embeddings)
 
     async def important(
         self,
@@ -348,6 +358,7 @@ class AsyncSearchVerbs(ScopedBase):
         total: bool = False,
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",
+        embeddings: bool = False,
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
@@ -357,6 +368,7 @@ class AsyncSearchVerbs(ScopedBase):
 
         For the arguments see `search`. Order: importance, then newest, then smallest id.
         """
+        flag("embeddings", embeddings)
         expression = parsed_filters(filters, since, until)
         search = built_search(
             None,
@@ -368,6 +380,7 @@ class AsyncSearchVerbs(ScopedBase):
             timeout=timeout,
             on_timeout=on_timeout,
         )
-        return await self._repository.search(
+        found = await self._repository.search(
             self._scope.narrowed(user_id, project_id, session_id, all_users=all_users), search
         )
+        return await self._with_vectors(found, embeddings=embeddings)

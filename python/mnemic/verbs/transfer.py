@@ -69,7 +69,6 @@ class AsyncTransferVerbs(AsyncImportVerbs):
 
         Raises:
             InvalidArgumentError: If there is a file at this path already.
-            EmbedderRequiredError: If vectors are wanted of a memory opened with `embedder=None`.
             StoreFullError: If the disk is full or failing.
             StoreError: If it cannot be written.
         """

@@ -11,7 +11,6 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic._core import VectorSums
 from mnemic.errors import StoreCorruptError
 from mnemic.model import (
     Expression,
@@ -336,26 +335,6 @@ def _vectors_of(
         for row, blob in blobs:
             vectors[row] = (*vectors.get(row, ()), vector_of(blob))
     return vectors
-
-
-def vectors(
-    connection: apsw.Connection, agent_id: str, row: int, model: str
-) -> NDArray[np.float32]:
-    """Return the vectors of a row's chunks in their order."""
-    sql = (
-        "SELECT row, row_sum, vector_sum, embedding FROM agent_memory_entries "
-        f"{BY_ROW} CROSS JOIN agent_memory_embeddings "
-        "ON entry_row = row WHERE agent_id = ? AND row = ? AND model = ? ORDER BY part"
-    )
-    found = fetch(connection, sql, (agent_id, row, model))
-    with reading_stored("a vector's checksum"):
-        known = VectorSums(
-            [(row, of_vectors or 0) for row, of_row, of_vectors, _ in found if of_row is not None]
-        )
-    check_vectors(model, [(row, blob) for row, *_, blob in found], known)
-    with reading_stored("a vector"):
-        parts = [vector_of(blob) for *_, blob in found]
-        return np.stack(parts) if parts else np.empty((0, 0), dtype=np.float32)
 
 
 def _narrowed_list(

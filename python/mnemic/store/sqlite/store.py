@@ -48,6 +48,7 @@ from mnemic.store.sqlite import (
     reads,
     replacements,
     updates,
+    vectors,
     verification,
     writes,
 )
@@ -66,10 +67,12 @@ from mnemic.store.url import path_of
 from mnemic.store.values import (
     AccessedRows,
     Direction,
+    EntryVectors,
     LinkEnd,
     Located,
     LogPosition,
     Model,
+    OwnedId,
     PageCursor,
     Stored,
     StoredEntry,
@@ -463,7 +466,14 @@ class SqliteStore(SqliteBulkWrites, SqliteUsageReads):
     def vectors(self, agent_id: str, row: int, model: str) -> NDArray[np.float32]:
         """Return the vectors of a row's chunks, shape (chunks, dimensions); (0, 0) for none."""
         with self._reading() as connection:
-            return reads.vectors(connection, agent_id, row, model)
+            return vectors.vectors(connection, agent_id, row, model)
+
+    def vectors_of(
+        self, agent_id: str, wanted: Collection[OwnedId], model: str
+    ) -> dict[OwnedId, EntryVectors]:
+        """Return the vectors of entries, in any state, by user and id."""
+        with self._reading() as connection:
+            return vectors.vectors_of(connection, agent_id, wanted, model)
 
     def row_of(self, scope: Scope, entry_id: UUID, *, now: datetime) -> int | None:
         """Return the row of an active entry, or None if the scope has no such entry."""

@@ -176,10 +176,14 @@ impl Query<'_> {
             return uncovered.map(|(at, _)| (at, 0.0)).collect();
         }
         let (by_words, mut shares, mut at) = (scoring.shares_by_words(), Vec::new(), 0_u32);
+        // Nothing but its vector tells the meaning of a memory with an empty content.
+        let is_empty = |at: u32| self.columns().content(docids[at as usize]) == Some("");
         memories.lexical.each_length(docids, |words| {
             if uncovered.get(at as usize) == Some(&true) {
                 shares.push((at, 0.0));
-            } else if let Some(share) = by_words.get(words) {
+            } else if let Some(share) = by_words.get(words)
+                && (words > 0 || !is_empty(at))
+            {
                 shares.push((at, *share));
             }
             at += 1;

@@ -1,0 +1,108 @@
+"""The stored vectors of memories: attached to entries, and as the query of a search."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.model import KEYWORD, MemoryEntry, Scope, Search
+from mnemic.model.timestamps import to_microseconds
+from mnemic.protocols import Clock
+from mnemic.repository.vector_model import VectorModel
+from mnemic.store import Store
+from mnemic.store.values import EntryVectors, OwnedId
+from mnemic.sync_bridge import run_blocking
+
+MAX_ROUNDS = 4
+"""How often entries are read while concurrent writes change them."""
+
+_FEW = 16  # more vectors at once are read in another thread
+
+
+class EntryVectorReader:
+    """Reads the vectors of one agent's memories.
+
+    Args:
+        store: Where they are.
+        agent_id: The agent.
+        embedder: Embeds memories that lack a vector; None embeds none.
+        model: Model of the vectors.
+        clock: Gives the time.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        agent_id: str,
+        embedder: ValidatedEmbedder | None,
+        model: VectorModel,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._agent_id = agent_id
+        self._embedder = embedder
+        self._model = model
+        self._now = clock
+
+    async def attached(self, entries: Sequence[MemoryEntry]) -> list[MemoryEntry]:
+        """Return entries with the vectors of the state that they show, in one read.
+
+        An entry that another call has changed since is returned in its new state.
+        """
+        if len(entries) <= _FEW:
+            return self._attached(entries)
+        return await run_blocking(lambda: self._attached(entries), self._store)
+
+    def _attached(self, entries: Sequence[MemoryEntry]) -> list[MemoryEntry]:
+        model = self._model.stored_name
+        if model is None:
+            return list(entries)
+        done: dict[OwnedId, MemoryEntry] = {}
+        waiting = {_name(entry): entry for entry in entries}
+        for _ in range(MAX_ROUNDS):
+            found = self._store.vectors_of(self._agent_id, waiting.keys(), model)
+            for name, entry in waiting.items():
+                if _is_of(entry, found.get(name)):
+                    done[name] = _with_vectors(entry, found[name], model)
+            changed = [name for name in waiting if name in found and name not in done]
+            if not changed:
+                break
+            waiting = self._read(changed)
+        return [done.get(_name(entry), entry) for entry in entries]
+
+    def _read(self, names: Iterable[OwnedId]) -> dict[OwnedId, MemoryEntry]:
+        now = self._now()
+        read: dict[OwnedId, MemoryEntry] = {}
+        for user_id, entry_id in names:
+            scope = Scope(self._agent_id, user_id)
+            found = self._store.get(scope, [entry_id], now=now, include_deleted=True)
+            if entry_id in found:
+                read[user_id, entry_id] = found[entry_id]
+        return read
+
+    def like(self, search: Search, row: int) -> Search:
+        """Return a search like a memory, by its keywords if it has no vector to compare.
+
+        With an embedder, a memory that lacks its vector is embedded.
+        """
+        stored = self._store.vectors(self._agent_id, row, self._model.name)
+        may_be_embedded = self._embedder is not None and len(stored) == 0 and search.text
+        if stored.any() or may_be_embedded:
+            is_given = self._embedder is None
+            return msgspec.structs.replace(search, vectors=stored) if is_given else search
+        ranking = msgspec.structs.replace(KEYWORD, weights=search.ranking.weights)
+        return msgspec.structs.replace(search, ranking=ranking, like=None, min_similarity=None)
+
+
+def _name(entry: MemoryEntry) -> OwnedId:
+    return entry.user_id, entry.id
+
+
+def _is_of(entry: MemoryEntry, found: EntryVectors | None) -> bool:
+    """Return whether vectors belong to the state that an entry shows."""
+    return found is not None and found[:2] == (entry.version, to_microseconds(entry.updated_at))
+
+
+def _with_vectors(entry: MemoryEntry, found: EntryVectors, model: str) -> MemoryEntry:
+    vectors = found.vectors
+    return entry if vectors is None or not vectors.any() else entry.with_embedding(vectors, model)

@@ -1,0 +1,74 @@
+"""SQL statements that read the vectors of entries."""
+
+from collections.abc import Iterable
+from itertools import groupby
+from operator import itemgetter
+from typing import Final
+
+import apsw
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic._core import VectorSums
+from mnemic.store.row_codec import uuid_of, vector_of
+from mnemic.store.sqlite.checksums import check_vectors
+from mnemic.store.sqlite.damage import reading_stored
+from mnemic.store.sqlite.sql import BY_ROW, USER_KEY, Columns, fetch, integers
+from mnemic.store.values import EntryVectors, OwnedId
+
+_OF_IDS: Final = (
+    "SELECT row, row_sum, vector_sum, user_id, id, version, updated_at, embedding FROM "
+    "(SELECT value ->> 0 AS wanted_user, unhex(value ->> 1) AS wanted_id FROM json_each(?)) "
+    "CROSS JOIN agent_memory_entries "
+    f"ON agent_id = ? AND {USER_KEY} = wanted_user AND id = wanted_id "
+    "LEFT JOIN agent_memory_embeddings ON entry_row = row AND model = ? ORDER BY row, part"
+)
+_to_json = msgspec.json.Encoder().encode
+
+
+def vectors(
+    connection: apsw.Connection, agent_id: str, row: int, model: str
+) -> NDArray[np.float32]:
+    """Return the vectors of a row's chunks in their order."""
+    sql = (
+        "SELECT row, row_sum, vector_sum, embedding FROM agent_memory_entries "
+        f"{BY_ROW} CROSS JOIN agent_memory_embeddings "
+        "ON entry_row = row WHERE agent_id = ? AND row = ? AND model = ? ORDER BY part"
+    )
+    found = fetch(connection, sql, (agent_id, row, model))
+    with reading_stored("a vector's checksum"):
+        known = VectorSums(
+            [(row, of_vectors or 0) for row, of_row, of_vectors, _ in found if of_row is not None]
+        )
+    check_vectors(model, [(row, blob) for row, *_, blob in found], known)
+    with reading_stored("a vector"):
+        parts = [vector_of(blob) for *_, blob in found]
+        return np.stack(parts) if parts else np.empty((0, 0), dtype=np.float32)
+
+
+def vectors_of(
+    connection: apsw.Connection, agent_id: str, wanted: Iterable[OwnedId], model: str
+) -> dict[OwnedId, EntryVectors]:
+    """Return the vectors of entries, read in one statement; unknown ids are missing."""
+    named = [(user_id or "", entry_id.hex) for user_id, entry_id in wanted]
+    found = fetch(connection, _OF_IDS, (_to_json(named).decode(), agent_id, model))
+    _check([row for row in found if row[-1] is not None], model)
+    with reading_stored("a vector"):
+        return dict(_of_entry(list(parts)) for _, parts in groupby(found, itemgetter(0)))
+
+
+def _check(found: list[Columns], model: str) -> None:
+    with reading_stored("a vector's checksum"):
+        known = VectorSums(
+            [(row, of_vectors or 0) for row, of_row, of_vectors, *_ in found if of_row is not None]
+        )
+    check_vectors(model, [(row[0], row[-1]) for row in found], known)
+
+
+def _of_entry(parts: list[Columns]) -> tuple[OwnedId, EntryVectors]:
+    _, _, _, user_id, entry_id, version, updated_at, _ = parts[0]
+    vectors = [vector_of(row[-1]) for row in parts if row[-1] is not None]
+    stacked = np.stack(vectors) if vectors else None
+    version, updated_at = integers([version, updated_at])
+    return (user_id, uuid_of(entry_id)), EntryVectors(version, updated_at, stacked)
