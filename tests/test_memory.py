@@ -143,7 +143,7 @@ def test_the_clock_and_the_id_factory_are_the_ones_given(path):
     with opened(path, clock=lambda: NOON, id_factory=lambda _now: UUID(int=next(ids))) as memory:
         added = memory.add_many(["a", "b"])
     assert [entry.id.int for entry in added] == [1, 2]
-    assert {entry.created_at for entry in added} == {NOON}
+    assert [entry.created_at for entry in added] == [NOON, NOON + timedelta(microseconds=1)]
 
 
 # Searching

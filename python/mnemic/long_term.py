@@ -28,6 +28,7 @@ from mnemic.model import (
     validation,
 )
 from mnemic.model.new_entry import checked_key, checked_record, checked_records
+from mnemic.model.update import Expiry
 from mnemic.protocols import Progress, Target
 from mnemic.repository import Options, check_limit, required_uuid, required_uuids
 from mnemic.sync_bridge import run_blocking
@@ -349,6 +350,7 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
         entry_id: UUID | str,
         update: MemoryEntryUpdate,
         *,
+        if_version: int | None = None,
         user_id: str | None = None,
         all_users: bool = False,
     ) -> bool:
@@ -356,27 +358,40 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
 
         A new content is embedded. If anything fails the memory is unchanged.
 
+        Args:
+            entry_id: Id of the memory.
+            update: The change.
+            if_version: The change is made only if the memory has this `version` at the moment of
+                the write.
+            user_id: The user; None is the memories without a user.
+            all_users: Whether to include all users.
+
         Raises:
+            VersionConflictError: If it has another version.
             EmbeddingError: If the embedder fails.
             StoreError: If the store cannot be written.
         """
         scope = self._scope.narrowed(user_id, all_users=all_users)
-        changed = await self._repository.update(scope, required_uuid(entry_id), update)
+        changed = await self._repository.update(
+            scope, required_uuid(entry_id), update, if_version=if_version
+        )
         return changed is not None
 
     async def touch(
         self,
         entry_ids: Sequence[UUID | str],
         *,
+        expires_at: Expiry | None = None,
         user_id: str | None = None,
         all_users: bool = False,
     ) -> None:
         """Count an access of memories that were used in another way; unknown ids are skipped.
 
-        Accesses are written together, within about a second; a crash may lose the last ones.
+        Accesses are written together, within about a second; a crash may lose the last ones. For
+        the expiry see `Memory.touch`.
         """
         scope = self._scope.narrowed(user_id, all_users=all_users)
-        await self._repository.touch(scope, required_uuids("entry_ids", entry_ids))
+        await self._repository.touch(scope, required_uuids("entry_ids", entry_ids), expires_at)
 
     async def forget(
         self,

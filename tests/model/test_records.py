@@ -61,7 +61,7 @@ FILTERS = {
 }
 
 CHOSEN = {
-    "MemoryEntryUpdate": {"status": MemoryStatus.ARCHIVED},
+    "MemoryEntryUpdate": {"status": MemoryStatus.ARCHIVED, "metadata": None, "expires_at": NOON},
     "MemoryQuery": {
         "query": None,
         "filters": MemoryFilter(filters=FILTERS, tags={"a"}, created_after=NOON),

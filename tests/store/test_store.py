@@ -123,6 +123,7 @@ WRITES = {
         ("m", VECTOR),
         now=NOON,
     ),
+    "set_expiry": lambda store, scope: store.set_expiry(scope, [uid(1)], NOON + HOUR, now=NOON),
     "link": lambda store, scope: store.link(scope, link_of(1, 2, LinkType.REFINES), now=NOON),
     "unlink": lambda store, scope: store.unlink(scope, uid(1), uid(2), None),
 }

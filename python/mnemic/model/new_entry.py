@@ -1,7 +1,6 @@
 """NewEntry, a memory to store, and its construction from a caller's fields."""
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -114,9 +113,9 @@ class NewEntry(NamedTuple):
         if "embedding" in given:
             given["embedding"] = validation.directed("embedding", given["embedding"])
         given["type"] = MemoryType.parse(given.get("type", MemoryType.FACT))
-        given["created_at"] = _time("created_at", given.get("created_at", now))
+        given["created_at"] = validation.given_time("created_at", given.get("created_at", now))
         if "expires_at" in given:
-            given["expires_at"] = _time("expires_at", given["expires_at"])
+            given["expires_at"] = validation.given_time("expires_at", given["expires_at"])
         if "id" not in given:
             given["id"] = id_factory(now)
         make = MemoryEntry.empty if embed and given["content"] == "" else MemoryEntry
@@ -262,11 +261,3 @@ def _known_fields(fields: object) -> dict[str, Any]:
     if fields.get("content") is None:
         raise InvalidEntryError("content is missing")
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def _time(field: str, value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    with suppress(ValueError):
-        return datetime.fromisoformat(value)
-    raise InvalidEntryError(f"{field} is not an ISO 8601 time: {quoted(value)}")

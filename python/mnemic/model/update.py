@@ -3,15 +3,38 @@
 import copy
 from datetime import datetime
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec.structs import force_setattr
 
+from mnemic.description import described
 from mnemic.errors import InvalidEntryError
 from mnemic.model import validation
 from mnemic.model.entry import MemoryEntry, MemoryStatus, MemoryType
 from mnemic.model.redacted import Redacted
+
+NEVER: Final = "never"
+
+Expiry: TypeAlias = datetime | str
+"""A time, also as ISO 8601 text, or "never", which takes an expiry away."""
+
+
+if TYPE_CHECKING:
+    _Expiry: TypeAlias = Expiry
+else:
+    _Expiry = Any  # msgspec refuses a union of two types that JSON writes as text
+
+
+def checked_expiry(value: object) -> "datetime | Literal['never']":
+    """Return a valid new expiry: a time in UTC, or "never"."""
+    if value == NEVER:
+        return NEVER
+    if isinstance(value, str | datetime):
+        return validation.time("expires_at", validation.given_time("expires_at", value))
+    raise InvalidEntryError(
+        f'expires_at must be a datetime, its ISO 8601 text or "never", got {described(value)}'
+    )
 
 
 class MemoryEntryUpdate(Redacted, frozen=True, kw_only=True):
@@ -24,6 +47,9 @@ class MemoryEntryUpdate(Redacted, frozen=True, kw_only=True):
         remove_tags: Removed before tags are added.
         type: Sort of statement.
         metadata: Merged: its keys replace keys of the same name.
+        replace_metadata: Takes the place of all metadata; does not go with `metadata`.
+        expires_at: A time, also as ISO 8601 text, from which on the memory is treated like a
+            deleted one, at once if it has passed; "never" takes an expiry away.
         status: ARCHIVED hides the memory from searches until it is ACTIVE again; SUPERSEDED is set
             only by storing the memory that supersedes it.
 
@@ -32,7 +58,7 @@ class MemoryEntryUpdate(Redacted, frozen=True, kw_only=True):
     """
 
     _hidden: ClassVar[frozenset[str]] = frozenset(
-        {"content", "add_tags", "remove_tags", "metadata"}
+        {"content", "add_tags", "remove_tags", "metadata", "replace_metadata"}
     )
 
     content: str | None = None
@@ -42,12 +68,19 @@ class MemoryEntryUpdate(Redacted, frozen=True, kw_only=True):
     type: MemoryType | None = None
     metadata: dict[str, Any] | None = None
     status: MemoryStatus | None = None
+    replace_metadata: dict[str, Any] | None = None
+    expires_at: "_Expiry | None" = None
 
     def __post_init__(self) -> None:
         """Check every field and convert it to its stored form."""
         for field, check in _CHECKS:
             given = getattr(self, field)
             force_setattr(self, field, _KEEPING[field] if given is None else check(given))
+        if self.metadata is not None and self.replace_metadata is not None:
+            raise InvalidEntryError(
+                "metadata and replace_metadata are both given; the first is merged into what is "
+                "stored, the second takes its place; leave one of them out"
+            )
 
     @property
     def is_empty(self) -> bool:
@@ -64,7 +97,8 @@ class MemoryEntryUpdate(Redacted, frozen=True, kw_only=True):
             "importance": entry.importance if self.importance is None else self.importance,
             "type": entry.type if self.type is None else self.type,
             "tags": (*kept, *added),
-            "metadata": {**entry.metadata, **(self.metadata or {})},
+            "metadata": self._new_metadata(entry),
+            "expires_at": self._new_expiry(entry),
             "status": entry.status if self.status is None else self.status,
             "updated_at": max(now, entry.created_at),
             "embedding": None,
@@ -73,6 +107,16 @@ class MemoryEntryUpdate(Redacted, frozen=True, kw_only=True):
         for field, value in values.items():
             force_setattr(changed, field, value)
         return changed
+
+    def _new_metadata(self, entry: MemoryEntry) -> dict[str, Any]:
+        if self.replace_metadata is not None:
+            return dict(self.replace_metadata)
+        return {**entry.metadata, **(self.metadata or {})}
+
+    def _new_expiry(self, entry: MemoryEntry) -> datetime | None:
+        if self.expires_at is None:
+            return entry.expires_at
+        return self.expires_at if isinstance(self.expires_at, datetime) else None
 
 
 def _status(given: object) -> MemoryStatus:
@@ -93,6 +137,8 @@ _CHECKS = (
     ("type", MemoryType.parse),
     ("metadata", validation.metadata),
     ("status", _status),
+    ("replace_metadata", partial(validation.metadata, field="replace_metadata")),
+    ("expires_at", checked_expiry),
 )
 _KEEPING = {field.name: field.default for field in msgspec.structs.fields(MemoryEntryUpdate)}
 _NOTHING = MemoryEntryUpdate()

@@ -167,6 +167,15 @@ def time(field: str, value: object) -> datetime:
         raise InvalidEntryError(f"{field} lies outside the years 1 to 9999 in UTC") from None
 
 
+def given_time(field: str, value: object) -> object:
+    """Return a time given as ISO 8601 text as a datetime, and everything else as it is."""
+    if not isinstance(value, str):
+        return value
+    with suppress(ValueError):
+        return datetime.fromisoformat(value)
+    raise InvalidEntryError(f"{field} is not an ISO 8601 time: {quoted(value)}")
+
+
 def optional_time(field: str, value: object) -> datetime | None:
     """Return `value` in UTC, or None."""
     return None if value is None else time(field, value)
@@ -297,11 +306,11 @@ def items(field: str, value: object) -> list[Any]:
     return list(value)
 
 
-def metadata(value: object) -> dict[str, JsonValue]:
+def metadata(value: object, field: str = "metadata") -> dict[str, JsonValue]:
     """Return a deep copy of `value` in JSON's form: lists, and dicts with str keys."""
     if not isinstance(value, Mapping):
-        raise InvalidEntryError(f"metadata must be a dict, got {type(value).__name__}")
-    return _json_object("metadata", value, 1) if value else {}
+        raise InvalidEntryError(f"{field} must be a dict, got {type(value).__name__}")
+    return _json_object(field, value, 1) if value else {}
 
 
 def _json_object(path: str, value: Mapping[Any, Any], depth: int) -> dict[str, JsonValue]:

@@ -45,6 +45,7 @@ from mnemic.model import (
     parse_filter,
     validation,
 )
+from mnemic.model.update import checked_expiry
 from mnemic.model.validation import flag
 from mnemic.observability.events import Events
 from mnemic.observability.metrics import Meter
@@ -71,7 +72,7 @@ from mnemic.repository.updating import Updater
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Direction, open_store
 from mnemic.store.values import Located
-from mnemic.sync_bridge import arrived, run_blocking
+from mnemic.sync_bridge import run_blocking
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -487,46 +488,29 @@ class Repository:
         return MemoryPage(shown, encoded_cursor(scope, shown[-1]) if has_more else None)
 
     async def update(
-        self, scope: Scope, entry_id: UUID, update: MemoryEntryUpdate
+        self,
+        scope: Scope,
+        entry_id: UUID,
+        update: MemoryEntryUpdate,
+        *,
+        if_version: int | None = None,
     ) -> MemoryEntry | None:
         """Change a memory of a scope; return its new state, or None if there is none."""
         self.limits.require_storing()
-        if not isinstance(update, MemoryEntryUpdate):
-            raise InvalidArgumentError(
-                f"update must be a MemoryEntryUpdate, got {described(update)}"
-            )
-        now = self.now()
-        if update.is_empty:
-            return self._store.get(scope, [entry_id], now=now).get(entry_id)
-        content, embedder, embedded = update.content, self._embedder, None
-        if content is not None and embedder is not None:
-            (chunks,) = await run_blocking(lambda: embedder.embed_chunked([content]), self._store)
-            embedded = embedder.model, chunks
-        written = self._store.update(
-            scope,
-            entry_id,
-            lambda stored: update.applied_to(stored, now),
-            embedded,
-            now=now,
-            quota=self.limits.quota,
-            user_quota=self.limits.user_quota,
-            include_archived=update.status is not None,
-        )
-        entry = await arrived(written)
-        await self._indexes.active.refresh()
-        if entry is not None:
-            await self._telemetry.updated(entry, content_changed=update.content is not None)
-            await self.limits.warn()
-        return entry
+        return await self.updater.update(scope, entry_id, update, if_version=if_version)
 
     async def locate(self, scope: Scope, entry_id: UUID) -> Located | None:
         """Return a memory of a scope and its row without counting that as an access."""
         return self._store.located(scope, [entry_id], now=self.now()).get(entry_id)
 
-    async def touch(self, scope: Scope, ids: Sequence[UUID]) -> None:
-        """Count an access of the memories with these ids in a scope."""
+    async def touch(
+        self, scope: Scope, ids: Sequence[UUID], expires_at: object | None = None
+    ) -> None:
+        """Count an access of the memories with these ids in a scope, and renew their expiry."""
         self.limits.require_storing()
         now = self.now()
+        if expires_at is not None:
+            await self.updater.set_expiry(scope, ids, checked_expiry(expires_at))
         if self._is_read_only:
             return
         found = await run_blocking(lambda: self._cache.get(scope, ids, now), self._store)

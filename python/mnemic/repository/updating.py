@@ -1,9 +1,17 @@
-"""Changes memories: many at once, with a new content embedded once, and the importance of one."""
+"""Changes memories, one or many: embed a new content once, write, index, publish."""
 
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.description import described
 from mnemic.embed.validated import ValidatedEmbedder
-from mnemic.model import MemoryEntry, MemoryEntryUpdate, Scope
+from mnemic.errors import InvalidArgumentError, VersionConflictError
+from mnemic.model import MemoryEntry, MemoryEntryUpdate, Scope, validation
 from mnemic.model.filter import references
 from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock
@@ -13,6 +21,9 @@ from mnemic.repository.limits import Limits
 from mnemic.store import Store
 from mnemic.store.values import Criteria
 from mnemic.sync_bridge import arrived, run_blocking
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 
 class Updater:
@@ -47,16 +58,84 @@ class Updater:
         self._telemetry = telemetry
         self._accesses = accesses
 
+    async def update(
+        self, scope: Scope, entry_id: UUID, update: MemoryEntryUpdate, *, if_version: int | None
+    ) -> MemoryEntry | None:
+        """Change a memory of a scope; return its new state, or None if there is none.
+
+        Raises:
+            VersionConflictError: If a version is given, and the memory has another one.
+        """
+        if not isinstance(update, MemoryEntryUpdate):
+            raise InvalidArgumentError(
+                f"update must be a MemoryEntryUpdate, got {described(update)}"
+            )
+        if if_version is not None:
+            validation.whole("if_version", if_version, minimum=1)
+        now = self._now()
+        if update.is_empty:
+            unchanged = self._store.get(scope, [entry_id], now=now).get(entry_id)
+            return None if unchanged is None else _of_version(unchanged, if_version)
+        written = self._store.update(
+            scope,
+            entry_id,
+            lambda stored: update.applied_to(_of_version(stored, if_version), now),
+            await self._embedded(update.content),
+            now=now,
+            quota=self._limits.quota,
+            user_quota=self._limits.user_quota,
+            include_archived=update.status is not None,
+        )
+        return await self._written(written, content_changed=update.content is not None)
+
+    async def raise_importance(self, scope: Scope, entry_id: UUID, by: float) -> MemoryEntry | None:
+        """Add to a memory's importance, up to 1; return its new state."""
+        self._limits.require_storing()
+        now = self._now()
+
+        def raised(stored: MemoryEntry) -> MemoryEntry:
+            update = MemoryEntryUpdate(importance=min(1.0, stored.importance + by))
+            return update.applied_to(stored, now)
+
+        written = self._store.update(scope, entry_id, raised, now=now)
+        return await self._written(written, content_changed=False)
+
+    async def set_expiry(
+        self, scope: Scope, ids: Sequence[UUID], expiry: "datetime | Literal['never']"
+    ) -> None:
+        """Set the expiry of the memories with these ids in a scope, in one write."""
+        expires_at = expiry if isinstance(expiry, datetime) else None
+        written = self._store.set_expiry(scope, ids, expires_at, now=self._now())
+        if await arrived(written):
+            await self._indexes.active.refresh()
+
+    async def _written(
+        self, written: "Future[MemoryEntry | None]", *, content_changed: bool
+    ) -> MemoryEntry | None:
+        """Wait for a change, and let the index and listeners follow."""
+        entry = await arrived(written)
+        await self._indexes.active.refresh()
+        if entry is not None:
+            await self._telemetry.updated(entry, content_changed=content_changed)
+            if content_changed:
+                await self._limits.warn()
+        return entry
+
+    async def _embedded(self, content: str | None) -> tuple[str, NDArray[np.float32]] | None:
+        """Return the model and the vectors of a new content; None for no vectors."""
+        embedder = self._embedder
+        if content is None or embedder is None:
+            return None
+        (chunks,) = await run_blocking(lambda: embedder.embed_chunked([content]), self._store)
+        return embedder.model, chunks
+
     async def update_all(self, scope: Scope, criteria: Criteria, update: MemoryEntryUpdate) -> int:
         """Change the selected memories of a scope, all or none; return their number."""
         self._limits.require_storing()
         if update.is_empty:
             return 0
         await self._accesses.write_for(criteria)
-        content, embedder, embedded = update.content, self._embedder, None
-        if content is not None and embedder is not None:
-            (chunks,) = await run_blocking(lambda: embedder.embed_chunked([content]), self._store)
-            embedded = embedder.model, chunks
+        embedded = await self._embedded(update.content)
         now = self._now()
         tests_status = criteria.expression is not None and references(criteria.expression, "status")
         written = self._store.update_all(
@@ -71,21 +150,13 @@ class Updater:
         )
         updated = await arrived(written)
         await self._indexes.active.refresh()
-        await self._telemetry.updated_all(updated, content_changed=content is not None)
+        await self._telemetry.updated_all(updated, content_changed=update.content is not None)
         await self._limits.warn()
         return len(updated)
 
-    async def raise_importance(self, scope: Scope, entry_id: UUID, by: float) -> MemoryEntry | None:
-        """Add to a memory's importance, up to 1; return its new state."""
-        self._limits.require_storing()
-        now = self._now()
 
-        def raised(stored: MemoryEntry) -> MemoryEntry:
-            update = MemoryEntryUpdate(importance=min(1.0, stored.importance + by))
-            return update.applied_to(stored, now)
-
-        entry = await arrived(self._store.update(scope, entry_id, raised, now=now))
-        await self._indexes.active.refresh()
-        if entry is not None:
-            await self._telemetry.updated(entry, content_changed=False)
-        return entry
+def _of_version(stored: MemoryEntry, wanted: int | None) -> MemoryEntry:
+    """Return a stored memory if it has the wanted version; None is any."""
+    if wanted is not None and stored.version != wanted:
+        raise VersionConflictError(stored.id, stored.version, wanted)
+    return stored

@@ -47,7 +47,8 @@ class Additions(Protocol):
                 by one, `updated_at` is now, the links that lead to the row stay, vectors stay if
                 the content does and no others are given, and so does an idempotency key if no
                 other is given. Entries that superseded the old one do so no more. Of an id that
-                comes twice the last entry stays.
+                comes twice the last entry stays. Accesses that another opening has not written yet
+                count for the new entry.
             on_duplicate: Treatment of an entry whose text the user already has.
             is_import: Allow a superseded entry to be missing.
 

@@ -298,6 +298,18 @@ class Store(Additions, BulkWrites, UsageReads, Protocol):
         """
         ...
 
+    def set_expiry(
+        self, scope: Scope, ids: Sequence[UUID], expires_at: datetime | None, *, now: datetime
+    ) -> Future[int]:
+        """Set the expiry of the active entries with these ids; None is never.
+
+        Versions and `updated_at` stay. Ids that the scope does not have are skipped.
+
+        Returns:
+            Number of entries that had another expiry.
+        """
+        ...
+
     def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:
         """Record accesses of rows. They are written later, and are not changes."""
         ...

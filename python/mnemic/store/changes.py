@@ -15,8 +15,8 @@ ChangeKind: TypeAlias = Literal[
 ]
 """Kind of a change, as stored. A link changes the entry it leads from.
 
-An index keeps vectors and accesses of a changed row whose content is the same; after "replace" it
-must not, and drops the row before it reads it again.
+An index keeps the accesses of a changed row, and its vectors if its content is the same; after
+"replace" it must not, and drops the row before it reads it again.
 """
 
 

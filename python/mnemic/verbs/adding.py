@@ -1,7 +1,7 @@
 """The verbs that store memories."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
@@ -26,6 +26,9 @@ from mnemic.verbs.base import NewMemory, ScopedBase
 
 # Checking one takes about 50 µs; more of them at once go to a thread.
 _FEW_MEMORIES = 16
+
+_MICROSECOND = timedelta(microseconds=1)
+_LAST_TIME = datetime.max.replace(tzinfo=UTC)
 
 
 class AsyncAddVerbs(ScopedBase):
@@ -191,6 +194,9 @@ class AsyncAddVerbs(ScopedBase):
     ) -> list[MemoryEntry]:
         """Store several memories, all or none; far faster than one by one.
 
+        Those that name no time of creation get successive microseconds from now on, so that lists
+        keep their order.
+
         Args:
             memories: Texts, dicts with the arguments of `add`, or `MemoryEntry` records, which keep
                 their id and times, and their embedding where they have one.
@@ -227,9 +233,10 @@ class AsyncAddVerbs(ScopedBase):
         vectors = checked_embeddings(embeddings, len(given))
 
         def checked() -> list[NewEntry]:
+            rows = zip(given, _times(given, now), vectors, strict=True)
             return [
-                self._any_new(at, memory, scope, now, embedding)
-                for at, (memory, embedding) in enumerate(zip(given, vectors, strict=True))
+                self._any_new(at, memory, scope, time, embedding)
+                for at, (memory, time, embedding) in enumerate(rows)
             ]
 
         are_few = len(given) <= _FEW_MEMORIES
@@ -240,3 +247,14 @@ class AsyncAddVerbs(ScopedBase):
             on_duplicate=on_duplicate,
             on_embed_error=on_embed_error,
         )
+
+
+def _times(memories: Iterable[NewMemory], now: datetime) -> Iterator[datetime]:
+    """Yield a time for each memory: a microsecond later after each that names none."""
+    for memory in memories:
+        yield now
+        is_named = isinstance(memory, MemoryEntry) or (
+            isinstance(memory, Mapping) and memory.get("created_at") is not None
+        )
+        if not is_named and now < _LAST_TIME:
+            now += _MICROSECOND

@@ -12,6 +12,7 @@ from mnemic.model import (
     MemoryType,
 )
 from mnemic.model.scope import not_found
+from mnemic.model.update import Expiry
 from mnemic.repository import criteria, required_uuid, required_uuids
 from mnemic.verbs.base import ScopedBase
 
@@ -30,6 +31,9 @@ class AsyncChangeVerbs(ScopedBase):
         type: MemoryType | str | None = None,  # noqa: A002 - the field's name everywhere
         metadata: Mapping[str, Any] | None = None,
         status: MemoryStatus | str | None = None,
+        replace_metadata: Mapping[str, Any] | None = None,
+        expires_at: Expiry | None = None,
+        if_version: int | None = None,
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
@@ -44,7 +48,13 @@ class AsyncChangeVerbs(ScopedBase):
             remove_tags: Removed before tags are added.
             type: Sort of statement.
             metadata: Merged: its keys replace keys of the same name.
+            replace_metadata: Takes the place of all metadata; `{}` removes them. It does not go
+                with `metadata`.
             status: "archived" hides it from searches; "active" restores it.
+            expires_at: From then on it is treated like a deleted one, at once if the time has
+                passed; a text is read as ISO 8601. "never" takes an expiry away.
+            if_version: The change is made only if the memory has this `version` at the moment of
+                the write. Each change raises the version by one.
             user_id: The user; None is the memories without a user.
             project_id: Only if it is of this project.
             session_id: Only if it is of this session.
@@ -54,6 +64,8 @@ class AsyncChangeVerbs(ScopedBase):
 
         Raises:
             EntryNotFoundError: If the scope has no such memory; the message names the scope.
+            VersionConflictError: If it has another version than `if_version`; nothing is changed
+                then. It has the stored version, for another try.
             InvalidEntryError: If an argument is of the wrong type or out of range.
             EmbeddingError: If the embedder fails; nothing is changed then.
             StoreError: If the file cannot be written; nothing is changed then.
@@ -67,10 +79,12 @@ class AsyncChangeVerbs(ScopedBase):
             "type": type,
             "metadata": metadata,
             "status": status,
+            "replace_metadata": replace_metadata,
+            "expires_at": expires_at,
         }
         update = MemoryEntryUpdate(**given)
         entry_id = required_uuid(id)
-        entry = await self._repository.update(scope, entry_id, update)
+        entry = await self._repository.update(scope, entry_id, update, if_version=if_version)
         if entry is None:
             raise not_found(entry_id, scope)
         return entry
@@ -87,6 +101,8 @@ class AsyncChangeVerbs(ScopedBase):
         type: MemoryType | str | None = None,  # noqa: A002 - the field's name everywhere
         metadata: Mapping[str, Any] | None = None,
         status: MemoryStatus | str | None = None,
+        replace_metadata: Mapping[str, Any] | None = None,
+        expires_at: Expiry | None = None,
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
@@ -110,6 +126,8 @@ class AsyncChangeVerbs(ScopedBase):
             type: As above.
             metadata: As above.
             status: As above.
+            replace_metadata: As above.
+            expires_at: As above.
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
@@ -136,6 +154,8 @@ class AsyncChangeVerbs(ScopedBase):
             "type": type,
             "metadata": metadata,
             "status": status,
+            "replace_metadata": replace_metadata,
+            "expires_at": expires_at,
         }
         return await self._repository.updater.update_all(scope, wanted, MemoryEntryUpdate(**given))
 
@@ -143,14 +163,27 @@ class AsyncChangeVerbs(ScopedBase):
         self,
         ids: Iterable[UUID | str],
         *,
+        expires_at: Expiry | None = None,
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
     ) -> None:
-        """Count an access of memories; unknown ids are skipped.
+        """Count an access of memories, and renew their expiry; ids that are not found are skipped.
 
         Reading a memory by its id counts by itself. Accesses are written together, within about a
-        second; a crash may lose the last ones.
+        second; a crash may lose the last ones. A new expiry is on disk on return, for all of them
+        or none. It is no change of the memories: `version` and `updated_at` stay.
+
+        Args:
+            ids: Ids.
+            expires_at: As for `update`; None leaves each expiry as it is.
+            user_id: The user; None is the memories without a user.
+            project_id: Only memories of this project.
+            session_id: Only memories of this session.
+
+        Raises:
+            InvalidEntryError: If the expiry is no time; nothing is changed then.
+            StoreError: If the file cannot be written.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id)
-        await self._repository.touch(scope, required_uuids("ids", ids))
+        await self._repository.touch(scope, required_uuids("ids", ids), expires_at)

@@ -52,7 +52,8 @@ _IS_ONE: Final = "id = ?"
 _ARE_SOME: Final = "id IN (SELECT unhex(value) FROM json_each(?))"
 _WITH_VECTORS: Final = (
     "SELECT entry_row FROM agent_memory_embeddings "
-    "WHERE entry_row IN (SELECT value FROM json_each(?)) AND model = ? AND part = 0"
+    "WHERE entry_row IN (SELECT value FROM json_each(?)) AND model = ? AND part = 0 "
+    "AND embedding <> zeroblob(length(embedding))"  # which stands for no vector
 )
 _DELETE_VECTORS: Final = "DELETE FROM agent_memory_embeddings WHERE entry_row = ?"
 _DELETE_LINKS: Final = "DELETE FROM agent_memory_links WHERE from_row = ?"
@@ -200,7 +201,8 @@ class _Put(NamedTuple):
     @property
     def is_anew(self) -> bool:
         """Whether an index must forget the row first; see `changes.ChangeKind`."""
-        return not self.changes_content and (bool(self.new.vectors) or self.old.was_accessed)
+        has_other_vectors = bool(self.new.vectors) and not self.changes_content
+        return self.old.was_accessed or has_other_vectors
 
 
 def replace(

@@ -326,6 +326,14 @@ class SqliteStore(SqliteBulkWrites, SqliteUsageReads):
             )
         )
 
+    def set_expiry(
+        self, scope: Scope, ids: Sequence[UUID], expires_at: datetime | None, *, now: datetime
+    ) -> Future[int]:
+        """Set the expiry of the active entries with these ids; return the number of changes."""
+        new = None if expires_at is None else to_microseconds(expires_at)
+        time = to_microseconds(now)
+        return self._write(lambda on: updates.set_expiry(on, scope, ids, new, time))
+
     def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:
         """Record accesses of rows, written later together with other writes."""
         self._connections.check_writable()

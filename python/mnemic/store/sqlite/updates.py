@@ -14,10 +14,12 @@ from mnemic.store.quota import Quotas
 from mnemic.store.row_codec import RowCodec, changed_columns, with_changed
 from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.checksums import (
+    ADD_TO_ROW,
     CHECKED_COLUMNS,
     SET_VECTOR_SUM,
     Sums,
     add_missing_sums,
+    column_change,
     difference,
     entries_of,
     rewritten,
@@ -35,6 +37,8 @@ from mnemic.store.sqlite.sql import (
     with_id,
 )
 from mnemic.store.values import Model
+
+_SET_EXPIRY = f"UPDATE agent_memory_entries SET expires_at = ?, {ADD_TO_ROW} WHERE row = ?"
 
 
 def update(
@@ -60,6 +64,40 @@ def update(
     charge = Charge(quotas, changed.sums)
     log_changes(connection, scope.agent_id, [changed.change], changed.model, charge)
     return changed.entry
+
+
+def set_expiry(
+    connection: apsw.Connection, scope: Scope, ids: Sequence[UUID], expires_at: int | None, now: int
+) -> int:
+    """Set the expiry of active entries; return how many had another one."""
+    found = [
+        row
+        for entry_id in dict.fromkeys(ids)
+        if (row := _with_expiry(connection, scope, entry_id, now)) is not None
+        and row[3] != expires_at
+    ]
+    if not found:
+        return 0
+    rows = [row for row, *_ in found]
+    before = rows_with_sums(connection, rows)
+    connection.executemany(
+        _SET_EXPIRY,
+        [(expires_at, column_change("expires_at", old, expires_at), row) for row, *_, old in found],
+    )
+    sums = difference(before, rows_with_sums(connection, rows))
+    changes = [Change(row, entry_id, "update", user_id) for row, entry_id, user_id, _ in found]
+    log_changes(connection, scope.agent_id, changes, charge=Charge(sums=sums))
+    return len(found)
+
+
+def _with_expiry(
+    connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int
+) -> Columns | None:
+    """Return row, id, user and expiry of an active entry."""
+    where, values = with_id(scope, entry_id)
+    columns = "row, id, user_id, expires_at"
+    sql = f"SELECT {columns} FROM agent_memory_entries WHERE {where} AND {IS_ACTIVE}"
+    return single(fetch(connection, sql, (*values, now)), scope, entry_id)
 
 
 class Updated(NamedTuple):

@@ -1,0 +1,305 @@
+"""`add` and `add_many` with `on_conflict`, at both doors, beside indexes, caches and events."""
+
+import asyncio
+import subprocess
+import sys
+from datetime import timedelta
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from mnemic.async_memory import AsyncMemory
+from mnemic.errors import (
+    DuplicateEntryError,
+    EmbeddingError,
+    InvalidArgumentError,
+    StorageQuotaExceededError,
+)
+from mnemic.memory import Memory
+from mnemic.observability.events import MemoryStoredEvent, MemoryUpdatedEvent
+from mnemic.sync_bridge import run_sync
+from tests.support.clock import NOON
+from tests.support.doors import opened, run
+from tests.support.embedders import WordEmbedder
+from tests.support.entries import contents, entry, uid
+from tests.support.processes import ENVIRONMENT
+
+
+@pytest.fixture(params=["file", "memory"])
+def memory(request, tmp_path):
+    path = ":memory:" if request.param == "memory" else tmp_path / "a.db"
+    with Memory(path, embedder=WordEmbedder()) as opened:
+        yield opened
+        assert opened.verify().ok
+
+
+def put(memory, number, content, **fields):
+    return memory.add(content, id=uid(number), on_conflict="replace", **fields)
+
+
+def test_a_put_is_found_by_its_new_words_and_no_more_by_the_old(memory):
+    first = put(memory, 1, "a red sofa", tags=["old"])
+    memory.add("a green chair")
+    assert memory.search("red sofa")[0].id == uid(1)
+    second = put(memory, 1, "ferries leave at noon", metadata={"n": 1})
+    assert (second.version, second.created_at, second.tags) == (2, first.created_at, ())
+    assert second.updated_at > first.created_at
+    assert memory.search("ferries at noon", search_type="semantic")[0].score > 0.5
+    assert uid(1) not in [hit.id for hit in memory.search("red sofa", search_type="keyword")]
+    assert memory.get(uid(1)) == second
+    assert memory.count() == 2
+
+
+def test_an_unchanged_content_is_not_embedded_again(memory):
+    embedder = memory.embedder
+    memory.add_many([{"content": f"text {n}", "id": uid(n)} for n in range(3)])
+    embedder.texts.clear()
+    put(memory, 0, "text 0", importance=0.9)
+    changed = [{"content": f"text {n + n // 2}", "id": uid(n)} for n in range(4)]
+    memory.add_many(changed, on_conflict="replace")
+    assert embedder.texts == ["text 3", "text 4"]
+    memory.add_many([{"content": "new", "id": uid(n)} for n in (0, 9)], on_conflict="skip")
+    assert embedder.texts == ["text 3", "text 4", "new"]
+    assert memory.search("text 0", search_type="semantic")[0].score == pytest.approx(1)
+    put(memory, 1, "text 1", embed=())
+    put(memory, 1, "text 1")
+    assert embedder.texts[-1] == "text 1"
+
+
+def test_the_vectors_of_an_unchanged_content_go_with_the_race_that_changes_it(tmp_path):
+    with opened(tmp_path / "a.db") as one, opened(tmp_path / "a.db") as other:
+        put(one, 1, "a red sofa")
+        store = one.repository._store
+        asked = store.need_vectors
+
+        def overtaken(*given):
+            needed = asked(*given)
+            put(other, 1, "ferries leave at noon")
+            return needed
+
+        store.need_vectors = overtaken
+        put(one, 1, "a red sofa")
+        for memory in (one, other):
+            assert memory.search("red sofa", search_type="semantic")[0].score == pytest.approx(
+                2 / np.sqrt(6)
+            )
+        assert one.verify().vectors == 1
+
+
+class Failing(WordEmbedder):
+    def embed(self, texts):
+        raise RuntimeError(f"{len(texts)} texts and no model")
+
+
+def test_a_put_whose_embedder_fails_leaves_the_old_one():
+    with opened(embedder=Failing()) as failing:
+        put(failing, 1, "a red sofa", on_embed_error="pending")
+        with pytest.raises(EmbeddingError):
+            put(failing, 1, "a green chair")
+        assert failing.get(uid(1)).content == "a red sofa"
+        put(failing, 1, "a green chair", on_embed_error="pending")
+        assert failing.get(uid(1)).content == "a green chair"
+
+
+def test_skip_returns_the_stored_one_even_if_it_is_deleted(memory):
+    stored = put(memory, 1, "a red sofa")
+    assert memory.add("other", id=uid(1), on_conflict="skip") == stored
+    memory.delete(uid(1))
+    skipped = memory.add_many([{"content": "other", "id": uid(1)}], on_conflict="skip")
+    assert contents(skipped) == ["a red sofa"]
+    assert skipped[0].is_forgotten
+    assert memory.count() == 0
+    assert not put(memory, 1, "again").is_forgotten
+    assert memory.count() == 1
+
+
+def test_a_put_moves_to_the_project_and_session_of_the_call(memory):
+    put(memory, 1, "a red sofa", user_id="u", project_id="p", session_id="s")
+    view = memory.scoped(user_id="u", project_id="q")
+    moved = view.add("a red sofa", id=uid(1), on_conflict="replace")
+    assert (moved.project_id, moved.session_id, moved.version) == ("q", None, 2)
+    assert len(memory.search("sofa", user_id="u", project_id="p")) == 0
+    assert contents(view.search("sofa")) == ["a red sofa"]
+
+
+def test_raise_is_the_default_and_other_words_are_refused(memory):
+    put(memory, 1, "a red sofa")
+    with pytest.raises(DuplicateEntryError):
+        memory.add("x", id=uid(1))
+    with pytest.raises(DuplicateEntryError):
+        memory.add_many([{"content": "x", "id": uid(1)}], on_conflict="raise")
+    with pytest.raises(InvalidArgumentError, match="on_conflict must be one of raise, replace"):
+        memory.add("x", id=uid(1), on_conflict="overwrite")
+
+
+def test_accesses_are_anew_for_every_opening(tmp_path):
+    with opened(tmp_path / "a.db") as one, opened(tmp_path / "a.db") as other:
+        for content in ("a red sofa", "a green chair"):
+            put(one, 1, "a red sofa")
+            for memory in (one, other):
+                memory.search("sofa")
+                memory.get(uid(1))
+                memory.list(filters={"access_count": {"gte": 1}})
+            run_sync(other.repository.accesses.write())
+            put(one, 1, content)
+            for memory in (one, other, one):
+                assert memory.list(filters={"access_count": {"gte": 1}}).entries == ()
+                assert memory.list().entries[0].access_count == 0
+
+
+def test_a_replacement_is_published_as_an_update(memory):
+    seen = []
+    memory.events.subscribe(MemoryStoredEvent, lambda event: seen.append(("new", event.entry_id)))
+    memory.events.subscribe(
+        MemoryUpdatedEvent,
+        lambda event: seen.append((event.content_changed, event.entry_id)),
+    )
+    put(memory, 1, "a red sofa")
+    put(memory, 1, "a red sofa")
+    memory.add_many(
+        [{"content": "x", "id": uid(2)}, {"content": "y", "id": uid(1)}], on_conflict="replace"
+    )
+    memory.add("z", id=uid(2), on_conflict="skip")
+    assert seen == [
+        *(("new", uid(1)), (False, uid(1))),
+        *(("new", uid(2)), (True, uid(1))),
+    ]
+
+
+def test_a_sensitive_replacement_hides_and_an_open_one_shows(memory):
+    put(memory, 1, "a red sofa")
+    memory.get(uid(1))
+    hidden = put(memory, 1, "a secret", sensitive=True)
+    assert "secret" not in repr(hidden)
+    assert "secret" not in repr(memory.get(uid(1)))
+    assert "sofa" in repr(put(memory, 1, "a red sofa"))
+
+
+def test_the_quota_counts_the_difference():
+    with opened(quota=20) as memory:
+        put(memory, 1, "x" * 15)
+        put(memory, 1, "y" * 20)
+        with pytest.raises(StorageQuotaExceededError):
+            put(memory, 1, "z" * 21)
+        memory.add_many(
+            [{"content": "a", "id": uid(1)}, {"content": "b" * 19, "id": uid(2)}],
+            on_conflict="replace",
+        )
+        assert contents(memory.list()) == ["b" * 19, "a"]
+
+
+def test_records_and_keys_at_the_other_doors():
+    async def scenario(memory):
+        first = entry("a red sofa", id=uid(1))
+        await memory.store(first, idempotency_key="k")
+        again = entry("a green chair", id=uid(1), version=9, created_at=NOON + timedelta(days=1))
+        assert await memory.store(again, on_conflict="replace") == uid(1)
+        stored = await memory.retrieve(uid(1))
+        assert (stored.version, stored.created_at) == (2, first.created_at)
+        assert await memory.store_batch([first], on_conflict="skip") == [uid(1)]
+        assert await memory.store(first, idempotency_key="k", on_conflict="replace") == uid(1)
+        return (await memory.retrieve(uid(1))).content
+
+    assert run(scenario) == "a green chair"
+
+
+def test_awaited_puts_of_one_id_at_once_get_no_error(tmp_path):
+    async def scenario():
+        async with await AsyncMemory.open(tmp_path / "a.db", embedder=WordEmbedder()) as memory:
+            puts = (memory.add(f"content {n}", id=uid(1), on_conflict="replace") for n in range(30))
+            found = await asyncio.gather(*puts)
+            stored = await memory.get(uid(1))
+            assert sorted(one.version for one in found) == list(range(1, 31))
+            assert stored.version == 30
+            assert stored in found
+            assert [hit.content for hit in await memory.search("content")] == [stored.content]
+            return (await memory.verify()).ok
+
+    assert asyncio.run(scenario())
+
+
+_PUTTING = """
+import sys
+from uuid import UUID
+from mnemic.memory import Memory
+from tests.support.embedders import WordEmbedder
+
+path, name = sys.argv[1:]
+with Memory(path, embedder=WordEmbedder()) as memory:
+    sys.stdin.readline()
+    for turn in range(20):
+        memories = [{"content": f"{name} {turn} {n}", "id": UUID(int=n)} for n in range(10)]
+        memory.add_many(memories, on_conflict="replace")
+        memory.add(f"{name} {turn}", id=UUID(int=99), on_conflict="replace")
+        assert len(memory.search("content", limit=99)) == 11
+"""
+
+
+def test_two_processes_put_the_same_keys_without_an_error(tmp_path):
+    path = tmp_path / "a.db"
+    with opened(path) as memory:
+        memory.add("first", id=uid(99))
+        children = [
+            subprocess.Popen(
+                [sys.executable, "-c", _PUTTING, str(path), name],
+                env=ENVIRONMENT,
+                stdin=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            for name in ("one", "two")
+        ]
+        for child in children:
+            child.stdin.write(b"go\n")
+            child.stdin.flush()
+        errors = [child.communicate(timeout=120)[1] for child in children]
+        assert errors == [b"", b""]
+        kept = {found.id.int: found for found in memory.list()}
+        assert len(kept) == 11
+        batch = {tuple(found.content.split()[:2]) for number, found in kept.items() if number < 99}
+        assert batch in ({("one", "19")}, {("two", "19")})
+        assert kept[99].version == 41
+        assert {kept[number].version for number in range(10)} == {40}
+        for found in kept.values():
+            hits = memory.search(found.content, search_type="semantic", limit=99)
+            assert [hit.score for hit in hits if hit.id == found.id] == [pytest.approx(1)]
+        assert memory.verify().ok
+
+
+# The order within one call
+
+
+def test_memories_of_one_call_are_listed_in_its_order():
+    with opened(clock=lambda: NOON) as memory:
+        added = memory.add_many(
+            [
+                "a",
+                {"content": "b"},
+                {"content": "c", "created_at": NOON},
+                "d",
+                entry("e", agent_id="default"),
+            ]
+        )
+        times = [(one.created_at - NOON) // timedelta(microseconds=1) for one in added]
+        assert times == [0, 1, 0, 2, 0]
+        assert [one.updated_at for one in added] == [one.created_at for one in added]
+        assert memory.add_many(["f"])[0].created_at == NOON
+        many = memory.add_many([f"text {n}" for n in range(40)])
+        assert many[-1].created_at == NOON + timedelta(microseconds=39)
+    with opened() as memory:
+        memory.add_many([f"text {n}" for n in range(9)])
+        assert contents(memory.list())[::-1] == [f"text {n}" for n in range(9)]
+
+
+def test_an_id_of_another_user_or_agent_shows_nowhere(tmp_path):
+    with opened(tmp_path / "a.db") as memory, opened(tmp_path / "a.db", "other") as other:
+        ours = put(memory, 1, "a red sofa", user_id="alice")
+        put(other, 1, "a red sofa", user_id="alice")
+        seen = []
+        memory.events.subscribe(MemoryUpdatedEvent, seen.append)
+        for way in ("replace", "skip"):
+            new = memory.add("ours", id=UUID(int=1), user_id="bob", on_conflict=way)
+            assert (new.version, new.content) == (1, "ours")
+            memory.delete(UUID(int=1), user_id="bob", permanent=True)
+        assert seen == []
+        assert memory.get(uid(1), user_id="alice") == ours
