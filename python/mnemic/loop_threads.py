@@ -8,7 +8,7 @@ it, and the loop is woken for several results at once.
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Sequence
 from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
 from functools import partial
@@ -48,15 +48,30 @@ class Call:
 
     Args:
         work: The work.
+        announced: A description of it for the work beside it in its turn.
 
     Attributes:
-        turn: The turn that it was handed over in, until it used a shared value.
+        announced: As above.
+        turn: The turn that it was handed over in, until it used a value of that moment.
+        whole_turn: The same, to the end of the work.
     """
 
-    __slots__ = ("_callbacks", "_context", "_error", "_lock", "_result", "_work", "turn")
+    __slots__ = (
+        "_callbacks",
+        "_context",
+        "_error",
+        "_lock",
+        "_result",
+        "_work",
+        "announced",
+        "turn",
+        "whole_turn",
+    )
 
-    def __init__(self, work: Callable[[], Any]) -> None:
+    def __init__(self, work: Callable[[], Any], announced: object = None) -> None:
+        self.announced = announced
         self.turn: Turn | None = None
+        self.whole_turn: Turn | None = None
         self._work = work
         self._context: Context = copy_context()
         self._result: Any = None
@@ -120,9 +135,17 @@ def current_call() -> Call | None:
 
 
 class Turn:
-    """Values shared by the work that one turn of an event loop handed over."""
+    """Values shared by the work that one turn of an event loop handed over.
 
-    def __init__(self) -> None:
+    Args:
+        announced: The descriptions of that work, where it has one.
+
+    Attributes:
+        announced: As above.
+    """
+
+    def __init__(self, announced: Sequence[object] = ()) -> None:
+        self.announced = announced
         self._values: dict[Hashable, Any] = {}
 
     def value(self, key: Hashable, compute: Callable[[], Result]) -> Result:
@@ -130,6 +153,11 @@ class Turn:
         if key not in self._values:
             self._values[key] = compute()
         found: Result = self._values[key]
+        return found
+
+    def only(self, key: Hashable, make: Callable[[], Result]) -> Result:
+        """Return the one object of a key, though several threads ask for it at once."""
+        found: Result = self._values.get(key) or self._values.setdefault(key, make())
         return found
 
 
@@ -144,6 +172,12 @@ def shared_in_turn(key: Hashable, compute: Callable[[], Result]) -> Result:
         return compute()
     turn, call.turn = call.turn, None
     return turn.value(key, compute)
+
+
+def current_turn() -> Turn | None:
+    """Return the turn of the work that this thread does for an event loop, or None."""
+    call = _current.get()
+    return None if call is None else call.whole_turn
 
 
 class LoopThreads:
@@ -170,9 +204,11 @@ class LoopThreads:
         finally:
             future.cancel()  # has an effect only before it is done and its work begins
 
-    async def run(self, work: Callable[[], Result], executor: "Executor") -> Result:
-        """Do blocking work in an executor's threads."""
-        call, waiter = Call(work), self.loop.create_future()
+    async def run(
+        self, work: Callable[[], Result], executor: "Executor", announced: object = None
+    ) -> Result:
+        """Do blocking work in an executor's threads; for `announced` see `Call`."""
+        call, waiter = Call(work, announced), self.loop.create_future()
         queue = self._queues.get(executor)
         if queue is None:
             queue = self._queues[executor] = _WorkQueue(self)
@@ -235,9 +271,10 @@ class _WorkQueue:
 
     def _hand_over(self, executor: "Executor") -> None:
         new, self._new = self._new, []
-        turn = Turn()
+        announced = [work.call.announced for work in new if work.call.announced is not None]
+        turn = Turn(announced)
         for work in new:
-            work.call.turn = turn
+            work.call.turn = work.call.whole_turn = turn
         with self._lock:
             self._waiting.extend(new)
             active = self._active

@@ -54,7 +54,9 @@ class HasExecutor(Protocol):
         ...
 
 
-async def run_blocking(work: Callable[[], Result], threads: HasExecutor | None = None) -> Result:
+async def run_blocking(
+    work: Callable[[], Result], threads: HasExecutor | None = None, *, announced: object = None
+) -> Result:
     """Run blocking work without blocking an event loop.
 
     In a synchronous call it runs in the caller's thread; in an event loop it runs in another one,
@@ -63,6 +65,8 @@ async def run_blocking(work: Callable[[], Result], threads: HasExecutor | None =
     Args:
         work: The work.
         threads: Has the thread it runs in; None takes one of the event loop's own.
+        announced: A description of the work for that beside it in one turn of the event loop; see
+            `mnemic.loop_threads.Turn`.
     """
     if runs_sync():
         return work()
@@ -70,7 +74,7 @@ async def run_blocking(work: Callable[[], Result], threads: HasExecutor | None =
 
     loop = asyncio.get_running_loop()
     if threads is not None:
-        return await threads_of(loop).run(work, threads.executor)
+        return await threads_of(loop).run(work, threads.executor, announced)
     call = Call(work)
     try:
         result: Result = await loop.run_in_executor(None, call.run_in_context)

@@ -244,6 +244,7 @@ class MemoryRetriever:
         query: str | None = None,
         weights: SalienceWeights | None = None,
         options: SalienceOptions | None = None,
+        all_users: bool = False,
     ) -> SalienceBreakdown:
         """Return the parts of a memory's current salience.
 
@@ -255,12 +256,17 @@ class MemoryRetriever:
             weights: Weights of the parts; those of the retriever's `Salience`, with .30 for the
                 relevance, unless given.
             options: The scales; those of the retriever's `Salience` unless given.
+            all_users: Whether to find it among all users; then `user_id` is None.
 
         Raises:
             EntryNotFoundError: If the user has no such memory.
         """
         return await self._engine.salience(
-            self._scope.narrowed(user_id), required_uuid(memory_id), query, weights, options
+            self._scope.narrowed(user_id, all_users=all_users),
+            required_uuid(memory_id),
+            query,
+            weights,
+            options,
         )
 
     async def reinforce(
@@ -270,6 +276,7 @@ class MemoryRetriever:
         user_id: str | None,
         *,
         options: SalienceOptions | None = None,
+        all_users: bool = False,
     ) -> MemoryEntry:
         """Raise a memory's importance by the boost of a reason, to at most 1; return the memory.
 
@@ -278,23 +285,34 @@ class MemoryRetriever:
             reason: The reason; its boost is that of `SalienceOptions.boosts`.
             user_id: The user; None is the memories without a user.
             options: Other boosts.
+            all_users: Whether to find it among all users; then `user_id` is None.
 
         Raises:
             EntryNotFoundError: If the user has no such memory.
         """
         return await self._engine.reinforce(
-            self._scope.narrowed(user_id), required_uuid(memory_id), reason, options
+            self._scope.narrowed(user_id, all_users=all_users),
+            required_uuid(memory_id),
+            reason,
+            options,
         )
 
-    async def record_use(self, memory_ids: Iterable[UUID | str], user_id: str | None) -> None:
+    async def record_use(
+        self,
+        memory_ids: Iterable[UUID | str],
+        user_id: str | None,
+        *,
+        all_users: bool = False,
+    ) -> None:
         """Count an access of memories that were used, if recall does not count them.
 
         Args:
             memory_ids: Ids of the memories; unknown ones are skipped.
             user_id: The user; None is the memories without a user.
+            all_users: Whether to find them among all users; then `user_id` is None.
         """
         ids = required_uuids("memory_ids", memory_ids)
-        await self._engine.record_use(self._scope.narrowed(user_id), ids)
+        await self._engine.record_use(self._scope.narrowed(user_id, all_users=all_users), ids)
 
     def _scope_of(self, options: RecallOptions) -> Scope:
         return self._scope.narrowed(options.user_id, all_users=options.all_users)

@@ -37,6 +37,7 @@ class AsyncChangeVerbs(ScopedBase):
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
+        all_users: bool = False,
     ) -> MemoryEntry:
         """Change a memory; omitted fields stay unchanged. A new content is embedded.
 
@@ -58,6 +59,7 @@ class AsyncChangeVerbs(ScopedBase):
             user_id: The user; None is the memories without a user.
             project_id: Only if it is of this project.
             session_id: Only if it is of this session.
+            all_users: Whether to find it among all users; not if a user is bound.
 
         Returns:
             The memory after the change, without its embedding.
@@ -70,7 +72,7 @@ class AsyncChangeVerbs(ScopedBase):
             EmbeddingError: If the embedder fails; nothing is changed then.
             StoreError: If the file cannot be written; nothing is changed then.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id)
+        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
         given: dict[str, Any] = {
             "content": content,
             "importance": importance,
@@ -167,6 +169,7 @@ class AsyncChangeVerbs(ScopedBase):
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
+        all_users: bool = False,
     ) -> None:
         """Count an access of memories, and renew their expiry; ids that are not found are skipped.
 
@@ -180,10 +183,12 @@ class AsyncChangeVerbs(ScopedBase):
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
+            all_users: Whether to find them among all users; not if a user is bound.
 
         Raises:
+            AmbiguousIdError: If several users have one of an id, and all are included.
             InvalidEntryError: If the expiry is no time; nothing is changed then.
             StoreError: If the file cannot be written.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id)
+        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
         await self._repository.touch(scope, required_uuids("ids", ids), expires_at)

@@ -27,6 +27,7 @@ class AsyncDeleteVerbs(ScopedBase):
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
+        all_users: bool = False,
     ) -> DeleteResult:
         """Delete a memory; searches no longer find it. Deleting it again changes nothing.
 
@@ -37,14 +38,17 @@ class AsyncDeleteVerbs(ScopedBase):
             user_id: The user; None is the memories without a user.
             project_id: Only if it is of this project.
             session_id: Only if it is of this session.
+            all_users: Whether to find it among all users; not if a user is bound.
 
         Returns:
             1; its `erased` is true if the deleted bytes are gone from the file already.
 
         Raises:
             EntryNotFoundError: If the scope has no such memory; the message names the scope.
+            AmbiguousIdError: If several users have one of this id, and all are included.
         """
-        scope, entry_id = self._scope.narrowed(user_id, project_id, session_id), required_uuid(id)
+        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        entry_id = required_uuid(id)
         deleted = await self._repository.deleter.delete(scope, entry_id, permanent=permanent)
         if not deleted:
             raise not_found(entry_id, scope)
@@ -127,13 +131,24 @@ class AsyncDeleteVerbs(ScopedBase):
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
+        all_users: bool = False,
     ) -> bool:
         """Restore a memory that was deleted within the last 90 days, and not permanently.
 
+        Args:
+            id: Id of the memory.
+            user_id: The user; None is the memories without a user.
+            project_id: Only if it is of this project.
+            session_id: Only if it is of this session.
+            all_users: Whether to find it among all users; not if a user is bound.
+
         Returns:
             False if the scope has no such memory, if it is not deleted, or was so too long ago.
+
+        Raises:
+            AmbiguousIdError: If several users have one of this id, and all are included.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id)
+        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
         return await self._repository.deleter.restore(scope, required_uuid(id))
 
     async def purge(

@@ -1,0 +1,75 @@
+"""The texts of searches that are awaited together, embedded by one call."""
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.errors import EmbeddingError
+from mnemic.loop_threads import Turn
+from mnemic.model import Scope, Search
+
+Vectors: TypeAlias = list[NDArray[np.float32]]
+
+
+class Announced(NamedTuple):
+    """A search that a piece of work of an event loop is about to make.
+
+    Attributes:
+        agent: The `QueryVectors` that embed it.
+        scope: Its scope.
+        search: The request.
+    """
+
+    agent: object
+    scope: Scope
+    search: Search
+
+
+class TurnTexts:
+    """Vectors of the texts of one turn's searches.
+
+    The first search that needs a vector embeds the texts of all; the others wait for it. If that
+    call fails, each search embeds its own texts, so that no text fails another's search.
+
+    Args:
+        texts: The texts of the searches beside, which are known only once the index is up to date.
+    """
+
+    def __init__(self, texts: Callable[[], Sequence[str]]) -> None:
+        self._texts: Callable[[], Sequence[str]] | None = texts
+        self._lock = threading.Lock()
+        self._vectors: dict[str, NDArray[np.float32]] = {}
+
+    def embedded(self, texts: list[str], embed: Callable[[list[str]], Vectors]) -> Vectors:
+        """Return the vectors of one search's texts.
+
+        Args:
+            texts: The texts.
+            embed: Embeds texts.
+
+        Raises:
+            EmbeddingError: If the embedder fails.
+        """
+        with self._lock:
+            beside, self._texts = self._texts, None
+            if beside is not None:
+                self._embed_all([*texts, *beside()], embed)
+        missing = [text for text in texts if text not in self._vectors]
+        found = dict(zip(missing, embed(missing), strict=True)) if missing else {}
+        return [found[text] if text in found else self._vectors[text] for text in texts]
+
+    def _embed_all(self, texts: list[str], embed: Callable[[list[str]], Vectors]) -> None:
+        different = list(dict.fromkeys(texts))
+        with suppress(EmbeddingError):
+            self._vectors = dict(zip(different, embed(different), strict=True))
+
+
+def announced_beside(turn: Turn | None, agent: object) -> list[Announced]:
+    """Return the searches that one turn announced to one agent's `QueryVectors`."""
+    if turn is None:
+        return []
+    return [each for each in turn.announced if isinstance(each, Announced) and each.agent is agent]
