@@ -286,7 +286,9 @@ def test_searches_of_one_turn_ask_the_store_once_and_see_what_was_written_before
 
 
 class HangingEmbedder(WordEmbedder):
-    """Hangs on some texts until it is released."""
+    """Hangs on some texts until it is released; a joined call would hang with any of its texts."""
+
+    join_calls = False
 
     def __init__(self):
         super().__init__()
