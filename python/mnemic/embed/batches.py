@@ -37,6 +37,11 @@ class BatchedCalls:
         self._can_join = can_join
         self.joiner = CallJoiner(embed, batch_size or JOINED_TEXTS)
 
+    @property
+    def can_join(self) -> bool:
+        """Whether concurrent calls with few texts become one."""
+        return self._can_join()
+
     def joins(self, texts: list[str]) -> bool:
         """Return whether a call with these texts is joined with others."""
         most = min(FEW_TEXTS, self._batch_size or FEW_TEXTS)

@@ -116,6 +116,11 @@ class ValidatedEmbedder:
         """Return the vectors of queries; otherwise like `embed_chunked`."""
         return self._chunked(texts, self._queries or self._documents)
 
+    @property
+    def joins_queries(self) -> bool:
+        """Whether the queries of concurrent searches are embedded by one call."""
+        return (self._queries or self._documents).can_join
+
     async def embed_awaited(
         self, texts: list[str], threads: HasExecutor
     ) -> list[NDArray[np.float32]]:

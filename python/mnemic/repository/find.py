@@ -144,6 +144,10 @@ class Finder:
         self._telemetry = telemetry
         self._exact_limit = exact_limit
 
+    def announced(self, scope: Scope, search: Search) -> object:
+        """Return the description of a search for those that are awaited together with it."""
+        return self._vectors.announced(scope, search)
+
     def find(self, scope: Scope, search: Search) -> Found:
         """Return the best memories of a scope, best first, without events or metrics.
 

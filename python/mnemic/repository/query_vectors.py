@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 
 from mnemic.embed.limited import LimitedEmbedding
 from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.loop_threads import current_turn
 from mnemic.model import EvidenceFloor, Scope, Search
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.query_cache import QUERY_CACHE, QueryCache
+from mnemic.repository.turn_texts import Announced, TurnTexts, Vectors, announced_to
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
 
@@ -62,6 +64,11 @@ class QueryVectors:
         also = tuple(filter(embedder.covers, search.also))
         return search if also == search.also else msgspec.structs.replace(search, also=also)
 
+    def announced(self, scope: Scope, search: Search) -> Announced | None:
+        """Return the description of a search for those beside it; None if it embeds nothing."""
+        has_text = self._embedder is not None and search.text is not None
+        return Announced(self, scope, search) if has_text else None
+
     def with_floor(self, search: Search) -> Search:
         """Return a search with the floor of the evidence that it needs, by the embedder's own."""
         if not search.needs_evidence:
@@ -101,8 +108,10 @@ class QueryVectors:
             stored = self._stored(search.like, embedder)
         texts = self._texts(scope, search, now) if stored is None else []
         if search.context is None or search.ranking.weights.context == 0:
-            return _combined(self._embedded(texts, search) if texts else [stored], search), None
-        *embedded, context = self._embedded([*texts, search.context], search)
+            return _combined(
+                self._embedded(texts, search, now) if texts else [stored], search
+            ), None
+        *embedded, context = self._embedded([*texts, search.context], search, now)
         return _combined(embedded if texts else [stored], search), context
 
     def _given(self, search: Search) -> NDArray[np.float32] | None:
@@ -132,19 +141,43 @@ class QueryVectors:
         has_direction = (mine[:, None] >= MIN_NORM) & (theirs >= MIN_NORM)
         return float(np.where(has_direction, cosines, 0.0).max())
 
-    def _embedded(self, texts: list[str], search: Search) -> list[NDArray[np.float32]]:
+    def _embedded(self, texts: list[str], search: Search, now: int) -> Vectors:
         """Return the vectors of texts; those that are not kept come from one call."""
-        if self._embed is None:
-            return []
         kept = {text: self._cache.get(text) for text in texts}
         missing = [text for text, vectors in kept.items() if vectors is None]
-        fresh = self._embed(missing, search.deadline) if missing else []
+        fresh = self._fresh(missing, search, now) if missing else []
         embedded = {text: vectors for text, vectors in kept.items() if vectors is not None}
         for text, vectors in zip(missing, fresh, strict=True):
             embedded[text] = vectors
             if search.keeps_vectors:
                 self._cache.put(text, vectors)
         return [embedded[text] for text in texts]
+
+    def _fresh(self, texts: list[str], search: Search, now: int) -> Vectors:
+        """Return new vectors of texts, by one call for all searches of one turn of an event loop.
+
+        A search with a time limit waits for no other.
+        """
+        embedder, embed, turn = self._embedder, self._embed, current_turn()
+        if embedder is None or embed is None:
+            return []
+        joins = turn is not None and search.deadline is None and embedder.joins_queries
+        beside = announced_to(turn, self) if turn is not None and joins else []
+        if turn is None or len(beside) < 2:  # noqa: PLR2004 - itself, and another one
+            return embed(texts, search.deadline)
+        shared = turn.only(self, lambda: TurnTexts(lambda: self._texts_of(beside, now)))
+        return shared.embedded(texts, lambda all_texts: embed(all_texts, None))
+
+    def _texts_of(self, announced: Sequence[Announced], now: int) -> list[str]:
+        """Return the texts that searches without a time limit embed, and that are not kept."""
+        found: list[str] = []
+        for _, scope, given in announced:
+            search = self.covered(given)
+            if search.needs_embedder and search.deadline is None and search.like is None:
+                found += self._texts(scope, search, now)
+                has_context = search.ranking.weights.context > 0
+                found += [search.context] if search.context is not None and has_context else []
+        return [text for text in found if self._cache.get(text) is None]
 
     def _stored(self, row: int, embedder: ValidatedEmbedder) -> NDArray[np.float32] | None:
         stored = self._store.vectors(self._agent_id, row, embedder.model)

@@ -418,7 +418,9 @@ class Repository:
         begun = time.perf_counter()
         # One piece of work: each change to another thread takes as long as a short search.
         found = await run_blocking(
-            lambda: self.find(scope, search, SEARCHING_BY_MEANING), self._store
+            lambda: self.find(scope, search, SEARCHING_BY_MEANING),
+            self._store,
+            announced=self.finder.announced(scope, search),
         )
         return _results(found), milliseconds_since(begun)
 

@@ -19,12 +19,12 @@ class Announced(NamedTuple):
     """A search that a piece of work of an event loop is about to make.
 
     Attributes:
-        agent: The `QueryVectors` that embed it.
+        embeds: The `QueryVectors` that embed it.
         scope: Its scope.
         search: The request.
     """
 
-    agent: object
+    embeds: object
     scope: Scope
     search: Search
 
@@ -68,8 +68,7 @@ class TurnTexts:
             self._vectors = dict(zip(different, embed(different), strict=True))
 
 
-def announced_beside(turn: Turn | None, agent: object) -> list[Announced]:
-    """Return the searches that one turn announced to one agent's `QueryVectors`."""
-    if turn is None:
-        return []
-    return [each for each in turn.announced if isinstance(each, Announced) and each.agent is agent]
+def announced_to(turn: Turn, embeds: object) -> list[Announced]:
+    """Return the searches of a turn that one `QueryVectors` embeds."""
+    announced = [each for each in turn.announced if isinstance(each, Announced)]
+    return [each for each in announced if each.embeds is embeds]

@@ -1,0 +1,211 @@
+"""Searches that are awaited together are embedded by one call."""
+
+import asyncio
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from mnemic import AsyncMemory, Memory
+from mnemic.errors import EmbeddingError
+from tests.support.embedders import WordEmbedder
+
+WORDS = "harbour boat sailing winter ice cats dog red sofa ferry noon quay tea".split()  # noqa: SIM905
+
+
+class Counting(WordEmbedder):
+    """Counts its calls, each of which takes five milliseconds, and fails on a text."""
+
+    def __init__(self, *, join_calls=True, fails_on=None):
+        super().__init__(dimensions=64)
+        self.join_calls, self.fails_on = join_calls, fails_on
+        self.calls, self.threads = [], set()
+
+    def embed(self, texts):
+        self.calls.append(list(texts))
+        self.threads.add(threading.current_thread())
+        time.sleep(0.005)
+        if self.fails_on in texts:
+            raise RuntimeError("not this one")
+        return super().embed(texts)
+
+
+def queries(count):
+    return [f"{WORDS[at % len(WORDS)]} {WORDS[at // len(WORDS)]} {at}" for at in range(count)]
+
+
+def with_memory(embedder, scenario, **options):
+    """Run a scenario with a memory of two users, from which the calls begin to count."""
+
+    async def main():
+        async with await AsyncMemory.open(":memory:", embedder=embedder, **options) as memory:
+            for user in ("alice", "bob"):
+                texts = [f"{user} {word} {other}" for word in WORDS for other in WORDS[:3]]
+                await memory.add_many(texts, user_id=user)
+            embedder.calls.clear()
+            return await asyncio.wait_for(scenario(memory), 60)
+
+    return asyncio.run(main())
+
+
+def together(memory, texts, **options):
+    """Search texts at once, for two users in turns."""
+    users = ("alice", "bob")
+    return asyncio.gather(
+        *(memory.search(text, user_id=users[at % 2], **options) for at, text in enumerate(texts)),
+        return_exceptions=True,
+    )
+
+
+def shown(found):
+    return [[(hit.id, hit.score) for hit in hits] for hits in found]
+
+
+def test_a_hundred_awaited_searches_share_calls_and_threads():
+    embedder, texts = Counting(), queries(100)
+
+    async def scenario(memory):
+        begun = threading.active_count()
+        found = await together(memory, texts)
+        assert len(embedder.calls) <= 3
+        assert sorted(sum(embedder.calls, [])) == sorted(texts)  # noqa: RUF017 - few
+        assert threading.active_count() - begun <= 8
+        embedder.calls.clear()
+        plain = [
+            memory.sync.search(text, user_id=("alice", "bob")[at % 2])
+            for at, text in enumerate(texts)
+        ]
+        assert shown(found) == shown(plain)
+        assert embedder.calls == []  # their vectors are kept
+
+    with_memory(embedder, scenario)
+
+
+def test_the_same_text_of_several_searches_is_embedded_once():
+    embedder = Counting()
+
+    async def scenario(memory):
+        await together(memory, ["tea"] * 20)
+        assert embedder.calls == [["tea"]]
+
+    with_memory(embedder, scenario, query_cache=0)
+
+
+def test_a_text_that_cannot_be_embedded_fails_its_own_search_alone():
+    embedder, texts = Counting(fails_on="winter tea"), queries(20)
+
+    async def scenario(memory):
+        options = {"search_type": "semantic"}
+        *found, failed = await together(memory, [*texts, "winter tea"], **options)
+        assert isinstance(failed, EmbeddingError)
+        embedder.fails_on = None
+        assert shown(found) == shown(await together(memory, texts, **options))
+
+    with_memory(embedder, scenario)
+
+
+def test_a_hybrid_search_beside_a_failing_one_is_not_degraded():
+    embedder = Counting(fails_on="winter tea")
+
+    async def scenario(memory):
+        found = await together(memory, ["red sofa", "winter tea", "ferry"])
+        assert [hits.degraded for hits in found] == [False, True, False]
+
+    with_memory(embedder, scenario)
+
+
+def test_a_search_with_a_time_limit_waits_for_no_other():
+    embedder = Counting()
+
+    async def scenario(memory):
+        limited = memory.search("red sofa", user_id="alice", timeout=30.0)
+        await asyncio.gather(limited, together(memory, ["tea", "ice", "dog"]))
+        assert sorted(len(call) for call in embedder.calls) == [1, 3]
+
+    with_memory(embedder, scenario)
+
+
+def test_an_embedder_that_joins_no_calls_gets_a_text_a_call():
+    embedder, texts = Counting(join_calls=False), queries(10)
+
+    async def scenario(memory):
+        await together(memory, texts)
+        assert sorted(embedder.calls) == sorted([text] for text in texts)
+
+    with_memory(embedder, scenario)
+
+
+def test_keywords_and_given_vectors_embed_nothing_beside_others():
+    embedder = Counting()
+
+    async def scenario(memory):
+        vector = np.ones(64, dtype=np.float32)
+        await asyncio.gather(
+            memory.search("tea", user_id="alice", search_type="keyword"),
+            memory.search("ice", user_id="alice", vector=vector),
+            memory.search("dog", user_id="alice"),
+            memory.search("red sofa", user_id="alice"),
+            memory.recent(user_id="alice"),
+        )
+        assert sorted(sum(embedder.calls, [])) == ["dog", "red sofa"]  # noqa: RUF017 - few
+
+    with_memory(embedder, scenario)
+
+
+def test_a_cancelled_search_takes_no_other_with_it():
+    embedder, texts = Counting(), queries(20)
+
+    async def scenario(memory):
+        tasks = [asyncio.ensure_future(memory.search(text, user_id="alice")) for text in texts]
+        await asyncio.sleep(0)
+        tasks[0].cancel()
+        found = await asyncio.gather(*tasks, return_exceptions=True)
+        assert isinstance(found[0], asyncio.CancelledError)
+        assert [len(hits) for hits in found[1:]] == [10] * 19
+
+    with_memory(embedder, scenario)
+
+
+def test_names_of_speakers_are_left_out_of_texts_embedded_together():
+    embedder = Counting()
+
+    async def scenario(memory):
+        for user, speaker in (("alice", "Ana"), ("bob", "Boris")):
+            await memory.add_many(
+                [{"content": f"{word} at noon", "speaker": speaker} for word in WORDS],
+                user_id=user,
+                session_id="s",
+            )
+        embedder.calls.clear()
+        texts = ["does Ana like tea?", "does Boris like tea?", "does Ana like dogs?"]
+        found = await together(memory, texts)
+        ((tea, dogs),) = embedder.calls
+        users = ("alice", "bob", "alice")
+        alone = [
+            memory.sync.search(text, user_id=user) for text, user in zip(texts, users, strict=True)
+        ]
+        assert shown(found) == shown(alone)
+        assert {tea, dogs} == {"does I like tea?", "does I like dogs?"}
+
+    with_memory(embedder, scenario)
+
+
+def test_the_plain_door_embeds_each_query_by_itself():
+    embedder = Counting()
+    with Memory(":memory:", embedder=embedder) as memory:
+        memory.add("tea")
+        embedder.calls.clear()
+        memory.search("tea at noon")
+        assert embedder.calls == [["tea at noon"]]
+
+
+@pytest.mark.parametrize("search_type", ["hybrid", "semantic"])
+def test_all_kinds_of_search_by_meaning_share(search_type):
+    embedder = Counting()
+
+    async def scenario(memory):
+        await together(memory, queries(30), search_type=search_type)
+        assert len(embedder.calls) == 1
+
+    with_memory(embedder, scenario)
