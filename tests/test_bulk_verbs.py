@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import subprocess
+import sys
 from datetime import timedelta
 from uuid import UUID
 
@@ -21,6 +23,7 @@ from mnemic.observability.events import MemoryForgottenEvent, MemoryUpdatedEvent
 from tests.support.clock import DAY, HOUR, NOON, Clock
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
+from tests.support.processes import ENVIRONMENT
 
 TEA = {"metadata.topic": "tea"}
 USERS = ("alice", "bob", None)
@@ -187,6 +190,36 @@ def test_an_opening_that_saw_an_earlier_state_deletes_by_the_present_one(tmp_pat
         other.update(uid(3), metadata={"topic": "tea"}, user_id="alice")
         assert mine.delete_many(filters=TEA, user_id="alice", permanent=True) == 2
         assert numbers(mine) == numbers(other) == [1]
+
+
+CHANGES = """
+import sys
+from uuid import UUID
+from mnemic import Memory
+
+with Memory(sys.argv[1], embedder=None) as memory:
+    memory.update(UUID(int=1), metadata={"topic": "coffee"}, user_id="alice")
+    memory.delete(UUID(int=2), user_id="alice")
+    memory.add("more tea", id=UUID(int=4), metadata={"topic": "tea"}, user_id="alice")
+"""
+
+
+@pytest.mark.parametrize("permanent", [False, True])
+def test_what_another_process_changed_is_decided_as_it_is_now(tmp_path, permanent):
+    path = tmp_path / "a.db"
+    with opened(path, embedder=None) as memory:
+        fill(memory)
+        assert len(memory.search("tea", user_id="alice", filters=TEA)) == 2
+        subprocess.run([sys.executable, "-c", CHANGES, path], env=ENVIRONMENT, check=True)
+        assert (
+            memory.delete_many(filters=TEA, user_id="alice", permanent=permanent) == 1 + permanent
+        )
+        assert left(memory) == {"alice": [1, 3], "bob": [1, 2, 3], None: [1, 2, 3]}
+        assert (
+            memory.update_many(filters={"metadata.topic": "coffee"}, importance=1, user_id="alice")
+            == 2
+        )
+        assert memory.verify().problems == ()
 
 
 # Changing

@@ -447,3 +447,17 @@ def test_long_programs_give_the_same_answers_whatever_others_do_beside(seed):
 @pytest.mark.parametrize("seed", range(6, 9))
 def test_long_programs_give_the_same_answers_through_an_exact_candidate_source(seed):
     check(long_program(seed), make_source=ExactSource, exact_limit=0)
+
+
+@pytest.mark.parametrize("seed", range(9, 11))
+def test_long_programs_give_the_same_answers_within_a_quota_of_each_user(seed):
+    program = long_program(seed)
+    check(program, user_quota=150)
+    alone = asyncio.run(answers_of(program, with_others=False, user_quota=150))
+    refusals = [answer[1] for _, answer in alone if _is_refusal(answer)]
+    assert refusals
+    assert all("of user 'a' exceeded" in text for text in refusals)
+
+
+def _is_refusal(answer):
+    return isinstance(answer, tuple) and answer[0] == "StorageQuotaExceededError"

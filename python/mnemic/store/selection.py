@@ -23,7 +23,7 @@ MAX_BATCH: Final = 512
 MAX_CHARACTERS: Final = 4_000_000
 """Characters of the texts of a batch, except for its last record."""
 
-_TEXTS: Final = [RECORD_COLUMNS.index(name) for name in ("content", "tags", "metadata")]
+_CONTENT, _TAGS, _METADATA = map(RECORD_COLUMNS.index, ("content", "tags", "metadata"))
 
 
 def by_filter(expression: Expression) -> Decide:
@@ -65,6 +65,7 @@ def batches(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 def _characters(record: Record) -> int:
     try:
-        return sum(len(record[at] or "") for at in _TEXTS)
+        content, tags, metadata = record[_CONTENT], record[_TAGS], record[_METADATA]
+        return len(content or "") + len(tags or "") + len(metadata or "")
     except TypeError:  # a damaged value, which the decision refuses
         return 0

@@ -1,0 +1,114 @@
+"""Verbs over many memories: `python -m benches.verbs [--rows N] [--rounds N] [NAME…]`.
+
+Each verb runs on a fresh copy of one file of N memories of one user (384 dimensions, tags,
+metadata), which was opened and searched before. Prints the median of the rounds: milliseconds of a
+call, how many memories it was for, and microseconds for each of them.
+"""
+
+import argparse
+import shutil
+import statistics
+import sys
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+
+from benches.listing import entry
+from benches.timing import timed
+from mnemic import Memory
+
+DIMENSIONS = 384
+THIRD = {"metadata.third": 0}
+HUNDRED = 100
+
+
+class Random:
+    """An embedder whose vectors nothing is searched with."""
+
+    model, dimensions, max_tokens = "random", DIMENSIONS, None
+
+    def __init__(self):
+        self.random = np.random.default_rng(0)
+
+    def embed(self, texts, /):
+        return self.random.standard_normal((len(texts), DIMENSIONS), dtype=np.float32)
+
+
+def every_third(memory):
+    return memory.ids[::3]
+
+
+VERBS = {
+    "delete by filter": lambda memory: memory.user.delete_many(filters=THIRD),
+    "delete by filter, permanent": lambda memory: memory.user.delete_many(
+        filters=THIRD, permanent=True
+    ),
+    "delete_many ids": lambda memory: memory.user.delete_many(every_third(memory)),
+    "delete_many ids, permanent": lambda memory: memory.user.delete_many(
+        every_third(memory), permanent=True
+    ),
+    "delete one by one, 100": lambda memory: sum(
+        memory.user.delete(each) for each in memory.ids[:HUNDRED]
+    ),
+    "update_many by filter": lambda memory: memory.user.update_many(
+        filters=THIRD, add_tags=["seen"]
+    ),
+    "update_many by filter, content": lambda memory: memory.user.update_many(
+        filters=THIRD, content="removed on request"
+    ),
+    "delete_all, permanent": lambda memory: memory.user.delete_all(permanent=True),
+    "users": lambda memory: len(memory.users()),
+}
+"""What is measured; each returns for how many memories it was."""
+
+
+class Opened(Memory):
+    """A memory with the ids of its memories, and a view of its user."""
+
+    def __init__(self, path, ids):
+        super().__init__(path, embedder=Random(), track_access=False)
+        self.ids = ids
+        self.user = self.scoped(user_id="ada")
+
+
+def made(path, rows):
+    """Fill a file; return the ids."""
+    with Memory(path, embedder=Random()) as memory:
+        given = [entry(number) for number in range(rows)]
+        for number, fields in enumerate(given):
+            fields["metadata"]["third"] = number % 3
+            fields["created_at"] += timedelta(microseconds=number)
+        return [stored.id for stored in memory.add_many(given, user_id="ada")]
+
+
+def measured(verb, source, ids, folder):
+    """Return the seconds of one call on a copy of a file, and for how many memories it was."""
+    path = Path(folder) / "copy.db"
+    shutil.copy(source, path)
+    with Opened(path, ids) as memory:
+        memory.user.search("kettle of the kitchen")
+        seconds, count = timed(verb, memory)
+    path.unlink()
+    return seconds, int(count)
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=5000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("names", nargs="*", default=list(VERBS))
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "source.db"
+        ids = made(source, options.rows)
+        for name in options.names:
+            runs = [measured(VERBS[name], source, ids, folder) for _ in range(options.rounds)]
+            seconds, count = statistics.median(each for each, _ in runs), runs[0][1]
+            each = seconds / max(count, 1) * 1e6
+            print(f"{name:32} {seconds * 1e3:9.1f} ms {count:7} {each:9.1f} µs each")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
