@@ -235,6 +235,18 @@ def test_memories_are_changed_by_filter_and_by_id(memory):
     assert memory.update_many(filters=TEA, all_users=True) == 0  # changes nothing
 
 
+def test_metadata_and_expiry_of_many(memory):
+    soon = memory.repository.now() + HOUR
+    alice = {"user_id": "alice"}
+    assert memory.update_many(filters=TEA, replace_metadata={"k": 1}, expires_at=soon, **alice) == 2
+    assert memory.get(uid(1), **alice).metadata == {"k": 1}
+    assert memory.get(uid(2), **alice).expires_at == soon
+    assert memory.update_many(filters={"metadata.k": 1}, expires_at="never", **alice) == 2
+    assert memory.get(uid(2), **alice).expires_at is None
+    assert memory.update_many([uid(1)], expires_at=soon - DAY, **alice) == 1
+    assert numbers(memory) == [2, 3]
+
+
 def test_archived_memories_are_changed_where_the_call_or_the_filter_names_the_status(memory):
     assert memory.update_many(filters=TEA, status="archived", user_id="alice") == 2
     assert memory.count(user_id="alice") == 1

@@ -215,6 +215,7 @@ def test_an_update_is_for_the_selected_entries_that_are_there(
         if number in found:
             assert (entry.tags, entry.metadata["n"]) == (("x",), 1)
             assert entry.metadata.items() >= before[number].metadata.items()
+            assert entry.version == before[number].version + 1
         else:
             assert entry == before[number]
     assert living_numbers(rows_since(filled, seq)) == set(found) - {3}
