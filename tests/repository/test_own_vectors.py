@@ -252,6 +252,47 @@ def test_texts_that_are_not_stored_cannot_wait_for_the_embedder():
         assert scores(memory.search("waiting", search_type="semantic")) == {"waiting": 1.0}
 
 
+class Undeclared(WordEmbedder):
+    """An embedder that does not declare its dimensions."""
+
+    def __init__(self):
+        super().__init__(dimensions=3)
+        self.dimensions = None
+        self.length = 3
+
+    def embed(self, texts):
+        self.dimensions = self.length
+        try:
+            return super().embed(texts)
+        finally:
+            self.dimensions = None
+
+
+def test_a_dimension_that_is_not_declared_is_learned_from_the_embedder(tmp_path):
+    cases = ({"embed": ()}, {"embedding": NORTH}, {"content": "", "metadata": {"k": 1}})
+    for number, options in enumerate(cases):
+        path, embedder = tmp_path / f"{number}.db", Undeclared()
+        with opened(path, embedder=embedder) as memory:
+            memory.add(**{"content": "hidden words", **options})
+            with pytest.raises(EmbeddingModelMismatchError, match="with 3 dimensions"):
+                memory.add("refused", embedding=[1.0, 0.0])
+        with opened(path, embedder=embedder) as memory:
+            memory.search("something")
+        assert set(embedder.texts) == {"the length of a vector", "something"}
+
+
+def test_an_embedder_that_is_not_declared_may_meet_empty_texts_first(tmp_path):
+    path = tmp_path / "a.db"
+    with opened(path, embedder=None) as memory:
+        memory.add("", metadata={"k": 1})
+    embedder = Undeclared()
+    with opened(path, embedder=embedder) as memory:
+        memory.search("north")
+        memory.add("north")
+        assert contents(memory.search("north", search_type="semantic"))[0] == "north"
+        assert memory.verify().ok
+
+
 # Without an embedder
 
 

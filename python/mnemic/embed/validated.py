@@ -153,10 +153,22 @@ class ValidatedEmbedder:
 
     def embed_contents(self, contents: list[str]) -> list[NDArray[np.float32]]:
         """Return the same of contents; zeros for an empty one, which has no meaning."""
-        vectors = self.embed_chunked([text for text in contents if text])
-        rest = iter(vectors)
-        empty = np.zeros((1, self.dimensions or 0), dtype=np.float32)
+        texts = [text for text in contents if text]
+        rest = iter(self.embed_chunked(texts))
+        if len(texts) == len(contents):
+            return list(rest)
+        empty = np.zeros((1, self.learned_dimensions()), dtype=np.float32)
         return [next(rest) if text else empty for text in contents]
+
+    def learned_dimensions(self) -> int:
+        """Return the length of each vector; a text is embedded where it is not known yet.
+
+        Raises:
+            EmbeddingError: If the embedder fails or returns an invalid result.
+        """
+        if self.dimensions is not None:
+            return self.dimensions
+        return int(self.embed(["the length of a vector"]).shape[1])
 
     def covers(self, text: str) -> bool:
         """Return whether a text is in a language of the embedder, by its script."""

@@ -59,9 +59,11 @@ class NewVectors:
             EmbeddingError: If the embedder fails, unless entries may be stored without vectors.
             EmbeddingModelMismatchError: If given vectors do not fit the model.
         """
+        embedder, vectors = self._embedder, dict[int, Vectors]()
+        if embedder is not None and self._model.known is None and _need_dimension(entries):
+            await run_blocking(embedder.learned_dimensions, self._store)
         dimensions = self._model.check_new(entries)
         texts = {at: new.texts for at, new in enumerate(entries) if new.entry.embedding is None}
-        embedder, vectors = self._embedder, dict[int, Vectors]()
         if embedder is None:
             self._refuse_texts(entries)
             texts = {at: () for at, of_entry in texts.items() if not of_entry}
@@ -72,8 +74,6 @@ class NewVectors:
                     lambda: self._needed(embedder.model, entries, given, on_conflict), self._store
                 )
             vectors = await self._embedded(embedder, entries, texts, on_error)
-        if any(not of_entry for of_entry in texts.values()):
-            dimensions = dimensions or self._learned(vectors)
         return [
             self._with_vectors(new, vectors.get(at), dimensions, has_none=texts.get(at) == ())
             for at, new in enumerate(entries)
@@ -94,13 +94,6 @@ class NewVectors:
         # Copied as the first one is: an embedder may use its array again.
         more = tuple(vector.copy() for vector in vectors[1:])
         return new._replace(entry=entry.with_embedding(vectors[0], self._model.name), more=more)
-
-    def _learned(self, vectors: dict[int, Vectors]) -> int | None:
-        found = next(iter(vectors.values()), None)
-        if found is not None:
-            return int(found.shape[1])
-        known = self._model.known
-        return None if known is None else known[1]
 
     def _refuse_texts(self, entries: Sequence[NewEntry]) -> None:
         if any(new.embed for new in entries):
@@ -154,6 +147,11 @@ class NewVectors:
             if not is_needed and times[entry.user_id, entry.id] == 1
         }
         return {at: of_entry for at, of_entry in texts.items() if at not in left_out}
+
+
+def _need_dimension(entries: Sequence[NewEntry]) -> bool:
+    """Return whether any entry comes with vectors, or shall have none."""
+    return any(new.entry.embedding is not None or not new.texts for new in entries)
 
 
 def _joined(parts: list[Vectors]) -> Vectors:
