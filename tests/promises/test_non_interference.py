@@ -71,6 +71,14 @@ def text_of(random, user, most=7):
     return " ".join(random.choice(words) for _ in range(random.randint(1, most)))
 
 
+def vector_of(random):
+    return [random.gauss() for _ in range(64)]
+
+
+def vectors_of(entry):
+    return None if entry.embedding is None else entry.embedding.tobytes()
+
+
 def said_by(random, user):
     return random.choice(GREETINGS) + text_of(random, user)
 
@@ -136,6 +144,37 @@ class Door:
         stored = await self.memory.scoped(user_id=user).add_many(texts)
         self.known.setdefault(user, list(IDS)).extend(entry.id for entry in stored)
         return stored
+
+    async def add_own_vectors(self, random, user):
+        given = random.choice(
+            [
+                {"embedding": vector_of(random)},
+                {"embedding": [vector_of(random), vector_of(random)]},
+                {"embed": [said_by(random, user), said_by(random, user)]},
+                {"embed": ()},
+            ]
+        )
+        text = random.choice(["", said_by(random, user)])
+        put = {"id": random.choice(IDS), "on_conflict": "replace"} if random.random() < 0.5 else {}
+        stored = await self.memory.add(text, user_id=user, metadata={"n": 1}, **given, **put)
+        self.known.setdefault(user, list(IDS)).append(stored.id)
+        return stored
+
+    async def search_by_vector(self, random, user):
+        return await self.memory.search(
+            random.choice([None, text_of(random, user, 5)]),
+            vector=random.choice([vector_of(random), [vector_of(random), vector_of(random)]]),
+            user_id=user,
+            limit=random.choice([1, 5, 50]),
+            min_score=random.choice([None, "auto"]),
+            explain=True,
+        )
+
+    async def given_back(self, random, user):
+        page = await self.memory.list(user_id=user, limit=50, embeddings=True)
+        found = await self.memory.search(text_of(random, user, 2), user_id=user, embeddings=True)
+        entries = [*page, *(hit.entry for hit in found)]
+        return [(entry, entry.embedding_model, vectors_of(entry)) for entry in entries]
 
     async def get(self, random, user):
         return await self.memory.get(self.some_id(random, user), user_id=user)
