@@ -133,3 +133,16 @@ def test_messages_that_are_imported_again_are_stored_once():
         for _ in range(2):
             memory.add_many(messages(20))
         assert memory.count() == 20
+
+
+@NEEDS_EXAMPLES
+def test_the_vector_map_answers_as_brute_force(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["vector_map.py", "2000"])
+    runpy.run_path(str(EXAMPLES / "vector_map.py"), run_name="__main__")
+    shown = dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines()[1:])
+    assert shown["as brute force"] == shown["saved"] == "True"
+    assert shown["nearest"].startswith("{5: 1.0, ")
+    assert all(int(item) % 3 == 0 for item in re.findall(r"\d+", shown["in stock"]))
+    assert sorted(re.findall(r"\d+", shown["like either"])) == ["5", "6"]
+    assert shown["a batch"] == "(100, 10)"
+    assert shown["after a change"] == "False [6, 7]"
