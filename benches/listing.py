@@ -68,7 +68,7 @@ def measure(memory):
             tree = parse_filter(page)
             ways = {
                 "store": lambda page, tree=tree: store.matching(user, tree, page, now=NOON),
-                "index": lambda page: run_sync(repository.matching(user, page)),
+                "index": lambda page: run_sync(repository.lister.matching(user, page)),
             }
             answers = [[one.id for one in way(page)] for way in ways.values()]
             assert answers[0] == answers[1]

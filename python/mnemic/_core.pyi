@@ -28,6 +28,7 @@ __all__ = [
     "check_vectors",
     "column_sum",
     "date_ranges",
+    "distinct_values",
     "estimate_tokens",
     "estimate_tokens_batch",
     "file_id",
@@ -119,6 +120,29 @@ def matches(filter: object, records: list[tuple[Any, ...]], /) -> list[bool]:
         OverflowError: If a number does not fit its column.
         TypeError: If a value is not of its column's type, or the tree holds something else.
         ValueError: If a value is outside its column's range.
+    """
+
+def distinct_values(
+    filter: object,
+    batches: Iterable[list[tuple[Any, ...]]],
+    field: object,
+    prefix: str | None,
+    offset: int,
+    limit: int,
+    /,
+) -> list[tuple[Any, int]]:
+    """Return distinct values of a field in records that pass a filter; see `MemoryIndex.distinct`.
+
+    Args:
+        filter: A tree of `mnemic.model.parse_filter`.
+        batches: Records as `matches` takes them.
+        field: As for `MemoryIndex.distinct`.
+        prefix: As for `MemoryIndex.distinct`.
+        offset: Number of first values to skip.
+        limit: Maximum number of values.
+
+    Raises:
+        As `matches` does.
     """
 
 @final
@@ -791,6 +815,30 @@ class MemoryIndex:
         Raises:
             OutOfMemoryError: If there is too little memory.
         """
+    def counted(self, request: object, /) -> int:
+        """Return the number of memories of a list without its limit and offset.
+
+        Args:
+            request: A `mnemic.index.ListRequest`.
+
+        Raises:
+            OutOfMemoryError: If there is too little memory.
+        """
+
+    def distinct(
+        self, request: object, field: object, prefix: str | None = None, /
+    ) -> list[tuple[Any, int]]:
+        """Return distinct values of a field and the number of memories with each; ascending.
+
+        Args:
+            request: A `mnemic.index.ListRequest`, whose limit and offset are those of the values.
+            field: A `mnemic.model.Field`: a name, the type, tags or a path into the metadata.
+            prefix: Only texts that begin with it are counted.
+
+        Raises:
+            OutOfMemoryError: If there is too little memory.
+        """
+
     def linked(
         self, request: object, /
     ) -> tuple[list[tuple[int, bytes, float, tuple[int, ...], int | None, int]], int]:

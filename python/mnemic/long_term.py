@@ -305,7 +305,7 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
         Raises:
             FilterError: If the filter is invalid; the message names the place.
         """
-        return await self._repository.matching(
+        return await self._repository.lister.matching(
             self._scope.narrowed(user_id, all_users=all_users), filter
         )
 
@@ -461,7 +461,9 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
 
     async def count(self, *, user_id: str | None = None, all_users: bool = False) -> int:
         """Return the number of memories that a search can find; for users see the class."""
-        return await self._repository.count(self._scope.narrowed(user_id, all_users=all_users))
+        return await self._repository.lister.count(
+            self._scope.narrowed(user_id, all_users=all_users)
+        )
 
     async def get_stats(
         self, *, user_id: str | None = None, all_users: bool = False
@@ -545,7 +547,7 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
             InvalidArgumentError: If the limit is out of range, or the cursor is invalid.
             FilterError: If the filter is invalid.
         """
-        return await self._repository.page(
+        return await self._repository.lister.page(
             self._scope.narrowed(user_id, all_users=all_users),
             limit=limit,
             cursor=cursor,

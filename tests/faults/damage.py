@@ -49,7 +49,7 @@ def answers(memory, ids):
         "entries": found,
         "count": memory.count(user_id=USER),
         "hits": [(hit.entry, hit.score) for hit in hits],
-        "filtered": run_sync(repository.matching(scope, MemoryFilter())),
+        "filtered": run_sync(repository.lister.matching(scope, MemoryFilter())),
         "stats": memory.stats().entries_by_type,
     }
 

@@ -284,8 +284,23 @@ class Door:
     async def newest_and_weightiest(self, _random, user):
         return await self.memory.recent(user_id=user), await self.memory.important(user_id=user)
 
-    async def count(self, _random, user):
-        return await self.memory.count(user_id=user)
+    async def listed_at(self, random, user):
+        where = random.choice([None, {"tags": {"contains": "x"}}, {"metadata": {"n": {"gte": 1}}}])
+        offset = random.randint(0, 4)
+        return list(await self.memory.list(user_id=user, filters=where, limit=3, offset=offset))
+
+    async def get_many(self, random, user):
+        ids = [self.some_id(random, user) for _ in range(3)]
+        return await self.memory.get_many(ids, user_id=user)
+
+    async def count(self, random, user):
+        where = random.choice([None, {"metadata": {"n": {"lt": 2}}}, {"access_count": {"gte": 1}}])
+        return await self.memory.count(user_id=user, filters=where)
+
+    async def distinct(self, random, user):
+        field = random.choice(["tags", "speaker", "session_id", "type", "metadata.n"])
+        found = await self.memory.distinct(field, user_id=user, limit=random.choice([2, 50]))
+        return [(one.value, one.count) for one in found]
 
     async def stats(self, _random, user):
         return await self.memory.stats(user_id=user)

@@ -54,7 +54,11 @@ def any_step(draw):
             ("get", one),
             ("touch", [one, two]),
             ("list",),
+            ("list at", draw.randint(0, 3), word),
             ("count",),
+            ("count", word),
+            ("get many", [one, two, one]),
+            ("distinct", draw.choice(["tags", "message_id", "metadata.n"]), word),
             ("search", word),
             ("search", word),
             ("by access", word),
@@ -199,7 +203,22 @@ STEPS_BY_NAME = {
     "get": lambda world, user, one: world.memory.get(one, user_id=user),
     "touch": lambda world, user, ids: world.memory.touch(ids, user_id=user),
     "list": page,
-    "count": lambda world, user: world.memory.count(user_id=user),
+    "list at": lambda world, user, offset, word: list(
+        world.memory.list(
+            filters={"content": {"contains": word}}, limit=2, offset=offset, user_id=user
+        )
+    ),
+    "count": lambda world, user, *word: world.memory.count(
+        filters={"OR": [{"content": {"contains": one}} for one in word]} if word else None,
+        user_id=user,
+    ),
+    "get many": lambda world, user, ids: world.memory.get_many(ids, user_id=user),
+    "distinct": lambda world, user, field, word: [
+        (one.value, one.count)
+        for one in world.memory.distinct(
+            field, filters={"content": {"contains": word}}, user_id=user
+        )
+    ],
     "search": searched,
     "by access": lambda world, user, word: searched(world, user, word, weights={"access": 1}),
     "retrieve": retrieved,

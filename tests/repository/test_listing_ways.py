@@ -36,14 +36,14 @@ MEMORIES = [
 
 
 def matching(memory, page, scope=ALL_USERS):
-    return run_sync(memory.repository.matching(scope, page))
+    return run_sync(memory.repository.lister.matching(scope, page))
 
 
 def paged(memory, where, limit, scope=ALL_USERS):
     """Return the pages of a list."""
     found, cursor = [], None
     for _ in range(len(MEMORIES) + 1):
-        listing = memory.repository.page(
+        listing = memory.repository.lister.page(
             scope, limit=limit, cursor=cursor, filters=where, include_deleted=False
         )
         page = run_sync(listing)

@@ -125,7 +125,9 @@ def test_the_order_of_a_filter_serves_as_well(order):
         assert found(result) == ORDERS[order]
         assert found(result) == [
             one.content
-            for one in await memory.repository.matching(memory.scope, MemoryFilter(sort_by=order))
+            for one in await memory.repository.lister.matching(
+                memory.scope, MemoryFilter(sort_by=order)
+            )
         ]
 
     serve(scenario)

@@ -1,14 +1,14 @@
 """The contract of every index of memories; that of candidate sources is in `candidates`."""
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.index.candidates import RowSet, Selected
 from mnemic.index.loading import Loader
-from mnemic.model import Access, Expression, MemorySortOrder, RowBatch, Scope, Search
+from mnemic.model import Access, Expression, Field, MemorySortOrder, RowBatch, Scope, Search
 from mnemic.model.redacted import Redacted
 
 
@@ -277,6 +277,24 @@ class Index(Protocol):
 
         Order: the requested one, then newest, then smallest UUID, then user by name, no user before
         all; rows that were never accessed come last in the order of accesses.
+        """
+        ...
+
+    def counted(self, wanted: ListRequest) -> int:
+        """Return the number of rows that a list has without its limit and offset."""
+        ...
+
+    def distinct(
+        self, wanted: ListRequest, field: Field, prefix: str | None
+    ) -> list[tuple[Any, int]]:
+        """Return the distinct values of a field in the rows of a list, with their numbers of rows.
+
+        Limit and offset are those of the values; see `mnemic.store.lists.Lists.distinct`.
+
+        Args:
+            wanted: The list.
+            field: A name, the type, tags or a path into the metadata.
+            prefix: Only texts that begin with it are counted; None is any value.
         """
         ...
 

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -14,7 +14,7 @@ from mnemic.index.base import LinkedRow, LinkSearch, ListRequest, RankedPage, Ra
 from mnemic.index.candidates import RowSet, Selected, SourceFactory
 from mnemic.index.loading import Loader, put, raise_accesses
 from mnemic.index.source_guard import SourceGuard
-from mnemic.model import Access, Link, Record, RowBatch, Scope, Search
+from mnemic.model import Access, Field, Link, Record, RowBatch, Scope, Search
 
 _CONTENT = RECORD_COLUMNS.index("content")
 MAX_PENDING = 256  # rows; larger batches are no faster per row
@@ -173,6 +173,16 @@ class NativeIndex:
     def listed(self, wanted: ListRequest) -> list[Access]:
         """Return the rows of a list with their accesses; see `Index.listed`."""
         return self._current().listed(wanted)
+
+    def counted(self, wanted: ListRequest) -> int:
+        """Return the number of rows of a list; see `Index.counted`."""
+        return self._current().counted(wanted)
+
+    def distinct(
+        self, wanted: ListRequest, field: Field, prefix: str | None
+    ) -> list[tuple[Any, int]]:
+        """Return the distinct values of a field; see `Index.distinct`."""
+        return self._current().distinct(wanted, field, prefix)
 
     def linked(self, wanted: LinkSearch) -> tuple[list[LinkedRow], int]:
         """Return the rows reached by links, and their number; see `Index.linked`."""

@@ -1,6 +1,7 @@
 """Records shared by all parts of the package, and the rules for their fields."""
 
 from mnemic.model.deadline import NO_LIMIT, OnTimeout, TimeLimit
+from mnemic.model.distinct import DistinctValue
 from mnemic.model.entry import MemoryEntry, MemoryStatus, MemoryType
 from mnemic.model.filter import (
     IS_NOT_SENSITIVE,
@@ -100,6 +101,7 @@ __all__ = [
     "AnyOf",
     "CheckedEntry",
     "DeleteResult",
+    "DistinctValue",
     "EvidenceFloor",
     "ExpandedQuery",
     "Expression",

@@ -216,11 +216,11 @@ MAX_LIMIT = 1000
 """Maximum number of memories of one result."""
 
 
-def limit(field: str, value: object) -> int:
-    """Return `value` if it is an int from 1 to 1,000."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_LIMIT:
+def limit(field: str, value: object, maximum: int = MAX_LIMIT) -> int:
+    """Return `value` if it is an int from 1 to the maximum."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= maximum:
         raise InvalidArgumentError(
-            f"{field} must be an int from 1 to {MAX_LIMIT}, got {quoted(value)}"
+            f"{field} must be an int from 1 to {maximum}, got {quoted(value)}"
         )
     return value
 

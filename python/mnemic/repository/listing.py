@@ -1,17 +1,40 @@
-"""Lists by filter: from the index where it is current, otherwise from the store."""
+"""Lists and numbers by filter: from the index where it is current, otherwise from the store."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
+from typing import Any, Final, TypeVar
 
+from mnemic.description import described
+from mnemic.errors import FilterError
 from mnemic.index import ListRequest
-from mnemic.model import Expression, MemoryEntry, MemoryFilter, MemorySortOrder, Scope
+from mnemic.model import (
+    All,
+    Expression,
+    MemoryEntry,
+    MemoryFilter,
+    MemoryPage,
+    MemorySortOrder,
+    Scope,
+    parse_filter,
+    validation,
+)
+from mnemic.model.distinct import DistinctQuery, DistinctValue
 from mnemic.model.filter import has_tests, references
 from mnemic.model.timestamps import to_microseconds
+from mnemic.model.validation import flag
+from mnemic.protocols import Clock
 from mnemic.repository.accesses import AccessCounter, show_accesses
+from mnemic.repository.arguments import decoded_cursor, encoded_cursor, unlimited
 from mnemic.repository.index_set import IndexSet
+from mnemic.repository.limits import Limits
 from mnemic.store import LogPosition, PageCursor, Store
 from mnemic.sync_bridge import run_blocking
+
+Answer = TypeVar("Answer")
+
+MAX_SKIPPED: Final = 512
+"""Up to so many memories of a list of all, newest first, the store skips as fast as the index."""
 
 MAX_ROUNDS = 4
 """How often a list is read while concurrent writes change it."""
@@ -29,20 +52,36 @@ class Lister:
         agent_id: Whose memories.
         indexes: That of active memories lists.
         accesses: Writes accesses before the store lists.
+        limits: Check the license.
+        clock: Gives the time.
     """
 
     def __init__(
-        self, store: Store, agent_id: str, indexes: IndexSet, accesses: AccessCounter
+        self,
+        store: Store,
+        agent_id: str,
+        indexes: IndexSet,
+        accesses: AccessCounter,
+        *,
+        limits: Limits,
+        clock: Clock,
     ) -> None:
         self._store = store
         self._agent_id = agent_id
         self._active = indexes.active
         self._accesses = accesses
+        self._limits = limits
+        self._now = clock
 
     async def matching(
-        self, scope: Scope, expression: Expression, page: MemoryFilter, *, now: datetime
+        self, scope: Scope, filters: MemoryFilter | Mapping[str, Any]
     ) -> list[MemoryEntry]:
-        """Return the memories of a scope that match a filter; see `Store.matching`."""
+        """Return the memories of a scope that match a filter, in its order."""
+        self._limits.require_storing()
+        if not isinstance(filters, MemoryFilter | Mapping):
+            raise FilterError(f"filter must be a MemoryFilter or a dict, got {described(filters)}")
+        page = filters if isinstance(filters, MemoryFilter) else MemoryFilter(filters=filters)
+        now, expression = self._now(), parse_filter(page)
         wanted = ListRequest(
             scope=scope,
             now=to_microseconds(now),
@@ -61,29 +100,103 @@ class Lister:
     async def page(
         self,
         scope: Scope,
-        expression: Expression,
-        after: PageCursor | None,
-        limit: int,
         *,
-        now: datetime,
+        limit: int,
+        cursor: str | None,
+        filters: MemoryFilter | Mapping[str, Any] | None,
         include_deleted: bool,
+        offset: int = 0,
+    ) -> MemoryPage:
+        """Return the memories of a scope after a cursor, newest first."""
+        self._limits.require_storing()
+        after = None if cursor is None else decoded_cursor(cursor)
+        if isinstance(filters, MemoryFilter):
+            include_deleted = include_deleted or filters.include_forgotten
+        now = self._now()
+        wanted = ListRequest(
+            scope=scope,
+            now=to_microseconds(now),
+            filters=parse_filter(filters),
+            after=None if after is None else _place(scope, after),
+            offset=validation.whole("offset", offset),
+            limit=validation.limit("limit", limit) + 1,
+        )
+        entries = await self._list(
+            wanted,
+            now,
+            lambda: self._stored_page(wanted, after, now, include_deleted=include_deleted),
+            include_deleted=flag("include_forgotten", include_deleted),
+        )
+        shown = tuple(entries[:limit])
+        has_more = len(entries) > limit
+        return MemoryPage(shown, encoded_cursor(scope, shown[-1]) if has_more else None)
+
+    def _stored_page(
+        self, wanted: ListRequest, after: PageCursor | None, now: datetime, *, include_deleted: bool
     ) -> list[MemoryEntry]:
-        """Return the matching memories after a cursor, newest first; see `Store.page`."""
+        return self._store.page(
+            wanted.scope,
+            wanted.filters,
+            after,
+            wanted.limit,
+            now=now,
+            include_deleted=include_deleted,
+            offset=wanted.offset,
+        )
+
+    async def count(
+        self, scope: Scope, filters: MemoryFilter | Mapping[str, Any] | None = None
+    ) -> int:
+        """Return the number of memories of a scope that match a filter; see `Store.count`."""
+        self._limits.require_storing()
+        now, expression = self._now(), _of_all_matches(filters)
+        wanted = ListRequest(scope=scope, now=to_microseconds(now), filters=expression, limit=0)
+        return await self._answer(
+            wanted,
+            lambda: self._active.index.counted(wanted),
+            lambda: self._store.count(scope, expression, now=now),
+        )
+
+    async def distinct(
+        self,
+        scope: Scope,
+        query: DistinctQuery,
+        filters: MemoryFilter | Mapping[str, Any] | None,
+    ) -> list[DistinctValue]:
+        """Return the distinct values of a field in the matching memories; see `Store.distinct`."""
+        self._limits.require_storing()
+        now, expression = self._now(), _of_all_matches(filters)
         wanted = ListRequest(
             scope=scope,
             now=to_microseconds(now),
             filters=expression,
-            after=None if after is None else _place(scope, after),
-            limit=limit,
+            offset=query.offset,
+            limit=query.limit,
         )
-        return await self._list(
+        return await self._answer(
             wanted,
-            now,
-            lambda: self._store.page(
-                scope, expression, after, limit, now=now, include_deleted=include_deleted
-            ),
-            include_deleted=include_deleted,
+            lambda: query.values(self._active.index.distinct(wanted, query.field, query.prefix)),
+            lambda: self._store.distinct(scope, expression, query, now=now),
         )
+
+    async def _answer(
+        self,
+        wanted: ListRequest,
+        from_index: Callable[[], Answer],
+        from_store: Callable[[], Answer],
+    ) -> Answer:
+        """Return the answer of the index if it is current; otherwise that of the store."""
+        if self.can_decide(wanted):
+            found = await run_blocking(lambda: self._if_current(from_index), self._store)
+            if found is not None:
+                return found
+        await self._accesses.write()
+        return await run_blocking(from_store, self._store)
+
+    def _if_current(self, from_index: Callable[[], Answer]) -> Answer | None:
+        with suppress(MemoryError):  # the store needs less
+            return None if self._active.current_position() is None else from_index()
+        return None
 
     async def _list(
         self,
@@ -103,12 +216,15 @@ class Lister:
 
     def can_list(self, wanted: ListRequest, *, include_deleted: bool) -> bool:
         """Return whether the index lists all that the store would, and is not slower."""
-        if self._active.index.seq is None or include_deleted:
-            return False
         is_in_store_order = wanted.order is MemorySortOrder.CREATED_DESCENDING
-        if is_in_store_order and not has_tests(wanted.filters):
+        is_head = wanted.offset <= MAX_SKIPPED
+        if include_deleted or (is_in_store_order and is_head and not has_tests(wanted.filters)):
             return False
-        return not references(wanted.filters, "status")
+        return self.can_decide(wanted)
+
+    def can_decide(self, wanted: ListRequest) -> bool:
+        """Return whether the index has all memories that a filter tests, if it is current."""
+        return self._active.index.seq is not None and not references(wanted.filters, "status")
 
     def listed(self, wanted: ListRequest, now: datetime) -> list[MemoryEntry] | None:
         """Return the memories of a list as of one moment; None if the store has to list them.
@@ -141,6 +257,15 @@ class Lister:
 
     def _position(self) -> LogPosition:
         return self._store.position(self._agent_id)
+
+
+def _of_all_matches(filters: MemoryFilter | Mapping[str, Any] | None) -> Expression:
+    """Return the expression of a filter for all of its matches that a search can find."""
+    if isinstance(filters, MemoryFilter) and filters.include_forgotten:
+        raise FilterError(
+            "include_forgotten=True goes with lists; deleted memories are counted by stats alone"
+        )
+    return All(()) if filters is None else unlimited(filters)
 
 
 def _place(scope: Scope, cursor: PageCursor) -> tuple[int, bytes, str | None]:

@@ -6,18 +6,17 @@ and arguments.
 
 import os
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 from uuid import UUID
 
 import msgspec
 
-from mnemic.description import described, quoted
+from mnemic.description import quoted
 from mnemic.embed.adapting import KNOWN_FORMS
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import (
     EmbedderRequiredError,
-    FilterError,
     InvalidArgumentError,
 )
 from mnemic.index import SourceFactory
@@ -30,8 +29,6 @@ from mnemic.licensing import (
 from mnemic.model import (
     MemoryEntry,
     MemoryEntryUpdate,
-    MemoryFilter,
-    MemoryPage,
     NewEntry,
     OnConflict,
     OnDuplicate,
@@ -42,7 +39,6 @@ from mnemic.model import (
     SearchResults,
     UuidFactory,
     VerifyReport,
-    parse_filter,
     validation,
 )
 from mnemic.model.update import checked_expiry
@@ -53,7 +49,6 @@ from mnemic.observability.telemetry import Telemetry, milliseconds_since
 from mnemic.protocols import Clock, IdFactory, Progress, system_clock
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.adding import Adder
-from mnemic.repository.arguments import decoded_cursor, encoded_cursor
 from mnemic.repository.deleting import Deleter
 from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.entry_vectors import EntryVectorReader
@@ -233,7 +228,14 @@ class Repository:
             is_tracking=self._track_access,
             can_write=not read_only,
         )
-        self._lister = Lister(self._store, self.agent_id, self._indexes, self.accesses)
+        self.lister = Lister(
+            self._store,
+            self.agent_id,
+            self._indexes,
+            self.accesses,
+            limits=self.limits,
+            clock=clock,
+        )
         self.linker = Linker(self._store, self._indexes, self.limits, clock)
         self.deleter = Deleter(
             self._store,
@@ -449,46 +451,6 @@ class Repository:
         is_wanted = search.limit or search.with_total
         return self.finder.find(scope, search) if is_wanted else Found([], {}, None)
 
-    async def matching(
-        self, scope: Scope, filters: MemoryFilter | Mapping[str, Any]
-    ) -> list[MemoryEntry]:
-        """Return the memories of a scope that match a filter, in its order."""
-        self.limits.require_storing()
-        if not isinstance(filters, MemoryFilter | Mapping):
-            raise FilterError(f"filter must be a MemoryFilter or a dict, got {described(filters)}")
-        page = filters if isinstance(filters, MemoryFilter) else MemoryFilter(filters=filters)
-        expression = parse_filter(page)
-        return await self._lister.matching(scope, expression, page, now=self.now())
-
-    async def page(
-        self,
-        scope: Scope,
-        *,
-        limit: int,
-        cursor: str | None,
-        filters: MemoryFilter | Mapping[str, Any] | None,
-        include_deleted: bool,
-    ) -> MemoryPage:
-        """Return the memories of a scope after a cursor, newest first."""
-        self.limits.require_storing()
-        check_limit(limit)
-        flag("include_forgotten", include_deleted)
-        after = None if cursor is None else decoded_cursor(cursor)
-        expression = parse_filter(filters)
-        if isinstance(filters, MemoryFilter):
-            include_deleted = include_deleted or filters.include_forgotten
-        entries = await self._lister.page(
-            scope,
-            expression,
-            after,
-            limit + 1,
-            now=self.now(),
-            include_deleted=include_deleted,
-        )
-        shown = tuple(entries[:limit])
-        has_more = len(entries) > limit
-        return MemoryPage(shown, encoded_cursor(scope, shown[-1]) if has_more else None)
-
     async def update(
         self,
         scope: Scope,
@@ -517,12 +479,6 @@ class Repository:
             return
         found = await run_blocking(lambda: self._cache.get(scope, ids, now), self._store)
         self.accesses.count([row for row, _ in found.values()], now)
-
-    async def count(self, scope: Scope) -> int:
-        """Return the number of memories of a scope that a search can find."""
-        self.limits.require_storing()
-        now = self.now()
-        return await run_blocking(lambda: self._store.count(scope, now=now), self._store)
 
     async def close(self) -> None:
         """Finish writing and release the file. Repeated calls have no effect.

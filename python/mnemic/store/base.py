@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 
 from mnemic.licensing import Quota
 from mnemic.model import (
-    Expression,
     LinkType,
     MemoryEntry,
-    MemoryFilter,
     MemoryLink,
     Record,
     RowBatch,
@@ -26,6 +24,7 @@ from mnemic.model import (
 from mnemic.protocols import Progress
 from mnemic.store.additions import Additions
 from mnemic.store.bulk import BulkWrites
+from mnemic.store.lists import Lists
 from mnemic.store.usage import UsageReads
 from mnemic.store.values import (
     AccessedRows,
@@ -36,7 +35,6 @@ from mnemic.store.values import (
     LogPosition,
     Model,
     OwnedId,
-    PageCursor,
     StoredEntry,
     StoredLink,
 )
@@ -57,7 +55,7 @@ class BatchSink(Protocol):
         ...
 
 
-class Store(Additions, BulkWrites, UsageReads, Protocol):
+class Store(Lists, Additions, BulkWrites, UsageReads, Protocol):
     """Durable storage of memories. The store is the source of truth; an index is a cache of it.
 
     Reads are plain methods. Writes are handed in and return a `concurrent.futures.Future`. An
@@ -184,54 +182,6 @@ class Store(Additions, BulkWrites, UsageReads, Protocol):
         deadline: float | None = None,
     ) -> dict[int, MemoryEntry]:
         """Return the entries of these rows in the scope; otherwise like `get`."""
-        ...
-
-    def matching(
-        self,
-        scope: Scope,
-        expression: Expression,
-        page: MemoryFilter,
-        *,
-        now: datetime,
-        deadline: float | None = None,
-    ) -> list[MemoryEntry]:
-        """Return the entries of a scope that match a filter, as of one moment.
-
-        A store may narrow to a superset of the matches; `mnemic.store.selection` lets the core
-        decide the rest.
-
-        Args:
-            scope: The scope.
-            expression: Parsed filter, from `mnemic.model.parse_filter`.
-            page: Gives order, limit, offset and `include_forgotten`; expired entries count as
-                deleted. Archived and superseded entries are omitted unless the filter tests the
-                status.
-            now: The time.
-            deadline: See above.
-
-        Returns:
-            Entries without their embeddings, in a total order. Ties: newest first, then smallest
-            id, then user by name, no user before all others.
-        """
-        ...
-
-    def page(
-        self,
-        scope: Scope,
-        expression: Expression,
-        after: PageCursor | None,
-        limit: int,
-        *,
-        now: datetime,
-        include_deleted: bool = False,
-        deadline: float | None = None,
-    ) -> list[MemoryEntry]:
-        """Return the entries after a cursor in the list of all that `matching` would return.
-
-        Returns:
-            At most `limit` entries, newest first, then smallest id, then user; from the beginning
-            if the cursor is None.
-        """
         ...
 
     def soft_delete(self, scope: Scope, entry_id: UUID, now: datetime) -> Future[bool | None]:
@@ -425,10 +375,6 @@ class Store(Additions, BulkWrites, UsageReads, Protocol):
                 agent's number and sum of memories. Damaged data is left unchanged and reported.
             progress: Called periodically with the number of memories read so far.
         """
-        ...
-
-    def count(self, scope: Scope, *, now: datetime, deadline: float | None = None) -> int:
-        """Return the number of entries of the scope that a search can find."""
         ...
 
     def embedding_model(self, agent_id: str) -> tuple[str, int] | None:

@@ -1,14 +1,18 @@
 """The verbs that read memories without ranking them."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from mnemic.model import LongTermMemoryStats, MemoryEntry, MemoryFilter, MemoryPage
+from mnemic.model.distinct import DistinctValue, distinct_query
 from mnemic.model.scope import not_found
 from mnemic.model.validation import flag
-from mnemic.repository import required_uuid
+from mnemic.repository import required_uuid, required_uuids
 from mnemic.verbs.base import ScopedBase
+
+Entries: TypeAlias = list[MemoryEntry]
+DistinctValues: TypeAlias = list[DistinctValue]
 
 
 class AsyncReadVerbs(ScopedBase):
@@ -22,6 +26,7 @@ class AsyncReadVerbs(ScopedBase):
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
+        all_users: bool = False,
     ) -> MemoryEntry:
         """Return a memory by its id.
 
@@ -33,11 +38,13 @@ class AsyncReadVerbs(ScopedBase):
             user_id: The user; None is the memories without a user.
             project_id: Only if it is of this project.
             session_id: Only if it is of this session.
+            all_users: All users' memories and those without a user.
 
         Raises:
+            AmbiguousIdError: If `all_users` is true, and several users have this id.
             EntryNotFoundError: If the scope has no such memory; the message names the scope.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id)
+        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
         entry_id = required_uuid(id)
         flag("embeddings", embeddings)
         found = await self._repository.get(scope, [entry_id])
@@ -47,10 +54,48 @@ class AsyncReadVerbs(ScopedBase):
             return found[entry_id]
         return (await self._repository.vectors.attached([found[entry_id]]))[0]
 
+    async def get_many(
+        self,
+        ids: Iterable[UUID | str],
+        *,
+        embeddings: bool = False,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+        all_users: bool = False,
+    ) -> Entries:
+        """Return memories by their ids.
+
+        Ids that the scope does not have are left out: `{entry.id for entry in found}` has the
+        others. Each memory that is found counts one access.
+
+        Args:
+            ids: Their ids.
+            embeddings: Whether to return them with their vectors; see `get`.
+            user_id: The user; None is the memories without a user.
+            project_id: Only memories of this project.
+            session_id: Only memories of this session.
+            all_users: All users' memories and those without a user.
+
+        Returns:
+            The memories in the order of the ids; one of a repeated id is repeated.
+
+        Raises:
+            AmbiguousIdError: If `all_users` is true, and several users have one of the ids.
+            InvalidArgumentError: If one of them is neither a UUID nor its text.
+        """
+        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        wanted = required_uuids("ids", ids)
+        flag("embeddings", embeddings)
+        found = await self._repository.get(scope, [*dict.fromkeys(wanted)])
+        entries = [found[entry_id] for entry_id in wanted if entry_id in found]
+        return await self._repository.vectors.attached(entries) if embeddings else entries
+
     async def list(
         self,
         *,
         limit: int = 100,
+        offset: int = 0,
         cursor: str | None = None,
         filters: MemoryFilter | Mapping[str, Any] | None = None,
         include_deleted: bool = False,
@@ -58,13 +103,16 @@ class AsyncReadVerbs(ScopedBase):
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
+        all_users: bool = False,
     ) -> MemoryPage:
         """Return a page of the memories, newest first.
 
-        Memories that are there all the while are on exactly one page, whatever is written between.
+        With cursors, memories that are there all the while are on exactly one page, whatever is
+        written between. With offsets a write may move a memory to another page.
 
         Args:
             limit: How many on a page, 1 to 1,000.
+            offset: Number of memories to skip, counted from the cursor if there is one.
             cursor: From the page before; None begins.
             filters: Only those that match, in the grammar of docs/filters.md; the limit, offset and
                 order of a `MemoryFilter` are not used.
@@ -73,15 +121,17 @@ class AsyncReadVerbs(ScopedBase):
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
+            all_users: All users' memories and those without a user.
 
         Raises:
-            InvalidArgumentError: If the limit is out of range, or no page gave the cursor.
+            InvalidArgumentError: If limit or offset is out of range, or no page gave the cursor.
             FilterError: If the filter cannot be understood.
         """
         flag("embeddings", embeddings)
-        page = await self._repository.page(
-            self._scope.narrowed(user_id, project_id, session_id),
+        page = await self._repository.lister.page(
+            self._scope.narrowed(user_id, project_id, session_id, all_users=all_users),
             limit=limit,
+            offset=offset,
             cursor=cursor,
             filters=filters,
             include_deleted=flag("include_deleted", include_deleted),
@@ -93,14 +143,71 @@ class AsyncReadVerbs(ScopedBase):
     async def count(
         self,
         *,
+        filters: MemoryFilter | Mapping[str, Any] | None = None,
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> int:
-        """Return the number of memories that a search can find; for the scope see the class."""
+        """Return the number of memories that a search can find; for the scope see the class.
+
+        Args:
+            filters: Only those that match, in the grammar of docs/filters.md; as in a list, a
+                filter of the status counts archived or superseded ones too.
+            user_id: The user; None is the memories without a user.
+            project_id: Only memories of this project.
+            session_id: Only memories of this session.
+            all_users: All users' memories and those without a user.
+
+        Raises:
+            FilterError: If the filter cannot be understood, or has a limit, an offset or
+                `include_forgotten`.
+        """
         scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
-        return await self._repository.count(scope)
+        return await self._repository.lister.count(scope, filters)
+
+    async def distinct(
+        self,
+        field: str | Sequence[str],
+        *,
+        filters: MemoryFilter | Mapping[str, Any] | None = None,
+        prefix: str | None = None,
+        limit: int = 1000,
+        offset: int = 0,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+        all_users: bool = False,
+    ) -> DistinctValues:
+        """Return the distinct values of a field, each with its number of memories.
+
+        Memories without a value, and null, are left out. A memory counts once for each of its tags.
+        Numbers that are equal are one value, which is an int if it is whole.
+
+        Args:
+            field: A name such as "session_id" or "category", "type", "tags", "metadata.<key>", or
+                a path into the metadata such as ("metadata", "address", "city").
+            filters: As for `count`.
+            prefix: Only texts that begin with it, exactly.
+            limit: Maximum number of values, 1 to 10,000.
+            offset: Number of first values to skip.
+            user_id: The user; None is the memories without a user.
+            project_id: Only memories of this project.
+            session_id: Only memories of this session.
+            all_users: All users' memories and those without a user.
+
+        Returns:
+            The values, ascending: booleans, numbers, texts by code points, lists, dicts; types by
+            number.
+
+        Raises:
+            InvalidArgumentError: If the field has no values to count, or another argument is out of
+                range.
+            FilterError: As for `count`.
+        """
+        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        query = distinct_query(field, prefix, limit, offset)
+        return await self._repository.lister.distinct(scope, query, filters)
 
     async def stats(
         self,

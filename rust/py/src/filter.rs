@@ -54,7 +54,7 @@ fn parts(tree: &Bound<'_, PyAny>, depth: usize) -> PyResult<Vec<Filter>> {
     parts.try_iter()?.map(|part| read_at(&part?, depth + 1)).collect()
 }
 
-fn field(field: &Bound<'_, PyAny>) -> PyResult<Field> {
+pub(crate) fn field(field: &Bound<'_, PyAny>) -> PyResult<Field> {
     let py = field.py();
     let name = field.getattr(intern!(py, "name"))?;
     let name = name.cast::<PyString>()?;
@@ -67,7 +67,7 @@ fn field(field: &Bound<'_, PyAny>) -> PyResult<Field> {
 }
 
 /// Keys that lead into the metadata, at least one.
-pub(crate) fn path_of(path: &Bound<'_, PyAny>) -> PyResult<Box<[Box<str>]>> {
+fn path_of(path: &Bound<'_, PyAny>) -> PyResult<Box<[Box<str>]>> {
     let keys = path.cast::<PyTuple>()?;
     if keys.is_empty() {
         return Err(PyTypeError::new_err("a path into the metadata has no key"));

@@ -3,6 +3,7 @@
 mod arrays;
 mod checksum;
 mod deadline;
+mod distinct;
 mod errors;
 mod file_locks;
 mod filter;
@@ -36,6 +37,8 @@ mod _core {
         PyVectorSums, check_links, check_rows, check_vectors, column_sum, link_sums, lost_in_log,
         placed_sums, read_vectors, row_sums, vector_sums,
     };
+    #[pymodule_export]
+    use super::distinct::distinct_values;
     #[pymodule_export]
     use super::file_locks::{
         after_fork_in_child, after_fork_in_parent, allocate, before_fork, file_id, lock_calls,

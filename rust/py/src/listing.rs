@@ -15,8 +15,8 @@ pub(crate) struct ListRequest<'py> {
     pub(crate) filters: Bound<'py, PyAny>,
     order: GivenListOrder,
     after: Option<GivenStart>,
-    offset: usize,
-    limit: usize,
+    pub(crate) offset: usize,
+    pub(crate) limit: usize,
 }
 
 /// Creation, id and user of the last memory of the page before.

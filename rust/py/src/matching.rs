@@ -1,7 +1,6 @@
 //! `matches`: a filter over records that are in no index.
 
 use mnemic_core::columns::{self, Record};
-use mnemic_core::filter::Filter;
 use mnemic_core::system::memory_budget::with_room;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -24,21 +23,28 @@ pub(crate) fn matches(
 ) -> PyResult<Vec<bool>> {
     let filter = filter::read(filter)?;
     let mut passed = with_room(records.len()).map_err(raised)?;
+    for_each_batch(records, |batch| {
+        passed.extend(py.detach(|| columns::matches(&filter, batch)).map_err(raised)?);
+        Ok(())
+    })?;
+    Ok(passed)
+}
+
+/// Copy some records at a time.
+pub(crate) fn for_each_batch(
+    records: &Bound<'_, PyList>,
+    mut visit: impl FnMut(&[Record]) -> PyResult<()>,
+) -> PyResult<()> {
     let (mut batch, mut bytes) = (Vec::new(), 0_usize);
     for record in records {
         let record = record_of(&record)?;
         bytes = bytes.saturating_add(record.text_bytes());
         batch.push(record);
         if batch.len() == MAX_RECORDS || bytes >= MAX_BYTES {
-            passed.extend(tested(py, &filter, &batch)?);
+            visit(&batch)?;
             batch.clear();
             bytes = 0;
         }
     }
-    passed.extend(tested(py, &filter, &batch)?);
-    Ok(passed)
-}
-
-fn tested(py: Python<'_>, filter: &Filter, records: &[Record]) -> PyResult<Vec<bool>> {
-    py.detach(|| columns::matches(filter, records)).map_err(raised)
+    visit(&batch)
 }

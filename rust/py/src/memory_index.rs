@@ -1,6 +1,6 @@
 //! `MemoryIndex`: the core's index of an agent's memories.
 
-use mnemic_core::columns::{Access, Ask};
+use mnemic_core::columns::{Access, Ask, DistinctValues};
 use mnemic_core::lexical::Weighed;
 use mnemic_core::memory::links::Link;
 use mnemic_core::text::{Analysis, Language, Role};
@@ -15,6 +15,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::arrays;
 use crate::deadline::deadline_at;
+use crate::distinct::page_of;
 use crate::errors::{InvalidArgumentError, raised, room};
 use crate::filter;
 use crate::listing::ListRequest;
@@ -235,6 +236,30 @@ impl PyMemoryIndex {
         let (ask, listing) = (request.0.ask(&filter), request.0.listing()?);
         let found = py.detach(|| self.0.listed(&ask, &listing)).map_err(raised)?;
         Ok(found.into_iter().map(|access| (access.row, access.last, access.count)).collect())
+    }
+
+    #[pyo3(signature = (request, /))]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
+    fn counted<'py>(&self, py: Python<'py>, request: Given<ListRequest<'py>>) -> PyResult<usize> {
+        let filter = filter::read(&request.0.filters)?;
+        let ask = request.0.ask(&filter);
+        py.detach(|| self.0.counted(&ask)).map_err(raised)
+    }
+
+    #[pyo3(signature = (request, field, prefix = None, /))]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
+    fn distinct<'py>(
+        &self,
+        py: Python<'py>,
+        request: Given<ListRequest<'py>>,
+        field: &Bound<'py, PyAny>,
+        prefix: Option<&str>,
+    ) -> PyResult<Vec<(Bound<'py, PyAny>, usize)>> {
+        let filter = filter::read(&request.0.filters)?;
+        let ask = request.0.ask(&filter);
+        let mut values = DistinctValues::new(filter::field(field)?, prefix);
+        py.detach(|| self.0.distinct(&ask, &mut values)).map_err(raised)?;
+        page_of(py, &values, request.0.offset, request.0.limit)
     }
 
     #[pyo3(signature = (request, /))]

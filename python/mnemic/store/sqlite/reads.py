@@ -11,8 +11,10 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemic._core import distinct_values
 from mnemic.errors import StoreCorruptError
 from mnemic.model import (
+    All,
     Expression,
     LongTermMemoryStats,
     MemoryEntry,
@@ -23,11 +25,12 @@ from mnemic.model import (
     Scope,
     TagUsage,
 )
+from mnemic.model.distinct import DistinctQuery, DistinctValue
 from mnemic.model.fields import Kind, MemoryField
 from mnemic.model.filter import references
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.row_codec import COLUMN_NAMES, FIELDS, RowCodec, key_of, vector_of
-from mnemic.store.selection import Decide, by_filter, selected
+from mnemic.store.selection import Decide, batches, by_filter, selected
 from mnemic.store.sqlite import filter_sql
 from mnemic.store.sqlite.change_log import embedding_model
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, KEY, check, check_vectors, entries_of
@@ -148,6 +151,7 @@ def entries_after(
     after: PageCursor | None,
     *,
     limit: int,
+    offset: int,
     now: int,
     include_deleted: bool,
 ) -> list[MemoryEntry]:
@@ -158,7 +162,7 @@ def entries_after(
         sql, values = f"{narrow.sql} AND {is_after}", [*narrow.values, *bound]
         narrow = narrow._replace(sql=sql, values=values)
     order = f"created_at DESC, id{_then_by_user(scope)}"
-    found = _listed(connection, narrow, expression, order, codec=codec, limit=limit)
+    found = _listed(connection, narrow, expression, order, codec=codec, limit=limit, offset=offset)
     return _entries(codec, scope, found)
 
 
@@ -350,11 +354,57 @@ def _narrowed_list(
     return Narrowed(f"{where} AND ({sql})", [*values, *bound], is_exact)
 
 
-def count(connection: apsw.Connection, scope: Scope, now: int) -> int:
-    """Return the number of entries of the scope that a search can find."""
-    where, values = in_scope(scope)
-    sql = f"SELECT count(*) FROM agent_memory_entries WHERE {where} AND {IS_ACTIVE}"
-    return int(fetch(connection, sql, (*values, now))[0][0])
+def count(
+    connection: apsw.Connection,
+    codec: RowCodec,
+    scope: Scope,
+    expression: Expression | None,
+    now: int,
+) -> int:
+    """Return the number of entries of the scope that a search can find, and that match."""
+    expression = All(()) if expression is None else expression
+    narrow = _narrowed_list(scope, expression, now, include_deleted=False)
+    if not narrow.is_exact:
+        return len(matching_rows(connection, codec, expression, narrow.sql, narrow.values))
+    sql = f"SELECT count(*) FROM agent_memory_entries WHERE {narrow.sql}"
+    return int(fetch(connection, sql, narrow.values)[0][0])
+
+
+def distinct(
+    connection: apsw.Connection,
+    codec: RowCodec,
+    scope: Scope,
+    expression: Expression,
+    wanted: DistinctQuery,
+    *,
+    now: int,
+) -> list[DistinctValue]:
+    """Return the distinct values of a field; the core counts them unless SQL decides exactly."""
+    expression = wanted.narrowed(expression)
+    narrow = _narrowed_list(scope, expression, now, include_deleted=False)
+    if narrow.is_exact:
+        return _grouped(connection, narrow, wanted)
+    sql = f"SELECT {_record_columns(expression)} FROM agent_memory_entries WHERE {narrow.sql}"
+    with reading_stored("a memory"), closing(stream(connection, sql, narrow.values)) as records:
+        some = map(codec.records, batches(records))
+        page = wanted.prefix, wanted.offset, min(wanted.limit, sys.maxsize)
+        return wanted.values(distinct_values(expression, some, wanted.field, *page))
+
+
+def _grouped(
+    connection: apsw.Connection, narrow: Narrowed, wanted: DistinctQuery
+) -> list[DistinctValue]:
+    column = wanted.declared.column
+    sql = (
+        f"SELECT {column}, count(*) FROM agent_memory_entries WHERE {narrow.sql} "
+        f"AND {column} IS NOT NULL GROUP BY {column} ORDER BY {column} LIMIT ? OFFSET ?"
+    )
+    found = fetch(connection, sql, (*narrow.values, wanted.limit, wanted.offset))
+    holds = int if wanted.declared.kind is Kind.TYPE else str
+    with reading_stored("a memory"):
+        if not all(isinstance(value, holds) for value, _ in found):
+            raise TypeError(wanted.declared.name)
+        return wanted.values(found)
 
 
 def agent_ids(connection: apsw.Connection) -> list[str]:

@@ -18,10 +18,8 @@ from numpy.typing import NDArray
 from mnemic.errors import InvalidEntryError
 from mnemic.licensing import Quota
 from mnemic.model import (
-    Expression,
     LinkType,
     MemoryEntry,
-    MemoryFilter,
     MemoryLink,
     NewEntry,
     OnConflict,
@@ -59,6 +57,7 @@ from mnemic.store.sqlite.bulk_writes import SqliteBulkWrites
 from mnemic.store.sqlite.connections import Connections
 from mnemic.store.sqlite.group_commit import Finish, Job, Writer, unchanged
 from mnemic.store.sqlite.hardening import GuardedConnection
+from mnemic.store.sqlite.lists import SqliteLists
 from mnemic.store.sqlite.new_rows import AddOptions, new_rows
 from mnemic.store.sqlite.sql import one_moment
 from mnemic.store.sqlite.usage import SqliteUsageReads
@@ -73,7 +72,6 @@ from mnemic.store.values import (
     LogPosition,
     Model,
     OwnedId,
-    PageCursor,
     Stored,
     StoredEntry,
     StoredLink,
@@ -82,7 +80,7 @@ from mnemic.store.values import (
 Result = TypeVar("Result")
 
 
-class SqliteStore(SqliteBulkWrites, SqliteUsageReads):
+class SqliteStore(SqliteLists, SqliteBulkWrites, SqliteUsageReads):
     """Keeps memories in one SQLite file; see `Store` for what its methods promise.
 
     Reads run where they are called, on connections of their own, and never wait for a write. Writes
@@ -240,46 +238,6 @@ class SqliteStore(SqliteBulkWrites, SqliteUsageReads):
             time = to_microseconds(now)
             return reads.entries_of_rows(
                 connection, self._codec, scope, rows, time, include_deleted=include_deleted
-            )
-
-    def matching(
-        self,
-        scope: Scope,
-        expression: Expression,
-        page: MemoryFilter,
-        *,
-        now: datetime,
-        deadline: float | None = None,
-    ) -> list[MemoryEntry]:
-        """Return the entries of a scope for which a filter's tree is true, ordered and cut."""
-        with self._reading(deadline) as connection:
-            time = to_microseconds(now)
-            return reads.entries_matching(
-                connection, self._codec, scope, expression, page, now=time
-            )
-
-    def page(
-        self,
-        scope: Scope,
-        expression: Expression,
-        after: PageCursor | None,
-        limit: int,
-        *,
-        now: datetime,
-        include_deleted: bool = False,
-        deadline: float | None = None,
-    ) -> list[MemoryEntry]:
-        """Return the next entries of a scope for which a filter's tree is true, newest first."""
-        with self._reading(deadline) as connection:
-            return reads.entries_after(
-                connection,
-                self._codec,
-                scope,
-                expression,
-                after,
-                limit=limit,
-                now=to_microseconds(now),
-                include_deleted=include_deleted,
             )
 
     def soft_delete(self, scope: Scope, entry_id: UUID, now: datetime) -> Future[bool | None]:
@@ -453,11 +411,6 @@ class SqliteStore(SqliteBulkWrites, SqliteUsageReads):
     def _rows_without_sums(self, after: int) -> list[int]:
         with self._reading() as connection:
             return verification.rows_without_sums(connection, after)
-
-    def count(self, scope: Scope, *, now: datetime, deadline: float | None = None) -> int:
-        """Return the number of entries of the scope that a search can find."""
-        with self._reading(deadline) as connection:
-            return reads.count(connection, scope, to_microseconds(now))
 
     def embedding_model(self, agent_id: str) -> tuple[str, int] | None:
         """Return name and dimension of the agent's embedding model, None before any vector."""

@@ -130,6 +130,15 @@ impl PathColumn {
         among.keep(&self.codes[..], |code| passed[usize::from(code)])
     }
 
+    /// The values of some docids, and how many of these have each; equal ones may repeat.
+    pub(crate) fn counts(&self, among: &Bitmap) -> impl Iterator<Item = (&Json, usize)> {
+        let mut counts = vec![0; self.values.len()];
+        for at in among.docids() {
+            counts[usize::from(self.codes[at])] += 1;
+        }
+        self.values.iter().zip(counts).filter(|(_, count)| *count > 0)
+    }
+
     fn only(&self, kept: &Bitmap) -> Arc<Self> {
         if self.values.len() > 2 * BLOCK_VALUES {
             return Arc::new(Self::new()); // mostly values of texts that are gone

@@ -18,14 +18,26 @@ use super::{Bitmap, ColumnBlock, Interner, Record};
 /// When memory runs out.
 pub fn matches(filter: &Filter, records: &[Record]) -> Result<Vec<bool>, Error> {
     let mut passed = Vec::new();
+    for_each_block(filter, records, |block, kept, _| {
+        passed.extend((0..block.live.count()).map(|at| kept.has(at)));
+    })?;
+    Ok(passed)
+}
+
+/// Pass on columns of some records at a time, and the docids of the records that pass a filter.
+pub(super) fn for_each_block(
+    filter: &Filter,
+    records: &[Record],
+    mut visit: impl FnMut(&ColumnBlock, &Bitmap, &Interner),
+) -> Result<(), Error> {
     for records in records.chunks(BLOCK_VALUES) {
         headroom(bytes_of_matching(records))?;
         let texts = Interner::default();
         let block = ColumnBlock::of(records, &texts);
         let kept = Plan::new(filter, &texts).keep(&block, &Bitmap::first(records.len()));
-        passed.extend((0..records.len()).map(|at| kept.has(at)));
+        visit(&block, &kept, &texts);
     }
-    Ok(passed)
+    Ok(())
 }
 
 /// Bytes of the columns of one block, without its texts.

@@ -7,6 +7,7 @@
 mod attributes;
 mod bitmap;
 mod content;
+mod distinct;
 mod interner;
 mod listing;
 mod matching;
@@ -25,6 +26,7 @@ use crate::filter::texts_of;
 use sessions::{SessionKey, Sessions};
 
 pub use attributes::{NONE, flags};
+pub use distinct::DistinctValues;
 pub use listing::{ListOrder, Listing, PageStart};
 pub use matching::matches;
 pub use record::Record;

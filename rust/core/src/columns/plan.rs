@@ -169,7 +169,7 @@ fn among(values: &[Operand]) -> Check {
 }
 
 /// The column that a field is.
-enum Target<'field> {
+pub(super) enum Target<'field> {
     Id,
     Bytes(Bytes, fn(u8) -> Json),
     Codes(Codes),
@@ -234,7 +234,7 @@ macro_rules! targets {
         $(filter $name:literal $variant:ident $(in $place:ident.$values:ident)?)?;
     )*) => {
         impl<'field> Target<'field> {
-            fn of(field: &'field Field) -> Self {
+            pub(super) fn of(field: &'field Field) -> Self {
                 match field {
                     $($(Field::$variant => target!($kind $(, $place.$values)?),)?)*
                     Field::Metadata(path) => Self::Path(path),

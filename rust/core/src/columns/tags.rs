@@ -72,16 +72,22 @@ impl Tags {
         if lists.first().is_some_and(Vec::is_empty) {
             found = Bitmap::first(BLOCK_VALUES).without(&self.having_where(|_| true));
         }
-        let mut start = 0;
-        for of_docid in self.docids.chunk_by(|one, other| one == other) {
-            let end = start + of_docid.len();
-            let is_one = |known: &Vec<u32>| (**known).cmp(&self.codes[start..end]);
-            if lists.binary_search_by(is_one).is_ok() {
-                found.set(usize::from(of_docid[0]));
+        for (at, tags) in self.lists() {
+            if lists.binary_search_by(|known| (**known).cmp(tags)).is_ok() {
+                found.set(at);
             }
-            start = end;
         }
         found
+    }
+
+    /// Each docid with tags, and their codes in the order of the tags.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = (usize, &[u32])> {
+        let mut rest = &*self.codes;
+        self.docids.chunk_by(|one, other| one == other).map(move |docid| {
+            let (codes, after) = rest.split_at(docid.len());
+            rest = after;
+            (usize::from(docid[0]), codes)
+        })
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -71,6 +71,24 @@ impl Json {
     }
 }
 
+impl From<&Json> for Operand {
+    fn from(value: &Json) -> Self {
+        match value {
+            Json::Null => Self::Null,
+            Json::Bool(value) => Self::Bool(*value),
+            Json::Number(Number::Whole(whole)) => Self::Int(*whole),
+            Json::Number(Number::Other(float)) => Self::Float(*float),
+            Json::Number(Number::After(float)) => Self::After(*float),
+            Json::Text(text) => Self::Text(text.clone()),
+            Json::List(items) => Self::List(items.iter().map(Self::from).collect()),
+            Json::Object(entries) => {
+                let entry = |(key, value): &(Box<str>, _)| (key.clone(), Self::from(value));
+                Self::Object(entries.iter().map(entry).collect())
+            }
+        }
+    }
+}
+
 /// The texts of a JSON list of texts; none if it is something else.
 pub(crate) fn texts_of(list: &str) -> Vec<String> {
     serde_json::from_str(list).unwrap_or_default()

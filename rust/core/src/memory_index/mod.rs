@@ -13,7 +13,7 @@ mod tests;
 use std::cell::RefCell;
 
 use crate::collections::cow_vec::BLOCK_VALUES;
-use crate::columns::{Access, Ask, Listing, Record, Users};
+use crate::columns::{Access, Ask, DistinctValues, Listing, Record, Users};
 use crate::ids::vector_id;
 use crate::lexical::{self, Weighed};
 use crate::memory::links::{Hops, Reached};
@@ -342,6 +342,28 @@ impl MemoryIndex {
         headroom(self.bytes_of_reading(0, 0))?;
         let columns = &self.store.snapshot().memories.columns;
         Ok(columns.listed(&columns.select(ask), listing))
+    }
+
+    /// The number of candidates.
+    ///
+    /// # Errors
+    ///
+    /// When memory runs out.
+    pub fn counted(&self, ask: &Ask<'_>) -> Result<usize, Error> {
+        headroom(self.bytes_of_reading(0, 0))?;
+        Ok(self.store.snapshot().memories.columns.select(ask).len())
+    }
+
+    /// Count the distinct values of the candidates.
+    ///
+    /// # Errors
+    ///
+    /// When memory runs out.
+    pub fn distinct(&self, ask: &Ask<'_>, values: &mut DistinctValues) -> Result<(), Error> {
+        headroom(self.bytes_of_reading(0, 0))?;
+        let columns = &self.store.snapshot().memories.columns;
+        columns.distinct(&columns.select(ask), values);
+        Ok(())
     }
 
     /// Whether any memory ever had a speaker.

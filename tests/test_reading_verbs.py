@@ -1,0 +1,171 @@
+"""Reads over many memories, at both doors: by ids, as numbers, as values, in pages."""
+
+import asyncio
+from uuid import UUID
+
+import pytest
+
+from mnemic import AsyncMemory, DistinctValue, Memory
+from mnemic.errors import (
+    AmbiguousIdError,
+    EntryNotFoundError,
+    FilterError,
+    InvalidArgumentError,
+    InvalidEntryError,
+)
+from tests.support.clock import HOUR, NOON
+from tests.support.entries import contents
+
+
+def plain(name):
+    def call(given, *arguments, **options):
+        with Memory(":memory:", embedder=None, clock=lambda: NOON) as memory:
+            memory.add_many(given)
+            return getattr(memory, name)(*arguments, **options)
+
+    return call
+
+
+def awaited(name):
+    def call(given, *arguments, **options):
+        async def scenario():
+            async with await AsyncMemory.open(
+                ":memory:", embedder=None, clock=lambda: NOON
+            ) as memory:
+                await memory.add_many(given)
+                return await getattr(memory, name)(*arguments, **options)
+
+        return asyncio.run(scenario())
+
+    return call
+
+
+@pytest.fixture(params=[plain, awaited], ids=["plain", "awaited"])
+def verb(request):
+    """Return a function that calls a verb of a memory with some memories."""
+
+    def call(name, given, *arguments, **options):
+        return request.param(name)(given, *arguments, **options)
+
+    return call
+
+
+ONE, TWO, THREE = (UUID(int=number) for number in (1, 2, 3))
+THREE_MEMORIES = [
+    {"content": "one", "id": ONE, "category": "a/x", "tags": ["t"], "created_at": NOON},
+    {"content": "two", "id": TWO, "category": "a/y", "tags": ["t", "u"], "created_at": NOON - HOUR},
+    {"content": "three", "id": THREE, "category": "b", "user_id": "alice", "created_at": NOON},
+]
+
+
+def test_get_many_returns_the_memories_in_the_order_of_the_ids_without_unknown_ones(verb):
+    found = verb("get_many", THREE_MEMORIES, [TWO, str(ONE), UUID(int=9), TWO])
+    assert contents(found) == ["two", "one", "two"]
+    assert contents(verb("get_many", THREE_MEMORIES, (THREE, ONE), user_id="alice")) == ["three"]
+    everybody = verb("get_many", THREE_MEMORIES, {THREE: 1, ONE: 1}.keys(), all_users=True)
+    assert contents(everybody) == ["three", "one"]
+    assert verb("get_many", THREE_MEMORIES, []) == []
+    for wrong in ("text", [None], ["x"], 5):
+        with pytest.raises((InvalidArgumentError, InvalidEntryError)):
+            verb("get_many", THREE_MEMORIES, wrong)
+
+
+def test_many_ids_are_read_and_each_counts_one_access():
+    with Memory(":memory:", embedder=None, clock=lambda: NOON) as memory:
+        ids = [entry.id for entry in memory.add_many([f"{at}" for at in range(300)])]
+        assert contents(memory.get_many([*reversed(ids), ids[0]])) == [
+            *(f"{at}" for at in reversed(range(300))),
+            "0",
+        ]
+        assert {entry.access_count for entry in memory.list(limit=300)} == {1}
+
+
+def test_all_users_are_read_by_id_in_pages_and_as_numbers(verb):
+    assert verb("get", THREE_MEMORIES, THREE, all_users=True).content == "three"
+    with pytest.raises(EntryNotFoundError):
+        verb("get", THREE_MEMORIES, THREE)
+    page = verb("list", THREE_MEMORIES, all_users=True, limit=2)
+    assert contents(page) == ["one", "three"]
+    assert contents(verb("list", THREE_MEMORIES, all_users=True, offset=2)) == ["two"]
+    assert verb("count", THREE_MEMORIES, all_users=True) == 3
+    assert verb("count", THREE_MEMORIES, filters={"category": {"prefix": "a/"}}) == 2
+    assert verb("count", THREE_MEMORIES) == 2
+
+
+def test_an_id_of_several_users_is_ambiguous_for_all_users(verb):
+    alike = {"id": ONE, "created_at": NOON}
+    twice = [{"content": user, "user_id": user, **alike} for user in ("alice", "bob")]
+    for name, wanted in (("get", ONE), ("get_many", [ONE])):
+        with pytest.raises(AmbiguousIdError):
+            verb(name, twice, wanted, all_users=True)
+    assert contents(verb("get_many", twice, [ONE], user_id="bob")) == ["bob"]
+    assert contents(verb("list", twice, all_users=True)) == ["alice", "bob"]
+
+
+def test_distinct_values_have_numbers_and_an_order(verb):
+    found = verb("distinct", THREE_MEMORIES, "category", all_users=True)
+    assert found == [DistinctValue("a/x", 1), DistinctValue("a/y", 1), DistinctValue("b", 1)]
+    assert verb("distinct", THREE_MEMORIES, "category", prefix="a/", limit=1, offset=1) == [
+        DistinctValue("a/y", 1)
+    ]
+    assert verb("distinct", THREE_MEMORIES, "tags") == [
+        DistinctValue("t", 2),
+        DistinctValue("u", 1),
+    ]
+    recent = {"created_at": {"gte": NOON}}
+    assert verb("distinct", THREE_MEMORIES, "tags", filters=recent) == [DistinctValue("t", 1)]
+    assert verb("distinct", THREE_MEMORIES, "role") == []
+
+
+def test_a_distinct_value_hides_itself():
+    shown = repr(DistinctValue("a secret", 2))
+    assert "secret" not in shown
+    assert "count=2" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (("content",), {}, "field must be one of .*category.*metadata.<key>, or a path"),
+        (("metadata",), {}, "field must be one of"),
+        (("created_at",), {}, "field must be one of"),
+        (("user_id",), {}, "field must be one of"),
+        ((("metadata",),), {}, "field must be one of"),
+        ((("address", "city"),), {}, "field must be one of"),
+        ((["metadata", *"k" * 65],), {}, "of at most 64 keys"),
+        ((("metadata", 5),), {}, "a key of field must be a str of valid text, got 5"),
+        (("metadata.\ud800",), {}, "a key of field must be a str"),
+        ((5,), {}, "field must be one of"),
+        (("category",), {"prefix": 5}, "prefix must be a str of valid text, or None; got 5"),
+        (("type",), {"prefix": "f"}, "prefix goes with texts"),
+        (("category",), {"limit": 0}, "limit must be an int from 1 to 10000, got 0"),
+        (("category",), {"limit": 10_001}, "limit must be an int from 1 to 10000"),
+        (("category",), {"offset": -1}, "offset must be at least 0"),
+        (("category",), {"filters": {"x": 1}}, "found field 'x'"),
+    ],
+)
+def test_wrong_arguments_of_distinct_are_refused(arguments, options, message):
+    with Memory(":memory:", embedder=None) as memory, pytest.raises(ValueError, match=message):
+        memory.distinct(*arguments, **options)
+
+
+@pytest.mark.parametrize("options", [{"offset": -1}, {"offset": 1.0}, {"offset": True}])
+def test_an_offset_of_a_list_is_a_whole_number(options):
+    with Memory(":memory:", embedder=None) as memory, pytest.raises(InvalidEntryError):
+        memory.list(**options)
+
+
+def test_a_view_of_one_user_is_not_widened():
+    with Memory(":memory:", embedder=None) as memory:
+        alice = memory.scoped(user_id="alice")
+        for call in (
+            lambda: alice.get(ONE, all_users=True),
+            lambda: alice.get_many([ONE], all_users=True),
+            lambda: alice.list(all_users=True),
+            lambda: alice.count(all_users=True),
+            lambda: alice.distinct("tags", all_users=True),
+        ):
+            with pytest.raises(InvalidArgumentError, match="does not go with a view"):
+                call()
+        with pytest.raises(FilterError):
+            alice.count(filters={"user_id": "bob"})
