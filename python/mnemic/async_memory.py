@@ -6,7 +6,8 @@
 import os
 from typing import TYPE_CHECKING, Self, Unpack
 
-from mnemic.repository import Options
+from mnemic.model import EmbeddingModel
+from mnemic.repository import Options, stored_model
 from mnemic.sync_bridge import run_blocking
 from mnemic.verbs.adding import AsyncAddVerbs
 from mnemic.verbs.base import MemoryHandle
@@ -95,6 +96,13 @@ class AsyncMemory(AsyncMaintenanceVerbs, AsyncRetrievalStats, MemoryHandle, Asyn
         StoreCorruptError: If the file is damaged.
         EmbeddingModelMismatchError: If the agent's vectors come from another model.
     """
+
+    @staticmethod
+    async def model_of(
+        path: str | os.PathLike[str], agent_id: str = "default"
+    ) -> EmbeddingModel | None:
+        """Return the embedding model of an agent's vectors in a file; see `Memory.model_of`."""
+        return await run_blocking(lambda: stored_model(path, agent_id))
 
     @classmethod
     async def open(

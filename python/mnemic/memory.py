@@ -1,9 +1,12 @@
 """The front door: a memory in one file, used with plain calls."""
 
+import os
 from types import TracebackType
 from typing import Self
 
 from mnemic.async_memory import AsyncMemory, AsyncScopedMemory
+from mnemic.model import EmbeddingModel
+from mnemic.repository import stored_model
 from mnemic.sync_bridge import sync_method
 from mnemic.verbs.base import MemoryHandle, ScopedBase
 
@@ -114,6 +117,17 @@ class Memory(MemoryHandle, ScopedMemory):
         It is the same object each time.
         """
         return self._other_door(AsyncMemory)
+
+    @staticmethod
+    def model_of(path: str | os.PathLike[str], agent_id: str = "default") -> EmbeddingModel | None:
+        """Return the embedding model of an agent's vectors in a file; None if it has no vectors.
+
+        Nothing is written, no model is loaded, and no embedder is needed.
+
+        Raises:
+            StoreFileError: If there is no such file, or it holds something else.
+        """
+        return stored_model(path, agent_id)
 
     retrieval_stats = sync_method(AsyncMemory.retrieval_stats)
     users = sync_method(AsyncMemory.users)

@@ -405,6 +405,28 @@ def test_an_agent_has_vectors_of_one_model(store):
     assert store.embedding_model("b") == ("n", 3)
 
 
+@pytest.mark.parametrize("other", [("n", 3), ("m", 3), ("n", 2)])
+def test_an_agent_without_any_vector_left_takes_another_model(store, other):
+    model, dim = other
+    added(store, "a", [numbered(1), embedded(2)])
+    added(store, "b", [embedded(3, agent_id="b")])
+    assert store.embedding_model("a") == ("m", 2)
+    store.soft_delete(Scope("a"), uid(2), NOON).result()
+    assert store.embedding_model("a") == ("m", 2)
+    store.delete(Scope("a"), uid(2)).result()
+    assert store.embedding_model("a") is None
+    rows_since(store, 0, model=(model, dim))
+    added(store, "a", [embedded(4, (1,) * dim, model=model)])
+    assert store.embedding_model("a") == (model, dim)
+    assert store.embedding_model("b") == ("m", 2)
+    batch = rows_since(store, 0, model=(model, dim))
+    assert batch.vectors.shape == (1, dim)
+    with pytest.raises(EmbeddingModelMismatchError):
+        rows_since(store, 0, model=("m", 2))
+    with pytest.raises(EmbeddingModelMismatchError):
+        added(store, "a", [embedded(5)])
+
+
 def test_one_call_brings_vectors_of_one_model(store):
     with pytest.raises(EmbeddingModelMismatchError, match="several models"):
         added(store, "a", [embedded(3), embedded(4, model="n")])
@@ -432,10 +454,10 @@ def test_a_first_vector_that_comes_later_or_with_an_update_names_the_model(store
     assert store.embedding_model("b") == ("n", 2)
 
 
-def test_the_model_stays_when_the_last_vector_goes(store):
+def test_the_model_goes_with_the_last_vector(store):
     added(store, "a", [embedded(1, user_id="alice")])
     store.delete_all(ALICE).result()
-    assert store.embedding_model("a") == ("m", 2)
+    assert store.embedding_model("a") is None
     assert shown(rows_since(store, None)) == (None, seq_of(store), {}, {}, set())
 
 

@@ -2,6 +2,7 @@
 
 from mnemic.model.deadline import NO_LIMIT, OnTimeout, TimeLimit
 from mnemic.model.distinct import DistinctValue
+from mnemic.model.embedding_model import EmbeddingModel
 from mnemic.model.entry import MemoryEntry, MemoryStatus, MemoryType
 from mnemic.model.filter import (
     IS_NOT_SENSITIVE,
@@ -102,6 +103,7 @@ __all__ = [
     "CheckedEntry",
     "DeleteResult",
     "DistinctValue",
+    "EmbeddingModel",
     "EvidenceFloor",
     "ExpandedQuery",
     "Expression",

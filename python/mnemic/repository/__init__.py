@@ -6,6 +6,7 @@ from mnemic.repository.find import Found, FoundLinked
 from mnemic.repository.options import Options
 from mnemic.repository.repository import Repository, check_limit
 from mnemic.repository.searchable import Searchable, checked_memory
+from mnemic.repository.stored_model import stored_model
 
 __all__ = [
     "RETENTION",
@@ -19,5 +20,6 @@ __all__ = [
     "criteria",
     "required_uuid",
     "required_uuids",
+    "stored_model",
     "unlimited",
 ]

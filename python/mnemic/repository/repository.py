@@ -171,7 +171,7 @@ class Repository:
                 telemetry=self._telemetry,
             )
             if self._embedder is not None:
-                self._embedder.on_embedded = self._telemetry.record_embedding
+                self._embedder.report_to(self._telemetry.record_embedding)
             self._cache = EntryCache(self._store, self.agent_id)
             self._model = VectorModel(
                 self._store,

@@ -378,7 +378,10 @@ class Store(Lists, Additions, BulkWrites, UsageReads, Protocol):
         ...
 
     def embedding_model(self, agent_id: str) -> tuple[str, int] | None:
-        """Return name and dimension of the agent's embedding model, None before any vector."""
+        """Return name and dimension of the agent's embedding model, None without any vector.
+
+        Vectors of entries in any state count. An agent without any takes vectors of another model.
+        """
         ...
 
     def contents(

@@ -74,6 +74,12 @@ _BEGIN = (
     "(seq, used_bytes, summed_rows, rows_sum, model, dimensions, agent_id) "
     "VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
+_CHANGE_MODEL = "UPDATE agent_memory_agents SET model = ?, dimensions = ? WHERE agent_id = ?"
+_HAS_VECTORS = (
+    "SELECT EXISTS (SELECT 1 FROM agent_memory_entries AS e "
+    "CROSS JOIN agent_memory_embeddings AS v ON v.entry_row = e.row "
+    "WHERE e.agent_id = ? AND v.model = ? AND length(v.embedding) = 4 * ?)"
+)
 _ADVANCED = "SELECT seq, used_bytes, model, dimensions FROM agent_memory_agents WHERE agent_id = ?"
 # Expired rows are included: the reader knows their expiry.
 _RECORD = ", ".join(f"e.{name}" for name in CHECKED_COLUMNS.split(", "))
@@ -216,7 +222,7 @@ def changed_rows_since(connection: apsw.Connection, agent_id: str, since: int) -
 
 
 def embedding_model(connection: apsw.Connection, agent_id: str) -> Model | None:
-    """Return the model of the agent's vectors, or None if there are none."""
+    """Return the model recorded for the agent's vectors, or None if there was none yet."""
     sql = (
         "SELECT model, dimensions FROM agent_memory_agents WHERE agent_id = ? AND model IS NOT NULL"
     )
@@ -227,6 +233,26 @@ def embedding_model(connection: apsw.Connection, agent_id: str) -> Model | None:
     if type(model) is not str or type(dimensions) is not int:
         raise _damaged_agent(agent_id)
     return model, dimensions
+
+
+def model_in_use(connection: apsw.Connection, agent_id: str) -> Model | None:
+    """Return the recorded model if the agent has vectors of it."""
+    model = embedding_model(connection, agent_id)
+    return model if model is not None and _has_vectors(connection, agent_id, model) else None
+
+
+def _has_vectors(connection: apsw.Connection, agent_id: str, model: Sequence[Any]) -> bool:
+    return bool(fetch(connection, _HAS_VECTORS, (agent_id, *model))[0][0])
+
+
+def _check_model(
+    connection: apsw.Connection, agent_id: str, known: Sequence[Any], model: Model
+) -> bool:
+    """Return whether the model is another one than the recorded one, which has no vectors."""
+    is_new = known[0] is not None and tuple(known) != model
+    if is_new and _has_vectors(connection, agent_id, known):
+        check_model(agent_id, known, model)
+    return is_new
 
 
 def rows_since(
@@ -242,7 +268,7 @@ def rows_since(
     """Return the changes after `since`, or all rows if the log has dropped some of them."""
     last, pruned, known = _agent(connection, agent_id)
     if model is not None:
-        check_model(agent_id, known, model)
+        _check_model(connection, agent_id, known, model)
     if since is None or not pruned <= since <= last:
         return _full_batch(
             connection, agent_id, model, last, sink or _CollectedBatch(), codec=codec, state=state
@@ -448,8 +474,8 @@ def _advance(
     ((last, used, *known),) = fetch(connection, _ADVANCED, (agent_id,))
     if type(last) is not int or type(used) is not int:
         raise _damaged_agent(agent_id)
-    if model is not None:
-        check_model(agent_id, known, model)
+    if model is not None and _check_model(connection, agent_id, known, model):
+        connection.execute(_CHANGE_MODEL, (*model, agent_id))
     check_quota(charge.quotas.agent, used - size, size)
     return last
 

@@ -413,9 +413,9 @@ class SqliteStore(SqliteLists, SqliteBulkWrites, SqliteUsageReads):
             return verification.rows_without_sums(connection, after)
 
     def embedding_model(self, agent_id: str) -> tuple[str, int] | None:
-        """Return name and dimension of the agent's embedding model, None before any vector."""
+        """Return name and dimension of the agent's embedding model, None without any vector."""
         with self._reading() as connection:
-            return change_log.embedding_model(connection, agent_id)
+            return change_log.model_in_use(connection, agent_id)
 
     def contents(
         self, agent_id: str, rows: Sequence[int], *, deadline: float | None = None

@@ -1,0 +1,105 @@
+"""Calls an embedder, checks its results, and counts."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.description import failure
+from mnemic.embed.event_loop import EventLoopThread
+from mnemic.embed.functions import is_awaitable
+from mnemic.errors import EmbedderResultError, EmbeddingError, MissingExtraError, MnemicError
+
+Result = TypeVar("Result")
+
+
+class CheckedCalls:
+    """Calls an embedder, refuses invalid results, and counts.
+
+    Args:
+        model: Name of its model, for errors.
+        dimensions: Length of each vector; None if the first result tells it.
+        is_ours: Whether its errors quote nothing of a text.
+
+    Attributes:
+        model: As above.
+        dimensions: As above.
+        embedded: Number of texts and chunks embedded so far.
+        seconds: Total duration.
+        on_embedded: Called with the milliseconds of each call.
+        successes: Number of calls with a valid result.
+        loop: Runs coroutines.
+    """
+
+    def __init__(self, model: str, dimensions: int | None, *, is_ours: bool) -> None:
+        self.model = model
+        self.dimensions = dimensions
+        self.embedded = 0
+        self.seconds = 0.0
+        self.successes = 0
+        self.on_embedded: Callable[[float], object] | None = None
+        self.loop = EventLoopThread()
+        self._is_ours = is_ours
+        self._counting = threading.Lock()
+
+    def learn(self, dimensions: int) -> int:
+        """Take the length of vectors, if it is not known yet; return the known one."""
+        with self._counting:
+            if self.dimensions is None:
+                self.dimensions = dimensions
+            return self.dimensions
+
+    def call(self, embed: Callable[[list[str]], object], texts: list[str]) -> NDArray[np.float32]:
+        """Return the vectors of one call of the embedder, checked and counted."""
+        begun = time.perf_counter()
+        vectors = self.run(lambda: _as_float32(self._awaited(embed(texts))))
+        took = time.perf_counter() - begun
+        with self._counting:  # several threads embed at once
+            self.embedded += len(texts)
+            self.seconds += took
+        if self.on_embedded is not None:
+            self.on_embedded(took * 1000)
+        self._check_vectors(vectors, len(texts))
+        with self._counting:
+            self.successes += 1
+        return vectors
+
+    def _awaited(self, made: object) -> object:
+        return self.loop.run(made) if is_awaitable(made) else made
+
+    def run(self, work: Callable[[], Result]) -> Result:
+        """Return the embedder's result, or raise an error that quotes nothing of the embedder's."""
+        try:
+            return work()
+        except EmbedderResultError as error:  # it holds nothing of a text
+            raise EmbedderResultError(f"the embedder {self.model!r}: {error}") from None
+        except Exception as error:
+            if isinstance(error, MnemicError if self._is_ours else MissingExtraError):
+                raise
+            kind = failure(error)
+        # Raised out here, so that it is not chained to the error, which may quote the text.
+        failed = EmbeddingError(f"the embedder {self.model!r} failed: {kind}")
+        failed.kind = kind
+        raise failed
+
+    def _check_vectors(self, vectors: NDArray[np.float32], count: int) -> None:
+        dimensions = self.dimensions
+        if dimensions is None and vectors.ndim == 2 and vectors.size:  # noqa: PLR2004 - a matrix
+            dimensions = self.learn(vectors.shape[1])
+        if vectors.shape != (count, dimensions):
+            raise EmbedderResultError(
+                f"the embedder {self.model!r} returned shape {vectors.shape} for "
+                f"{count} texts; it should be {(count, dimensions or 'dimensions')}"
+            )
+        if not np.isfinite(vectors).all():
+            raise EmbedderResultError(f"the embedder {self.model!r} returned NaN or infinity")
+
+
+def _as_float32(given: object) -> NDArray[np.float32]:
+    if type(given) is np.ndarray and given.dtype == np.float32:
+        return given
+    with np.errstate(over="ignore"):  # what overflows is refused later
+        return np.asarray(given, dtype=np.float32)

@@ -1,0 +1,120 @@
+"""The model of a file's vectors: told without opening, and changed where there are none."""
+
+import asyncio
+import threading
+
+import pytest
+
+from mnemic import AsyncMemory, EmbeddingModel, Memory, as_embedder
+from mnemic.errors import EmbeddingModelMismatchError, InvalidArgumentError, StoreFileError
+from tests.support.embedders import WordEmbedder
+
+SMALL, LARGE = EmbeddingModel("small", 16), EmbeddingModel("large", 64)
+
+
+def small():
+    return WordEmbedder(16, "small")
+
+
+def large():
+    return WordEmbedder(64, "large")
+
+
+def test_the_model_of_a_file_is_told_without_opening_a_memory(path):
+    with Memory(path, embedder=small()) as memory:
+        memory.add("tea")
+        assert Memory.model_of(path) == SMALL
+    assert Memory.model_of(path) == Memory.model_of(str(path), "default") == SMALL
+    assert asyncio.run(AsyncMemory.model_of(path)) == SMALL
+    assert Memory.model_of(path, "another agent") is None
+
+
+def test_there_is_none_before_any_vector_and_nothing_is_written(path):
+    with Memory(path, embedder=None) as memory:
+        memory.add("tea")
+    before = path.read_bytes()
+    assert Memory.model_of(path) is None
+    assert path.read_bytes() == before
+
+
+def test_what_is_no_file_of_a_memory_is_an_error(path):
+    with pytest.raises(StoreFileError):
+        Memory.model_of(path)
+    assert not path.exists()
+    with pytest.raises(InvalidArgumentError):
+        Memory.model_of(path, "")
+
+
+def test_a_memory_without_vectors_takes_another_model(path):
+    with Memory(path, embedder=small()) as memory:
+        memory.delete(memory.add("tea").id, permanent=True)
+        assert Memory.model_of(path) is None
+    with Memory(path, embedder=large()) as memory:
+        memory.add_many(["red sofa", "blue chair"])
+        assert memory.search("red", search_type="semantic")[0].content == "red sofa"
+    assert Memory.model_of(path) == LARGE
+    with pytest.raises(EmbeddingModelMismatchError, match="'large' with 64 dimensions"):
+        Memory(path, embedder=small())
+
+
+def test_memories_that_wait_for_a_vector_do_not_hold_the_old_model(path):
+    class Down(WordEmbedder):
+        def embed(self, _):
+            raise ConnectionError
+
+    with Memory(path, embedder=Down(16, "small")) as memory:
+        memory.add("red sofa", on_embed_error="pending")
+        memory.add("blue chair", on_embed_error="pending")
+    with Memory(path, embedder=large()) as memory:
+        assert memory.search("red", search_type="semantic")[0].content == "red sofa"
+    assert Memory.model_of(path) == LARGE
+
+
+def test_a_soft_deleted_memory_keeps_its_model(path):
+    with Memory(path, embedder=small()) as memory:
+        kept = memory.add("tea")
+        memory.delete(kept.id)
+        assert Memory.model_of(path) == SMALL
+    with pytest.raises(EmbeddingModelMismatchError):
+        Memory(path, embedder=large())
+
+
+def test_two_open_memories_of_two_models_cannot_both_bring_vectors(path):
+    with (
+        Memory(path, embedder=small()) as first,
+        Memory(path, embedder=large()) as second,
+    ):
+        first.add("tea")
+        with pytest.raises(EmbeddingModelMismatchError):
+            second.add("cup")
+        with pytest.raises(EmbeddingModelMismatchError):
+            second.search("tea")
+        assert [hit.content for hit in first.search("tea")] == ["tea"]
+
+
+def test_of_many_first_vectors_at_once_one_model_wins(path):
+    memories = [Memory(path, embedder=WordEmbedder(16 + at, f"m{at}")) for at in range(4)]
+    refused = []
+
+    def add(memory):
+        try:
+            memory.add("tea")
+        except EmbeddingModelMismatchError as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=add, args=(memory,)) for memory in memories]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for memory in memories:
+        memory.close()
+    assert len(refused) == 3
+    assert Memory.model_of(path).name in {f"m{at}" for at in range(4)}
+
+
+def test_the_model_of_a_function_is_recorded_by_the_name_it_is_given(path):
+    function = WordEmbedder(8).embed
+    with Memory(path, embedder=as_embedder(function, model="mine-v1")) as memory:
+        memory.add("tea")
+    assert Memory.model_of(path) == EmbeddingModel("mine-v1", 8)
