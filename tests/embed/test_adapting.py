@@ -361,7 +361,7 @@ def test_a_coroutine_function_of_one_text_runs_a_few_calls_at_once():
         memory.add("tea")
         memory.add_many([f"text {at}" for at in range(40)])
         assert 1 < most <= AWAITED_AT_ONCE + 1
-        assert memory.search("text 7", search_type="semantic")[0].content == "text 7"
+        assert memory.search("text 39", search_type="semantic")[0].content == "text 39"
 
 
 def test_a_failing_coroutine_of_one_text_fails_the_call():
