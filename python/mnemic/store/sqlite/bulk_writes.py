@@ -1,10 +1,9 @@
 """The writes over many entries of the SQLite store."""
 
-from abc import abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future
 from datetime import datetime
-from typing import TypeVar
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 import apsw
@@ -23,14 +22,14 @@ from mnemic.store.values import EVERY_ENTRY, Criteria, UpdatedEntry
 Result = TypeVar("Result")
 
 
-class SqliteBulkWrites:
+class SqliteBulkWrites(Protocol):
     """Deletes and changes many entries, each call in one transaction; see `BulkWrites`."""
 
     _codec: RowCodec
 
-    @abstractmethod
     def _write(self, job: Callable[[apsw.Connection], Result]) -> Future[Result]:
         """Hand in a job."""
+        ...
 
     def soft_delete_all(
         self, scope: Scope, now: datetime, criteria: Criteria = EVERY_ENTRY

@@ -1,8 +1,8 @@
 """The numbers of entries and bytes that the SQLite store gives."""
 
-from abc import abstractmethod
 from contextlib import AbstractContextManager
 from datetime import datetime
+from typing import Protocol
 
 from mnemic.model import LongTermMemoryStats, Scope, UserUsage
 from mnemic.model.timestamps import to_microseconds
@@ -12,14 +12,14 @@ from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.sql import one_moment
 
 
-class SqliteUsageReads:
+class SqliteUsageReads(Protocol):
     """Counts what agents and users store; see `UsageReads`."""
 
     _codec: RowCodec
 
-    @abstractmethod
     def _reading(self, deadline: float | None = None) -> AbstractContextManager[GuardedConnection]:
         """Lend a connection that reads."""
+        ...
 
     def used_bytes(self, agent_id: str) -> int:
         """Return the bytes of the agent's contents, deleted entries included."""
