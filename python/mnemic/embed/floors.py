@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 
-HYBRID_STEP = 0.16
+HYBRID_STEP = 0.22
 """A hybrid floor is above `similarity_floor` by this share of the cosines above it.
 
 The default embedder's calibrated floors are this far apart: where no memory has a word of the

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SIMILARITY_FLOOR = 0.25
 """Measured on pairs of related and unrelated sentences; see docs/embedding.md."""
 
-SCORE_FLOORS = {"hybrid": 0.38, "semantic": 0.25}
+SCORE_FLOORS = {"hybrid": 0.42, "semantic": 0.25}
 """Measured on questions over six sets of memories, and on nonsense; see docs/quality.md."""
 
 LANGUAGES = frozenset({"en"})
