@@ -204,6 +204,9 @@ impl<'a> Ranked<'a> {
     /// Upper bounds of all scores; of the first ones if the deadline passes.
     fn bounds(&self) -> Vec<f64> {
         let fused = self.fused();
+        if let Some(static_scores) = fused.static_scores.as_ref().filter(|_| fused.is_static()) {
+            return static_scores.uppers.iter().map(|upper| upper / fused.total).collect();
+        }
         let Some(static_scores) = fused.static_scores.as_ref().filter(|_| fused.is_plain()) else {
             if fused.candidates.look_up_turns().is_err() {
                 return Vec::new();

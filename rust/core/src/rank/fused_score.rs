@@ -203,6 +203,11 @@ impl<'a> Fused<'a> {
         matches && !self.has_lift && !self.has_extras && self.context.is_none()
     }
 
+    /// Whether the score is a static score alone.
+    pub(super) fn is_static(&self) -> bool {
+        !self.has_query && self.context.is_none()
+    }
+
     /// Whether the score is the relevance alone.
     pub(super) fn is_relevance_alone(&self) -> bool {
         self.has_query && self.static_scores.is_none() && self.context.is_none()

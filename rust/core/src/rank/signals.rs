@@ -205,14 +205,13 @@ pub(crate) fn nearness((start, end): (i64, i64), moment: i64) -> f32 {
 
 /// Ranks from 1 for the newest down to 0 for the oldest; memories of one time share the better one.
 pub(crate) fn newest_ranks(times: &[i64]) -> Vec<f64> {
-    let created_at = |ordinal: u32| times[ordinal as usize];
-    let mut newest_first: Vec<u32> = (0..times.len() as u32).collect();
-    newest_first.sort_unstable_by_key(|ordinal| std::cmp::Reverse(created_at(*ordinal)));
+    let mut newest_first: Vec<(i64, u32)> = times.iter().copied().zip(0..).collect();
+    newest_first.sort_unstable_by_key(|(time, _)| std::cmp::Reverse(*time));
     let last = (times.len().max(2) - 1) as f64;
     let mut ranks = vec![0.0; times.len()];
     let mut place = 0;
-    for (at, ordinal) in newest_first.iter().enumerate() {
-        if at > 0 && created_at(*ordinal) != created_at(newest_first[at - 1]) {
+    for (at, (time, ordinal)) in newest_first.iter().enumerate() {
+        if at > 0 && *time != newest_first[at - 1].0 {
             place = at;
         }
         ranks[*ordinal as usize] = 1.0 - place as f64 / last;

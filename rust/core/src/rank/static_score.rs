@@ -30,7 +30,12 @@ impl<'a> StaticScores<'a> {
     ) -> Result<Self, Error> {
         let weights = &scoring.weights;
         let mut static_scores = Self { candidates, scoring, now, ranks, uppers: Vec::new() };
-        if scoring.needs_newest_ranks() {
+        let recency_alone = weights.of_static_score() <= weights.recency;
+        if scoring.needs_newest_ranks() && recency_alone {
+            let sum =
+                |rank: &f64| weights.of(StaticScore { recency: *rank, ..StaticScore::default() });
+            static_scores.uppers = static_scores.ranks.iter().map(sum).collect();
+        } else if scoring.needs_newest_ranks() {
             static_scores.uppers =
                 (0..candidates.docids.len() as u32).map(|at| static_scores.sum(at)).collect();
         } else if weights.salience > 0.0 {
