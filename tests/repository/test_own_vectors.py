@@ -630,3 +630,80 @@ def test_an_empty_text_put_again_keeps_no_vector_of_other_texts():
         one = memory.add("", embed="red cat", metadata={"n": 1})
         memory.add("", metadata={"n": 2}, id=one.id, on_conflict="replace")
         assert scores(memory.search("red cat", search_type="semantic")) == {"": 0.0}
+
+
+# Changing
+
+
+@pytest.mark.parametrize("embedder", [WordEmbedder(dimensions=3), None])
+def test_an_update_brings_other_vectors(embedder, tmp_path):
+    path = tmp_path / "a.db"
+    with opened(path, embedder=embedder) as memory, opened(path, embedder=embedder) as other:
+        one = memory.add("same text", embedding=NORTH, metadata={"n": 1})
+        memory.add("east", embedding=EAST)
+        assert other.search(vector=NORTH)[0].id == one.id
+        changed = memory.update(one.id, embedding=[[0.0, 0.0, 1.0], EAST])
+        assert (changed.content, changed.version) == ("same text", one.version + 1)
+        for each in (memory, other):
+            assert each.search(vector=[0.0, 0.0, 1.0])[0].id == one.id
+            assert each.search("same text", vector=[0.0, 0.0, 1.0])[0].id == one.id
+            assert scores(each.search(vector=NORTH)) == {"same text": 0.0, "east": 0.0}
+            found = each.get(one.id, embeddings=True).embedding
+            assert found.tolist() == [[0.0, 0.0, 1.0], EAST]
+        memory.update(one.id, content="other text", embedding=NORTH, importance=0.9)
+        assert scores(other.search(vector=NORTH)) == {"other text": 1.0, "east": 0.0}
+        memory.update(one.id, embed=())
+        assert other.get(one.id, embeddings=True).embedding is None
+        assert scores(other.search(vector=NORTH)) == {"other text": 0.0, "east": 0.0}
+        assert memory.verify().ok
+    with opened(path, embedder=embedder) as memory:
+        assert scores(memory.search(vector=EAST)) == {"other text": 0.0, "east": 1.0}
+    if embedder is not None:
+        assert embedder.texts == []
+
+
+def test_an_update_embeds_other_texts_in_place_of_the_content():
+    embedder = WordEmbedder()
+    with opened(embedder=embedder) as memory:
+        one = memory.add("blue fish")
+        memory.update(one.id, embed=["red cat", "green tree"])
+        assert scores(memory.search("green tree", search_type="semantic")) == {"blue fish": 1.0}
+        memory.update(one.id, content="white fish")
+        assert scores(memory.search("green tree", search_type="semantic")) == {"white fish": 0.0}
+        assert scores(memory.search("white fish", search_type="semantic")) == {"white fish": 1.0}
+        assert memory.verify().ok
+
+
+def test_without_an_embedder_a_new_text_has_no_vector(memory):
+    one = memory.add("north", embedding=NORTH)
+    memory.update(one.id, content="south")
+    assert memory.get(one.id, embeddings=True).embedding is None
+    assert contents(memory.search(vector=NORTH)) == []
+    assert contents(memory.search("south")) == ["south"]
+    assert memory.verify().ok
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"embedding": [1.0]}, EmbeddingModelMismatchError, "3 dimensions"),
+        ({"embedding": [0.0] * 3}, InvalidEntryError, "zeros"),
+        ({"embedding": NORTH, "embed": ()}, InvalidEntryError, "leave one of them out"),
+        ({"embed": "text"}, EmbedderRequiredError, "embedder=None"),
+        ({"content": ""}, InvalidEntryError, "content cannot be empty"),
+    ],
+)
+def test_an_update_refuses_what_is_no_vector(memory, given, error, message):
+    one = memory.add("north", embedding=NORTH)
+    with pytest.raises(error, match=message):
+        memory.update(one.id, **given)
+    assert memory.get(one.id) == one
+
+
+def test_an_access_that_is_not_written_yet_outlives_new_vectors(memory):
+    one = memory.add("north", embedding=NORTH)
+    memory.get(one.id)
+    memory.update(one.id, embedding=EAST)
+    (hit,) = memory.search(vector=EAST, weights={"relevance": 1.0, "access": 1.0})
+    assert hit.entry.access_count == 1
+    assert contents(memory.search(vector=EAST, filters={"access_count": 1})) == ["north"]

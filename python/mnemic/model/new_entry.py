@@ -38,6 +38,37 @@ FIELDS = (
 """Fields that a caller may give a new memory."""
 
 
+class OwnVectors(NamedTuple):
+    """Vectors of a program's own for a memory.
+
+    Attributes:
+        embedding: Shape (d,) or (chunks, d); None for none.
+        embed: Texts to embed in place of the content; None for none.
+    """
+
+    embedding: NDArray[np.float32] | None = None
+    embed: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, embedding: object, embed: object) -> "OwnVectors":
+        """Return what a caller gave.
+
+        Raises:
+            InvalidArgumentError: If both are given, or one of them is invalid.
+        """
+        texts = checked_embed(embed, {"embedding": embedding})
+        vectors = None if embedding is None else validation.directed("embedding", embedding)
+        return cls(vectors, texts)
+
+    @property
+    def are_given(self) -> bool:
+        """Whether there is any."""
+        return self.embedding is not None or self.embed is not None
+
+
+NO_VECTORS = OwnVectors()
+
+
 class NewEntry(NamedTuple):
     """A memory to store, with its idempotency key.
 

@@ -63,7 +63,7 @@ def content(value: object) -> str:
     """Return `value` if it is text of one byte to 10 MB that is not all whitespace."""
     checked = content_or_none(value)
     if not checked:
-        raise empty_content()
+        raise InvalidEntryError("content cannot be empty")
     return checked
 
 

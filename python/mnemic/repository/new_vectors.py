@@ -2,15 +2,18 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 from itertools import accumulate
 from typing import TypeAlias
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbedderRequiredError, EmbeddingError
-from mnemic.model import NewEntry, OnConflict, OnEmbedError
+from mnemic.model import MemoryEntry, NewEntry, OnConflict, OnEmbedError
+from mnemic.model.new_entry import OwnVectors
 from mnemic.observability.telemetry import Telemetry
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
@@ -78,6 +81,24 @@ class NewVectors:
             self._with_vectors(new, vectors.get(at), dimensions, has_none=texts.get(at) == ())
             for at, new in enumerate(entries)
         ]
+
+    async def of_own(
+        self, agent_id: str, entry_id: UUID, own: OwnVectors, now: datetime
+    ) -> tuple[str, Vectors] | None:
+        """Return the model and the vectors, shape (chunks, dimensions), for a stored entry.
+
+        None is returned if it shall have none, and no dimension is known.
+
+        Raises:
+            As `embedded`.
+        """
+        entry = MemoryEntry.empty(
+            id=entry_id, agent_id=agent_id, created_at=now, embedding=own.embedding
+        )
+        new = NewEntry.of_record(entry, embed=own.embed)
+        (embedded,) = await self.embedded([new], "raise", "raise")
+        first = embedded.entry.embedding
+        return None if first is None else (self._model.name, np.stack([first, *embedded.more]))
 
     def _with_vectors(
         self, new: NewEntry, vectors: Vectors | None, dimensions: int | None, *, has_none: bool

@@ -41,6 +41,7 @@ from mnemic.model import (
     VerifyReport,
     validation,
 )
+from mnemic.model.new_entry import NO_VECTORS, OwnVectors
 from mnemic.model.update import checked_expiry
 from mnemic.model.validation import flag
 from mnemic.observability.events import Events
@@ -211,6 +212,9 @@ class Repository:
             telemetry=self._telemetry,
             exact_limit=exact_limit,
         )
+        new_vectors = NewVectors(
+            self._store, self.agent_id, self._model, self._embedder, self._telemetry
+        )
         self._adder = Adder(
             self._store,
             self.agent_id,
@@ -250,6 +254,7 @@ class Repository:
         )
         self.updater = Updater(
             self._store,
+            new_vectors,
             self._embedder,
             indexes=self._indexes,
             limits=self.limits,
@@ -458,10 +463,11 @@ class Repository:
         update: MemoryEntryUpdate,
         *,
         if_version: int | None = None,
+        own: OwnVectors = NO_VECTORS,
     ) -> MemoryEntry | None:
         """Change a memory of a scope; return its new state, or None if there is none."""
         self.limits.require_storing()
-        return await self.updater.update(scope, entry_id, update, if_version=if_version)
+        return await self.updater.update(scope, entry_id, update, if_version=if_version, own=own)
 
     async def locate(self, scope: Scope, entry_id: UUID) -> Located | None:
         """Return a memory of a scope and its row without counting that as an access."""

@@ -13,11 +13,13 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import InvalidArgumentError, VersionConflictError
 from mnemic.model import MemoryEntry, MemoryEntryUpdate, Scope, validation
 from mnemic.model.filter import references
+from mnemic.model.new_entry import NO_VECTORS, OwnVectors
 from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
+from mnemic.repository.new_vectors import NewVectors
 from mnemic.store import Store
 from mnemic.store.values import Criteria
 from mnemic.sync_bridge import arrived, run_blocking
@@ -31,6 +33,7 @@ class Updater:
 
     Args:
         store: Where the memories are.
+        vectors: Gives them vectors of the program's own.
         embedder: Embeds a new content; None embeds none.
         indexes: Follow the store.
         limits: Check the license and the quota.
@@ -42,6 +45,7 @@ class Updater:
     def __init__(
         self,
         store: Store,
+        vectors: NewVectors,
         embedder: ValidatedEmbedder | None,
         *,
         indexes: IndexSet,
@@ -51,6 +55,7 @@ class Updater:
         accesses: AccessCounter,
     ) -> None:
         self._store = store
+        self._vectors = vectors
         self._embedder = embedder
         self._indexes = indexes
         self._limits = limits
@@ -59,9 +64,22 @@ class Updater:
         self._accesses = accesses
 
     async def update(
-        self, scope: Scope, entry_id: UUID, update: MemoryEntryUpdate, *, if_version: int | None
+        self,
+        scope: Scope,
+        entry_id: UUID,
+        update: MemoryEntryUpdate,
+        *,
+        if_version: int | None,
+        own: OwnVectors = NO_VECTORS,
     ) -> MemoryEntry | None:
         """Change a memory of a scope; return its new state, or None if there is none.
+
+        Args:
+            scope: The scope.
+            entry_id: Id of the memory.
+            update: The change.
+            if_version: Only if the memory has this version; None is any.
+            own: Vectors of the program's own, or texts to embed in place of the content.
 
         Raises:
             VersionConflictError: If a version is given, and the memory has another one.
@@ -73,18 +91,19 @@ class Updater:
         if if_version is not None:
             validation.whole("if_version", if_version, minimum=1)
         now = self._now()
-        if update.is_empty:
+        if update.is_empty and not own.are_given:
             unchanged = self._store.get(scope, [entry_id], now=now).get(entry_id)
             return None if unchanged is None else _of_version(unchanged, if_version)
         written = self._store.update(
             scope,
             entry_id,
             lambda stored: update.applied_to(_of_version(stored, if_version), now),
-            await self._embedded(update.content),
+            await self._embedded_for(scope, entry_id, update, own),
             now=now,
             quota=self._limits.quota,
             user_quota=self._limits.user_quota,
             include_archived=update.status is not None,
+            replace_vectors=own.are_given,
         )
         return await self._written(written, content_changed=update.content is not None)
 
@@ -120,6 +139,14 @@ class Updater:
             if content_changed:
                 await self._limits.warn()
         return entry
+
+    async def _embedded_for(
+        self, scope: Scope, entry_id: UUID, update: MemoryEntryUpdate, own: OwnVectors
+    ) -> tuple[str, NDArray[np.float32]] | None:
+        """Return the model and the new vectors of a memory; None for no vectors."""
+        if not own.are_given:
+            return await self._embedded(update.content)
+        return await self._vectors.of_own(scope.agent_id, entry_id, own, self._now())
 
     async def _embedded(self, content: str | None) -> tuple[str, NDArray[np.float32]] | None:
         """Return the model and the vectors of a new content; None for no vectors."""

@@ -222,6 +222,7 @@ class Store(Lists, Additions, BulkWrites, UsageReads, Protocol):
         quota: Quota | None = None,
         user_quota: int | None = None,
         include_archived: bool = False,
+        replace_vectors: bool = False,
     ) -> Future[MemoryEntry | None]:
         """Change an entry that is neither deleted nor expired.
 
@@ -238,6 +239,7 @@ class Store(Lists, Additions, BulkWrites, UsageReads, Protocol):
             quota: Checked as in `add` if the content grows.
             user_quota: As above.
             include_archived: Also change an archived entry.
+            replace_vectors: Store the vectors in place of the old ones if the content stays, too.
 
         Returns:
             The entry after the change, or None if the scope has no entry with this id.

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from numpy.typing import ArrayLike
+
 from mnemic.model import (
     MemoryEntry,
     MemoryEntryUpdate,
@@ -11,6 +13,7 @@ from mnemic.model import (
     MemoryStatus,
     MemoryType,
 )
+from mnemic.model.new_entry import OwnVectors
 from mnemic.model.scope import not_found
 from mnemic.model.update import Expiry
 from mnemic.repository import criteria, required_uuid, required_uuids
@@ -33,13 +36,18 @@ class AsyncChangeVerbs(ScopedBase):
         status: MemoryStatus | str | None = None,
         replace_metadata: Mapping[str, Any] | None = None,
         expires_at: Expiry | None = None,
+        embedding: ArrayLike | None = None,
+        embed: str | Sequence[str] | None = None,
         if_version: int | None = None,
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> MemoryEntry:
-        """Change a memory; omitted fields stay unchanged. A new content is embedded.
+        """Change a memory; omitted fields stay unchanged.
+
+        A new content is embedded, in place of vectors of the program's own too, unless new ones are
+        given; without an embedder the old vectors are deleted with the old content.
 
         Args:
             id: Id of the memory.
@@ -54,6 +62,8 @@ class AsyncChangeVerbs(ScopedBase):
             status: "archived" hides it from searches; "active" restores it.
             expires_at: From then on it is treated like a deleted one, at once if the time has
                 passed; a text is read as ISO 8601. "never" takes an expiry away.
+            embedding: Its vector, or vectors, in place of the stored ones; see `add`.
+            embed: Texts to embed in place of the content; see `add`.
             if_version: The change is made only if the memory has this `version` at the moment of
                 the write. Each change raises the version by one.
             user_id: The user; None is the memories without a user.
@@ -69,7 +79,9 @@ class AsyncChangeVerbs(ScopedBase):
             VersionConflictError: If it has another version than `if_version`; nothing is changed
                 then. It has the stored version, for another try.
             InvalidEntryError: If an argument is of the wrong type or out of range.
+            EmbedderRequiredError: If `embed` names texts, and there is no embedder.
             EmbeddingError: If the embedder fails; nothing is changed then.
+            EmbeddingModelMismatchError: If the embedding does not fit the agent's vectors.
             StoreError: If the file cannot be written; nothing is changed then.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
@@ -86,7 +98,10 @@ class AsyncChangeVerbs(ScopedBase):
         }
         update = MemoryEntryUpdate(**given)
         entry_id = required_uuid(id)
-        entry = await self._repository.update(scope, entry_id, update, if_version=if_version)
+        own = OwnVectors.of(embedding, embed)
+        entry = await self._repository.update(
+            scope, entry_id, update, if_version=if_version, own=own
+        )
         if entry is None:
             raise not_found(entry_id, scope)
         return entry

@@ -267,6 +267,7 @@ class SqliteStore(SqliteLists, SqliteBulkWrites, SqliteUsageReads):
         quota: Quota | None = None,
         user_quota: int | None = None,
         include_archived: bool = False,
+        replace_vectors: bool = False,
     ) -> Future[MemoryEntry | None]:
         """Change an entry; return its new state, or None if the scope has no such entry."""
         vectors, time = vectors_of(embedded), to_microseconds(now)
@@ -281,6 +282,7 @@ class SqliteStore(SqliteLists, SqliteBulkWrites, SqliteUsageReads):
                 now=time,
                 quotas=Quotas(quota, user_quota),
                 include_archived=include_archived,
+                replace_vectors=replace_vectors,
             )
         )
 

@@ -9,7 +9,7 @@ import apsw
 from mnemic._core import vector_sums
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.timestamps import to_microseconds
-from mnemic.store.changes import Change
+from mnemic.store.changes import Change, ChangeKind
 from mnemic.store.quota import Quotas
 from mnemic.store.row_codec import RowCodec, changed_columns, with_changed
 from mnemic.store.sqlite.change_log import Charge, log_changes
@@ -52,6 +52,7 @@ def update(
     now: int,
     quotas: Quotas,
     include_archived: bool,
+    replace_vectors: bool,
 ) -> MemoryEntry | None:
     """Change a living entry; a new content takes the old vectors away, and brings its own."""
     where, values = with_id(scope, entry_id)
@@ -60,7 +61,9 @@ def update(
     found = single(fetch(connection, sql, (*values, now)), scope, entry_id)
     if found is None:
         return None
-    changed = write_update(connection, codec, found, change, vectors)
+    changed = write_update(
+        connection, codec, found, change, vectors, replace_vectors=replace_vectors
+    )
     charge = Charge(quotas, changed.sums)
     log_changes(connection, scope.agent_id, [changed.change], changed.model, charge)
     return changed.entry
@@ -122,13 +125,20 @@ def write_update(
     found: Columns,
     change: Callable[[MemoryEntry], MemoryEntry],
     vectors: tuple[Model, Sequence[bytes]] | None,
+    *,
+    replace_vectors: bool = False,
 ) -> Updated:
-    """Write the changed state of a row that was read whole; new vectors with a new content."""
+    """Write the changed state of a row that was read whole; new vectors with a new content.
+
+    With `replace_vectors` the vectors change without the content too: an index must forget the row
+    first then.
+    """
     row, (before,) = found[0], entries_of(codec, [found])
     after = with_changed(before, change(before))
     sums = write_changed(connection, codec, found, after)
     model = None
-    if after.content != before.content:
+    changes_content = after.content != before.content
+    if changes_content or replace_vectors:
         old = rows_with_sums(connection, [row])
         connection.execute("DELETE FROM agent_memory_embeddings WHERE entry_row = ?", (row,))
         if vectors is not None:
@@ -141,7 +151,8 @@ def write_update(
         sums = sums.plus(difference(old, rows_with_sums(connection, [row])))
     sums = sums.plus(add_missing_sums(connection, [row]))  # where it comes from an earlier version
     added_size = codec.content_size(after) - codec.content_size(before)
-    logged = Change(row, after.id.bytes, "update", after.user_id, added_size)
+    kind: ChangeKind = "replace" if replace_vectors and not changes_content else "update"
+    logged = Change(row, after.id.bytes, kind, after.user_id, added_size)
     return Updated(after, logged, model, sums)
 
 
