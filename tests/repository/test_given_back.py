@@ -15,6 +15,7 @@ from tests.support.embedders import WordEmbedder
 NORTH, EAST = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]
 VERBS = {
     "get": lambda memory, ids, **options: [memory.get(one, **options) for one in ids],
+    "get_many": lambda memory, ids, **options: memory.get_many(ids, **options),
     "list": lambda memory, ids, **options: [
         entry for one in ids for entry in memory.list(**options) if entry.id == one
     ],
