@@ -5,6 +5,7 @@ import pytest
 
 from mnemic.errors import EmbeddingModelMismatchError
 from mnemic.model import MemoryEntryUpdate, MemoryStatus, MemoryType, NewEntry, Scope
+from mnemic.model.timestamps import to_microseconds
 from mnemic.store.values import Criteria
 from tests.store.contract import (
     AGENT,
@@ -64,6 +65,50 @@ def test_the_vectors_of_an_entry_come_in_the_order_of_its_parts(store):
     assert store.vectors("a", rows_of(store)[1], "m").tolist() == [[1, 0], *more.tolist()]
     for row, model in ((1, "other"), (2, "m"), (9, "m")):
         assert store.vectors("a", row, model).shape == (0, 0)
+
+
+def test_vectors_are_read_by_user_and_id_in_any_state(store):
+    more = np.array([[3, 4], [5, 6]], dtype=np.float32)
+    new = [
+        NewEntry(embedded(1, user_id="a"), more=tuple(more)),
+        NewEntry(embedded(1, user_id="b", version=4)),
+        NewEntry(numbered(2)),
+        NewEntry(embedded(3)),
+    ]
+    store.add("a", new, now=NOON).result()
+    store.soft_delete(Scope("a"), uid(3), NOON).result()
+    wanted = {("a", uid(1)), ("b", uid(1)), (None, uid(1)), (None, uid(2)), (None, uid(3))}
+    found = store.vectors_of("a", wanted, "m")
+    given = {
+        name: None if state.vectors is None else state.vectors.tolist()
+        for name, state in found.items()
+    }
+    assert given == {
+        ("a", uid(1)): [[1, 0], *more.tolist()],
+        ("b", uid(1)): [[1, 0]],
+        (None, uid(2)): None,
+        (None, uid(3)): [[1, 0]],
+    }
+    assert found["b", uid(1)][:2] == (4, to_microseconds(new[1].entry.updated_at))
+    assert {state.vectors for state in store.vectors_of("a", wanted, "other").values()} == {None}
+    assert store.vectors_of("b", wanted, "m") == {}
+    assert store.vectors_of("a", (), "m") == {}
+
+
+def test_an_update_replaces_vectors_of_the_same_content(store):
+    added(store, "a", [embedded(1)])
+    rows_since(store, None)
+    seq = store.position("a").seq
+    other = np.array([[0, 1], [1, 1]], dtype=np.float32)
+    for vectors, expected in ((("m", other), other.tolist()), (None, [])):
+        store.update(Scope("a"), uid(1), raised, vectors, now=NOON, replace_vectors=True).result()
+        assert store.vectors("a", rows_of(store)[1], "m").tolist() == expected
+        batch = store.rows_since("a", ("m", 2), seq)
+        assert batch.vectors.tolist() == expected
+        assert batch.gone == [rows_of(store)[1]]  # an index forgets the old ones
+        assert store.verify().ok
+    store.update(Scope("a"), uid(1), raised, ("m", other), now=NOON).result()
+    assert store.vectors("a", rows_of(store)[1], "m").shape == (0, 0)
 
 
 LAST_TWO = Criteria([uid(3), uid(4)])

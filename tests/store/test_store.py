@@ -10,6 +10,7 @@ import pytest
 
 from mnemic.errors import EntryNotFoundError, ReadOnlyError, StoreClosedError, StoreFileError
 from mnemic.model import LinkType, MemoryEntryUpdate, MemoryFilter, MemoryType, Scope, parse_filter
+from mnemic.model.distinct import distinct_query
 from mnemic.store import LogPosition, Store
 from mnemic.store.values import Criteria, StoredLink
 from tests.store.contract import (
@@ -80,6 +81,9 @@ READS = {
     "matching": lambda store, scope: store.matching(scope, EVERYTHING, MemoryFilter(), now=NOON),
     "matching forgotten": lambda store, scope: store.matching(
         scope, EVERYTHING, MemoryFilter(include_forgotten=True), now=NOON
+    ),
+    "distinct": lambda store, scope: store.distinct(
+        scope, EVERYTHING, distinct_query("session_id", None, 9, 0), now=NOON
     ),
     "row_of": lambda store, scope: store.row_of(scope, uid(1), now=NOON),
     "page": lambda store, scope: store.page(scope, EVERYTHING, None, 9, now=NOON),
@@ -161,6 +165,14 @@ def noting(store, agent):
     return before, has_pending_accesses, store.has_pending_accesses(agent, [1])
 
 
+def vectors_by_id(store, agent):
+    found = store.vectors_of(agent, {("alice", uid(1)), ("alice", uid(2))}, "m")
+    return {
+        name: (state.version, None if state.vectors is None else state.vectors.tolist())
+        for name, state in found.items()
+    }
+
+
 def vectors(store, agent):
     return store.vectors(agent, rows_of(store).get(1, 1), "m").tolist()
 
@@ -173,6 +185,7 @@ AGENT_READS = {
     "embedding_model": lambda store, agent: store.embedding_model(agent),
     "contents": lambda store, agent: store.contents(agent, list(rows_of(store).values())),
     "vectors": vectors,
+    "vectors_of": vectors_by_id,
     "position": lambda store, agent: store.position(agent),
     "changed_rows_since": lambda store, agent: store.changed_rows_since(agent, 0),
     "rows_since": feed,
