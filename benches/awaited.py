@@ -1,10 +1,14 @@
-"""Many awaited searches at once: `python -m benches.awaited [FOLDER] [--rows N]`.
+"""Many awaited searches at once: `python -m benches.awaited [FOLDER] [--rows N] [--embed-ms MS]`.
 
 A hundred coroutines search one memory together, each over one user of ten; memories and queries are
 those of `benches.ranking`. The same searches one after the other, by the plain `Memory`, are the
 peer. FOLDER holds the package of another build (its `python/`, with the extension in it): then both
 builds run, each in a process of its own, in turns. Prints medians in milliseconds of a hundred
 searches, and the median ratios of neighbouring turns, each of several rounds.
+
+With `--embed-ms` each call of the embedder takes so long, however many texts it has, as one in the
+network does, and no vector of a query is kept; the calls for a hundred searches are printed too.
+Without it all vectors are in a table, and a build that keeps those of queries asks for each once.
 """
 
 import argparse
@@ -44,13 +48,17 @@ class StoredQueries:
 
     model, dimensions = MODEL, DIM
 
-    def __init__(self):
+    def __init__(self, milliseconds=0.0):
+        self.seconds, self.calls = milliseconds / 1e3, 0
         vectors = queries_of("real", None, HELD_OUT)
         self.vectors = dict(zip(real_texts()[:HELD_OUT], vectors, strict=True))
         self.texts = [text for text in self.vectors if len(text.split()) <= MOST_WORDS]
         self.other = self.vectors[self.texts[0]]  # for a text put into the first person
 
     def embed(self, texts):
+        self.calls += 1
+        if self.seconds:
+            time.sleep(self.seconds)
         return np.stack([self.vectors.get(text, self.other) for text in texts])
 
 
@@ -80,16 +88,19 @@ def fill(path, queries, rows):
 class Server:
     """Searches a file by both doors of the build that is imported."""
 
-    def __init__(self, path, queries):
-        self.texts = queries.texts
+    def __init__(self, path, queries, options):
+        self.queries, self.texts = queries, queries.texts
         self.turn = 0
         self.loop = asyncio.new_event_loop()
-        self.plain = Memory(path, embedder=queries)
-        self.awaited = self.loop.run_until_complete(AsyncMemory.open(path, embedder=queries))
+        self.plain = Memory(path, embedder=queries, **options)
+        opening = AsyncMemory.open(path, embedder=queries, **options)
+        self.awaited = self.loop.run_until_complete(opening)
 
     def rounds(self, kind):
-        """Return the median milliseconds of several rounds."""
-        return statistics.median(self.round(kind) for _ in range(ROUNDS))
+        """Return the median milliseconds of several rounds, and the calls of one."""
+        before = self.queries.calls
+        took = statistics.median(self.round(kind) for _ in range(ROUNDS))
+        return took, (self.queries.calls - before) / ROUNDS
 
     def round(self, kind):
         """Return the milliseconds of a hundred searches."""
@@ -115,22 +126,24 @@ class Server:
         self.loop.close()
 
 
-def serve(rows):
-    queries = StoredQueries()
+def serve(rows, milliseconds):
+    queries = StoredQueries(milliseconds)
+    options = {"query_cache": 0} if milliseconds else {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "memories.db"
-        fill(path, queries, rows)
-        server = Server(path, queries)
+        fill(path, StoredQueries(), rows)
+        server = Server(path, queries, options)
         for kind in KINDS:
             server.rounds(kind)
         print("ready", flush=True)
         for line in sys.stdin:
-            print(server.rounds(line.strip()), flush=True)
+            print(*server.rounds(line.strip()), flush=True)
         server.close()
 
 
-def started(folder, rows):
-    command = [sys.executable, "-m", "benches.awaited", "--serve", "--rows", str(rows)]
+def started(folder, rows, milliseconds):
+    sizes = "--rows", str(rows), "--embed-ms", str(milliseconds)
+    command = [sys.executable, "-m", "benches.awaited", "--serve", *sizes]
     environment = {**os.environ, "PYTHONPATH": str(Path(folder).resolve())}
     process = subprocess.Popen(  # noqa: S603 - this very program
         command,
@@ -147,17 +160,20 @@ def started(folder, rows):
 def measured(process, kind):
     process.stdin.write(f"{kind}\n")
     process.stdin.flush()
-    return float(process.stdout.readline())
+    took, calls = process.stdout.readline().split()
+    return float(took), float(calls)
 
 
 def in_turns(processes):
-    """Return the milliseconds of each turn by process and kind."""
+    """Return the milliseconds of each turn, and the calls of a round, by process and kind."""
     times = {(process, kind): [] for process in processes for kind in KINDS}
+    calls = {}
     for turn in range(PROCESS_TURNS):
         for process in processes if turn % 2 else processes[::-1]:
             for kind in KINDS:
-                times[process, kind].append(measured(process, kind))
-    return times
+                took, calls[process, kind] = measured(process, kind)
+                times[process, kind].append(took)
+    return times, calls
 
 
 def ratio(above, below):
@@ -168,19 +184,22 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", help="python/ of another build")
     parser.add_argument("--rows", type=int, default=10_000)
+    parser.add_argument("--embed-ms", type=float, default=0.0, help="milliseconds of each call")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.serve:
-        serve(given.rows)
+        serve(given.rows, given.embed_ms)
         return
     here = Path(__file__).parents[1] / "python"
     folders = [here] if given.folder is None else [here, given.folder]
-    processes = [started(folder, given.rows) for folder in folders]
-    times = in_turns(processes)
+    processes = [started(folder, given.rows, given.embed_ms) for folder in folders]
+    times, calls = in_turns(processes)
     for process, name in zip(processes, ("this build", "the other build"), strict=False):
         awaited, plain = (times[process, kind] for kind in KINDS)
         medians = f"awaited {statistics.median(awaited):.1f}, plain {statistics.median(plain):.1f}"
         print(f"{name}, {given.rows:,} rows: {medians} ms, ratio {ratio(awaited, plain):.2f}")
+        made = ", ".join(f"{kind} {calls[process, kind]:.0f}" for kind in KINDS)
+        print(f"  calls of the embedder for {CALLERS} searches: {made}")
     if given.folder is not None:
         this, other = processes
         for kind in KINDS:
