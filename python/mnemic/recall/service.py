@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Unpack
 from uuid import UUID
 
@@ -32,9 +33,26 @@ from mnemic.model.validation import capable, flag, fraction, time
 from mnemic.recall.engine import CONTRADICTION_CONFIDENCE, RecallEngine
 from mnemic.repository import Searchable, checked_memory, required_uuid, required_uuids
 from mnemic.store import Direction
+from mnemic.sync_bridge import sync_method
 
 
-class MemoryRetriever:
+class _Parts:
+    """Parts of a retriever that its two doors share."""
+
+    def __init__(self, scope: Scope, engine: RecallEngine) -> None:
+        self._scope = scope
+        self._engine = engine
+
+    @property
+    def options(self) -> MemoryRetrieverOptions:
+        """The ranking options."""
+        return self._engine.options
+
+    def _scope_of(self, options: RecallOptions) -> Scope:
+        return self._scope.narrowed(options.user_id, all_users=options.all_users)
+
+
+class MemoryRetriever(_Parts):
     """Recalls one agent's memories in several ways.
 
     Example:
@@ -64,18 +82,18 @@ class MemoryRetriever:
         log_queries: bool = True,
     ) -> None:
         memory = checked_memory(memory)
-        self._scope = memory.scope
-        self._engine = RecallEngine(
+        engine = RecallEngine(
             memory.repository,
             MemoryRetrieverOptions() if options is None else options,
             judge=RuleJudge() if judge is None else capable("judge", judge, "judge"),
             log_queries=log_queries,
         )
+        super().__init__(memory.scope, engine)
 
-    @property
-    def options(self) -> MemoryRetrieverOptions:
-        """The ranking options."""
-        return self._engine.options
+    @cached_property
+    def sync(self) -> "SyncMemoryRetriever":
+        """The same retriever with plain methods; the same object each time."""
+        return SyncMemoryRetriever(self._scope, self._engine)
 
     async def recall(
         self,
@@ -314,8 +332,18 @@ class MemoryRetriever:
         ids = required_uuids("memory_ids", memory_ids)
         await self._engine.record_use(self._scope.narrowed(user_id, all_users=all_users), ids)
 
-    def _scope_of(self, options: RecallOptions) -> Scope:
-        return self._scope.narrowed(options.user_id, all_users=options.all_users)
+
+class SyncMemoryRetriever(_Parts):
+    """A retriever with plain methods; see `MemoryRetriever.sync`."""
+
+    recall = sync_method(MemoryRetriever.recall)
+    recall_temporal = sync_method(MemoryRetriever.recall_temporal)
+    recall_by_type = sync_method(MemoryRetriever.recall_by_type)
+    recall_linked = sync_method(MemoryRetriever.recall_linked)
+    find_contradictions = sync_method(MemoryRetriever.find_contradictions)
+    salience = sync_method(MemoryRetriever.salience)
+    reinforce = sync_method(MemoryRetriever.reinforce)
+    record_use = sync_method(MemoryRetriever.record_use)
 
 
 def checked_options(options: RecallOptions | None, fields: Mapping[str, Any]) -> RecallOptions:

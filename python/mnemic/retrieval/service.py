@@ -1,6 +1,7 @@
 """RetrievalService, the public interface of retrieval by structured queries."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Unpack
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from mnemic.model import (
     MemorySearchResult,
     OnTimeout,
     RetrievalStats,
+    Scope,
     Suggestions,
     TimeLimit,
     validation,
@@ -23,9 +25,27 @@ from mnemic.retrieval.engine import RetrievalEngine
 from mnemic.retrieval.expansion import MIN_CONFIDENCE
 from mnemic.retrieval.given_expanders import AnyExpander, expander_of
 from mnemic.retrieval.suggestions import CorpusSuggester, Suggester
+from mnemic.sync_bridge import sync_method
 
 
-class RetrievalService:
+class _Parts:
+    """Parts of a retrieval service that its two doors share."""
+
+    def __init__(self, scope: Scope, engine: RetrievalEngine, suggester: Suggester) -> None:
+        self._scope = scope
+        self._engine = engine
+        self._suggester = suggester
+
+    @property
+    def agent_id(self) -> str:
+        """The agent."""
+        return self._scope.agent_id
+
+    def _query(self, query: object, fields: RetrieveFields) -> MemoryQuery:
+        return query_of(query, fields, by_words=self._engine.repository.embedder is None)
+
+
+class RetrievalService(_Parts):
     """Retrieves one agent's memories with weighted relevance.
 
     Example:
@@ -73,13 +93,12 @@ class RetrievalService:
         track_access: bool = True,
     ) -> None:
         memory = checked_memory(memory)
-        self._scope = memory.scope
-        self._suggester = (
+        suggester = (
             CorpusSuggester()
             if suggester is None
             else validation.capable("suggester", suggester, "suggest")
         )
-        self._engine = RetrievalEngine(
+        engine = RetrievalEngine(
             memory.repository,
             expander=expander_of(expander),
             log_queries=log_queries,
@@ -89,11 +108,12 @@ class RetrievalService:
             cache_bytes=cache_bytes,
             track_access=track_access,
         )
+        super().__init__(memory.scope, engine, suggester)
 
-    @property
-    def agent_id(self) -> str:
-        """The agent."""
-        return self._scope.agent_id
+    @cached_property
+    def sync(self) -> "SyncRetrievalService":
+        """The same service with plain methods; the same object each time."""
+        return SyncRetrievalService(self._scope, self._engine, self._suggester)
 
     async def retrieve(
         self,
@@ -254,5 +274,13 @@ class RetrievalService:
         """Return statistics since construction."""
         return self._engine.stats()
 
-    def _query(self, query: object, fields: RetrieveFields) -> MemoryQuery:
-        return query_of(query, fields, by_words=self._engine.repository.embedder is None)
+
+class SyncRetrievalService(_Parts):
+    """A retrieval service with plain methods; see `RetrievalService.sync`."""
+
+    retrieve = sync_method(RetrievalService.retrieve)
+    retrieve_to_context = sync_method(RetrievalService.retrieve_to_context)
+    find_similar = sync_method(RetrievalService.find_similar)
+    suggest_queries = sync_method(RetrievalService.suggest_queries)
+    expand_query = sync_method(RetrievalService.expand_query)
+    get_stats = sync_method(RetrievalService.get_stats)
