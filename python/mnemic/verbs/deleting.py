@@ -100,21 +100,21 @@ class AsyncDeleteVerbs(ScopedBase):
         self,
         *,
         filters: MemoryFilter | Mapping[str, Any] | None = None,
+        permanent: bool = False,
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
-        permanent: bool = False,
         all_users: bool = False,
     ) -> DeleteResult:
         """Delete all memories of a scope: of a user, of those without a user, or of a part.
 
         Args:
             filters: Only memories that match; see `delete_many`.
+            permanent: Delete records, vectors and links too, also of memories deleted before; they
+                cannot be restored.
             user_id: The user; None is the memories without a user.
             project_id: Only those of this project.
             session_id: Only those of this session.
-            permanent: Delete records, vectors and links too, also of memories deleted before; they
-                cannot be restored.
             all_users: The memories of all users and of none.
 
         Returns:

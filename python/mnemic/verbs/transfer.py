@@ -39,14 +39,14 @@ class AsyncTransferVerbs(AsyncImportVerbs):
         self,
         target: Target,
         *,
-        user_id: str | None = None,
-        project_id: str | None = None,
-        session_id: str | None = None,
-        all_users: bool = False,
         include_deleted: bool = True,
         embeddings: bool = False,
         overwrite: bool = False,
         progress: Progress | None = None,
+        user_id: str | None = None,
+        project_id: str | None = None,
+        session_id: str | None = None,
+        all_users: bool = False,
     ) -> int:
         """Write memories, and the links between them, as JSON Lines; see docs/export.md.
 
@@ -55,14 +55,14 @@ class AsyncTransferVerbs(AsyncImportVerbs):
 
         Args:
             target: A path, which is complete or not there at all, of mode 0600; or a text file.
-            user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
-            session_id: Only memories of this session.
-            all_users: Whether to include all users; not if part of the scope is bound.
             include_deleted: Those that can be restored, and expired ones, too.
             embeddings: Their vectors too, which take about 2 KB each.
             overwrite: Whether a file at this path may be replaced.
             progress: Called now and then with the number of memories written so far.
+            user_id: The user; None is the memories without a user.
+            project_id: Only memories of this project.
+            session_id: Only memories of this session.
+            all_users: Whether to include all users; not if part of the scope is bound.
 
         Returns:
             How many memories.
