@@ -1,8 +1,10 @@
 """Verbs over many memories: `python -m benches.verbs [--rows N] [--rounds N] [NAME…]`.
 
-Each verb runs on a fresh copy of one file of N memories of one user (384 dimensions, tags,
-metadata), which was opened and searched before. Prints the median of the rounds: milliseconds of a
-call, how many memories it was for, and microseconds for each of them.
+Each verb that writes runs on a fresh copy of one file of N memories of one user (384 dimensions,
+tags, metadata), which was opened and searched before. The verbs that read run on one copy, ten
+times a round after a first call that does not count. Those "of the store" run without an index.
+Prints the median: milliseconds of a call, how many memories it was for (or values, or users), and
+microseconds for each of them.
 """
 
 import argparse
@@ -63,12 +65,37 @@ VERBS = {
 }
 """What is measured; each returns for how many memories it was."""
 
+CALLS = 10
+OF_TAG = {"tags": {"contains": "tag 3"}}
+PAGE = 10
+READS = {
+    "get": lambda memory: len([memory.user.get(memory.ids[7])]),
+    "get_many 100": lambda memory: len(memory.user.get_many(memory.ids[:HUNDRED])),
+    "get_many all": lambda memory: len(memory.user.get_many(memory.ids)),
+    "count": lambda memory: memory.user.count(),
+    "count by tag": lambda memory: memory.user.count(filters=OF_TAG),
+    "count by metadata": lambda memory: memory.user.count(filters=THIRD),
+    "distinct category": lambda memory: len(memory.user.distinct("category")),
+    "distinct metadata": lambda memory: len(memory.user.distinct("metadata.half")),
+    "distinct path": lambda memory: len(memory.user.distinct(("metadata", "deep", "half"))),
+    "distinct prefix": lambda memory: len(memory.user.distinct("metadata.half", prefix="half/1")),
+    "distinct tags": lambda memory: len(memory.user.distinct("tags")),
+    "list at 40": lambda memory: len(memory.user.list(limit=PAGE, offset=40)),
+    "list at 40 by tag": lambda memory: len(
+        memory.user.list(limit=PAGE, offset=40, filters=OF_TAG)
+    ),
+    "list at 4,000": lambda memory: len(memory.user.list(limit=PAGE, offset=4000)),
+}
+"""Verbs that read; each returns how many memories or values it read."""
+
+OF_STORE = " of the store"
+
 
 class Opened(Memory):
     """A memory with the ids of its memories, and a view of its user."""
 
-    def __init__(self, path, ids):
-        super().__init__(path, embedder=Random(), track_access=False)
+    def __init__(self, path, ids, embedder):
+        super().__init__(path, embedder=embedder, track_access=False)
         self.ids = ids
         self.user = self.scoped(user_id="ada")
 
@@ -78,7 +105,9 @@ def made(path, rows):
     with Memory(path, embedder=Random()) as memory:
         given = [entry(number) for number in range(rows)]
         for number, fields in enumerate(given):
-            fields["metadata"]["third"] = number % 3
+            half = f"half/{number % 500}"
+            fields["metadata"] |= {"third": number % 3, "half": half, "deep": {"half": half}}
+            fields["category"] = f"category {number % 500}"
             fields["created_at"] += timedelta(microseconds=number)
         return [stored.id for stored in memory.add_many(given, user_id="ada")]
 
@@ -87,27 +116,48 @@ def measured(verb, source, ids, folder):
     """Return the seconds of one call on a copy of a file, and for how many memories it was."""
     path = Path(folder) / "copy.db"
     shutil.copy(source, path)
-    with Opened(path, ids) as memory:
+    with Opened(path, ids, Random()) as memory:
         memory.user.search("kettle of the kitchen")
         seconds, count = timed(verb, memory)
     path.unlink()
     return seconds, int(count)
 
 
+def measured_reads(names, source, ids, folder, rounds):
+    """Yield name, seconds of the calls and number of memories of the verbs that read."""
+    path = Path(folder) / "copy.db"
+    shutil.copy(source, path)
+    for embedder, where in ((Random(), ""), (None, OF_STORE)):
+        with Opened(path, ids, embedder) as memory:
+            if embedder is not None:
+                memory.user.search("kettle of the kitchen")
+            for name, verb in READS.items():
+                if f"{name}{where}" in names:
+                    count = verb(memory)
+                    runs = [timed(verb, memory)[0] for _ in range(CALLS * rounds)]
+                    yield f"{name}{where}", runs, count
+
+
+def shown(name, seconds, count):
+    each = seconds / max(count, 1) * 1e6
+    print(f"{name:32} {seconds * 1e3:9.3f} ms {count:7} {each:9.1f} µs each")
+
+
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("names", nargs="*", default=list(VERBS))
+    everything = [*VERBS, *READS, *(f"{name}{OF_STORE}" for name in READS)]
+    parser.add_argument("names", nargs="*", default=everything)
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "source.db"
         ids = made(source, options.rows)
-        for name in options.names:
+        for name in filter(VERBS.get, options.names):
             runs = [measured(VERBS[name], source, ids, folder) for _ in range(options.rounds)]
-            seconds, count = statistics.median(each for each, _ in runs), runs[0][1]
-            each = seconds / max(count, 1) * 1e6
-            print(f"{name:32} {seconds * 1e3:9.1f} ms {count:7} {each:9.1f} µs each")
+            shown(name, statistics.median(each for each, _ in runs), runs[0][1])
+        for name, runs, count in measured_reads(options.names, source, ids, folder, options.rounds):
+            shown(name, statistics.median(runs), count)
 
 
 if __name__ == "__main__":
