@@ -3,6 +3,7 @@
 import asyncio
 from uuid import UUID
 
+import numpy as np
 import pytest
 
 from mnemic import AsyncMemory, DistinctValue, Memory
@@ -14,6 +15,7 @@ from mnemic.errors import (
     InvalidEntryError,
 )
 from tests.support.clock import HOUR, NOON
+from tests.support.doors import opened
 from tests.support.entries import contents
 
 
@@ -169,3 +171,18 @@ def test_a_view_of_one_user_is_not_widened():
                 call()
         with pytest.raises(FilterError):
             alice.count(filters={"user_id": "bob"})
+
+
+def test_many_are_returned_with_their_vectors():
+    with opened() as memory:
+        ids = [entry.id for entry in memory.add_many(["green tea", "black tea"])]
+        assert [entry.embedding for entry in memory.get_many(ids)] == [None, None]
+        found = memory.get_many([ids[1], ids[0], ids[1]], embeddings=True)
+        vectors = [memory.get(entry.id, embeddings=True).embedding for entry in found]
+        assert contents(found) == ["black tea", "green tea", "black tea"]
+        assert all(
+            np.array_equal(entry.embedding, vector)
+            for entry, vector in zip(found, vectors, strict=True)
+        )
+        with pytest.raises(InvalidArgumentError):
+            memory.get_many(ids, embeddings="yes")
