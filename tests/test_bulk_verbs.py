@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import random
 import subprocess
 import sys
 from datetime import timedelta
@@ -13,6 +14,7 @@ from mnemic import AsyncMemory, Memory, MemoryFilter, MemoryQuery
 from mnemic.errors import (
     AmbiguousIdError,
     EmbeddingError,
+    EntryNotFoundError,
     FilterError,
     InvalidArgumentError,
     LicenseRestrictionError,
@@ -349,6 +351,83 @@ def test_everything_deleted_or_expired_goes_at_once():
 def test_purge_checks_its_arguments(memory, options):
     with pytest.raises(InvalidArgumentError, match=next(iter(options))):
         memory.purge(**options)
+
+
+# The index, and memories read before
+
+
+def test_a_memory_read_before_is_read_anew(memory):
+    assert memory.get(uid(1), user_id="alice").tags == ()
+    memory.update_many(filters=TEA, add_tags=["hot"], user_id="alice")
+    assert memory.get(uid(1), user_id="alice").tags == ("hot",)
+    memory.delete_many(filters=TEA, user_id="alice")
+    with pytest.raises(EntryNotFoundError):
+        memory.get(uid(1), user_id="alice")
+
+
+TOPICS = ("tea", "coffee", "water")
+
+
+def answers(memory):
+    """Return what searches and lists of each user find, with every digit of the scores."""
+    found = []
+    for user_id in USERS:
+        for topic in TOPICS:
+            hits = memory.search(topic, user_id=user_id, limit=50, explain=True)
+            found += [(hit.entry, hit.score, sorted(hit.components.items())) for hit in hits]
+            where = {"AND": [{"metadata.topic": topic}, {"importance": {"gte": 0.5}}]}
+            found.append([entry.id for entry in memory.list(user_id=user_id, filters=where)])
+        found.append(memory.count(user_id=user_id))
+    return found
+
+
+def write(memory, chosen, clock):
+    """Make one random write over many memories."""
+    user_id, topic = chosen.choice(USERS), chosen.choice(TOPICS)
+    ids = [uid(chosen.randrange(40)) for _ in range(8)]
+    match chosen.randrange(6):
+        case 0:
+            memory.delete_many(filters={"metadata.topic": topic}, user_id=user_id)
+        case 1:
+            memory.delete_many(ids, permanent=chosen.random() < 0.5, user_id=user_id)
+        case 2:
+            change = {"content": f"{topic} again", "metadata": {"topic": topic}}
+            memory.update_many(ids, user_id=user_id, **change)
+        case 3:
+            where = {"content": {"contains": topic}}
+            status = chosen.choice(["archived", "active"])
+            memory.update_many(
+                filters=where, importance=chosen.random(), status=status, all_users=True
+            )
+        case 4:
+            for each in ids:
+                memory.restore(each, user_id=user_id)
+        case 5:
+            clock.now += DAY
+            memory.purge(older_than=DAY, expired=True, all_users=True)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_index_that_follows_is_one_that_is_built_anew(tmp_path, seed):
+    chosen, path, clock = random.Random(seed), tmp_path / "a.db", Clock(NOON)  # noqa: S311 - repeatable
+    with opened(path, clock=clock) as memory:
+        for user_id in USERS:
+            for number in range(40):
+                topic = chosen.choice(TOPICS)
+                expires_at = NOON + chosen.randrange(1, 9) * DAY if chosen.random() < 0.2 else None
+                memory.add(
+                    f"{topic} number {number}",
+                    id=uid(number),
+                    metadata={"topic": topic},
+                    user_id=user_id,
+                    expires_at=expires_at,
+                )
+        answers(memory)
+        for _ in range(12):
+            write(memory, chosen, clock)
+            with opened(path, clock=clock, read_only=True) as anew:
+                assert answers(memory) == answers(anew)
+        assert memory.verify().problems == ()
 
 
 # The other door, and what all writes promise

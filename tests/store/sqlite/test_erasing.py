@@ -15,9 +15,10 @@ from mnemic.async_memory import AsyncMemory
 from mnemic.errors import ReadOnlyError
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
-from mnemic.model import MemoryEntry, NewEntry, Scope
+from mnemic.model import MemoryEntry, NewEntry, Scope, parse_filter
 from mnemic.store.sqlite import wal
 from mnemic.store.sqlite.store import SqliteStore
+from mnemic.store.values import Criteria
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 EVERYONE = Scope("a", all_users=True)
@@ -50,7 +51,8 @@ def add(store, entries):
     store.add("a", [NewEntry(entry) for entry in entries], now=NOW).result()
 
 
-def update(store, entry_id, number, size):
+def changing(number, size):
+    """Return the change to another entry's texts, and the vector that comes with it."""
     new = entry(number, size)
 
     def change(old):
@@ -58,7 +60,15 @@ def update(store, entry_id, number, size):
             old, content=new.content, tags=new.tags, metadata=new.metadata
         )
 
-    return store.update(EVERYONE, entry_id, change, ("m", new.embedding[np.newaxis]), now=NOW)
+    return change, ("m", new.embedding[np.newaxis])
+
+
+def update(store, entry_id, number, size):
+    return store.update(EVERYONE, entry_id, *changing(number, size), now=NOW)
+
+
+def update_all(store, criteria, number, size):
+    return store.update_all(EVERYONE, criteria, *changing(number, size), now=NOW)
 
 
 def left(folder, numbers, kinds=WORDS):
@@ -76,16 +86,24 @@ def store(tmp_path):
 
 
 @pytest.mark.parametrize("size", [10, 2000, 100_000])
-@pytest.mark.parametrize("way", ["delete", "delete_all", "purge", "update"])
+@pytest.mark.parametrize(
+    "way", ["delete", "delete_all", "delete_all by ids and filter", "purge", "update", "update_all"]
+)
 def test_what_is_deleted_is_in_no_file_any_more(store, tmp_path, size, way):
     kept = entry(1, size)
-    gone = entry(2, size, user_id="u", forgotten_at=None if way == "update" else NOW)
+    is_update = way.startswith("update")
+    gone = entry(2, size, user_id="u", forgotten_at=None if is_update else NOW)
     add(store, [kept, gone, entry(3, size)])
+    chosen = Criteria([gone.id], parse_filter({"content": {"contains": "content"}}))
     assert len(left(tmp_path, [1, 2])) == 12
     if way == "delete":
         assert store.delete(EVERYONE, gone.id).result()
     elif way == "delete_all":
         assert store.delete_all(Scope("a", user_id="u")).result() == [gone.id]
+    elif way == "delete_all by ids and filter":
+        assert store.delete_all(EVERYONE, chosen).result() == [gone.id]
+    elif way == "update_all":
+        assert len(update_all(store, chosen, 4, size).result()) == 1
     elif way == "purge":
         assert store.purge(EVERYONE, NOW + timedelta(days=1)).result() == [gone.id]
     else:
@@ -93,7 +111,7 @@ def test_what_is_deleted_is_in_no_file_any_more(store, tmp_path, size, way):
     assert left(tmp_path, [2]) != []
     assert store.erase().result()
     kinds = ("content", "tag", "metadata", "end", "vector")
-    assert left(tmp_path, [2], kinds if way == "update" else (*kinds, "speaker")) == []
+    assert left(tmp_path, [2], kinds if is_update else (*kinds, "speaker")) == []
     assert len(left(tmp_path, [1, 3])) == 12
 
 
