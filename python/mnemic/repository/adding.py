@@ -106,6 +106,9 @@ class Adder:
             self._telemetry.store_failed(error)
             raise
         await self._indexes.active.apply(stored.batch)
+        self._indexes.active.note_stored(
+            is_pending=any(new.entry.embedding is None for new in embedded)
+        )
         self._telemetry.record_store(started)
         pairs = zip(embedded, stored.is_new, strict=True)
         fresh = [new.returned for new, is_new in pairs if is_new]

@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import wait
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -39,6 +40,13 @@ EMBEDDED_AT_ONCE = 256
 RETRY_SECONDS = 10.0
 """Maximum seconds until a text that could not be embedded is tried again, while the embedder fails.
 """
+
+PATIENCE_SECONDS = 0.5
+"""Maximum seconds that a search waits for memories without vectors to be embedded; that goes on in
+the background."""
+
+BACKLOG_SECONDS = 1.0
+"""Minimum seconds between two looks for memories without vectors after writes."""
 
 MAX_FAILURES = 3
 """Number of consecutive failing texts after which the rest is deferred."""
@@ -133,6 +141,10 @@ class IndexSync:
         self._embeds = can_write and state is State.ACTIVE
         self._catching_up = threading.Lock()
         self._embedding: Future[None] | None = None
+        self._embedding_began = 0.0
+        self._begin_lock = threading.Lock()
+        self._has_backlog = False
+        self._backlog_at = 0.0
         self._embed_lock = threading.Lock()  # a hanging embedder holds no other one
         self._rebuilding: threading.Thread | None = None
         self._rebuild_at = 0.0
@@ -142,7 +154,7 @@ class IndexSync:
         self._access_lock = threading.Lock()
         self._retries: dict[int, _Retry] = {}
         if embedder is not None:  # without one, memories may never be searched
-            self.catch_up()
+            self.catch_up(patience=None)
 
     def record_accesses(self, rows: Sequence[int], now: int) -> None:
         """Buffer accesses before the store gets them: rankings use them at once.
@@ -177,7 +189,11 @@ class IndexSync:
             await self.refresh()
 
     def catch_up(
-        self, *, with_accesses: bool = False, deadline: float | None = None
+        self,
+        *,
+        with_accesses: bool = False,
+        deadline: float | None = None,
+        patience: float | None = PATIENCE_SECONDS,
     ) -> LogPosition:
         """Apply all changes of the store, and embed entries without a vector.
 
@@ -185,6 +201,8 @@ class IndexSync:
             with_accesses: Whether to apply accesses too, which are not changes.
             deadline: Limit of reading the changes, in seconds of `time.monotonic()`; see
                 `Store.rows_since`.
+            patience: Maximum seconds that embedding takes here, before it goes on in the
+                background; None for no maximum.
 
         Returns:
             The store's position before.
@@ -195,7 +213,7 @@ class IndexSync:
         if position.seq != self.index.seq:
             self._apply_changes(deadline)
         if self._embedder is not None and self._rows_to_embed():
-            self._embed_until(self._embedder, deadline)
+            self._embed_until(self._embedder, deadline, patience)
             self._apply_changes(deadline)
         if with_accesses:  # after the changes, which may add rows without their accesses
             self._catch_up_with_accesses(position)
@@ -393,18 +411,47 @@ class IndexSync:
         is_blamed = before is not None and (before.is_blamed or successes > before.successes)
         self._retries[row] = _Retry(time.monotonic() + RETRY_SECONDS, successes, is_blamed)
 
-    def _embed_until(self, embedder: ValidatedEmbedder, deadline: float | None) -> None:
+    def note_stored(self, *, is_pending: bool) -> None:
+        """Note a write: one without vectors waits, and one with vectors shows an embedder at work.
+
+        So memories that wait are embedded at once after the embedder is back, in the background.
+        """
+        embedder = self._embedder
+        if is_pending:
+            self._has_backlog = self._embeds and embedder is not None
+        elif self._has_backlog and embedder is not None and time.monotonic() >= self._backlog_at:
+            self._backlog_at = time.monotonic() + BACKLOG_SECONDS
+            self._has_backlog = bool(self._retries or self.index.unembedded())
+            if self._rows_to_embed():
+                self._begin_embedding(embedder)
+
+    def _embed_until(
+        self, embedder: ValidatedEmbedder, deadline: float | None, patience: float | None
+    ) -> None:
         """Embed entries without a vector; past the deadline another thread goes on with it.
 
-        So a hanging embedder is not waited for, and a slow one gets on in spite of short deadlines.
+        So a hanging embedder is not waited for, a slow one gets on in spite of short deadlines, and
+        a long backlog holds up no search.
         """
-        if deadline is None:
+        if patience is None:
             self._embed_in_turn(embedder)
             return
-        embedding = self._embedding
-        if embedding is None or embedding.done():
-            embedding = self._embedding = started(lambda: self._embed_in_turn(embedder))
-        result_until(embedding, deadline)
+        embedding = self._begin_embedding(embedder)
+        patient_until = self._embedding_began + patience
+        if deadline is not None and deadline <= patient_until:
+            result_until(embedding, deadline)
+        elif wait([embedding], max(0.0, patient_until - time.monotonic())).done:
+            embedding.result()
+
+    def _begin_embedding(self, embedder: ValidatedEmbedder) -> "Future[None]":
+        """Embed in the background, unless that goes on already."""
+        with self._begin_lock:
+            embedding = self._embedding
+            if embedding is None or embedding.done():
+                self._embedding_began = time.monotonic()
+                embedding = started(lambda: self._embed_in_turn(embedder))
+                self._embedding = embedding
+            return embedding
 
     def _embed_in_turn(self, embedder: ValidatedEmbedder) -> None:
         with self._embed_lock:
@@ -418,7 +465,7 @@ class IndexSync:
         """
         waiting, failures = self._rows_to_embed(), 0
         size = EMBEDDED_AT_ONCE
-        while waiting and failures < MAX_FAILURES:
+        while waiting and failures < MAX_FAILURES and not self._is_stopped:
             some, waiting = waiting[:size], waiting[size:]
             try:
                 self._embed_rows(embedder, some)

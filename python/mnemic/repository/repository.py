@@ -41,7 +41,7 @@ from mnemic.model import (
     VerifyReport,
     validation,
 )
-from mnemic.model.new_entry import NO_VECTORS, OwnVectors
+from mnemic.model.new_entry import NO_VECTORS, OwnVectors, check_on_embed_error
 from mnemic.model.update import checked_expiry
 from mnemic.model.validation import flag
 from mnemic.observability.events import Events
@@ -78,7 +78,6 @@ if TYPE_CHECKING:
 
 _ON_CONFLICT: tuple[str, ...] = get_args(OnConflict)
 _ON_DUPLICATE: tuple[str, ...] = get_args(OnDuplicate)
-_ON_EMBED_ERROR: tuple[str, ...] = get_args(OnEmbedError)
 _DIRECTIONS: tuple[str, ...] = get_args(Direction)
 
 NO_USER_HINT = (
@@ -327,7 +326,7 @@ class Repository:
         self.limits.require_storing()
         _check_choice("on_conflict", on_conflict, _ON_CONFLICT)
         _check_choice("on_duplicate", on_duplicate, _ON_DUPLICATE)
-        _check_choice("on_embed_error", on_embed_error, _ON_EMBED_ERROR)
+        check_on_embed_error(on_embed_error)
         if not entries:
             return []
         added = await self._adder.add(
@@ -464,10 +463,18 @@ class Repository:
         *,
         if_version: int | None = None,
         own: OwnVectors = NO_VECTORS,
+        on_embed_error: OnEmbedError = "raise",
     ) -> MemoryEntry | None:
         """Change a memory of a scope; return its new state, or None if there is none."""
         self.limits.require_storing()
-        return await self.updater.update(scope, entry_id, update, if_version=if_version, own=own)
+        return await self.updater.update(
+            scope,
+            entry_id,
+            update,
+            if_version=if_version,
+            own=own,
+            on_embed_error=on_embed_error,
+        )
 
     async def locate(self, scope: Scope, entry_id: UUID) -> Located | None:
         """Return a memory of a scope and its row without counting that as an access."""

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from mnemic.description import described
 from mnemic.embed.validated import ValidatedEmbedder
-from mnemic.errors import InvalidArgumentError, VersionConflictError
-from mnemic.model import MemoryEntry, MemoryEntryUpdate, Scope, validation
+from mnemic.errors import EmbeddingError, InvalidArgumentError, VersionConflictError
+from mnemic.model import MemoryEntry, MemoryEntryUpdate, OnEmbedError, Scope, validation
 from mnemic.model.filter import references
-from mnemic.model.new_entry import NO_VECTORS, OwnVectors
+from mnemic.model.new_entry import NO_VECTORS, OwnVectors, check_on_embed_error
 from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock
 from mnemic.repository.accesses import AccessCounter
@@ -22,7 +22,7 @@ from mnemic.repository.limits import Limits
 from mnemic.repository.new_vectors import NewVectors
 from mnemic.store import Store
 from mnemic.store.values import Criteria
-from mnemic.sync_bridge import arrived, run_blocking
+from mnemic.sync_bridge import arrived
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -71,6 +71,7 @@ class Updater:
         *,
         if_version: int | None,
         own: OwnVectors = NO_VECTORS,
+        on_embed_error: OnEmbedError = "raise",
     ) -> MemoryEntry | None:
         """Change a memory of a scope; return its new state, or None if there is none.
 
@@ -80,6 +81,8 @@ class Updater:
             update: The change.
             if_version: Only if the memory has this version; None is any.
             own: Vectors of the program's own, or texts to embed in place of the content.
+            on_embed_error: Whether a new content is stored without vectors where the embedder
+                fails.
 
         Raises:
             VersionConflictError: If a version is given, and the memory has another one.
@@ -90,22 +93,26 @@ class Updater:
             )
         if if_version is not None:
             validation.whole("if_version", if_version, minimum=1)
+        check_on_embed_error(on_embed_error)
         now = self._now()
         if update.is_empty and not own.are_given:
             unchanged = self._store.get(scope, [entry_id], now=now).get(entry_id)
             return None if unchanged is None else _of_version(unchanged, if_version)
+        embedded = await self._embedded_for(scope, entry_id, update, own, on_embed_error)
         written = self._store.update(
             scope,
             entry_id,
             lambda stored: update.applied_to(_of_version(stored, if_version), now),
-            await self._embedded_for(scope, entry_id, update, own),
+            embedded,
             now=now,
             quota=self._limits.quota,
             user_quota=self._limits.user_quota,
             include_archived=update.status is not None,
             replace_vectors=own.are_given,
         )
-        return await self._written(written, content_changed=update.content is not None)
+        entry = await self._written(written, content_changed=update.content is not None)
+        self._note(update, is_pending=embedded is None)
+        return entry
 
     async def raise_importance(self, scope: Scope, entry_id: UUID, by: float) -> MemoryEntry | None:
         """Add to a memory's importance, up to 1; return its new state."""
@@ -140,29 +147,54 @@ class Updater:
                 await self._limits.warn()
         return entry
 
+    def _note(self, update: MemoryEntryUpdate, *, is_pending: bool) -> None:
+        if update.content is not None and self._embedder is not None:
+            self._indexes.active.note_stored(is_pending=is_pending)
+
     async def _embedded_for(
-        self, scope: Scope, entry_id: UUID, update: MemoryEntryUpdate, own: OwnVectors
+        self,
+        scope: Scope,
+        entry_id: UUID,
+        update: MemoryEntryUpdate,
+        own: OwnVectors,
+        on_error: OnEmbedError,
     ) -> tuple[str, NDArray[np.float32]] | None:
         """Return the model and the new vectors of a memory; None for no vectors."""
         if not own.are_given:
-            return await self._embedded(update.content)
+            return await self._embedded(update.content, on_error)
         return await self._vectors.of_own(scope.agent_id, entry_id, own, self._now())
 
-    async def _embedded(self, content: str | None) -> tuple[str, NDArray[np.float32]] | None:
+    async def _embedded(
+        self, content: str | None, on_error: OnEmbedError
+    ) -> tuple[str, NDArray[np.float32]] | None:
         """Return the model and the vectors of a new content; None for no vectors."""
         embedder = self._embedder
         if content is None or embedder is None:
             return None
-        (chunks,) = await run_blocking(lambda: embedder.embed_chunked([content]), self._store)
+        try:
+            (chunks,) = await embedder.embed_awaited([content], self._store)
+        except EmbeddingError as error:
+            if on_error == "raise":
+                raise
+            self._telemetry.embedding_deferred(1, error)
+            return None
         return embedder.model, chunks
 
-    async def update_all(self, scope: Scope, criteria: Criteria, update: MemoryEntryUpdate) -> int:
+    async def update_all(
+        self,
+        scope: Scope,
+        criteria: Criteria,
+        update: MemoryEntryUpdate,
+        *,
+        on_embed_error: OnEmbedError = "raise",
+    ) -> int:
         """Change the selected memories of a scope, all or none; return their number."""
         self._limits.require_storing()
+        check_on_embed_error(on_embed_error)
         if update.is_empty:
             return 0
         await self._accesses.write_for(criteria)
-        embedded = await self._embedded(update.content)
+        embedded = await self._embedded(update.content, on_embed_error)
         now = self._now()
         tests_status = criteria.expression is not None and references(criteria.expression, "status")
         written = self._store.update_all(
@@ -177,6 +209,7 @@ class Updater:
         )
         updated = await arrived(written)
         await self._indexes.active.refresh()
+        self._note(update, is_pending=embedded is None)
         await self._telemetry.updated_all(updated, content_changed=update.content is not None)
         await self._limits.warn()
         return len(updated)

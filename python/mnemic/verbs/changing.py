@@ -12,6 +12,7 @@ from mnemic.model import (
     MemoryFilter,
     MemoryStatus,
     MemoryType,
+    OnEmbedError,
 )
 from mnemic.model.new_entry import OwnVectors
 from mnemic.model.scope import not_found
@@ -39,6 +40,7 @@ class AsyncChangeVerbs(ScopedBase):
         embedding: ArrayLike | None = None,
         embed: str | Sequence[str] | None = None,
         if_version: int | None = None,
+        on_embed_error: OnEmbedError = "raise",
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
@@ -66,6 +68,8 @@ class AsyncChangeVerbs(ScopedBase):
             embed: Texts to embed in place of the content; see `add`.
             if_version: The change is made only if the memory has this `version` at the moment of
                 the write. Each change raises the version by one.
+            on_embed_error: "pending" stores a new content without a vector if the embedder fails;
+                it is embedded as soon as the embedder answers again.
             user_id: The user; None is the memories without a user.
             project_id: Only if it is of this project.
             session_id: Only if it is of this session.
@@ -80,7 +84,8 @@ class AsyncChangeVerbs(ScopedBase):
                 then. It has the stored version, for another try.
             InvalidEntryError: If an argument is of the wrong type or out of range.
             EmbedderRequiredError: If `embed` names texts, and there is no embedder.
-            EmbeddingError: If the embedder fails; nothing is changed then.
+            EmbeddingError: If the embedder fails, and a new content may not wait for its vector;
+                nothing is changed then.
             EmbeddingModelMismatchError: If the embedding does not fit the agent's vectors.
             StoreError: If the file cannot be written; nothing is changed then.
         """
@@ -100,7 +105,12 @@ class AsyncChangeVerbs(ScopedBase):
         entry_id = required_uuid(id)
         own = OwnVectors.of(embedding, embed)
         entry = await self._repository.update(
-            scope, entry_id, update, if_version=if_version, own=own
+            scope,
+            entry_id,
+            update,
+            if_version=if_version,
+            own=own,
+            on_embed_error=on_embed_error,
         )
         if entry is None:
             raise not_found(entry_id, scope)
@@ -120,6 +130,7 @@ class AsyncChangeVerbs(ScopedBase):
         status: MemoryStatus | str | None = None,
         replace_metadata: Mapping[str, Any] | None = None,
         expires_at: Expiry | None = None,
+        on_embed_error: OnEmbedError = "raise",
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
@@ -145,6 +156,7 @@ class AsyncChangeVerbs(ScopedBase):
             status: As above.
             replace_metadata: As above.
             expires_at: As above.
+            on_embed_error: As above.
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
@@ -158,7 +170,8 @@ class AsyncChangeVerbs(ScopedBase):
                 wrong type or out of range.
             FilterError: If the filter cannot be understood, or has a limit or an offset.
             AmbiguousIdError: If all users are named, and several have one of the ids.
-            EmbeddingError: If the embedder fails; nothing is changed then.
+            EmbeddingError: If the embedder fails, and a new content may not wait for its vector;
+                nothing is changed then.
             StorageQuotaExceededError: If the contents would exceed a quota.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
@@ -174,7 +187,9 @@ class AsyncChangeVerbs(ScopedBase):
             "replace_metadata": replace_metadata,
             "expires_at": expires_at,
         }
-        return await self._repository.updater.update_all(scope, wanted, MemoryEntryUpdate(**given))
+        return await self._repository.updater.update_all(
+            scope, wanted, MemoryEntryUpdate(**given), on_embed_error=on_embed_error
+        )
 
     async def touch(
         self,
