@@ -139,7 +139,7 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
                 white space: "keep" both, "skip" the new one, or "merge" its tags, metadata and
                 importance into the older; the id of the older is returned then.
             on_embed_error: "pending" stores the memory without a vector if the embedder fails; it
-                is embedded before a later search.
+                is embedded as soon as the embedder answers again.
 
         Returns:
             The memory's id.
