@@ -106,8 +106,8 @@ class AsyncAddVerbs(ScopedBase):
                 white space, and none with the id: "keep" both, "skip" the new one, or "merge" its
                 tags, metadata and importance into the older, which is returned then.
             on_embed_error: "pending" stores the memory without a vector if the embedder fails; it
-                is embedded as soon as the embedder answers again. Texts of `embed` are not stored, so that they
-                cannot be embedded later: with them a failing embedder always raises.
+                is embedded once the embedder answers again. Texts of `embed` are not stored, so
+                they cannot be embedded later: with them a failing embedder always raises.
             check: "contradictions" returns a `mnemic.CheckedEntry` with the memories of the same
                 scope that the new one contradicts; it is stored in any case. They are judged before
                 it is stored: if that fails, nothing is stored.
