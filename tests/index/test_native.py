@@ -273,6 +273,33 @@ def test_a_content_that_changes_there_and_back_between_two_searches_is_as_it_was
     assert rows_found(made, AGENT, text="dog", **BY_WORDS) == []
 
 
+@pytest.mark.parametrize("is_searched_between", [False, True])
+def test_of_changes_between_two_searches_a_vector_stays_while_the_content_does(is_searched_between):
+    made = index(record(1, content="a cat"), vectors={1: (1, 0)})
+    steps = [("a dog", {1: (0, 1)}, [1]), ("a dog", {}, [1]), ("a cat", {}, []), ("a cat", {}, [])]
+    for seq, (content, vectors, embedded) in enumerate(steps, start=2):
+        changed = record(1, content=content, importance=seq / 10)
+        assert made.apply(batch([changed], since=seq - 1, seq=seq, vectors=vectors))
+        if is_searched_between:
+            assert list(similarities(made)) == embedded
+    assert similarities(made) == {}
+    assert made.unembedded() == [1]
+    assert importances(made) == {1: 0.5}
+
+
+@pytest.mark.parametrize("is_searched_between", [False, True])
+def test_a_row_that_goes_and_comes_in_one_batch_keeps_nothing(is_searched_between):
+    made = index(record(1), record(2), vectors={1: (1, 0), 2: (1, 0)})
+    made.add_accesses([(1, NOW, 3), (2, NOW, 3)])
+    for seq, vectors in ((2, {1: (1, 0)}), (3, {1: (0, 1)})):
+        changed = batch([record(1)], since=seq - 1, seq=seq, gone=[1], vectors=vectors)
+        assert made.apply(changed)
+        if is_searched_between:
+            assert similarities(made)[1] == vectors[1][0]
+    assert similarities(made) == {1: 0.0, 2: 1.0}
+    assert made.accesses([1, 2]) == [(None, 0), (NOW, 3)]
+
+
 def test_the_rows_that_lack_a_vector_are_told_in_order():
     made = index(record(5), record(1), record(3), vectors={3: (1, 0)})
     assert made.unembedded() == [1, 5]

@@ -176,6 +176,24 @@ class Door:
         entries = [*page, *(hit.entry for hit in found)]
         return [(entry, entry.embedding_model, vectors_of(entry)) for entry in entries]
 
+    async def put(self, random, user):
+        given = fields_of(random, self.turns.now, user)
+        way = random.choice(["replace", "replace", "skip"])
+        content = random.choice([said_by(random, user), "the same words"])
+        return await self.memory.add(
+            content, id=self.some_id(random, user), user_id=user, on_conflict=way, **given
+        )
+
+    async def put_many(self, random, user):
+        ids = [random.choice(IDS) for _ in range(4)]
+        given = [{"content": said_by(random, user), "id": entry_id} for entry_id in ids]
+        return await self.memory.scoped(user_id=user).add_many(given, on_conflict="replace")
+
+    async def renew(self, random, user):
+        ids = [self.some_id(random, user) for _ in range(3)]
+        expiry = random.choice(["never", self.turns.now + timedelta(minutes=30)])
+        return await self.memory.touch(ids, user_id=user, expires_at=expiry)
+
     async def get(self, random, user):
         return await self.memory.get(self.some_id(random, user), user_id=user)
 
@@ -186,6 +204,9 @@ class Door:
                 {"importance": 0.7},
                 {"status": random.choice(STATES)},
                 {"metadata": {"n": 9}},
+                {"replace_metadata": {"n": 1}},
+                {"expires_at": self.turns.now + timedelta(minutes=5)},
+                {"importance": 0.3, "if_version": random.choice([1, 2, 3])},
             ]
         )
         return await self.memory.update(self.some_id(random, user), user_id=user, **change)

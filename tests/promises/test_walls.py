@@ -12,7 +12,13 @@ from mnemic import ContextWindow
 from mnemic.errors import AmbiguousIdError, DuplicateEntryError, EntryNotFoundError
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
-from mnemic.model import MemoryEntry, MemoryFilter, MemoryQuery, MemorySortOrder
+from mnemic.model import (
+    MemoryEntry,
+    MemoryEntryUpdate,
+    MemoryFilter,
+    MemoryQuery,
+    MemorySortOrder,
+)
 from mnemic.observability.events import MemoryStoredEvent
 from mnemic.recall import MemoryRetriever
 from tests.support.clock import NOON
@@ -307,6 +313,12 @@ AMBIGUOUS = {
     "delete": lambda memory: memory.forget(ONE, permanent=True, all_users=True),
     "links": lambda memory: memory.links(ONE, all_users=True),
     "touch": lambda memory: memory.touch([ONE], all_users=True),
+    "touch with an expiry": lambda memory: memory.touch(
+        [TWO, ONE], all_users=True, expires_at="never"
+    ),
+    "update": lambda memory: memory.update(
+        ONE, MemoryEntryUpdate(importance=0.9), if_version=7, all_users=True
+    ),
 }
 
 

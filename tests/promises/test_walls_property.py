@@ -35,6 +35,10 @@ def any_step(draw):
             *[("add", one, text, None)] * 5,
             ("add", one, text, two),
             ("add many", [(one, text), (two, word)]),
+            ("put", one, text),
+            ("put", one, text),
+            ("put many", [(one, text), (two, word), (one, word)]),
+            ("put nothing", one, text),
             ("skip", one, text),
             ("merge", one, text),
             ("update", one, text),
@@ -53,6 +57,8 @@ def any_step(draw):
             ("get", one),
             ("get", one),
             ("touch", [one, two]),
+            ("touch for ever", [one, two]),
+            ("update", one, text, 1),
             ("list",),
             ("list at", draw.randint(0, 3), word),
             ("count",),
@@ -130,6 +136,22 @@ def add_many(world, user, wanted):
     return world.memory.add_many(given)
 
 
+def putting(on_conflict):
+    def put(world, user, entry_id, text):
+        return world.memory.add(text, id=entry_id, user_id=user, on_conflict=on_conflict)
+
+    return put
+
+
+def put_many(world, user, wanted):
+    given = [{"content": text, "id": entry_id, "user_id": user} for entry_id, text in wanted]
+    return world.memory.add_many(given, on_conflict="replace")
+
+
+def updated(world, user, entry_id, text, version=None):
+    return world.memory.update(entry_id, content=text, if_version=version, user_id=user)
+
+
 def adding(on_duplicate):
     def add(world, user, entry_id, text):
         given = {"id": entry_id, "user_id": user, "tags": [text[:3]]}
@@ -182,7 +204,10 @@ STEPS_BY_NAME = {
     "add many": add_many,
     "skip": adding("skip"),
     "merge": adding("merge"),
-    "update": lambda world, user, one, text: world.memory.update(one, content=text, user_id=user),
+    "put": putting("replace"),
+    "put many": put_many,
+    "put nothing": putting("skip"),
+    "update": updated,
     "delete": lambda world, user, one, permanent: world.memory.delete(
         one, permanent=permanent, user_id=user
     ),
@@ -202,6 +227,9 @@ STEPS_BY_NAME = {
     "linked": linked,
     "get": lambda world, user, one: world.memory.get(one, user_id=user),
     "touch": lambda world, user, ids: world.memory.touch(ids, user_id=user),
+    "touch for ever": lambda world, user, ids: world.memory.touch(
+        ids, user_id=user, expires_at="never"
+    ),
     "list": page,
     "list at": lambda world, user, offset, word: list(
         world.memory.list(
@@ -258,6 +286,14 @@ class Twin:
         for entry_id, text in wanted:
             self.on_add(user, entry_id, text, None)
 
+    def on_put(self, user, entry_id, text):
+        self.rows[user, entry_id] = (text, *LIVING)
+
+    on_put_many = on_add_many
+
+    def on_put_nothing(self, user, entry_id, text):
+        self.rows.setdefault((user, entry_id), (text, *LIVING))
+
     def on_skip(self, user, entry_id, text):
         same = {self.folded(row[0]) for row in self.of(user).values() if row[1:] == LIVING}
         if self.folded(text) not in same:
@@ -269,7 +305,7 @@ class Twin:
     def folded(text):
         return text.lower().strip("!")
 
-    def on_update(self, user, entry_id, text):
+    def on_update(self, user, entry_id, text, _version=None):
         self.rows[user, entry_id] = (text, *LIVING)
 
     def on_delete(self, user, entry_id, permanent):

@@ -217,6 +217,19 @@ def test_an_index_forgets_the_accesses_of_the_same_content(store):
     assert living_numbers(batch) == embedded_numbers(batch) == {1}
 
 
+def test_a_refused_replacement_loses_no_access(store):
+    added(store, "a", [numbered(1), numbered(2)])
+    rows = rows_of(store)
+    store.touch("a", list(rows.values()), NOON)
+    with pytest.raises(StorageQuotaExceededError):
+        put(store, numbered(1, content="x" * 99), quota=Quota(50))
+    assert [stored(store, number).access_count for number in (1, 2)] == [1, 1]
+    assert not store.has_pending_accesses("a", list(rows.values()))
+    store.touch("a", list(rows.values()), NOON)
+    put(store, numbered(1))
+    assert [stored(store, number).access_count for number in (1, 2)] == [0, 2]
+
+
 def test_skipping_leaves_the_stored_one_whatever_its_state(store):
     added(store, "a", [numbered(1), numbered(2)])
     forgotten(store, 1)

@@ -87,7 +87,11 @@ def store(tmp_path):
 
 @pytest.mark.parametrize("size", [10, 2000, 100_000])
 @pytest.mark.parametrize(
-    "way", ["delete", "delete_all", "delete_all by ids and filter", "purge", "update", "update_all"]
+    "way",
+    [
+        *("delete", "delete_all", "delete_all by ids and filter", "purge"),
+        *("update", "update_all", "replace"),
+    ],
 )
 def test_what_is_deleted_is_in_no_file_any_more(store, tmp_path, size, way):
     kept = entry(1, size)
@@ -106,6 +110,10 @@ def test_what_is_deleted_is_in_no_file_any_more(store, tmp_path, size, way):
         assert len(update_all(store, chosen, 4, size).result()) == 1
     elif way == "purge":
         assert store.purge(EVERYONE, NOW + timedelta(days=1)).result() == [gone.id]
+    elif way == "replace":
+        new = NewEntry(entry(4, size, id=gone.id, user_id="u"))
+        store.add("a", [new], now=NOW, on_conflict="replace").result()
+        assert len(left(tmp_path, [4])) == 6
     else:
         assert update(store, gone.id, 4, size).result()
     assert left(tmp_path, [2]) != []
@@ -130,8 +138,14 @@ def test_nothing_of_thousands_of_deleted_and_changed_entries_is_left(store, tmp_
         calls = []
         for entry_id in chosen.sample(list(living), 40):
             dead.append(living.pop(entry_id))
-            if chosen.random() < 0.5:
+            way = chosen.random()
+            if way < 0.4:
                 calls.append(partial(store.delete, EVERYONE, entry_id))
+            elif way < 0.7:
+                new = NewEntry(entry(number, chosen.choice(sizes), id=entry_id))
+                calls.append(partial(store.add, "a", [new], now=NOW, on_conflict="replace"))
+                living[entry_id] = number
+                number += 1
             else:
                 calls.append(partial(update, store, entry_id, number, chosen.choice(sizes)))
                 living[entry_id] = number

@@ -1,8 +1,12 @@
 """Accesses in the file: written in groups, and read since a position."""
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 import apsw
 
-from mnemic.store.pending_accesses import RowAccesses
+from mnemic.errors import MnemicError
+from mnemic.store.pending_accesses import AccessFlush, RowAccesses
 from mnemic.store.sqlite.change_log import position
 from mnemic.store.sqlite.sql import fetch
 from mnemic.store.values import AccessedRows
@@ -42,3 +46,50 @@ def write_accesses(connection: apsw.Connection, accesses: RowAccesses) -> None:
             for (agent_id, row), (number, last) in accesses.items()
         ],
     )
+
+
+class _Failed(NamedTuple):
+    """A job's error, after which its transaction goes on."""
+
+    error: MnemicError
+
+
+class AfterAccesses:
+    """A job that sees all accesses recorded before it: they are written in its transaction.
+
+    If the job is refused it is undone alone: the accesses are no part of it.
+
+    Args:
+        flush: The accesses.
+        job: The job.
+        finish: Turns its result into the future's.
+    """
+
+    def __init__(
+        self,
+        flush: AccessFlush,
+        job: Callable[[apsw.Connection], Any],
+        finish: Callable[[Any], Any],
+    ) -> None:
+        self._flush = flush
+        self._job = job
+        self._finish = finish
+
+    def __call__(self, connection: apsw.Connection) -> Any:
+        """Write the accesses and run the job."""
+        write_accesses(connection, self._flush.taken())
+        connection.execute("SAVEPOINT after_accesses")
+        try:
+            return self._job(connection)
+        except MnemicError as error:
+            connection.execute("ROLLBACK TO after_accesses")
+            return _Failed(error)
+        finally:
+            if connection.in_transaction:  # a failing disk may have ended it
+                connection.execute("RELEASE after_accesses")
+
+    def finish(self, result: Any) -> Any:
+        """Return the future's result, or raise the job's error."""
+        if isinstance(result, _Failed):
+            raise result.error
+        return self._finish(result)

@@ -67,17 +67,42 @@ def new_rows(
     ]
 
 
+_PUT_VECTOR = (
+    f"{INSERT_VECTOR.replace('OR IGNORE ', '')} ON CONFLICT (entry_row, model, part) "
+    "DO UPDATE SET created_at = excluded.created_at, embedding = excluded.embedding"
+)
+
+
 def insert_vectors(
     connection: apsw.Connection, model: Model | None, rows: Sequence[tuple[int, int, NewRow]]
 ) -> None:
     """Insert the vectors of entries, given with row and time, whose rows have none."""
+    _write_vectors(connection, INSERT_VECTOR, model, rows)
+
+
+def put_vectors(
+    connection: apsw.Connection, model: Model | None, rows: Sequence[tuple[int, int, NewRow]]
+) -> None:
+    """Write the vectors of entries, given with row and time, over those of their rows.
+
+    They are written in their places: a deletion and an insertion write twice as many pages.
+    """
+    _write_vectors(connection, _PUT_VECTOR, model, rows)
+
+
+def _write_vectors(
+    connection: apsw.Connection,
+    statement: str,
+    model: Model | None,
+    rows: Sequence[tuple[int, int, NewRow]],
+) -> None:
     if model is not None:
         vectors = [
             (row, model[0], part, time, vector)
             for row, time, new in rows
             for part, vector in enumerate(new.vectors)
         ]
-        execute_all(connection, INSERT_VECTOR, vectors)
+        execute_all(connection, statement, vectors)
 
 
 class AddOptions(NamedTuple):

@@ -1,7 +1,9 @@
 """SQL statements that store entries over those with their ids; each runs in a transaction."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias
 
 import apsw
@@ -26,7 +28,7 @@ from mnemic.store.sqlite.new_rows import (
     Outcome,
     Replacement,
     Written,
-    insert_vectors,
+    put_vectors,
 )
 from mnemic.store.sqlite.sql import USER_KEY, Columns, execute_all, fetch, json_array
 from mnemic.store.values import Model, Replaced
@@ -37,13 +39,16 @@ Place: TypeAlias = tuple[str, bytes]
 _KEPT: Final = frozenset({"agent_id", "id", "user_id", "created_at"})
 """Columns that a replacement leaves as they are."""
 
-_SET_NAMES: Final = tuple(name for name in COLUMN_NAMES if name not in _KEPT)
-_SET_AT: Final = tuple(COLUMN_NAMES.index(name) for name in _SET_NAMES)
-_REPLACE: Final = (
-    f"UPDATE agent_memory_entries SET {', '.join(f'{name} = ?' for name in _SET_NAMES)}, "
-    "fingerprint = ?, idempotency_key = ?, key_fingerprint = ?, row_sum = ?, vector_sum = ?, "
-    "link_sum = NULL WHERE row = ?"
-)
+_WRITTEN: Final = (*COLUMN_NAMES, "fingerprint", "idempotency_key", "key_fingerprint")
+_INDEXED: Final = {
+    name: _WRITTEN.index(name)
+    for name in (
+        *("memory_type", "status", "forgotten_at", "expires_at"),
+        *("fingerprint", "idempotency_key"),
+    )
+}
+"""Columns of indexes: SQLite writes an index anew where a statement names one of its columns."""
+
 _OF_IDS: Final = (
     f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries "
     f"WHERE agent_id = ? AND {{among}} AND {USER_KEY} = ?"
@@ -55,7 +60,9 @@ _WITH_VECTORS: Final = (
     "WHERE entry_row IN (SELECT value FROM json_each(?)) AND model = ? AND part = 0 "
     "AND embedding <> zeroblob(length(embedding))"  # which stands for no vector
 )
-_DELETE_VECTORS: Final = "DELETE FROM agent_memory_embeddings WHERE entry_row = ?"
+_DELETE_VECTORS: Final = (
+    "DELETE FROM agent_memory_embeddings WHERE entry_row = ? AND (model <> ? OR part >= ?)"
+)
 _DELETE_LINKS: Final = "DELETE FROM agent_memory_links WHERE from_row = ?"
 
 _AT: Final = {name: at for at, name in enumerate(COLUMN_NAMES)}
@@ -71,7 +78,7 @@ class StoredRow(NamedTuple):
     Attributes:
         row: Its number.
         columns: Its columns, in the order of `COLUMNS`.
-        key: Its idempotency key, and the fingerprint that the key came with.
+        more: Its fingerprint, its idempotency key, and the fingerprint that the key came with.
         sums: Sum of its columns, of its vectors, and of its links.
         content: Its content.
         size: Bytes of the content that count in the quota.
@@ -79,7 +86,7 @@ class StoredRow(NamedTuple):
 
     row: int
     columns: Columns
-    key: Columns
+    more: Columns
     sums: Columns
     content: str
     size: int
@@ -125,7 +132,7 @@ def stored_rows(
         (row[1 + _USER] or "", row[1 + _ID]): StoredRow(
             row=row[0],
             columns=row[1 : KEY - 1],
-            key=row[KEY : KEY + 2],
+            more=row[KEY - 1 : KEY + 2],
             sums=row[KEY + 2 :],
             content=record[1 + _CONTENT],
             size=codec.stored_content_size(row[1 + _CONTENT]),
@@ -220,9 +227,7 @@ def replace(
     puts = [_put(new, old, now) for new, old in pairs]
     of_rows = row_sums([(*put.columns, *put.more) for put in puts])
     sums = [_sums(put, of_row) for put, of_row in zip(puts, of_rows, strict=True)]
-    execute_all(
-        connection, _REPLACE, [_values(put, own) for put, own in zip(puts, sums, strict=True)]
-    )
+    _update_rows(connection, zip(puts, sums, strict=True))
     execute_all(connection, _DELETE_LINKS, [(put.old.row,) for put in puts])
     _replace_vectors(connection, puts, model)
     before = [put.old.summed for put in puts]
@@ -247,7 +252,7 @@ def _put(new: NewRow, old: StoredRow, now: int) -> _Put:
     columns[_CREATED_AT] = old.columns[_CREATED_AT]
     columns[_UPDATED_AT], columns[_VERSION] = updated_at, version
     fingerprint, *key = new.more
-    kept = old.key if key[0] is None else key
+    kept = old.more[1:] if key[0] is None else key
     return _Put(new, old, entry, tuple(columns), (fingerprint, *kept))
 
 
@@ -258,8 +263,35 @@ def _sums(put: _Put, of_row: int) -> tuple[int | None, int | None]:
     return of_row, put.old.sums[1] if put.keeps_vectors else put.new.sums[1]
 
 
-def _values(put: _Put, sums: tuple[int | None, int | None]) -> Columns:
-    return (*[put.columns[at] for at in _SET_AT], *put.more, *sums, put.old.row)
+def _update_rows(
+    connection: apsw.Connection, puts: Iterable[tuple[_Put, tuple[int | None, int | None]]]
+) -> None:
+    """Write the rows, each by a statement that names no indexed column that stays as it is."""
+    groups: dict[frozenset[str], list[Columns]] = {}
+    for put, sums in puts:
+        old, new = (*put.old.columns, *put.old.more), (*put.columns, *put.more)
+        same = frozenset([name for name, at in _INDEXED.items() if old[at] == new[at]])
+        groups.setdefault(same, []).append((*_statement(same).pick(new), *sums, put.old.row))
+    for same, values in groups.items():
+        execute_all(connection, _statement(same).sql, values)
+
+
+class _Statement(NamedTuple):
+    """A statement that writes some columns of a row, and the choice of their values."""
+
+    sql: str
+    pick: Callable[[Columns], Columns]
+
+
+@cache
+def _statement(same: frozenset[str]) -> _Statement:
+    names = [name for name in _WRITTEN if name not in _KEPT | same]
+    assigned = ", ".join(f"{name} = ?" for name in names)
+    sql = (
+        f"UPDATE agent_memory_entries SET {assigned}, row_sum = ?, vector_sum = ?, "
+        "link_sum = NULL WHERE row = ?"
+    )
+    return _Statement(sql, itemgetter(*map(_WRITTEN.index, names)))
 
 
 def _summed(put: _Put, sums: tuple[int | None, int | None]) -> Columns:
@@ -272,10 +304,11 @@ def _replace_vectors(
     outdated = [put for put in puts if not put.keeps_vectors]
     if not outdated:
         return
-    execute_all(connection, _DELETE_VECTORS, [(put.old.row,) for put in outdated])
-    insert_vectors(
-        connection, model, [(put.old.row, put.columns[_UPDATED_AT], put.new) for put in outdated]
-    )
+    name = "" if model is None else model[0]
+    surplus = [(put.old.row, name, len(put.new.vectors)) for put in outdated]
+    execute_all(connection, _DELETE_VECTORS, surplus)
+    rows = [(put.old.row, put.columns[_UPDATED_AT], put.new) for put in outdated]
+    put_vectors(connection, model, rows)
 
 
 def _outcome(put: _Put) -> Outcome:

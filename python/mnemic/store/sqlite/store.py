@@ -50,7 +50,7 @@ from mnemic.store.sqlite import (
     verification,
     writes,
 )
-from mnemic.store.sqlite.access_log import accesses_since, write_accesses
+from mnemic.store.sqlite.access_log import AfterAccesses, accesses_since, write_accesses
 from mnemic.store.sqlite.additions import stored_of, stored_vectors, vector_blobs, vectors_of
 from mnemic.store.sqlite.backup import backup_to
 from mnemic.store.sqlite.bulk_writes import SqliteBulkWrites
@@ -518,13 +518,9 @@ class SqliteStore(SqliteLists, SqliteBulkWrites, SqliteUsageReads):
     def _write_after_accesses(self, job: Job, finish: Finish = unchanged) -> Future[Any]:
         """Write pending accesses, and run a job after them in the same transaction."""
         flush = self._accesses.flush()
-
-        def work(connection: apsw.Connection) -> Any:
-            write_accesses(connection, flush.taken())
-            return job(connection)
-
+        after = AfterAccesses(flush, job, finish)
         try:
-            future = self._writer.write(work, finish)
+            future = self._writer.write(after, after.finish)
         except BaseException:
             flush.ended()
             raise
