@@ -153,7 +153,7 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
             EmbeddingModelMismatchError: If it has a vector of another model.
             StoreError: If the store cannot be written; nothing is stored then.
         """
-        new = NewEntry(checked_record(entry, self._scope), checked_key(idempotency_key))
+        new = NewEntry.of_record(checked_record(entry, self._scope), checked_key(idempotency_key))
         stored = await self._repository.add(
             [new],
             on_conflict=on_conflict,

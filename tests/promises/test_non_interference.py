@@ -405,15 +405,15 @@ class Door:
         return str(await self.memory.context(text_of(random, user, 4), user_id=user))
 
     async def export(self, _random, user):
-        target = io.BytesIO()
-        await self.memory.scoped(user_id=user).export(target)
-        return target.getvalue().partition(b"\n")[2]
+        target = io.StringIO()
+        await self.memory.scoped(user_id=user).export(target, embeddings=True)
+        return target.getvalue().partition("\n")[2]
 
     async def moved(self, _random, user):
         """Import an own export again, with an id that others may have."""
-        target = io.BytesIO()
+        target = io.StringIO()
         await self.memory.scoped(user_id=user).export(target)
-        return await self.memory.scoped(user_id=user).import_(io.BytesIO(target.getvalue()))
+        return await self.memory.scoped(user_id=user).import_(io.StringIO(target.getvalue()))
 
     async def reinforce(self, random, user):
         return await self.retriever.reinforce(self.some_id(random, user), "user_correction", user)

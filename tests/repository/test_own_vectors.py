@@ -2,13 +2,23 @@
 
 import array
 import asyncio
+import io
+import threading
+from uuid import UUID
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemic import AsyncMemory, MemoryEntry, Ranking
+from mnemic import (
+    AsyncMemory,
+    ContextWindow,
+    LongTermMemory,
+    MemoryEntry,
+    MemoryQuery,
+    Ranking,
+)
 from mnemic.errors import (
     CountMismatchError,
     DimensionMismatchError,
@@ -18,7 +28,10 @@ from mnemic.errors import (
     InvalidArgumentError,
     InvalidEntryError,
 )
+from mnemic.index import ExactSource
+from mnemic.memory import ScopedMemory
 from mnemic.model import HYBRID, KEYWORD
+from mnemic.repository import Repository
 from tests.support.clock import NOON
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
@@ -426,6 +439,79 @@ def test_context_takes_a_vector_and_passes_over_empty_texts(memory):
     memory.add("", embedding=NORTH)
     memory.add("north", embedding=NORTH)
     assert [entry.content for entry in memory.context(vector=NORTH).memories] == ["north"]
+
+
+def test_a_window_of_a_context_passes_over_empty_texts():
+    embedder = WordEmbedder()
+    with opened(embedder=embedder) as memory:
+        memory.add("", embed="red cat")
+        memory.add("red dog")
+        window = ContextWindow(1000)
+        query = MemoryQuery(query="red cat", min_relevance=0.0)
+        assert memory.retrieve_to_context(query, window) == 1
+        assert [item.content for item in window.items()] == ["red dog"]
+
+
+def test_a_record_of_several_vectors_is_stored_by_every_door(memory):
+    record = {"agent_id": "aide", "content": "both", "created_at": NOON}
+    made = MemoryEntry(id=UUID(int=1), embedding=[NORTH, EAST], **record)
+
+    async def scenario():
+        async with await LongTermMemory.open(":memory:", agent_id="aide", embedder=None) as long:
+            await long.store(made)
+            await long.store_batch([MemoryEntry(id=UUID(int=2), embedding=EAST, **record)])
+            target = io.StringIO()
+            await long.export(target, embeddings=True)
+            return target.getvalue()
+
+    memory.import_(io.StringIO(asyncio.run(scenario())))
+    assert vectors_of(memory) == {UUID(int=1): [NORTH, EAST], UUID(int=2): EAST}
+
+
+def test_searches_find_the_first_vectors_while_others_write_them(tmp_path):
+    """The index learns the dimension beside writers and readers, and loses nothing."""
+    path, failures = tmp_path / "a.db", []
+    with opened(path, embedder=None) as memory:
+        memory.add_many([f"text {number}" for number in range(300)])
+        memory.search("text")
+        barrier = threading.Barrier(4)
+
+        def write(which):
+            barrier.wait()
+            for number in range(20):
+                memory.add(f"{which} {number}", embedding=NORTH)
+
+        def read():
+            barrier.wait()
+            for _ in range(60):
+                known = memory.count() - 300
+                found = memory.search(vector=NORTH, limit=100)
+                if known > len(found):
+                    failures.append((known, len(found)))
+
+        tasks = [(write, "a"), (write, "b"), (read,), (read,)]
+        threads = [threading.Thread(target=task, args=given) for task, *given in tasks]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        assert len(memory.search(vector=NORTH, limit=100)) == 40
+        assert memory.verify().ok
+
+
+def test_a_candidate_source_takes_vectors_from_the_first_one_on():
+    options = {"embedder": None, "make_source": ExactSource, "exact_limit": 2}
+    repository = Repository(":memory:", "aide", **options)
+    memory = ScopedMemory(repository, repository.agent)
+    try:
+        memory.search("nothing")
+        vectors = np.eye(400)
+        memory.add_many([f"memory {number}" for number in range(400)], embeddings=vectors)
+        found = memory.search(vector=vectors[3], limit=1)
+        assert (contents(found), found.approximate) == (["memory 3"], True)
+    finally:
+        asyncio.run(repository.close())
 
 
 def test_similar_compares_own_vectors(memory):

@@ -32,10 +32,12 @@ def _source(entry: MemoryEntry, contents: dict[str | None, str] | None) -> str:
 def augment(
     window: ContextWindow, wanted: Sequence[RankedMemory], contents: dict[str | None, str] | None
 ) -> tuple[int, int]:
-    """Add memories into free tokens only; return their number and their tokens."""
+    """Add memories with a text into free tokens only; return their number and their tokens."""
     items = tokens = 0
     present: set[str | None] | None = None
     for ranked in wanted:
+        if not ranked.entry.content:
+            continue
         memory_id = _source(ranked.entry, contents)
         if window.free_tokens < MIN_TOKENS:
             if present is None:
