@@ -160,6 +160,9 @@ SAME_FILTERS = [
     ),
     (MemoryFilter(limit=5), {}),
     ({"type": 0, "AND": [{"type": 0}]}, {"type": 0}),
+    ({"metadata": {"x": 1, "y": {"gt": 2}}}, {"metadata.y": {"gt": 2}, "metadata.x": 1}),
+    ({"metadata.x": {"eq": {"a": 1, "b": 2}}}, {"metadata.x": {"eq": {"b": 2, "a": 1}}}),
+    ({"metadata.x": {"in": [[1], [2]]}}, {"metadata.x": {"in": [[2], [1]]}}),
 ]
 OTHER_FILTERS = [
     ({"metadata.x": True}, {"metadata.x": 1}),
@@ -172,6 +175,13 @@ OTHER_FILTERS = [
     ({"NOT": {"type": 1}}, {"type": 1}),
     ({"tags": {"any": ["a", "b"]}}, {"tags": {"any": ["a', 'b"]}}),
     ({"metadata.a eq 1": 1}, {"metadata.a": 1}),
+    ({"metadata.a.b": 1}, {"metadata": {"a": {"b": 1}}}),
+    ({"metadata.x": [1, 2]}, {"metadata.x": [2, 1]}),
+    ({"metadata.x": [1, 1]}, {"metadata.x": [1]}),
+    ({"tags": ["a", "b"]}, {"tags": ["b", "a"]}),
+    ({"metadata.x": [1, True]}, {"metadata.x": [1, 1]}),
+    ({"metadata.x": {"eq": {"a": 1}}}, {"metadata.x": [["a", 1]]}),
+    ({"metadata.x": 2**64}, {"metadata.x": 2**64 + 1}),
 ]
 
 
