@@ -7,7 +7,8 @@ import pytest
 
 from mnemic import Memory
 from mnemic.errors import EmbeddingError, InvalidArgumentError
-from mnemic.repository.query_cache import QueryCache
+from mnemic.model import Scope
+from mnemic.repository.query_cache import QueryCache, key_of
 from tests.support.embedders import WordEmbedder
 
 
@@ -20,13 +21,16 @@ def vector(number):
     return np.full((1, 4), number, np.float32)
 
 
+def key(text):
+    return key_of(Scope("a", "u"), text)
+
+
 def test_a_query_asked_again_is_not_embedded_again(embedder):
     with Memory(":memory:", embedder=embedder) as memory:
         memory.add("red sofa", user_id="u")
         first = memory.search("red", user_id="u")
         embedder.texts.clear()
         assert memory.search("red", user_id="u") == first
-        assert len(memory.search("red", user_id="other")) == 0
         assert memory.search("red", user_id="u", search_type="semantic")
         assert embedder.texts == []
         memory.search("blue", user_id="u")
@@ -42,6 +46,18 @@ def test_a_kept_query_is_answered_by_meaning_while_the_embedder_is_down(embedder
         assert memory.search("sofa").degraded
         with pytest.raises(EmbeddingError):
             memory.search("sofa", search_type="semantic")
+
+
+def test_no_user_finds_a_query_of_another_in_it(embedder):
+    with Memory(":memory:", embedder=embedder) as memory:
+        memory.add("red sofa", user_id="u")
+        memory.add("red sofa", user_id="other")
+        memory.search("red", user_id="u")
+        embedder.embed = lambda _: 1 / 0
+        assert not memory.search("red", user_id="u").degraded
+        assert memory.search("red", user_id="other").degraded
+        assert memory.search("red", all_users=True).degraded
+        assert memory.search("red").degraded
 
 
 def test_without_a_cache_each_query_is_embedded(embedder):
@@ -71,32 +87,32 @@ def test_contents_of_memories_which_may_be_sensitive_are_not_kept(embedder):
 def test_the_least_recently_used_makes_room():
     cache = QueryCache(2)
     for number, text in enumerate("abc"):
-        cache.put(text, vector(number))
-        cache.get("a")
-    assert [cache.get(text) is None for text in "abc"] == [False, True, False]
-    cache.put("a", vector(7))
-    assert cache.get("a")[0, 0] == 7
+        cache.put(key(text), vector(number))
+        cache.get(key("a"))
+    assert [cache.get(key(text)) is None for text in "abc"] == [False, True, False]
+    cache.put(key("a"), vector(7))
+    assert cache.get(key("a"))[0, 0] == 7
     assert len(cache) == 2
 
 
 def test_bytes_are_bounded_and_counted():
     cache = QueryCache(100, max_bytes=10_000)
     for at in range(50):
-        cache.put(f"query {at}" * 10, np.zeros((3, 100), np.float32))
+        cache.put(key(f"query {at}" * 10), np.zeros((3, 100), np.float32))
         assert cache.used_bytes <= 10_000
     assert 0 < len(cache) < 10
-    cache.put("x" * 10_000, vector(1))
-    assert cache.get("x" * 10_000) is None
+    cache.put(key("x" * 10_000), vector(1))
+    assert cache.get(key("x" * 10_000)) is None
     for at in range(50):
-        cache._drop(f"query {at}" * 10)
+        cache._drop(key(f"query {at}" * 10))
     assert (len(cache), cache.used_bytes) == (0, 0)
 
 
 def test_kept_vectors_are_copies_that_nobody_changes():
     cache, given = QueryCache(), vector(1)
-    cache.put("a", given)
+    cache.put(key("a"), given)
     given[0, 0] = 9
-    kept = cache.get("a")
+    kept = cache.get(key("a"))
     assert kept[0, 0] == 1
     with pytest.raises(ValueError, match="read-only"):
         kept[0, 0] = 2
@@ -108,8 +124,8 @@ def test_threads_may_share_it():
     def work(seed):
         for at in range(2000):
             text = f"{(seed + at) % 9}"
-            cache.put(text, vector(int(text)))
-            found = cache.get(text)
+            cache.put(key(text), vector(int(text)))
+            found = cache.get(key(text))
             assert found is None or found[0, 0] == int(text)
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]

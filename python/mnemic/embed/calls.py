@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.description import failure
+from mnemic.embed.adapting import AdaptedEmbedder
 from mnemic.embed.event_loop import EventLoopThread
 from mnemic.embed.functions import is_awaitable
 from mnemic.errors import EmbedderResultError, EmbeddingError, MissingExtraError, MnemicError
@@ -20,13 +21,10 @@ class CheckedCalls:
     """Calls an embedder, refuses invalid results, and counts.
 
     Args:
-        model: Name of its model, for errors.
-        dimensions: Length of each vector; None if the first result tells it.
-        is_ours: Whether its errors quote nothing of a text.
+        adapted: The embedder.
 
     Attributes:
-        model: As above.
-        dimensions: As above.
+        model: Name of its model.
         embedded: Number of texts and chunks embedded so far.
         seconds: Total duration.
         on_embedded: Called with the milliseconds of each call.
@@ -34,23 +32,28 @@ class CheckedCalls:
         loop: Runs coroutines.
     """
 
-    def __init__(self, model: str, dimensions: int | None, *, is_ours: bool) -> None:
-        self.model = model
-        self.dimensions = dimensions
+    def __init__(self, adapted: AdaptedEmbedder) -> None:
+        self._adapted = adapted
+        self._is_ours = type(adapted.given).__module__.partition(".")[0] == "mnemic"
+        self.model = adapted.model
         self.embedded = 0
         self.seconds = 0.0
         self.successes = 0
         self.on_embedded: Callable[[float], object] | None = None
         self.loop = EventLoopThread()
-        self._is_ours = is_ours
         self._counting = threading.Lock()
+
+    @property
+    def dimensions(self) -> int | None:
+        """Length of each vector; None until it is known."""
+        return self._adapted.dimensions
 
     def learn(self, dimensions: int) -> int:
         """Take the length of vectors, if it is not known yet; return the known one."""
         with self._counting:
-            if self.dimensions is None:
-                self.dimensions = dimensions
-            return self.dimensions
+            known = self._adapted.dimensions or dimensions
+            self._adapted.dimensions = known
+            return known
 
     def call(self, embed: Callable[[list[str]], object], texts: list[str]) -> NDArray[np.float32]:
         """Return the vectors of one call of the embedder, checked and counted."""

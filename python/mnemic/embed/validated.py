@@ -53,10 +53,9 @@ class ValidatedEmbedder:
         self.score_floors = score_floors(adapted)
         self._adapted = adapted
         self._chunker = Chunker(adapted.max_tokens, adapted.characters_seen)
-        is_ours = type(adapted.given).__module__.partition(".")[0] == "mnemic"
         # What it refers to does not refer to this object: a memory that nobody closes is collected
         # with its last reference.
-        self._calls = CheckedCalls(adapted.model, adapted.dimensions, is_ours=is_ours)
+        self._calls = CheckedCalls(adapted)
         self._calls.on_embedded = on_embedded
         self._documents = _batched(self._calls, adapted, adapted.embed)
         self._queries = (

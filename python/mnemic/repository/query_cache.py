@@ -2,9 +2,12 @@
 
 import threading
 from collections import OrderedDict
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mnemic.model import Scope
 
 QUERY_CACHE = 1024
 """Queries whose vectors are kept, unless a memory is opened with another number."""
@@ -15,8 +18,17 @@ MAX_BYTES = 16 * 2**20
 _OVERHEAD = 512  # bytes of an entry beside its text and its numbers
 
 
+Key: TypeAlias = tuple[str | None, bool, str]
+"""User, whether all users, and text of a query."""
+
+
+def key_of(scope: Scope, text: str) -> Key:
+    """Return the key of a query: no user's answers depend on the queries of another."""
+    return scope.user_id, scope.all_users, text
+
+
 class QueryCache:
-    """Keeps the vectors of the queries used last, by their text.
+    """Keeps the vectors of the queries used last, by user and text.
 
     Thread-safe. The arrays are shared and read-only.
 
@@ -29,7 +41,7 @@ class QueryCache:
         self._size = size
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
-        self._vectors: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+        self._vectors: OrderedDict[Key, NDArray[np.float32]] = OrderedDict()
         self._bytes = 0
 
     def __len__(self) -> int:
@@ -40,34 +52,34 @@ class QueryCache:
         """Estimate of the bytes in use."""
         return self._bytes
 
-    def get(self, text: str) -> NDArray[np.float32] | None:
+    def get(self, key: Key) -> NDArray[np.float32] | None:
         """Return the vectors of a query, shape (chunks, dimensions), or None."""
         if not self._size:
             return None
         with self._lock:
-            found = self._vectors.get(text)
+            found = self._vectors.get(key)
             if found is not None:
-                self._vectors.move_to_end(text)
+                self._vectors.move_to_end(key)
             return found
 
-    def put(self, text: str, vectors: NDArray[np.float32]) -> None:
+    def put(self, key: Key, vectors: NDArray[np.float32]) -> None:
         """Keep a copy of the vectors of a query; the least recently used ones make room."""
-        if not self._size or _bytes_of(text, vectors) > self._max_bytes:
+        if not self._size or _bytes_of(key, vectors) > self._max_bytes:
             return
         kept = vectors.copy()
         kept.flags.writeable = False
         with self._lock:
-            self._drop(text)
-            self._vectors[text] = kept
-            self._bytes += _bytes_of(text, kept)
+            self._drop(key)
+            self._vectors[key] = kept
+            self._bytes += _bytes_of(key, kept)
             while len(self._vectors) > self._size or self._bytes > self._max_bytes:
                 self._drop(next(iter(self._vectors)))
 
-    def _drop(self, text: str) -> None:
-        vectors = self._vectors.pop(text, None)
+    def _drop(self, key: Key) -> None:
+        vectors = self._vectors.pop(key, None)
         if vectors is not None:
-            self._bytes -= _bytes_of(text, vectors)
+            self._bytes -= _bytes_of(key, vectors)
 
 
-def _bytes_of(text: str, vectors: NDArray[np.float32]) -> int:
-    return 4 * len(text) + vectors.nbytes + _OVERHEAD
+def _bytes_of(key: Key, vectors: NDArray[np.float32]) -> int:
+    return 4 * (len(key[0] or "") + len(key[2])) + vectors.nbytes + _OVERHEAD

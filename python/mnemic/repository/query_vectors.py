@@ -11,7 +11,7 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.loop_threads import current_turn
 from mnemic.model import EvidenceFloor, Scope, Search
 from mnemic.repository.index_set import IndexSet
-from mnemic.repository.query_cache import QUERY_CACHE, QueryCache
+from mnemic.repository.query_cache import QUERY_CACHE, QueryCache, key_of
 from mnemic.repository.turn_texts import Announced, TurnTexts, Vectors, announced_to
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
@@ -109,9 +109,9 @@ class QueryVectors:
         texts = self._texts(scope, search, now) if stored is None else []
         if search.context is None or search.ranking.weights.context == 0:
             return _combined(
-                self._embedded(texts, search, now) if texts else [stored], search
+                self._embedded(texts, scope, search, now) if texts else [stored], search
             ), None
-        *embedded, context = self._embedded([*texts, search.context], search, now)
+        *embedded, context = self._embedded([*texts, search.context], scope, search, now)
         return _combined(embedded if texts else [stored], search), context
 
     def _given(self, search: Search) -> NDArray[np.float32] | None:
@@ -141,16 +141,16 @@ class QueryVectors:
         has_direction = (mine[:, None] >= MIN_NORM) & (theirs >= MIN_NORM)
         return float(np.where(has_direction, cosines, 0.0).max())
 
-    def _embedded(self, texts: list[str], search: Search, now: int) -> Vectors:
+    def _embedded(self, texts: list[str], scope: Scope, search: Search, now: int) -> Vectors:
         """Return the vectors of texts; those that are not kept come from one call."""
-        kept = {text: self._cache.get(text) for text in texts}
+        kept = {text: self._cache.get(key_of(scope, text)) for text in texts}
         missing = [text for text, vectors in kept.items() if vectors is None]
         fresh = self._fresh(missing, search, now) if missing else []
         embedded = {text: vectors for text, vectors in kept.items() if vectors is not None}
         for text, vectors in zip(missing, fresh, strict=True):
             embedded[text] = vectors
             if search.keeps_vectors:
-                self._cache.put(text, vectors)
+                self._cache.put(key_of(scope, text), vectors)
         return [embedded[text] for text in texts]
 
     def _fresh(self, texts: list[str], search: Search, now: int) -> Vectors:
@@ -174,10 +174,11 @@ class QueryVectors:
         for _, scope, given in announced:
             search = self.covered(given)
             if search.needs_embedder and search.deadline is None and search.like is None:
-                found += self._texts(scope, search, now)
+                texts = self._texts(scope, search, now)
                 has_context = search.ranking.weights.context > 0
-                found += [search.context] if search.context is not None and has_context else []
-        return [text for text in found if self._cache.get(text) is None]
+                texts += [search.context] if search.context is not None and has_context else []
+                found += [text for text in texts if self._cache.get(key_of(scope, text)) is None]
+        return found
 
     def _stored(self, row: int, embedder: ValidatedEmbedder) -> NDArray[np.float32] | None:
         stored = self._store.vectors(self._agent_id, row, embedder.model)
