@@ -37,8 +37,8 @@ def embed(texts: Sequence[str]) -> NDArray[np.float32]:
         for ngram in ngrams(text):
             hashed = zlib.crc32(ngram.encode())
             vector[hashed % DIMENSIONS] += 1 if hashed & 0x80000000 else -1
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.maximum(lengths, np.float32(1e-9))
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    return vectors
 
 
 def main() -> None:
