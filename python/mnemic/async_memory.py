@@ -101,7 +101,13 @@ class AsyncMemory(AsyncMaintenanceVerbs, AsyncRetrievalStats, MemoryHandle, Asyn
     async def model_of(
         path: str | os.PathLike[str], agent_id: str = "default"
     ) -> EmbeddingModel | None:
-        """Return the embedding model of an agent's vectors in a file; see `Memory.model_of`."""
+        """Return the embedding model of an agent's vectors in a file; None if it has no vectors.
+
+        Nothing is written, no model is loaded, and no embedder is needed.
+
+        Raises:
+            StoreFileError: If there is no such file, or it holds something else.
+        """
         return await run_blocking(lambda: stored_model(path, agent_id))
 
     @classmethod
