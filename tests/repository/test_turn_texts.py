@@ -209,3 +209,16 @@ def test_all_kinds_of_search_by_meaning_share(search_type):
         assert len(embedder.calls) == 1
 
     with_memory(embedder, scenario)
+
+
+@pytest.mark.parametrize("verb", ["retrieve", "recall", "context"])
+def test_other_verbs_by_meaning_share_too(verb):
+    embedder = Counting()
+
+    async def scenario(memory):
+        call = getattr(memory, verb)
+        found = await asyncio.gather(*(call(text, user_id="alice") for text in queries(20)))
+        assert all(found)
+        assert len(embedder.calls) == 1
+
+    with_memory(embedder, scenario)

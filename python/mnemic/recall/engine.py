@@ -511,15 +511,14 @@ class RecallEngine:
         )
         if not search.uses_accesses:
             await self._write_accesses()
-        return await self._ranked(begun, lambda: self.repository.find(scope, search), recall.reason)
-
-    async def _ranked(
-        self, begun: float, answer: Callable[[], Found], reason: Reason
-    ) -> MemoryRecallResult:
-        found = await run_blocking(answer, self.repository)
+        found = await run_blocking(
+            lambda: self.repository.find(scope, search),
+            self.repository,
+            announced=self.repository.finder.announced(scope, search),
+        )
         now = self.repository.now()
         memories = tuple(
-            ScoredMemory(entry, *reason(self._explained(hit, entry, now)))
+            ScoredMemory(entry, *recall.reason(self._explained(hit, entry, now)))
             for hit in found.hits
             for entry in (found.entries[hit.row],)
         )

@@ -385,8 +385,11 @@ class RetrievalEngine:
                 if expansion.added_terms:
                     also, expanded = (expansion.expanded,), expansion.expanded
         begun = self.repository.now()
+        search = _search(query, *self._floors(query), also, time_limit)
         found = await run_blocking(
-            lambda: self._rank(scope, query, also, time_limit), self.repository
+            lambda: self._rank(scope, query, search, time_limit),
+            self.repository,
+            announced=self.repository.finder.announced(scope, search),
         )
         answer = CachedAnswer(
             hits=tuple(_hit(hit) for hit in found.hits),
@@ -407,9 +410,8 @@ class RetrievalEngine:
         return self.repository.finder.next_expiry(scope, since, _states(query))
 
     def _rank(
-        self, scope: Scope, query: MemoryQuery, also: tuple[str, ...], time_limit: TimeLimit
+        self, scope: Scope, query: MemoryQuery, search: Search, time_limit: TimeLimit
     ) -> Found:
-        search = _search(query, *self._floors(query), also, time_limit)
         if query.order is MemorySortOrder.ACCESSED_DESCENDING:
             found = self._by_access(scope, search)
         else:
