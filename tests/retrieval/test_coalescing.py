@@ -80,7 +80,7 @@ def test_where_the_first_is_cancelled_another_makes_the_answer():
         assert service._engine._cache._computing == {}
         assert (await service.retrieve(QUERY)).from_cache
 
-    serve(scenario, memory={"embedder": Gated()})
+    serve(scenario, memory={"embedder": Gated(), "query_cache": 0})
 
 
 def test_where_one_who_waits_is_cancelled_the_others_get_the_answer():
