@@ -36,8 +36,10 @@ def minimum_score(given: object) -> MinScore:
     Raises:
         InvalidArgumentError: If it is neither a number from 0 to 1, nor "auto", nor None.
     """
-    if given is None or given == "auto":
-        return given
+    if given is None:
+        return None
+    if isinstance(given, str) and given == "auto":
+        return "auto"
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
         raise InvalidArgumentError(
             'min_score must be a number from 0 to 1, "auto", or None for no floor, '
