@@ -33,15 +33,18 @@ def score_floors(embedder: object) -> dict[str, float | None]:
 def _checked(floors: object) -> dict[str, float]:
     if floors is None:
         return {}
-    if isinstance(floors, Mapping) and all(map(_is_floor, floors, floors.values())):
-        return {name: float(floor) for name, floor in floors.items()}
+    read = {name: _floor(floors[name]) for name in floors} if isinstance(floors, Mapping) else {}
+    checked = {name: floor for name, floor in read.items() if name in _TYPES and floor is not None}
+    if isinstance(floors, Mapping) and len(checked) == len(floors):
+        return checked
     raise InvalidArgumentError(
         "the embedder's score_floors must be a dict with cosines for 'hybrid' and 'semantic', "
         f"or None, got {described(floors)}"
     )
 
 
-def _is_floor(name: object, floor: object) -> bool:
-    if isinstance(floor, bool) or not isinstance(floor, int | float):
-        return False
-    return name in _TYPES and -1 <= floor < 1
+def _floor(given: object) -> float | None:
+    """Return a cosine that can be a floor; None for anything else."""
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return None
+    return float(given) if -1 <= given < 1 else None
