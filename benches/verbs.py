@@ -14,6 +14,7 @@ import sys
 import tempfile
 from datetime import timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 
@@ -42,6 +43,42 @@ def every_third(memory):
     return memory.ids[::3]
 
 
+SPREAD = 47
+"""Places between two memories that a call stores over, so that each lies on pages of its own."""
+
+
+def renewed(memory, *, old, new=0, suffix=""):
+    """Return the fields of memories to store over old ones and as new ones."""
+    numbers = [at * SPREAD for at in range(old)]
+    given = [entry(number) | {"id": memory.ids[number]} for number in numbers]
+    given += [entry(number) | {"id": uuid4()} for number in range(new)]
+    for fields in given:
+        fields["content"] += suffix
+    return given
+
+
+def put(*, old, new=0, suffix="", way="replace"):
+    def call(memory):
+        given = renewed(memory, old=old, new=new, suffix=suffix)
+        return len(memory.user.add_many(given, on_conflict=way))
+
+    return call
+
+
+def put_each(*, old, new=0, suffix="", way="replace"):
+    def call(memory):
+        given = renewed(memory, old=old, new=new, suffix=suffix)
+        return len([memory.user.add(**fields, on_conflict=way) for fields in given])
+
+    return call
+
+
+def touched(memory):
+    ids = memory.ids[: HUNDRED * SPREAD : SPREAD]
+    memory.user.touch(ids, expires_at="2100-01-01T00:00:00Z")
+    return len(ids)
+
+
 VERBS = {
     "delete by filter": lambda memory: memory.user.delete_many(filters=THIRD),
     "delete by filter, permanent": lambda memory: memory.user.delete_many(
@@ -62,6 +99,17 @@ VERBS = {
     ),
     "delete_all, permanent": lambda memory: memory.user.delete_all(permanent=True),
     "users": lambda memory: len(memory.users()),
+    "add 100": put(old=0, new=HUNDRED, way="raise"),
+    "put 100, all new": put(old=0, new=HUNDRED),
+    "put 100, other content": put(old=HUNDRED, suffix=" Anew."),
+    "put 100, same content": put(old=HUNDRED),
+    "put 100, half new": put(old=HUNDRED // 2, new=HUNDRED // 2, suffix=" Anew."),
+    "put 100, skipped": put(old=HUNDRED, way="skip"),
+    "add one by one, 100": put_each(old=0, new=HUNDRED, way="raise"),
+    "put one by one, 100 new": put_each(old=0, new=HUNDRED),
+    "put one by one, 100 other": put_each(old=HUNDRED, suffix=" Anew."),
+    "put one by one, 100 same": put_each(old=HUNDRED),
+    "touch 100, expiry": touched,
 }
 """What is measured; each returns for how many memories it was."""
 
