@@ -27,6 +27,8 @@ _NEVER: Final = "0"
 _ALWAYS: Final = "1"
 _MEMBERS = "(SELECT value FROM json_each(?))"
 _UUIDS = "(SELECT unhex(value) FROM json_each(?))"
+IDS: Final = "(SELECT DISTINCT unhex(value) AS wanted FROM json_each(?))"
+"""A table of ids, bound as one value; see `bound_ids`."""
 
 MAX_NUMBERS: Final = 64
 """Numbers of a list that are bound one by one; SQLite's reading of decimals may round another way.
@@ -47,9 +49,9 @@ class Narrowed(NamedTuple):
     is_exact: bool
 
 
-def among_ids(ids: Sequence[UUID]) -> tuple[str, object]:
-    """Return the condition of these ids, and the value bound to it."""
-    return f"id IN {_UUIDS}", _json([entry_id.bytes for entry_id in ids])
+def bound_ids(ids: Sequence[UUID]) -> object:
+    """Return ids as the value to bind to `IDS`."""
+    return _json([entry_id.bytes for entry_id in ids])
 
 
 def order_by(sort_by: MemorySortOrder) -> str:

@@ -1,7 +1,8 @@
 """The rows that a write for many entries is for, decided inside its transaction."""
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from uuid import UUID
 
 import apsw
 
@@ -10,10 +11,15 @@ from mnemic.model import Scope
 from mnemic.store.row_codec import RowCodec, uuid_of
 from mnemic.store.sqlite import filter_sql
 from mnemic.store.sqlite.reads import matching_rows
-from mnemic.store.sqlite.sql import AMONG, USER_KEY, Condition, fetch, in_scope, json_array
+from mnemic.store.sqlite.sql import AMONG, Condition, fetch, in_scope, integers, json_array
 from mnemic.store.values import Criteria
 
 _ANY: Condition = ("1", [])
+# Joined in this order and by this index: the planner would read all entries of the user.
+_ROWS_OF_IDS = (
+    f"SELECT row, id FROM {filter_sql.IDS} CROSS JOIN agent_memory_entries "
+    "INDEXED BY agent_memory_entries_by_id ON id = wanted WHERE 1"
+)
 
 
 def selected(
@@ -35,41 +41,42 @@ def selected(
     Raises:
         AmbiguousIdError: If the scope is of all users, and several have one of the ids.
     """
-    where, values = _scoped(connection, scope, criteria)
+    where, values = in_scope(scope)
+    if criteria.ids is not None:
+        where, values = _of_rows(scope, _rows_of_ids(connection, scope, criteria.ids))
     where, values = f"{where} AND {state[0]}", [*values, *state[1]]
     if criteria.expression is None:
         return where, values
     sql, bound, is_exact = filter_sql.narrowed(criteria.expression)
     where, values = f"{where} AND ({sql})", [*values, *bound]
-    if is_exact:
-        return where, values
-    rows = matching_rows(connection, codec, criteria.expression, where, values)
-    # The sign keeps the planner from the index of the agent, which would read all of its rows.
+    if not is_exact:
+        rows = matching_rows(connection, codec, criteria.expression, where, values)
+        return _of_rows(scope, rows)
+    # Read once: a write repeats its condition, and this one may scan all entries of the user.
+    found = fetch(connection, f"SELECT row FROM agent_memory_entries WHERE {where}", values)
+    return _of_rows(scope, integers([row for (row,) in found]))
+
+
+def _of_rows(scope: Scope, rows: Sequence[int]) -> Condition:
+    """Return the condition of rows that are known to be in a scope."""
+    # The sign keeps the planner from the indexes of the agent, which would read all of its rows.
     return f"{AMONG} AND +agent_id = ?", [json_array(rows), scope.agent_id]
 
 
-def _scoped(connection: apsw.Connection, scope: Scope, criteria: Criteria) -> Condition:
-    """Return the condition of the scope, and of the ids if there are any."""
+def _rows_of_ids(connection: apsw.Connection, scope: Scope, ids: Sequence[UUID]) -> list[int]:
+    """Return the rows of the entries of a scope that have one of these ids, in any state."""
     where, values = in_scope(scope)
-    if criteria.ids is None:
-        return where, values
-    ids, bound = filter_sql.among_ids(criteria.ids)
-    where, values = f"{where} AND {ids}", [*values, bound]
+    found = fetch(connection, f"{_ROWS_OF_IDS} AND {where}", (filter_sql.bound_ids(ids), *values))
     if scope.all_users:
-        _check_unambiguous(connection, scope, where, values)
-        return where, values
-    return f"{where} AND {USER_KEY} = ?", [*values, scope.user_id or ""]
+        _check_unambiguous(scope, [entry_id for _, entry_id in found])
+    return integers([row for row, _ in found])
 
 
-def _check_unambiguous(
-    connection: apsw.Connection, scope: Scope, where: str, values: Sequence[Any]
-) -> None:
-    sql = (
-        f"SELECT id FROM agent_memory_entries WHERE {where} "
-        "GROUP BY id HAVING count(*) > 1 ORDER BY id LIMIT 1"
-    )
-    for (entry_id,) in fetch(connection, sql, values):
+def _check_unambiguous(scope: Scope, ids: Sequence[bytes]) -> None:
+    """Check that no id is one of several users' entries."""
+    shared = sorted(entry_id for entry_id, count in Counter(ids).items() if count > 1)
+    if shared:
         raise AmbiguousIdError(
-            f"several users of agent {scope.agent_id!r} have a memory with id {uuid_of(entry_id)}; "
-            "name the user_id in place of all_users=True"
+            f"several users of agent {scope.agent_id!r} have a memory with id "
+            f"{uuid_of(shared[0])}; name the user_id in place of all_users=True"
         )
