@@ -10,6 +10,7 @@ from mnemic.model import (
     RetrievalStats,
     Suggestions,
     TimeLimit,
+    validation,
 )
 from mnemic.model.text_query import RetrieveFields, query_of
 from mnemic.verbs.base import ScopedBase
@@ -165,6 +166,7 @@ class AsyncRetrievalVerbs(ScopedBase):
             ExpanderError: If the expander is a function and returns no list of texts.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        MemoryQuery.semantic(validation.query(query))  # its checks hold here too
         return await self._services.retrieval_engine.expand(scope, query)
 
 
