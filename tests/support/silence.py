@@ -276,6 +276,7 @@ RIGHT = {
     "window": lambda _: ContextWindow(2000),
     "target": lambda world: world.path(),
     "path": lambda world: world.path(),
+    "agent_id": lambda _: "aide",
     "source": lambda world: world.exported(),
     "embeddings": lambda _: True,
     "overwrite": lambda _: False,
