@@ -56,12 +56,12 @@ def watched(memory):
     stopwatch = Stopwatch()
     index = memory.repository._indexes.active.index  # noqa: SLF001 - nothing public leads there
     embedder = memory.repository._embedder  # noqa: SLF001
-    core, embed = index._core, embedder.embed_chunked  # noqa: SLF001
-    index._core, embedder.embed_chunked = TimedCore(core, stopwatch), stopwatch.timed(embed)  # noqa: SLF001
+    core, embed = index._core, embedder.embed_queries  # noqa: SLF001
+    index._core, embedder.embed_queries = TimedCore(core, stopwatch), stopwatch.timed(embed)  # noqa: SLF001
     try:
         yield stopwatch
     finally:
-        index._core, embedder.embed_chunked = core, embed  # noqa: SLF001
+        index._core, embedder.embed_queries = core, embed  # noqa: SLF001
 
 
 def measure(memory, texts, *, is_cached):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from mnemic.description import described, quoted
 from mnemic.embed.functions import Function, OneTextFunction, TextsFunction, UnknownFunction, run
@@ -228,9 +228,9 @@ def _encoders(given: object, encode: Callable[..., object]) -> tuple[Function, F
 def _method(given: object, name: str) -> Callable[..., object] | None:
     """Return a method, or else its asynchronous form."""
     for known in (name, f"a{name}"):
-        method = getattr(given, known, None)
+        method: Callable[..., object] | None = getattr(given, known, None)
         if callable(method):
-            return cast("Callable[..., object]", method)
+            return method
     return None
 
 

@@ -125,8 +125,6 @@ class _WaitingTask(_Waiting):
         end_watch: Ends the checks of `CallJoiner._watch`.
     """
 
-    end_watch: Callable[[], None]
-
     def __init__(
         self,
         texts: list[str],
@@ -139,6 +137,7 @@ class _WaitingTask(_Waiting):
         self._executor = executor
         self._wake = wake
         self._context = copy_context()
+        self.end_watch: Callable[[], object] = wake
 
     def notify(self) -> None:
         if self.is_done:
@@ -223,12 +222,13 @@ class CallJoiner:
         Raises:
             CancelledError: That of `concurrent.futures`, if the awaiting task was cancelled.
         """
+        waiting = None
         with self._lock:
             number = self._begin_if_free()
             if not number:
                 waiting = _WaitingThread(texts)
                 self._waiting.append(waiting)
-        if not number:
+        if waiting is not None:
             return self._awaited_in_thread(waiting)
         try:
             return self._embed(texts)
