@@ -55,8 +55,7 @@ def rank(
 
 def _can_propose(search: Search, inputs: RankInputs) -> bool:
     """Return whether the best rows can be found among proposals."""
-    needs_all = search.evidence is not None and search.evidence.similarity is None
-    is_by_score = search.order is None and not search.with_total and not needs_all
+    is_by_score = search.order is None and not search.with_total
     return inputs.vectors is not None and is_by_score
 
 

@@ -301,7 +301,7 @@ impl MemoryIndex {
             request,
             first_pass,
             deadline,
-            selected_count: None,
+            selection: None,
         };
         let has_match = request.text.is_some() || !request.vectors.is_empty();
         let share = (has_match && scoring.weights.relevance > 0.0).then_some(scoring.similarity);

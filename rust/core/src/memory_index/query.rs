@@ -36,8 +36,8 @@ pub(super) struct Query<'a> {
     /// The first pass for a number of candidates, of which some are always scored.
     pub(super) first_pass: &'a dyn Fn(usize, usize) -> FirstPass,
     pub(super) deadline: &'a Deadline,
-    /// The number of selected memories, if only some of them are candidates.
-    pub(super) selected_count: Option<usize>,
+    /// The selected memories, if only some of them are candidates.
+    pub(super) selection: Option<&'a DocidSet>,
 }
 
 /// Properties of a whole selection on which scores of its memories depend.
@@ -102,8 +102,8 @@ impl Query<'_> {
         }
         match request.proposed.filter(|_| request.sort_key.is_none()) {
             Some(rows) => {
-                let count = selected.iter().map(|word| word.count_ones() as usize).sum();
-                Query { selected_count: Some(count), ..*self }.of_proposed(rows, selected)
+                let selection = DocidSet::of_words(selected.clone(), self.columns().len());
+                Query { selection: Some(&selection), ..*self }.of_proposed(rows, selected)
             }
             None => self.of_all(&self.candidates(selected)),
         }
@@ -145,8 +145,8 @@ impl Query<'_> {
             return self.by_sort_key(sort_key, &fused, &uppers);
         }
         if let Some(floor) = request.evidence {
-            let count = self.selected_count.unwrap_or(candidates.docids.len());
-            if !evidence::is_enough(&fused, &uppers, floor, count) {
+            let selection = self.selection.unwrap_or(&candidates.set);
+            if !evidence::is_enough(&fused, &uppers, floor, selection) {
                 return Ok(self.weak());
             }
         }
@@ -351,7 +351,7 @@ impl Query<'_> {
         near.sort_unstable();
         near.truncate(self.request.depth());
         if let Some((floor, nearest)) = self.request.evidence.zip(near.first()) {
-            let count = self.selected_count.unwrap_or(candidates.docids.len());
+            let count = self.selection.unwrap_or(&candidates.set).len();
             if !evidence::is_near_enough(nearest.score, floor, count) {
                 return Ok(self.weak());
             }

@@ -199,8 +199,8 @@ proptest! {
             let (request, deadline) = (&request, &NEVER);
             let snapshot = &snapshot;
             let index = &index;
-            let selected_count = None;
-            Query { index, snapshot, request, first_pass, deadline, selected_count }.answer()
+            let selection = None;
+            Query { index, snapshot, request, first_pass, deadline, selection }.answer()
         };
         let wanted = answer(&|_, _| FirstPass::WHOLE);
         for few in [0, 3, usize::MAX] {

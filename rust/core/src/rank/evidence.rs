@@ -9,6 +9,7 @@ use super::fused_score::{Fused, value};
 use super::largest::largest;
 use crate::rank::keyword_match::Keywords;
 use crate::rank::similarity::Similarity;
+use crate::search::docid_set::DocidSet;
 
 /// The cosines from the floor up to 1 that a keyword match of 1 counts as much as.
 const KEYWORD_WEIGHT: f64 = 3.2;
@@ -47,18 +48,18 @@ pub struct EvidenceFloor {
     pub similarity: Option<f64>,
 }
 
-/// Whether the candidates of a query have enough evidence; `count` is their number, of which some
-/// may not be considered. After the deadline, the evidence seen by then counts.
+/// Whether the candidates of a query, which are some of the selection or all of it, have enough
+/// evidence. After the deadline, the evidence seen by then counts.
 pub(crate) fn is_enough(
     fused: &Fused<'_>,
     uppers: &Uppers,
     floor: EvidenceFloor,
-    count: usize,
+    selection: &DocidSet,
 ) -> bool {
     if !fused.has_query {
         return true;
     }
-    let search = Evidence { fused, uppers: &uppers.query, count };
+    let (search, count) = (Evidence { fused, uppers: &uppers.query, selection }, selection.len());
     let is_plain = || fused.keywords.as_ref().is_some_and(Keywords::has_stop_words);
     match (fused.query, &fused.keywords, floor.similarity) {
         (None, keywords, _) => has_keyword(keywords.as_ref(), MIN_KEYWORD),
@@ -101,7 +102,7 @@ fn has_keyword(keywords: Option<&Keywords<'_>>, floor: f64) -> bool {
 struct Evidence<'a> {
     fused: &'a Fused<'a>,
     uppers: &'a [f32],
-    count: usize,
+    selection: &'a DocidSet,
 }
 
 impl Evidence<'_> {
@@ -139,11 +140,10 @@ impl Evidence<'_> {
 
     /// Whether the most similar memory is far above the mean of the others.
     fn stands_out(&self, query: &Similarity<'_>) -> bool {
-        let candidates = self.fused.candidates;
-        let stride = (self.count / SAMPLE).max(1) as u64;
-        let is_sampled =
-            |docid: &&u32| hash(candidates.columns.tie_of(**docid).id).is_multiple_of(stride);
-        let sampled = candidates.docids.iter().filter(is_sampled).map(|docid| query.exact(*docid));
+        let columns = self.fused.candidates.columns;
+        let stride = (self.selection.len() / SAMPLE).max(1) as u64;
+        let is_sampled = |docid: &u32| hash(columns.tie_of(*docid).id).is_multiple_of(stride);
+        let sampled = self.selection.iter().filter(is_sampled).map(|docid| query.exact(docid));
         let mut cosines: Vec<f64> = sampled.filter(|cosine| cosine.is_finite()).collect();
         // In one order whatever that of the candidates, so that the sum is the same to the last bit.
         cosines.sort_unstable_by(f64::total_cmp);
