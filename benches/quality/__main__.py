@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benches.quality.compare import DEFAULT, PARTS, MeasuredSet
-from benches.quality.datasets import load_conversations, load_own
+from benches.quality.datasets import load_conversations, load_languages, load_own
 from benches.quality.measure import measure
 from benches.quality.methods import METHODS, build
 from benches.quality.report import record, record_sets, render, render_sets
@@ -43,6 +43,11 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         "against its parts; default: the project's own set",
     )
     parser.add_argument(
+        "--languages",
+        action="store_true",
+        help="the parallel part of the project's own set, by language",
+    )
+    parser.add_argument(
         "--methods",
         type=method_names,
         help=f"comma-separated, of {', '.join(METHODS)}; default: all, of several directories "
@@ -57,6 +62,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     options = parser.parse_args(arguments)
     names = [directory.resolve().name for directory in options.directories]
+    if options.languages and names:
+        parser.error("--languages takes no directory")
     if len(names) != len(set(names)):
         parser.error("each directory needs a name of its own")
     return options
@@ -71,7 +78,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def measure_one(options: argparse.Namespace) -> None:
-    dataset = load_conversations(*options.directories) if options.directories else load_own()
+    if options.directories:
+        dataset = load_conversations(*options.directories)
+    else:
+        dataset = load_languages() if options.languages else load_own()
     measured = measured_set(dataset, options.methods or list(METHODS), options.limit)
     print(render(dataset, measured.results))
     write(options.json, record(dataset, measured.results))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 OWN_DATA = Path(__file__).parent / "data"
 OWN_FILES = ("memories.jsonl", "questions.jsonl")
+LANGUAGES = ("en", "de", "es", "ja", "zh")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +86,41 @@ def load_own(directory: Path = OWN_DATA) -> Dataset:
         sha256=hash_of(memories_path, questions_path),
         relevant_from=2,
         collections=[collection],
+    )
+
+
+def load_languages(directory: Path = OWN_DATA / "languages") -> Dataset:
+    """Read the parallel part of the own set: the same memories in five languages.
+
+    Each language is a collection, and so a store, of its own. The last collection is one store with
+    all of them and the rest of the own set, and the kind of its questions is their language.
+    """
+    own = {code: load_own(directory / code).collections[0] for code in LANGUAGES}
+    alone = [replace(collection, name=code) for code, collection in own.items()]
+    return Dataset(
+        name="languages",
+        sha256=hash_of(*(directory / code / name for code in LANGUAGES for name in OWN_FILES)),
+        relevant_from=2,
+        collections=[*alone, mixed_of(own)],
+    )
+
+
+def mixed_of(collections: dict[str, Collection]) -> Collection:
+    """One collection of several and the own set, with ids that name the collection."""
+    memories, questions = list(load_own().collections[0].memories), []
+    for code, one in collections.items():
+        memories += [replace(memory, id=f"{code}:{memory.id}") for memory in one.memories]
+        questions += [question_of(code, question) for question in one.questions]
+    return Collection(name="mixed", memories=memories, questions=questions)
+
+
+def question_of(code: str, question: Question) -> Question:
+    return replace(
+        question,
+        id=f"{code}:{question.id}",
+        kind=f"mixed, {code}",
+        grades={f"{code}:{name}": grade for name, grade in question.grades.items()},
+        distractors=frozenset(f"{code}:{name}" for name in question.distractors),
     )
 
 

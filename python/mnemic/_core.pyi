@@ -238,6 +238,34 @@ def date_ranges(text: str, /, now: int, newest: int | None = None) -> list[tuple
         InvalidArgumentError: If `text` holds a lone surrogate, which UTF-8 cannot express.
     """
 
+def detect_language(text: str, /) -> str | None:
+    """Return the language of a text, by its stop words and the n-grams of its letters.
+
+    Args:
+        text: The first 64 words and 400 characters are read.
+
+    Returns:
+        An ISO 639-1 code among the languages with a stemmer; None if it is not sure, as of less
+        than three words, of another language, or of a script without spaces.
+
+    Raises:
+        TypeError: If `text` is not a str.
+        InvalidArgumentError: If `text` holds a lone surrogate, which UTF-8 cannot express.
+    """
+
+def tokens(text: str, /, language: str | None = "en") -> list[str]:
+    """Return the tokens of keyword search in a text, in order; stop words are among them.
+
+    Args:
+        text: Any text. Its words are folded, cut after 64 characters and stemmed; scripts without
+            spaces give pairs of characters.
+        language: As of `MemoryIndex`.
+
+    Raises:
+        TypeError: If `text` is not a str.
+        InvalidArgumentError: If the language is unknown, or `text` holds a lone surrogate.
+    """
+
 def estimate_tokens(text: str, /) -> int:
     """Estimate how many tokens a language model takes for `text`, by its scripts, rounded up.
 
@@ -598,8 +626,9 @@ class MemoryIndex:
 
     Args:
         dim: Components of a vector, 1 to 32,768; None for memories without vectors.
-        language: Language of stemmer and stop words, by its English name or ISO 639-1 code; None
-            stems nothing.
+        language: Language of stemmer and stop words, by its English name or ISO 639-1 code; "auto"
+            detects that of each memory and query, and takes that of most of the user's memories
+            where it is not sure; None stems nothing.
         coverage: The languages of the embedder that the vectors are from; None for any.
 
     Raises:
@@ -611,7 +640,7 @@ class MemoryIndex:
         dim: int | None,
         /,
         *,
-        language: str | None = "english",
+        language: str | None = "en",
         coverage: Coverage | None = None,
     ) -> Self: ...
     @property

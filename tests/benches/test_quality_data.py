@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from benches.quality.datasets import OWN_DATA, load_own, read_lines
+from benches.quality.datasets import LANGUAGES, OWN_DATA, load_languages, load_own, read_lines
 from tests.support.paths import ROOT
 
 TYPES = {"FACT", "EVENT", "INSIGHT", "PREFERENCE", "CORRECTION", "CONVERSATION", "PROCEDURAL"}
@@ -124,6 +124,53 @@ def test_the_documented_hash_is_that_of_the_data():
         r"sha256: `([0-9a-f]{64})`", (ROOT / "docs" / "quality.md").read_text(encoding="utf-8")
     )
     assert documented.group(1) == load_own().sha256
+
+
+@pytest.fixture(scope="module")
+def by_language():
+    return {
+        code: [read_lines(OWN_DATA / "languages" / code / f"{name}.jsonl") for name in PARALLEL]
+        for code in LANGUAGES
+    }
+
+
+PARALLEL = ("memories", "questions")
+
+
+def test_memories_and_questions_are_the_same_in_all_languages(by_language):
+    memories, questions = by_language["en"]
+    assert (len(memories), len(questions)) == (60, 50)
+    for code, translated in by_language.items():
+        for lines, english, text in zip(
+            translated, by_language["en"], ("content", "text"), strict=True
+        ):
+            assert len({line[text] for line in lines}) == len(lines), code
+            assert [{**line, text: ""} for line in lines] == [
+                {**line, text: ""} for line in english
+            ]
+
+
+def test_parallel_questions_have_an_answer_and_three_distractors_of_its_topic(by_language):
+    memories = {line["id"]: line["topic"] for line in by_language["en"][0]}
+    for question in by_language["en"][1]:
+        (answer,) = question["relevant"]
+        assert len(set(question["distractors"]) - {answer}) == 3
+        assert {memories[name] for name in question["distractors"]} == {memories[answer]}
+
+
+def test_the_mixed_store_holds_all_languages_and_the_rest_of_the_set():
+    *alone, mixed = load_languages().collections
+    assert [one.name for one in alone] == list(LANGUAGES)
+    assert len({memory.id for memory in mixed.memories}) == len(mixed.memories) == 397 + 5 * 60
+    assert len({question.id for question in mixed.questions}) == 5 * 50
+    assert {name for one in mixed.questions for name in one.grades} <= {
+        memory.id for memory in mixed.memories
+    }
+
+
+def test_the_documented_hash_of_the_parallel_part_is_that_of_the_data():
+    text = (ROOT / "docs" / "quality.md").read_text(encoding="utf-8")
+    assert load_languages().sha256 in text
 
 
 def test_the_conversation_spans_sessions_and_months(turns):

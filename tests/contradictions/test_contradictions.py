@@ -145,6 +145,24 @@ def test_a_denied_opposite_is_a_paraphrase(older, newer):
     assert not contradicts(older, newer)
 
 
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("Die Tür ist offen und Anna hat 3 Katzen", "Die Tür ist zu und Anna hat 4 Katzen"),
+        ("Anna ist 30 Jahre alt und wohnt in Oslo", "Anna is 31 and lives in Oslo now"),
+        ("The code is 4711", "Das Codewort für die Tür ist 4712"),
+        ("猫は3匹います 3 cats", "猫は4匹います 4 cats"),
+        ("Код: 4711", "Код: 4712"),
+    ],
+)
+def test_texts_in_other_languages_are_not_judged(older, newer):
+    assert judged(older, newer) == Judgement(0.0)
+
+
+def test_a_few_latin_words_count_as_english():
+    assert contradicts("Ticket 344 is open", "Ticket 344 is closed")
+
+
 def test_the_reason_names_what_differs():
     found = judged("The broker listens on port 5671.", "The broker listens on port 5672.")
     assert found.reason == "different value: 5671 / 5672"

@@ -112,11 +112,12 @@ def cosine(parts, queries):
 
 
 class Statistics:
-    """Words of all rows of a user, filtered ones too."""
+    """Words of all rows of a user, filtered ones too; `cut` gives those of a row."""
 
-    def __init__(self, rows, fields):
-        self.counts = {row.number: Counter(words_of(row.entry.content)) for row in rows}
-        self.pairs = {row.number: Counter(pairwise(words_of(row.entry.content))) for row in rows}
+    def __init__(self, rows, fields, cut=lambda row: words_of(row.entry.content)):
+        words = {row.number: cut(row) for row in rows}
+        self.counts = {number: Counter(of_row) for number, of_row in words.items()}
+        self.pairs = {number: Counter(pairwise(of_row)) for number, of_row in words.items()}
         self.of_word = Counter(word for counts in self.counts.values() for word in counts)
         self.of_gram = Counter()
         for word, count in self.of_word.items():

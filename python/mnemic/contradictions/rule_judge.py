@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from decimal import localcontext
 from functools import cache
 
+from mnemic._core import Coverage, detect_language
 from mnemic.contradictions.features import evidence
 from mnemic.contradictions.judgement import Judgement, check_texts
 from mnemic.contradictions.parse import Reading
@@ -16,8 +17,13 @@ from mnemic.sync_bridge import run_blocking
 
 _SHORT = 4096  # characters of all texts; reading more would hold up an event loop
 _NONE = Judgement(0.0)
+_ENGLISH = Coverage(["en"])
 
 _shared_lexicon = cache(Lexicon)  # 15 ms to build, and of the same tables for every judge
+
+
+def _is_english(text: str) -> bool:
+    return _ENGLISH.covers(text) and detect_language(text[:_SHORT]) in {None, "en"}
 
 
 def _decide(pair: Pair) -> Judgement:
@@ -29,7 +35,10 @@ def _decide(pair: Pair) -> Judgement:
 
 
 class RuleJudge:
-    """Judges by tables and fitted weights: no network, no model, deterministic.
+    """Judges English statements by tables and fitted weights: no network, no model, deterministic.
+
+    It abstains, with a confidence of 0, where one of two texts is in another language: in another
+    script, or by `mnemic._core.detect_language`. Texts of a few Latin words count as English.
 
     Of each text the first 4,096 characters are read, and of these the first 64 numbers, dates and
     times. A number of more than 30 digits is ignored.
@@ -48,5 +57,12 @@ class RuleJudge:
 
     def _judged(self, statement: str, others: Sequence[str]) -> list[Judgement]:
         with localcontext(EXACT):
+            if not _is_english(statement):
+                return [_NONE] * len(others)
             newer = Reading(statement, self._lexicon)
-            return [_decide(Pair(Reading(other, self._lexicon), newer)) for other in others]
+            return [self._against(newer, other) for other in others]
+
+    def _against(self, newer: Reading, other: str) -> Judgement:
+        if not _is_english(other):
+            return _NONE
+        return _decide(Pair(Reading(other, self._lexicon), newer))

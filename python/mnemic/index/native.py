@@ -44,6 +44,8 @@ class NativeIndex:
         dim: Dimension of the vectors; None without vectors.
         make_source: Makes the source that proposes rows of large selections; None for no source.
         coverage: The languages of the embedder; None for any.
+        language: The language of the rows by its code, "auto" to detect that of each, or None to
+            leave words as they are written.
     """
 
     def __init__(
@@ -51,10 +53,12 @@ class NativeIndex:
         dim: int | None,
         make_source: SourceFactory | None = None,
         coverage: Coverage | None = None,
+        language: str | None = "auto",
     ) -> None:
         self._dim = dim
         self._make_source = make_source
         self._coverage = coverage
+        self._language = language
         self._core, self._source = self._new_core(), self._new_source()
         self._summary: _Summary | None = None  # of the core as it is; None after a change
         self._lock = threading.Lock()
@@ -282,7 +286,7 @@ class NativeIndex:
             source.apply(batch)
 
     def _new_core(self) -> MemoryIndex:
-        return MemoryIndex(self._dim, coverage=self._coverage)
+        return MemoryIndex(self._dim, language=self._language, coverage=self._coverage)
 
     def _new_source(self) -> SourceGuard | None:
         """Return an empty candidate source, if there are vectors and a factory."""

@@ -6,7 +6,8 @@ from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
-from mnemic.description import quoted
+from mnemic._core import tokens
+from mnemic.description import described, quoted
 from mnemic.errors import FilterError, InvalidArgumentError
 from mnemic.model import (
     Expression,
@@ -74,6 +75,23 @@ def unlimited(filters: MemoryFilter | Mapping[str, Any]) -> Expression:
 
 
 _WHOLE_LIST = (MemoryFilter().limit, MemoryFilter().offset)
+
+
+def checked_language(language: object) -> str | None:
+    """Return the language of a memory's texts.
+
+    Raises:
+        InvalidArgumentError: If it is no code of a language that can be stemmed; the error lists
+            those that there are.
+    """
+    if language is None:
+        return None
+    if not isinstance(language, str) or not language.isascii():
+        raise InvalidArgumentError(
+            f'language must be a code such as "de", "auto" or None, got {described(language)}'
+        )
+    tokens("", language)
+    return language
 
 
 def encoded_cursor(scope: Scope, entry: MemoryEntry) -> str:

@@ -23,6 +23,7 @@ class IndexSet:
         agent_id: Whose memories.
         embedder: Gives memories the vectors they lack; None gives none.
         model: Model of the vectors.
+        language: The language of the memories, "auto" or None; see `Options`.
         can_write: Whether such vectors may be stored.
         make_source: Makes the candidate source of active memories; None for none.
 
@@ -37,6 +38,7 @@ class IndexSet:
         embedder: ValidatedEmbedder | None,
         model: VectorModel,
         *,
+        language: str | None,
         can_write: bool,
         make_source: SourceFactory | None = None,
     ) -> None:
@@ -44,6 +46,7 @@ class IndexSet:
         self._agent_id = agent_id
         self._embedder = embedder
         self._model = model
+        self._language = language
         self._can_write = can_write
         self._make_source = make_source
         self._lock = threading.Lock()
@@ -55,6 +58,7 @@ class IndexSet:
             self._store,
             self._agent_id,
             self._embedder,
+            language=self._language,
             can_write=self._can_write,
             state=state,
             make_source=self._make_source if state is State.ACTIVE else None,

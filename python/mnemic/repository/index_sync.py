@@ -101,6 +101,7 @@ class IndexSync:
         store: The store.
         agent_id: The agent.
         embedder: Embeds entries without a vector; None embeds none.
+        language: The language of the entries, "auto" or None; see `Options`.
         can_write: Whether new vectors may be stored.
         state: State of the entries; only active ones are embedded.
         make_source: Makes the index's candidate source; None for none.
@@ -121,6 +122,7 @@ class IndexSync:
         agent_id: str,
         embedder: ValidatedEmbedder | None,
         *,
+        language: str | None = "auto",
         can_write: bool = True,
         state: State = State.ACTIVE,
         make_source: SourceFactory | None = None,
@@ -132,6 +134,7 @@ class IndexSync:
         self._learning = threading.Lock()
         self._coverage = None if embedder is None else embedder.coverage
         self._make_source = make_source
+        self._language = language
         self.index = self._new_index(self.model)
         self._store = store
         self._agent_id = agent_id
@@ -294,7 +297,7 @@ class IndexSync:
 
     def _new_index(self, model: Model | None) -> NativeIndex:
         dim = None if model is None else model[1]
-        return NativeIndex(dim, self._make_source, self._coverage)
+        return NativeIndex(dim, self._make_source, self._coverage, self._language)
 
     def _swap(self, fresh: NativeIndex, accesses: int) -> bool:
         with self._catching_up, self._access_lock:

@@ -22,6 +22,11 @@ class Options(TypedDict, total=False):
             the model of given vectors, "own" unless given.
         query_cache: Number of queries whose vectors are kept in memory, 1,024 unless given; 0
             keeps none.
+        language: The language of memories and queries, by its ISO 639-1 code: their words are
+            stemmed by its rules, and its stop words count less. "auto", the default, detects the
+            language of each memory and each query; where it is not sure, as of a few words, it is
+            that of most of the user's memories. With None words stay as they are written. Nothing
+            of it is stored: a file may be opened with another language each time.
         license: The host's license policy, such as `DocumentedLicenses(tier)`. What it does not
             include is refused with `LicenseRestrictionError`, and what its quota leaves no room
             for with `StorageQuotaExceededError`. With None nothing is checked.
@@ -41,6 +46,7 @@ class Options(TypedDict, total=False):
     embedder: "AnyEmbedder | Literal['minilm'] | None"
     embedding_model: str | None
     query_cache: int
+    language: str | None
     license: LicensePolicy | None
     quota: int | None
     user_quota: int | None

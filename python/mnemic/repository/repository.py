@@ -50,6 +50,7 @@ from mnemic.observability.telemetry import Telemetry, milliseconds_since
 from mnemic.protocols import Clock, IdFactory, Progress, system_clock
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.adding import Adder
+from mnemic.repository.arguments import checked_language
 from mnemic.repository.deleting import Deleter
 from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.entry_vectors import EntryVectorReader
@@ -109,6 +110,7 @@ class Repository:
         agent_id: Whose memories.
         embedder: See `Options`, and for all that follow.
         query_cache: As above.
+        language: As above.
         license: As above.
         quota: As above.
         user_quota: As above.
@@ -129,6 +131,7 @@ class Repository:
         *,
         embedder: "AnyEmbedder | Literal['minilm'] | None" = "minilm",
         query_cache: int = QUERY_CACHE,
+        language: str | None = "auto",
         license: LicensePolicy | None = None,  # noqa: A002 - the field's name everywhere
         quota: int | None = None,
         user_quota: int | None = None,
@@ -144,6 +147,7 @@ class Repository:
         validation.path("path", url)
         validation.function("clock", clock)
         validation.optional_function("id_factory", id_factory)
+        analysed_in = checked_language(language)
         named = Scope(agent_id)
         self.now = clock
         self.id_factory = UuidFactory() if id_factory is None else id_factory
@@ -187,6 +191,7 @@ class Repository:
                 self.agent_id,
                 self._embedder,
                 self._model,
+                language=analysed_in,
                 can_write=not read_only,
                 make_source=make_source,
             )

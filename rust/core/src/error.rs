@@ -79,6 +79,14 @@ pub enum Error {
         /// The code found.
         code: String,
     },
+    /// A language whose words cannot be stemmed.
+    #[error("there is no stemmer for the language {code:?}; it can be \"auto\" or one of {known}")]
+    NoStemmer {
+        /// The code found.
+        code: String,
+        /// The codes that there are.
+        known: String,
+    },
     /// The deadline of a call passed.
     #[error("the deadline passed")]
     DeadlineExceeded,

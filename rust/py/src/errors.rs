@@ -23,6 +23,7 @@ pub(crate) fn raised(error: Error) -> PyErr {
     match error {
         Error::DimensionOutOfRange { .. }
         | Error::ThresholdIsNan { .. }
+        | Error::NoStemmer { .. }
         | Error::UnknownLanguage { .. }
         | Error::WeightOutOfRange { .. } => InvalidArgumentError::new_err(message),
         Error::DimensionMismatch { .. } => DimensionMismatchError::new_err(message),

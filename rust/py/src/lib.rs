@@ -53,8 +53,8 @@ mod _core {
     use super::simd_kernel;
     #[pymodule_export]
     use super::text::{
-        PyCoverage, date_ranges, estimate_tokens, estimate_tokens_batch, fingerprint,
-        fingerprint_digests, fold,
+        PyCoverage, date_ranges, detect_language, estimate_tokens, estimate_tokens_batch,
+        fingerprint, fingerprint_digests, fold, tokens,
     };
     #[pymodule_export]
     use super::vector_map::{PyHits, PyPrior, PySelection, PyVectorMap};

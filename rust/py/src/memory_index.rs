@@ -3,7 +3,7 @@
 use mnemic_core::columns::{Access, Ask, DistinctValues};
 use mnemic_core::lexical::Weighed;
 use mnemic_core::memory::links::Link;
-use mnemic_core::text::{Analysis, Language, Role};
+use mnemic_core::text::Role;
 use mnemic_core::{
     Answer, Components, LinkedHit, Links, MemoryHit, MemoryIndex, Request, RowSet, Why,
 };
@@ -16,12 +16,12 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use crate::arrays;
 use crate::deadline::deadline_at;
 use crate::distinct::page_of;
-use crate::errors::{InvalidArgumentError, raised, room};
+use crate::errors::{raised, room};
 use crate::filter;
 use crate::listing::ListRequest;
 use crate::records::{GivenAccess, accesses_of, link_of, records_of};
 use crate::requests::{Given, GivenEvidence, GivenOrder, GivenScope, LinkSearch, Listed, Search};
-use crate::text::PyCoverage;
+use crate::text::{PyCoverage, analyser_of};
 
 /// Number of components returned without `explain`: the first ones.
 const MAIN_COMPONENTS: usize = 2;
@@ -32,16 +32,16 @@ pub(crate) struct PyMemoryIndex(MemoryIndex);
 #[pymethods]
 impl PyMemoryIndex {
     #[new]
-    #[pyo3(signature = (dim, /, *, language = Some("english"), coverage = None),
-        text_signature = "(dim, /, *, language='english', coverage=None)")]
+    #[pyo3(signature = (dim, /, *, language = Some("en"), coverage = None),
+        text_signature = "(dim, /, *, language='en', coverage=None)")]
     fn new(
         dim: Option<usize>,
         language: Option<&str>,
         coverage: Option<&PyCoverage>,
     ) -> PyResult<Self> {
-        let language = language.map(language_named).transpose()?;
+        let analyser = analyser_of(language)?;
         let coverage = coverage.map(|coverage| coverage.0.clone());
-        MemoryIndex::new(dim, Analysis { language }, coverage).map(Self).map_err(raised)
+        MemoryIndex::new(dim, analyser, coverage).map(Self).map_err(raised)
     }
 
     #[getter]
@@ -372,12 +372,6 @@ fn linked_of<'py>(py: Python<'py>, hit: &LinkedHit) -> PyResult<Bound<'py, PyTup
     let kinds = PyTuple::new(py, hit.path.kinds())?;
     let (last, count) = hit.accessed;
     (hit.row, PyBytes::new(py, &hit.id), hit.strength, kinds, last, count).into_pyobject(py)
-}
-
-fn language_named(name: &str) -> PyResult<Language> {
-    Language::from_name(name).ok_or_else(|| {
-        InvalidArgumentError::new_err(format!("there is no stemmer for the language {name:?}"))
-    })
 }
 
 /// The hits, the total, whether the answer is partial, whether it is approximate, the share of

@@ -2,8 +2,9 @@
 
 use mnemic_core::system::memory_budget::of_folding;
 use mnemic_core::text::{
-    Coverage, date_ranges as core_date_ranges, display_id, estimate_tokens as core_estimate_tokens,
-    fingerprint as core_fingerprint, fingerprints, fold as core_fold,
+    Analyser, Analysis, Coverage, Language, date_ranges as core_date_ranges, detect, display_id,
+    estimate_tokens as core_estimate_tokens, fingerprint as core_fingerprint, fingerprints,
+    fold as core_fold, tokens as core_tokens,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -75,6 +76,32 @@ pub(crate) fn fold(text: Bound<'_, PyString>) -> PyResult<String> {
     } else {
         Ok(py.detach(|| core_fold(&text)))
     }
+}
+
+#[pyfunction]
+#[pyo3(signature = (text, /))]
+pub(crate) fn detect_language(text: Bound<'_, PyString>) -> PyResult<Option<&'static str>> {
+    let text = utf8(text, || "text".to_owned())?;
+    room(of_folding(&text))?;
+    Ok(detect(&text).map(Language::code))
+}
+
+#[pyfunction]
+#[pyo3(signature = (text, /, language = "en"), text_signature = "(text, /, language='en')")]
+pub(crate) fn tokens(text: Bound<'_, PyString>, language: Option<&str>) -> PyResult<Vec<String>> {
+    let text = utf8(text, || "text".to_owned())?;
+    room(of_folding(&text))?;
+    let analysis = match analyser_of(language)? {
+        Analyser::Fixed(analysis) => analysis,
+        Analyser::Detecting => Analysis { language: detect(&text).or(Some(Language::English)) },
+    };
+    Ok(core_tokens(&text, &analysis))
+}
+
+/// The analyser of a code, or of words as they are written.
+pub(crate) fn analyser_of(language: Option<&str>) -> PyResult<Analyser> {
+    let plain = Analyser::Fixed(Analysis { language: None });
+    language.map_or(Ok(plain), Analyser::of).map_err(raised)
 }
 
 #[pyfunction]

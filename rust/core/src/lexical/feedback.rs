@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::Lexical;
 use super::query::idf;
 use super::statistics::{Collection, CollectionStatistics};
-use crate::text::tokenizer::{Word, each_word};
+use crate::text::Analysis;
+use crate::text::tokenizer::{LanguageWords, Word, each_word};
 
 /// A word or phrase, and its weight relative to the heaviest, from 0 to 1.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,13 +49,12 @@ impl Lexical {
         k: usize,
     ) -> Vec<Weighed> {
         let statistics = self.statistics_of(collection);
-        let mut asked = HashSet::new();
-        self.each_meaning(query, |_, token| _ = asked.insert(token));
+        let asked = self.meant(query, collection);
         let mut found: HashMap<String, Found> = HashMap::new();
         for (text, counts) in texts {
             let text = text.as_ref();
             let length = text.split_whitespace().count() as f64;
-            for (token, written) in self.meanings(text) {
+            for (token, written) in self.meanings(text, collection) {
                 if asked.contains(&token) {
                     continue;
                 }
@@ -74,17 +74,34 @@ impl Lexical {
         best(weighed.collect(), k)
     }
 
+    /// The tokens of a query's words that have a meaning of their own, in all its languages.
+    fn meant(&self, query: &str, collection: Collection) -> HashSet<String> {
+        let LanguageWords { words, languages } =
+            LanguageWords::of(query, &self.languages_of(collection));
+        let mut meant = HashSet::new();
+        for (text, language) in &words {
+            let word = Word { text, language: language.and(languages.first) };
+            if !is_empty_of_meaning(word) {
+                let token = word.token();
+                meant.extend(word.other_tokens(&token, &languages.others));
+                meant.insert(token.into_owned());
+            }
+        }
+        meant
+    }
+
     /// The phrases of a text whose words the memories of a collection have.
     ///
     /// The weight of a phrase is that of its words by their rarity; later phrases weigh up to twice
     /// as much as earlier ones. Best first; ties go to the alphabetically first.
     pub fn key_phrases(&self, text: &str, collection: Collection, k: usize) -> Vec<Weighed> {
         let statistics = self.statistics_of(collection);
+        let analysis = self.analysis_of(text, collection);
         let parts: Vec<&str> = text.split(ends_phrase).collect();
         let mut found: HashMap<String, f64> = HashMap::new();
         for (at, part) in parts.iter().enumerate() {
             let lateness = 0.5 + 0.5 * (at + 1) as f64 / parts.len() as f64;
-            for phrase in self.phrases(statistics, part) {
+            for phrase in self.phrases(statistics, part, analysis) {
                 let weight: f64 = phrase.iter().map(|(_, rarity)| rarity).sum();
                 if weight > 0.0 {
                     let words: Vec<&str> = phrase.iter().map(|(word, _)| word.as_str()).collect();
@@ -104,9 +121,10 @@ impl Lexical {
         &self,
         statistics: &dyn CollectionStatistics,
         part: &str,
+        analysis: Analysis,
     ) -> Vec<Vec<(String, f64)>> {
         let mut runs: Vec<Vec<(String, f64)>> = vec![Vec::new()];
-        each_word(part, self.vocabulary.analysis, |word| {
+        each_word(part, analysis, |word| {
             if is_empty_of_meaning(word) {
                 runs.push(Vec::new());
             } else if let Some(run) = runs.last_mut() {
@@ -121,20 +139,19 @@ impl Lexical {
     }
 
     /// Each word of a text that has a meaning of its own, by its token: how it is written, how often.
-    fn meanings(&self, text: &str) -> BTreeMap<String, BTreeMap<String, u32>> {
+    fn meanings(
+        &self,
+        text: &str,
+        collection: Collection,
+    ) -> BTreeMap<String, BTreeMap<String, u32>> {
         let mut found: BTreeMap<String, BTreeMap<String, u32>> = BTreeMap::new();
-        self.each_meaning(text, |word, token| {
-            *found.entry(token).or_default().entry(word.text.to_owned()).or_default() += 1;
-        });
-        found
-    }
-
-    fn each_meaning(&self, text: &str, mut visit: impl FnMut(Word<'_>, String)) {
-        each_word(text, self.vocabulary.analysis, |word| {
+        each_word(text, self.analysis_of(text, collection), |word| {
             if !is_empty_of_meaning(word) {
-                visit(word, word.token().into_owned());
+                let written = found.entry(word.token().into_owned()).or_default();
+                *written.entry(word.text.to_owned()).or_default() += 1;
             }
         });
+        found
     }
 
     fn documents_with(&self, statistics: &dyn CollectionStatistics, token: &str) -> u32 {

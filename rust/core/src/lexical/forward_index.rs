@@ -41,6 +41,14 @@ impl Block {
         Some(terms)
     }
 
+    /// Set the terms of a docid whose terms were removed.
+    pub(super) fn restore(&mut self, place: usize, terms: &[u32]) {
+        let (start, _) = self.range(place);
+        self.terms.splice(start..start, terms.iter().copied());
+        self.live[place / 64] |= 1 << (place % 64);
+        self.ends[place..].iter_mut().for_each(|end| *end += terms.len() as u32);
+    }
+
     /// Number of memories.
     pub(super) fn live(&self) -> usize {
         self.live.iter().map(|bits| bits.count_ones() as usize).sum()

@@ -6,12 +6,13 @@ use super::ngrams::{Ngram, each_ngram};
 use super::query::{Building, Options, Query};
 use super::statistics::Collection;
 use crate::deadline::NEVER;
-use crate::text::query_tokens;
+use crate::text::tokenizer::tokens_in;
 
 /// A word of a query with the term that stands for it.
 struct QueryWord {
     token: String,
-    term: u32,
+    /// In the languages of the memories.
+    terms: Vec<u32>,
     weight: f32,
 }
 
@@ -36,22 +37,22 @@ pub struct MatchedWord {
 impl Lexical {
     /// The words of a text with the terms that [`query`](Self::query) searches for.
     pub fn query_words(&self, text: &str, collection: Collection, options: &Options) -> QueryWords {
-        let tokens = query_tokens(text, &self.vocabulary.analysis);
+        let tokens = tokens_in(text, &self.languages_of(collection));
         let (statistics, terms) =
             (self.statistics_of(collection), self.statistics.frequencies.len());
         let mut words: Vec<QueryWord> = Vec::new();
         self.vocabulary.read(|known| {
             let mut building = Building::new(statistics, terms, known, options);
-            for (word, (token, _)) in building.words(&tokens, &NEVER).into_iter().zip(&tokens) {
-                let is_new = || words.iter().all(|known| known.token != *token);
+            for (word, token) in building.words(&tokens, &NEVER).into_iter().zip(&tokens) {
+                let is_new = || words.iter().all(|known| known.token != token.token);
                 if let Some(word) = word.filter(|_| options.fields.words && is_new()) {
-                    let token = token.clone();
-                    words.push(QueryWord { token, term: word.term, weight: word.weight });
+                    let (token, terms) = (token.token.clone(), word.terms().collect());
+                    words.push(QueryWord { token, terms, weight: word.weight });
                 }
             }
         });
         words.sort_by(|one, other| other.weight.total_cmp(&one.weight));
-        let tokens = tokens.into_iter().map(|(token, _)| token);
+        let tokens = tokens.into_iter().map(|token| token.token);
         QueryWords { words, tokens: tokens.collect() }
     }
 
@@ -67,8 +68,12 @@ impl Lexical {
         let mut matched = Vec::new();
         self.vocabulary.read(|known| {
             for word in &words.words {
-                if let Some(turn) = turns.iter().position(|terms| terms.contains(&word.term)) {
-                    let (token, term) = (word.token.clone(), known.text(word.term).to_owned());
+                let held =
+                    |terms: &&[u32]| word.terms.iter().copied().find(|term| terms.contains(term));
+                let found = turns.iter().enumerate();
+                let mut found = found.filter_map(|(turn, terms)| Some((turn, held(terms)?)));
+                if let Some((turn, term)) = found.next() {
+                    let (token, term) = (word.token.clone(), known.text(term).to_owned());
                     matched.push(MatchedWord { token, term, turn: turn as u8 });
                 }
             }

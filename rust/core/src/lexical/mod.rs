@@ -8,6 +8,7 @@ mod bm25;
 mod feedback;
 mod forward_index;
 mod fuzzy;
+mod languages;
 mod matched;
 mod ngrams;
 mod postings;
@@ -19,12 +20,14 @@ mod vocabulary;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use bm25::{Carried, Scores, Turn};
 pub use feedback::Weighed;
 use forward_index::{BLOCK_DOCIDS, Block};
+use languages::{MemoryLanguages, UserLanguages};
 pub use matched::{MatchedWord, QueryWords};
 use postings::{GROUP_BLOCKS, GROUP_DOCIDS, Postings};
 pub use query::{Fields, MaxScores, NonEssential, Options, Query};
@@ -35,7 +38,8 @@ use vocabulary::{Known, Vocabulary};
 
 use crate::Error;
 use crate::collections::cow_vec::{BlockVec, CowVec};
-use crate::text::{Analysis, fold, query_tokens};
+use crate::text::tokenizer::{LanguageWords, QueryLanguages, tokens_in};
+use crate::text::{Analyser, Analysis, fold};
 
 /// The tokens of all memories by docid, with their statistics.
 ///
@@ -65,36 +69,68 @@ pub struct Lexical {
     statistics: Statistics<BlockVec<u32>>,
     /// Of the live memories of each user.
     users: UserStatistics,
+    languages: MemoryLanguages,
 }
 
 impl Lexical {
     /// A state without memories, and a vocabulary of its own.
-    pub fn new(analysis: Analysis) -> Self {
+    pub fn new(analyser: impl Into<Analyser>) -> Self {
         Self {
-            vocabulary: Arc::new(Vocabulary::new(analysis)),
+            vocabulary: Arc::new(Vocabulary::new(analyser.into())),
             blocks: CowVec::default(),
             postings: Arc::default(),
             docids: 0,
             statistics: Statistics::default(),
             users: UserStatistics::default(),
+            languages: MemoryLanguages::default(),
         }
     }
 
     /// Cut a text into tokens and add new terms to the vocabulary, for [`push`](Self::push).
     ///
     /// Nothing of this state changes, so it needs no writer's lock: several threads may do it at
-    /// once. The result fits this state and all its copies, earlier and later ones.
+    /// once. The result fits this state and all its copies, earlier and later ones. Where languages
+    /// are detected it is that of a user without memories.
     pub fn analyse(&self, text: &str) -> Analysed {
-        self.vocabulary.analyse(text)
+        self.vocabulary.analyse(text, UserLanguages::default())
     }
 
-    /// [`analyse`](Self::analyse) with a check of the memory that it needs.
+    /// [`analyse`](Self::analyse) for a memory of a collection, with a check of the memory that a
+    /// long text needs.
     ///
     /// # Errors
     ///
     /// When that cannot be had; nothing is learnt then.
-    pub fn try_analyse(&self, text: &str) -> Result<Analysed, Error> {
-        self.vocabulary.try_analyse(text)
+    pub(crate) fn try_analyse(
+        &self,
+        text: &str,
+        collection: Collection,
+        is_long: bool,
+    ) -> Result<Analysed, Error> {
+        let languages = match collection {
+            Collection::User(user) => self.languages.applied(user),
+            Collection::All => UserLanguages::default(),
+        };
+        if is_long {
+            return self.vocabulary.try_analyse(text, languages);
+        }
+        Ok(self.vocabulary.analyse(text, languages))
+    }
+
+    /// An analysed text as a memory of a user: in its own language if that is one of the user's, else
+    /// in that of most of the user's memories.
+    pub(crate) fn resolved<'a>(
+        &self,
+        analysed: &'a Analysed,
+        text: &str,
+        user: u32,
+    ) -> Cow<'a, Analysed> {
+        let Some(found) = analysed.language() else { return Cow::Borrowed(analysed) };
+        let applied = self.languages.applied(user);
+        if applied.of(found.detected) == found.analysed {
+            return Cow::Borrowed(analysed);
+        }
+        Cow::Owned(self.vocabulary.analyse(text, applied))
     }
 
     /// Bytes that a change may take which appends memories of so many tokens, up to so many of them
@@ -139,11 +175,13 @@ impl Lexical {
         let (terms, distinct) = (analysed.terms(), analysed.distinct_terms());
         self.statistics.add(terms.len(), distinct);
         self.users.add(user, terms.len(), distinct);
+        self.languages.push(analysed.language(), user);
         self.place(|block| block.push(terms))
     }
 
     /// Append a vacant docid, and return it.
     pub fn push_vacant(&mut self) -> u32 {
+        self.languages.push_vacant();
         self.place(Block::push_vacant)
     }
 
@@ -156,7 +194,54 @@ impl Lexical {
         let distinct = distinct(&terms);
         self.statistics.remove(terms.len(), &distinct);
         self.users.remove(user, terms.len(), &distinct);
+        self.languages.remove(docid, user);
         true
+    }
+
+    /// Analyse memories anew whose users have other languages now; `text_of` gives a docid's user and
+    /// text.
+    pub(crate) fn settle_languages<'a>(&mut self, text_of: impl Fn(u32) -> Option<(u32, &'a str)>) {
+        let renewed = self.languages.renew();
+        if renewed.is_empty() {
+            return;
+        }
+        let mut groups = BTreeSet::new();
+        for docid in 0..self.docids as u32 {
+            let Some((user, text)) = text_of(docid) else { continue };
+            let detected = self.languages.detected(docid);
+            let at = renewed.binary_search_by_key(&user, |one| one.user);
+            if at.is_ok_and(|at| renewed[at].changed(detected).is_some()) {
+                let analysed = self.vocabulary.analyse(text, self.languages.applied(user));
+                self.replace(docid, user, &analysed);
+                groups.insert(docid as usize / GROUP_DOCIDS);
+            }
+        }
+        for group in groups {
+            self.renew_postings(group);
+        }
+    }
+
+    /// Replace the terms of a memory, in place.
+    fn replace(&mut self, docid: u32, user: u32, analysed: &Analysed) {
+        let Some((block, place)) = self.find_mut(docid) else { return };
+        let Some(old) = block.remove(place) else { return };
+        let (terms, distinct_terms) = (analysed.terms(), analysed.distinct_terms());
+        block.restore(place, terms);
+        let old_distinct = distinct(&old);
+        self.statistics.remove(old.len(), &old_distinct);
+        self.statistics.add(terms.len(), distinct_terms);
+        self.users.remove(user, old.len(), &old_distinct);
+        self.users.add(user, terms.len(), distinct_terms);
+    }
+
+    /// Make the postings of a group again, if it has any.
+    fn renew_postings(&mut self, group: usize) {
+        if self.postings.get(group).is_none_or(Option::is_none) {
+            return;
+        }
+        let blocks = &self.blocks.settled()[group * GROUP_BLOCKS..][..GROUP_BLOCKS];
+        let postings = Arc::new(Postings::of(blocks));
+        Arc::make_mut(&mut self.postings)[group] = Some(postings);
     }
 
     /// Number of docids, vacant ones too.
@@ -179,6 +264,7 @@ impl Lexical {
             + self.blocks.bytes()
             + self.statistics.frequencies.bytes()
             + self.users.bytes()
+            + self.languages.bytes()
             + self.vocabulary.bytes()
     }
 
@@ -229,25 +315,53 @@ impl Lexical {
     }
 
     /// How texts become tokens.
-    pub(crate) fn analysis(&self) -> Analysis {
-        self.vocabulary.analysis
+    pub(crate) fn analyser(&self) -> Analyser {
+        self.vocabulary.analyser
     }
 
-    /// Whether a word is one of the language's stop words.
-    pub(crate) fn is_stop_word(&self, word: &str) -> bool {
-        let language = self.vocabulary.analysis.language;
-        language.is_some_and(|language| language.is_stop_word(&fold(word)))
+    /// Whether a word is a stop word in a language of a collection.
+    pub(crate) fn is_stop_word(&self, word: &str, collection: Collection) -> bool {
+        let QueryLanguages { first, others } = self.languages_of(collection);
+        let folded = fold(word);
+        first.into_iter().chain(others).any(|language| language.is_stop_word(&folded))
+    }
+
+    /// The languages of a collection's memories, the most frequent first.
+    fn languages_of(&self, collection: Collection) -> QueryLanguages {
+        match self.vocabulary.analyser {
+            Analyser::Fixed(Analysis { language }) => {
+                QueryLanguages { first: language, others: Vec::new() }
+            }
+            Analyser::Detecting => {
+                let mut languages = self.languages.present(collection).into_iter();
+                QueryLanguages { first: languages.next(), others: languages.collect() }
+            }
+        }
+    }
+
+    /// Whether a query has a stop word.
+    pub(crate) fn has_stop_words(&self, text: &str, collection: Collection) -> bool {
+        let tokens = tokens_in(text, &self.languages_of(collection));
+        tokens.iter().any(|token| token.is_stop_word)
+    }
+
+    /// How the words of a text that is no query are stemmed.
+    fn analysis_of(&self, text: &str, collection: Collection) -> Analysis {
+        let languages = self.languages_of(collection);
+        let several = !languages.others.is_empty();
+        let found = several.then(|| LanguageWords::of(text, &languages).languages.first);
+        Analysis { language: found.unwrap_or(languages.first) }
     }
 
     /// Whether a live memory of a collection has a word, in any of its forms.
     pub(crate) fn has_word(&self, word: &str, collection: Collection) -> bool {
         let statistics = self.statistics_of(collection);
-        let tokens = query_tokens(word, &self.vocabulary.analysis);
-        let is_held = |token: &str| {
+        let tokens = tokens_in(word, &self.languages_of(collection));
+        let is_held = |token: &String| {
             let id = self.vocabulary.read(|known| known.id(token));
             id.is_some_and(|term| statistics.frequency(term) > 0)
         };
-        tokens.iter().any(|(token, _)| is_held(token))
+        tokens.iter().any(|word| is_held(&word.token) || word.others.iter().any(is_held))
     }
 
     /// The mean number of tokens of the memories of a collection; 0 without any.

@@ -9,8 +9,7 @@ use super::statistics::{Collection, CollectionStatistics};
 use super::sum::Sum;
 use super::vocabulary::Known;
 use crate::deadline::{Deadline, NEVER};
-use crate::text::query_tokens;
-use crate::text::tokenizer::begins_unspaced;
+use crate::text::tokenizer::{QueryToken, begins_unspaced, tokens_in};
 
 /// Which fields to score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -220,7 +219,7 @@ impl Lexical {
         options: &Options,
         deadline: &Deadline,
     ) -> Query {
-        let tokens = query_tokens(text, &self.vocabulary.analysis);
+        let tokens = tokens_in(text, &self.languages_of(collection));
         let statistics = self.statistics_of(collection);
         let terms = self.statistics.frequencies.len();
         self.vocabulary
@@ -252,10 +251,28 @@ fn saturation(statistics: &dyn CollectionStatistics, options: &Options) -> Satur
     Saturation { fixed: (k1 * (1.0 - b)) as f32, per_token: (k1 * b * per_average) as f32 }
 }
 
+/// The terms of a query word that memories have.
+#[derive(Default)]
+struct Found {
+    first: Option<u32>,
+    /// In other languages.
+    others: Vec<u32>,
+    /// Memories that have the word: each is in one language, so counts add up.
+    frequency: u64,
+}
+
 /// A query word of which the state has memories.
 pub(super) struct Word {
     pub(super) term: u32,
+    /// The word in other languages of the memories.
+    others: Vec<u32>,
     pub(super) weight: f32,
+}
+
+impl Word {
+    pub(super) fn terms(&self) -> impl Iterator<Item = u32> {
+        std::iter::once(self.term).chain(self.others.iter().copied())
+    }
 }
 
 pub(super) struct Building<'state> {
@@ -286,12 +303,14 @@ impl<'state> Building<'state> {
         Self { statistics, known, options, query }
     }
 
-    fn build(mut self, tokens: &[(String, bool)], deadline: &Deadline) -> Query {
+    fn build(mut self, tokens: &[QueryToken], deadline: &Deadline) -> Query {
         let words = self.words(tokens, deadline);
-        for word in words.iter().flatten() {
-            let code = self.code(word.term) as usize;
+        let terms =
+            words.iter().flatten().flat_map(|word| word.terms().map(move |term| (term, word)));
+        for (term, word) in terms {
+            let code = self.code(term) as usize;
             if code > self.query.terms.len() {
-                self.query.terms.push(word.term);
+                self.query.terms.push(term);
             }
             self.query.term_weights[code].word += word.weight;
         }
@@ -307,57 +326,70 @@ impl<'state> Building<'state> {
     /// The word to search for in place of each token; of the first ones if the deadline passes.
     pub(super) fn words(
         &mut self,
-        tokens: &[(String, bool)],
+        tokens: &[QueryToken],
         deadline: &Deadline,
     ) -> Vec<Option<Word>> {
-        self.weights(tokens)
+        let found: Vec<Found> = tokens.iter().map(|token| self.found(token)).collect();
+        self.weights(tokens, &found)
             .into_iter()
-            .zip(tokens)
+            .zip(tokens.iter().zip(found))
             .take_while(|_| !deadline.is_past())
-            .map(|(weight, (token, is_stop_word))| self.word(token, *is_stop_word, weight))
+            .map(|(weight, (token, found))| self.word(token, found, weight))
             .collect()
     }
 
     /// The weight of each token: 0 if it is too common, unless all are.
-    fn weights(&self, tokens: &[(String, bool)]) -> Vec<f32> {
+    fn weights(&self, tokens: &[QueryToken], found: &[Found]) -> Vec<f32> {
         let stop_word_weight = if are_stop_words(tokens) { 1.0 } else { self.options.stop_words };
-        let weight = |(token, is_stop_word): &(String, bool)| {
-            let is_light = *is_stop_word || self.is_seam(token);
-            if is_light { stop_word_weight } else { 1.0 }
+        let weight = |(token, found): (&QueryToken, &Found)| {
+            // A pair that no memory has may be chance, the end of one word and the next one's start.
+            let is_seam = found.frequency == 0 && begins_unspaced(&token.token);
+            if token.is_stop_word || is_seam { stop_word_weight } else { 1.0 }
         };
-        let all: Vec<f32> = tokens.iter().map(weight).collect();
-        let is_common = |token: &str| {
-            self.known.id(token).is_some_and(|term| self.is_common(self.frequency(term)))
-        };
+        let all: Vec<f32> = tokens.iter().zip(found).map(weight).collect();
         let mut rare = all.clone();
-        for (weight, (token, _)) in rare.iter_mut().zip(tokens) {
-            if is_common(token) {
+        for (weight, found) in rare.iter_mut().zip(found) {
+            if self.is_common(found.frequency) {
                 *weight = 0.0;
             }
         }
         if rare.iter().any(|weight| *weight > 0.0) { rare } else { all }
     }
 
-    /// Whether a token may be chance, the end of one word and the beginning of the next.
-    fn is_seam(&self, token: &str) -> bool {
-        begins_unspaced(token) && self.known.id(token).is_none_or(|term| self.frequency(term) == 0)
-    }
-
     /// The word to search for in place of a token, if any memory has one.
-    fn word(&mut self, token: &str, is_stop_word: bool, weight: f32) -> Option<Word> {
+    ///
+    /// In several languages the word is several terms of the same weight, that of their frequencies
+    /// together (Pirkola, SIGIR 1998).
+    fn word(&mut self, token: &QueryToken, found: Found, weight: f32) -> Option<Word> {
         if weight == 0.0 {
             return None;
         }
-        let known = self.known.id(token).map(|term| (term, self.frequency(term)));
-        let frequency = known.map_or(0, |(_, frequency)| frequency);
-        let weight = weight * self.idf(frequency);
+        let weight = weight * self.idf(found.frequency);
         self.query.max_scores.words += weight;
-        self.query.unspaced += if begins_unspaced(token) { weight } else { 0.0 };
-        match known {
-            Some((term, 1..)) => Some(Word { term, weight }),
-            _ if is_stop_word => None,
-            _ => self.fuzziness(token),
+        self.query.unspaced += if begins_unspaced(&token.token) { weight } else { 0.0 };
+        match found.first {
+            Some(term) => Some(Word { term, others: found.others, weight }),
+            None if token.is_stop_word => None,
+            None => self.fuzziness(&token.token),
         }
+    }
+
+    /// The terms of a word in all its languages, looked up once.
+    fn found(&self, token: &QueryToken) -> Found {
+        let mut found = Found::default();
+        for text in std::iter::once(&token.token).chain(&token.others) {
+            let Some(term) = self.known.id(text) else { continue };
+            let frequency = self.frequency(term);
+            if frequency > 0 {
+                found.frequency += frequency;
+                match found.first {
+                    None => found.first = Some(term),
+                    Some(_) => found.others.push(term),
+                }
+            }
+        }
+        found.frequency = found.frequency.min(self.statistics.documents());
+        found
     }
 
     /// The word most like one that no memory has.
@@ -368,7 +400,8 @@ impl<'state> Building<'state> {
         }
         let alike =
             self.known.nearest(token, fuzziness, |visit| self.statistics.each_term(visit))?;
-        Some(Word { term: alike.term, weight: alike.dice * self.idf(self.frequency(alike.term)) })
+        let weight = alike.dice * self.idf(self.frequency(alike.term));
+        Some(Word { term: alike.term, others: Vec::new(), weight })
     }
 
     fn idf(&self, frequency: u64) -> f32 {
@@ -392,12 +425,18 @@ impl<'state> Building<'state> {
 
     fn add_bigrams(&mut self, words: &[Option<Word>]) {
         let mut weights: BTreeMap<[u32; 2], f32> = BTreeMap::new();
+        let mut once: BTreeMap<[u32; 2], f32> = BTreeMap::new(); // of the first languages alone
         for pair in words.windows(2) {
             let [Some(first), Some(second)] = pair else { continue };
-            let words = [self.code(first.term), self.code(second.term)];
-            *weights.entry(words).or_default() += f32::midpoint(first.weight, second.weight);
+            let weight = f32::midpoint(first.weight, second.weight);
+            *once.entry([self.code(first.term), self.code(second.term)]).or_default() += weight;
+            for (one, other) in
+                first.terms().flat_map(|one| second.terms().map(move |other| (one, other)))
+            {
+                *weights.entry([self.code(one), self.code(other)]).or_default() += weight;
+            }
         }
-        self.query.max_scores.bigrams = weights.values().sum();
+        self.query.max_scores.bigrams = once.values().sum();
         self.query.bigrams =
             weights.into_iter().map(|(words, weight)| Bigram { words, weight }).collect();
     }
@@ -435,16 +474,15 @@ impl<'state> Building<'state> {
     }
 }
 
-fn are_stop_words(tokens: &[(String, bool)]) -> bool {
-    tokens.iter().all(|(_, is_stop_word)| *is_stop_word)
+fn are_stop_words(tokens: &[QueryToken]) -> bool {
+    tokens.iter().all(|token| token.is_stop_word)
 }
 
 /// The tokens without stop words, unless there are no others.
-fn without_stop_words(tokens: &[(String, bool)]) -> Vec<&str> {
+fn without_stop_words(tokens: &[QueryToken]) -> Vec<&str> {
     let with_stop_words = are_stop_words(tokens);
-    let without_stop_words =
-        tokens.iter().filter(|(_, is_stop_word)| with_stop_words || !is_stop_word);
-    without_stop_words.map(|(token, _)| token.as_str()).collect()
+    let kept = tokens.iter().filter(|token| with_stop_words || !token.is_stop_word);
+    kept.map(|token| token.token.as_str()).collect()
 }
 
 fn distinct_ngrams(tokens: &[&str]) -> Vec<Ngram> {

@@ -6,22 +6,31 @@ use parking_lot::RwLock;
 
 use super::distinct;
 use super::fuzzy::{Alike, FuzzyIndex};
+use super::languages::{TextLanguage, UserLanguages};
 use super::ngrams::{Ngram, each_ngram};
 use crate::Error;
 use crate::system::memory_budget::{PER_WORD, headroom, of_folding};
+use crate::text::detection::language_of;
 use crate::text::tokenizer::{Word, each_word};
-use crate::text::{Analysis, Language};
+use crate::text::{Analyser, Analysis, Language};
 
 /// A text as numbers of terms.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Analysed {
     terms: Vec<u32>,
     distinct: Vec<u32>,
+    /// None where all texts are analysed alike.
+    language: Option<TextLanguage>,
 }
 
 impl Analysed {
-    fn new(terms: Vec<u32>) -> Self {
-        Self { distinct: distinct(&terms), terms }
+    fn new(terms: Vec<u32>, language: Option<TextLanguage>) -> Self {
+        Self { distinct: distinct(&terms), terms, language }
+    }
+
+    /// The language of the stems, where it was detected.
+    pub(super) fn language(&self) -> Option<TextLanguage> {
+        self.language
     }
 
     /// The terms in text order.
@@ -38,11 +47,11 @@ impl Analysed {
 /// Terms and their numbers, shared by all snapshots; the lock is never held while memories are
 /// scored.
 pub(super) struct Vocabulary {
-    pub(super) analysis: Analysis,
+    pub(super) analyser: Analyser,
     known: RwLock<Known>,
 }
 
-/// Largest number of written words with cached terms: a full table of 2^15 places, which holds
+/// Largest number of written words of a language with cached terms: a full table of 2^15 places, which holds
 /// nearly all English words that recur.
 const MAX_WRITTEN: usize = (1 << 15) / 8 * 7;
 
@@ -55,36 +64,55 @@ const NGRAMS_PER_TERM: usize = 8;
 #[derive(Default)]
 pub(super) struct Known {
     ids: HashMap<Box<str>, u32>,
-    /// The terms of words as written, because stemming is slower than a look-up.
-    written: HashMap<Box<str>, u32>,
+    /// The terms of words as written by language, because stemming is slower than a look-up.
+    written: [HashMap<Box<str>, u32>; Language::COUNT],
     /// The terms that hold an n-gram, in order of their numbers.
     holders: HashMap<Ngram, Vec<u32>>,
     fuzzy_index: FuzzyIndex,
 }
 
 impl Vocabulary {
-    pub(super) fn new(analysis: Analysis) -> Self {
-        Self { analysis, known: RwLock::default() }
+    pub(super) fn new(analyser: Analyser) -> Self {
+        Self { analyser, known: RwLock::default() }
     }
 
-    /// Cut a text into terms and number those that are new.
-    pub(super) fn analyse(&self, text: &str) -> Analysed {
-        let mut words = Words::default();
-        each_word(text, self.analysis, |word| words.push(word));
-        Analysed::new(self.ids(&words))
+    /// Cut a text into terms and number those that are new, as a memory of a user of these languages.
+    pub(super) fn analyse(&self, text: &str, languages: UserLanguages) -> Analysed {
+        let (words, language) = self.words(text, languages);
+        Analysed::new(self.ids(&words), language)
+    }
+
+    /// The words of a text with their language, which is returned if it was to be detected.
+    fn words(&self, text: &str, languages: UserLanguages) -> (Words, Option<TextLanguage>) {
+        let analysis = match self.analyser {
+            Analyser::Fixed(analysis) => return (Words::of(text, analysis), None),
+            Analyser::Detecting => Analysis::default(),
+        };
+        let words = Words::of(text, analysis);
+        let detected = language_of(text, words.spaced());
+        let analysed = languages.of(detected);
+        let words = match analysed {
+            Language::English => words,
+            Language::Turkish => Words::of(text, Analysis { language: Some(analysed) }),
+            others => words.in_language(others),
+        };
+        (words, Some(TextLanguage { analysed, detected }))
     }
 
     /// [`analyse`](Self::analyse) with a check of the memory that it needs.
-    pub(super) fn try_analyse(&self, text: &str) -> Result<Analysed, Error> {
+    pub(super) fn try_analyse(
+        &self,
+        text: &str,
+        languages: UserLanguages,
+    ) -> Result<Analysed, Error> {
         headroom(of_folding(text).saturating_add(text.len().saturating_mul(PER_WORD / 8)))?;
-        let mut words = Words::default();
-        each_word(text, self.analysis, |word| words.push(word));
+        let (words, language) = self.words(text, languages);
         headroom(words.ends.len().saturating_mul(PER_WORD))?;
         let new_terms = self.new_terms(&words);
         headroom(
             new_terms.saturating_mul(PER_TERM).saturating_add(self.bytes_of_growth(new_terms)),
         )?;
-        Ok(Analysed::new(self.ids(&words)))
+        Ok(Analysed::new(self.ids(&words), language))
     }
 
     /// How many words of a text may be new terms.
@@ -107,9 +135,9 @@ impl Vocabulary {
         let new_ngrams = new_terms.saturating_mul(NGRAMS_PER_TERM);
         grown(known.ids.len(), new_terms, known.ids.capacity(), terms)
             .saturating_add(grown(
-                known.written.len(),
+                known.longest_written().len(),
                 new_terms.min(MAX_WRITTEN),
-                known.written.capacity(),
+                known.longest_written().capacity(),
                 terms,
             ))
             .saturating_add(grown(
@@ -143,14 +171,15 @@ impl Vocabulary {
     /// Estimated bytes: maps hold an eighth of their places free and a byte for each.
     pub(super) fn bytes(&self) -> usize {
         let known = self.known.read();
-        let texts = known.ids.keys().chain(known.written.keys());
+        let texts = known.ids.keys().chain(known.written.iter().flat_map(HashMap::keys));
         let texts: usize = texts.map(|text| text.len().next_multiple_of(16)).sum();
         let lists: usize = known.holders.values().map(|list| list.capacity() * 4).sum();
         let term = size_of::<(Box<str>, u32)>() + 1;
+        let written: usize = known.written.iter().map(HashMap::capacity).sum();
         let ngram = size_of::<(Ngram, Vec<u32>)>() + 1;
         texts
             + lists
-            + (known.ids.capacity() + known.written.capacity()) * term * 8 / 7
+            + (known.ids.capacity() + written) * term * 8 / 7
             + known.holders.capacity() * ngram * 8 / 7
             + known.fuzzy_index.bytes()
     }
@@ -190,18 +219,25 @@ impl Known {
 
     /// The cached term of a written word.
     fn find(&self, word: Word<'_>) -> Option<u32> {
-        let known = if word.language.is_some() { &self.written } else { &self.ids };
+        let known = word.language.map_or(&self.ids, |language| &self.written[language as usize]);
         known.get(word.text).copied()
+    }
+
+    /// The table of written words that has the most room.
+    fn longest_written(&self) -> &HashMap<Box<str>, u32> {
+        let longest = self.written.iter().max_by_key(|table| table.capacity());
+        longest.unwrap_or(&self.ids)
     }
 
     /// The number of a word's term, which is numbered if it is new.
     fn learn(&mut self, word: Word<'_>, term: &str) -> u32 {
         let id = self.id(term).unwrap_or_else(|| self.number(term));
-        if word.language.is_some() {
-            if self.written.len() == MAX_WRITTEN {
-                self.written.clear(); // those that come often are soon back
+        if let Some(language) = word.language {
+            let written = &mut self.written[language as usize];
+            if written.len() == MAX_WRITTEN {
+                written.clear(); // those that come often are soon back
             }
-            self.written.insert(word.text.into(), id);
+            written.insert(word.text.into(), id);
         }
         id
     }
@@ -224,6 +260,25 @@ struct Words {
 }
 
 impl Words {
+    fn of(text: &str, analysis: Analysis) -> Self {
+        let mut words = Self::default();
+        each_word(text, analysis, |word| words.push(word));
+        words
+    }
+
+    /// The words of scripts with spaces.
+    fn spaced(&self) -> impl Iterator<Item = &str> {
+        self.iter().filter(|word| word.language.is_some()).map(|word| word.text)
+    }
+
+    /// The same words with the stems of another language.
+    fn in_language(mut self, language: Language) -> Self {
+        for (_, stem) in self.ends.iter_mut().filter(|(_, stem)| stem.is_some()) {
+            *stem = Some(language);
+        }
+        self
+    }
+
     fn push(&mut self, word: Word<'_>) {
         self.text.push_str(word.text);
         self.ends.push((self.text.len(), word.language));
@@ -247,32 +302,42 @@ mod tests {
 
     #[test]
     fn a_word_has_its_term_again_however_many_came_between() {
-        let vocabulary = Vocabulary::new(Analysis::default());
-        let cats = vocabulary.analyse("Cats, a cat");
+        let vocabulary = Vocabulary::new(Analysis::default().into());
+        let analyse = |text: &str| vocabulary.analyse(text, UserLanguages::default());
+        let cats = analyse("Cats, a cat");
         assert_eq!((cats.terms()[0], cats.distinct_terms().len()), (cats.terms()[2], 2));
-        let many = vocabulary.analyse(&numbers(0, 3 * MAX_WRITTEN));
+        let many = analyse(&numbers(0, 3 * MAX_WRITTEN));
         assert_eq!(many.distinct_terms().len(), 3 * MAX_WRITTEN);
-        assert_eq!(vocabulary.analyse(&numbers(0, 3 * MAX_WRITTEN)), many);
-        assert_eq!(vocabulary.analyse("Cats, a cat"), cats);
+        assert_eq!(analyse(&numbers(0, 3 * MAX_WRITTEN)), many);
+        assert_eq!(analyse("Cats, a cat"), cats);
     }
 
     #[test]
     fn few_words_are_kept_as_they_are_written() {
-        let vocabulary = Vocabulary::new(Analysis::default());
-        let kept = || vocabulary.read(|known| (known.written.len(), known.written.capacity()));
-        vocabulary.analyse(&numbers(0, MAX_WRITTEN));
+        let vocabulary = Vocabulary::new(Analysis::default().into());
+        let analyse = |text: &str| vocabulary.analyse(text, UserLanguages::default());
+        let kept = || {
+            vocabulary.read(|known| {
+                let written = known.longest_written();
+                (written.len(), written.capacity())
+            })
+        };
+        analyse(&numbers(0, MAX_WRITTEN));
         assert_eq!(kept(), (MAX_WRITTEN, MAX_WRITTEN));
-        vocabulary.analyse(&numbers(MAX_WRITTEN, 2 * MAX_WRITTEN + 7));
+        analyse(&numbers(MAX_WRITTEN, 2 * MAX_WRITTEN + 7));
         assert_eq!(kept(), (7, MAX_WRITTEN));
     }
 
     #[test]
     fn words_without_a_stem_are_kept_once() {
-        let plain = Vocabulary::new(Analysis { language: None });
-        assert_eq!(plain.analyse("cats cats cat").terms(), [0, 0, 1]);
-        let english = Vocabulary::new(Analysis::default());
-        assert_eq!(english.analyse("東京都 東京").terms(), [0, 1, 0]);
-        let kept = |vocabulary: &Vocabulary| vocabulary.read(|known| known.written.len());
+        let plain = Vocabulary::new(Analysis { language: None }.into());
+        let terms = |vocabulary: &Vocabulary, text: &str| {
+            vocabulary.analyse(text, UserLanguages::default()).terms().to_vec()
+        };
+        assert_eq!(terms(&plain, "cats cats cat"), [0, 0, 1]);
+        let english = Vocabulary::new(Analysis::default().into());
+        assert_eq!(terms(&english, "東京都 東京"), [0, 1, 0]);
+        let kept = |vocabulary: &Vocabulary| vocabulary.read(|known| known.longest_written().len());
         assert_eq!((kept(&plain), kept(&english)), (0, 0));
     }
 }

@@ -12,6 +12,7 @@ use super::state::MemoryState;
 use crate::Error;
 use crate::columns::{Columns, Users};
 use crate::deadline::{Deadline, MANY_ROWS};
+use crate::lexical::Collection;
 use crate::text::mentions::Mentions;
 use crate::text::names::{self, Mention};
 use crate::text::ordinary_names::{is_ordinary, is_title};
@@ -86,6 +87,7 @@ struct Word<'a> {
 /// A text with the words that may name speakers.
 pub(crate) struct PossibleNames<'a> {
     memories: &'a MemoryState,
+    collection: Collection,
     text: &'a str,
     is_lower: bool,
     spelled: Vec<Spelled>,
@@ -125,7 +127,8 @@ impl MemoryState {
             }
         }
         let is_lower = names::is_all_lower(text);
-        let possible = PossibleNames { memories: self, text, is_lower, spelled, words };
+        let collection = self.collection(users);
+        let possible = PossibleNames { memories: self, collection, text, is_lower, spelled, words };
         (!possible.words.is_empty()).then_some(possible)
     }
 
@@ -145,7 +148,8 @@ impl MemoryState {
         if beginning.is_empty() && near.is_empty() && address == NOBODY {
             return None;
         }
-        let is_ordinary = is_ordinary(key) || self.lexical.is_stop_word(word);
+        let collection = self.collection(users);
+        let is_ordinary = is_ordinary(key) || self.lexical.is_stop_word(word, collection);
         let (near, address) = if is_ordinary { (Vec::new(), NOBODY) } else { (near, address) };
         let spelled =
             Spelled { key: key.to_owned(), is_capital, beginning, near, address, is_ordinary };
@@ -216,7 +220,8 @@ impl PossibleNames<'_> {
 
     /// Whether each word of a name is an ordinary word.
     fn is_ordinary(&self, name: &str) -> bool {
-        let is_stop_word = |word: &str| self.memories.lexical.is_stop_word(word);
+        let lexical = &self.memories.lexical;
+        let is_stop_word = |word: &str| lexical.is_stop_word(word, self.collection);
         let words = names::words(name);
         words.iter().all(|(_, word)| is_ordinary(&names::key(word)) || is_stop_word(word))
     }

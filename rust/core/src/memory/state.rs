@@ -9,7 +9,7 @@ use crate::lexical::{Analysed, Collection, Lexical};
 use crate::memory::links::Graph;
 use crate::memory::speakers::Speakers;
 use crate::memory::uncovered::Uncovered;
-use crate::text::{Analysis, Coverage};
+use crate::text::{Analyser, Analysis, Coverage};
 
 /// Cheap to copy; a copy never changes with the original.
 #[derive(Clone)]
@@ -28,13 +28,13 @@ pub(crate) struct MemoryState {
 
 impl Default for MemoryState {
     fn default() -> Self {
-        Self::new(Analysis::default(), None, true)
+        Self::new(Analysis::default().into(), None, true)
     }
 }
 
 impl MemoryState {
-    pub(crate) fn new(analysis: Analysis, coverage: Option<Coverage>, has_vectors: bool) -> Self {
-        let lexical = Lexical::new(analysis);
+    pub(crate) fn new(analyser: Analyser, coverage: Option<Coverage>, has_vectors: bool) -> Self {
+        let lexical = Lexical::new(analyser);
         Self {
             columns: Columns::new(),
             lexical,
@@ -63,7 +63,9 @@ impl MemoryState {
             self.lexical.remove(docid, self.columns.user_of(docid));
         }
         let docid = self.columns.push(record);
-        let pushed = self.lexical.push(analysed, self.columns.user_of(docid));
+        let user = self.columns.user_of(docid);
+        let resolved = self.lexical.resolved(analysed, &record.content, user);
+        let pushed = self.lexical.push(&resolved, user);
         self.speakers.push(record);
         self.uncovered.push(&record.content);
         debug_assert_eq!(docid, pushed, "docids of attributes and of keywords are the same");
@@ -81,6 +83,14 @@ impl MemoryState {
         self.unembedded.remove(row);
         self.graph.set(&[row], &[]);
         Some(docid)
+    }
+
+    /// Analyse anew what is in another language since memories were added or removed: memories
+    /// without a sure language are in that of most memories of their user.
+    pub(crate) fn settle_languages(&mut self) {
+        let columns = &self.columns;
+        let text_of = |docid| Some((columns.user_of(docid), columns.content(docid)?));
+        self.lexical.settle_languages(text_of);
     }
 
     /// Raise a memory's last access and access count; missing rows are ignored.

@@ -24,7 +24,7 @@ use crate::quantization::scalar::{MAX_DIM, norm};
 use crate::rank::keyword_match::FirstPass;
 use crate::storage::snapshot_store::{Change, Maintenance, SnapshotStore};
 use crate::system::memory_budget::{CALL, headroom};
-use crate::text::{Analysis, Coverage, Spelling, spellings};
+use crate::text::{Analyser, Coverage, Spelling, spellings};
 use crate::{Error, simd};
 
 use budget::{BYTES_PER_BLOCK, SHORT};
@@ -49,14 +49,14 @@ impl MemoryIndex {
     /// When `dim` is 0 or above [`MAX_DIM`], or `MNEMIC_KERNEL` cannot be had.
     pub fn new(
         dim: Option<usize>,
-        analysis: Analysis,
+        analyser: impl Into<Analyser>,
         coverage: Option<Coverage>,
     ) -> Result<Self, Error> {
         if let Some(found) = dim.filter(|dim| !(1..=MAX_DIM).contains(dim)) {
             return Err(Error::DimensionOutOfRange { found, max: MAX_DIM });
         }
         let kernel = simd::kernel()?;
-        let state = MemoryState::new(analysis, coverage, dim.is_some());
+        let state = MemoryState::new(analyser.into(), coverage, dim.is_some());
         let store = SnapshotStore::new(kernel, dim.unwrap_or(1), state);
         Ok(Self { dim: dim.unwrap_or(0), kernel, store })
     }
@@ -212,8 +212,7 @@ impl MemoryIndex {
     ) -> Result<(), Error> {
         self.check(embedded, vectors)?;
         self.check_room(gone, records, embedded, links)?;
-        let lexical = self.store.snapshot().memories.lexical.clone();
-        let analysed = analysed(&lexical, records)?;
+        let analysed = analysed(&self.store.snapshot().memories, records)?;
         let places = RefCell::new(Vec::new());
         self.store.change(
             |snapshot| {
@@ -222,6 +221,7 @@ impl MemoryIndex {
                     gone.iter().filter_map(|row| memories.remove(*row)).collect();
                 let puts = records.iter().zip(&analysed);
                 removed.extend(puts.filter_map(|(record, words)| memories.put(record, words)));
+                memories.settle_languages();
                 let (added, found) = memories.lacking(embedded)?;
                 memories.graph.set(links.from, links.links);
                 *places.borrow_mut() = found;
@@ -310,8 +310,8 @@ impl MemoryIndex {
 
     /// Where some tokens are written in a text; see [`spellings`].
     pub fn spellings<Token: AsRef<str>>(&self, text: &str, tokens: &[Token]) -> Vec<Spelling> {
-        let analysis = self.store.snapshot().memories.lexical.analysis();
-        spellings(text, tokens, &analysis)
+        let analyser = self.store.snapshot().memories.lexical.analyser();
+        spellings(text, tokens, analyser)
     }
 
     /// Check the numbers of a request, and that there is memory for it.
@@ -445,13 +445,11 @@ const MIN_LENGTH: f64 = 1e-10;
 const MANY_RECORDS: usize = 1024;
 
 /// The analysed texts of records, in their order.
-fn analysed(
-    lexical: &lexical::Lexical,
-    records: &[Record],
-) -> Result<Vec<lexical::Analysed>, Error> {
-    let one = |record: &Record| match record.content.as_str() {
-        short if short.len() <= SHORT => Ok(lexical.analyse(short)),
-        long => lexical.try_analyse(long),
+fn analysed(memories: &MemoryState, records: &[Record]) -> Result<Vec<lexical::Analysed>, Error> {
+    let one = |record: &Record| {
+        let users = record.user.as_deref().map_or(Users::Nobody, Users::One);
+        let is_long = record.content.len() > SHORT;
+        memories.lexical.try_analyse(&record.content, memories.collection(users), is_long)
     };
     let cut = |records: &[Record]| -> Result<Vec<_>, Error> { records.iter().map(one).collect() };
     if records.len() < MANY_RECORDS {

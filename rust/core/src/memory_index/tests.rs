@@ -6,6 +6,7 @@ use crate::deadline::NEVER;
 use crate::rank::keyword_match::FirstPass;
 use crate::rank::scoring_config::{KeywordFields, ScoringConfig, Session, Weights};
 use crate::rank::signals::{Recency, Salience};
+use crate::text::Analysis;
 
 pub(super) const DIM: usize = 3;
 

@@ -11,7 +11,6 @@ use crate::lexical::{
 };
 use crate::rank::candidates::{CandidateSet, NONE};
 use crate::rank::scoring_config::KeywordFields;
-use crate::text::query_tokens;
 
 /// A first pass skips the terms of the smallest weights, up to this share of the weight of all: the
 /// stop words, whose lists are the longest by far. With .05 to .1, the first pass was enough for
@@ -148,8 +147,7 @@ impl<'a> Keywords<'a> {
 
     /// Whether the query has a stop word.
     pub(crate) fn has_stop_words(&self) -> bool {
-        let tokens = query_tokens(&self.text, &self.lexical.analysis());
-        tokens.iter().any(|(_, is_stop_word)| *is_stop_word)
+        self.lexical.has_stop_words(&self.text, self.collection)
     }
 
     /// The words of the query that a memory has, or one of the turns before whose words count for it.

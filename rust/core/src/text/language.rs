@@ -1,6 +1,7 @@
 //! The languages whose words can be stemmed, with their stop words.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::OnceLock;
 
 use frostem::{Algorithm, Stemmer};
@@ -8,7 +9,7 @@ use frostem::{Algorithm, Stemmer};
 use super::normalise::fold;
 
 /// A language with a Snowball stemmer and a list of stop words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is the language it is called")]
 pub enum Language {
     Arabic,
@@ -62,11 +63,36 @@ const NAMES: [(Language, &str, &str); 22] = [
 ];
 
 /// The languages of each folded, unstemmed stop word.
-static STOP_WORDS: OnceLock<HashMap<String, Languages>> = OnceLock::new();
+static STOP_WORDS: OnceLock<StopWords> = OnceLock::new();
+
+type StopWords = HashMap<String, Languages, BuildHasherDefault<WordHasher>>;
+
+/// A hash of short words, for a table of known ones: each word of each memory is looked up.
+#[derive(Default)]
+struct WordHasher(u64);
+
+impl Hasher for WordHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for part in bytes.chunks(size_of::<u64>()) {
+            let mut number = [0; size_of::<u64>()];
+            number[..part.len()].copy_from_slice(part);
+            let mixed =
+                (self.0.rotate_left(5) ^ u64::from_le_bytes(number)).wrapping_mul(MULTIPLIER);
+            self.0 = mixed ^ mixed >> 32;
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// 2⁶⁴ by the golden ratio, as Knuth's multiplicative hashing has it.
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Some languages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Languages(u32);
+pub(crate) struct Languages(u32);
 
 impl Languages {
     /// The languages that have a folded, unstemmed word as a stop word.
@@ -74,13 +100,53 @@ impl Languages {
         STOP_WORDS.get_or_init(stop_words_of_all).get(word).copied().unwrap_or_default()
     }
 
-    pub(super) fn has(self, language: Language) -> bool {
+    pub(crate) fn has(self, language: Language) -> bool {
         self.0 & language.bit() != 0
+    }
+
+    pub(crate) fn of(language: Language) -> Self {
+        Self(language.bit())
+    }
+
+    pub(crate) fn add(&mut self, language: Language) {
+        self.0 |= language.bit();
+    }
+
+    pub(super) fn is_empty(self) -> bool {
+        self.0 == 0
     }
 }
 
-fn stop_words_of_all() -> HashMap<String, Languages> {
-    let mut of_all: HashMap<String, Languages> = HashMap::new();
+/// How many stop words there are of each language.
+#[derive(Debug, Default)]
+pub(super) struct Counts([u32; NAMES.len()]);
+
+impl Counts {
+    pub(super) fn of(stop_words: impl Iterator<Item = Languages>) -> Self {
+        let mut counts = Self::default();
+        for languages in stop_words {
+            let mut rest = languages.0;
+            while rest != 0 {
+                counts.0[rest.trailing_zeros() as usize] += 1;
+                rest &= rest - 1;
+            }
+        }
+        counts
+    }
+
+    fn get(&self, language: Language) -> u32 {
+        self.0[language as usize]
+    }
+
+    /// The most stop words of any language, and the languages that have so many.
+    pub(super) fn leaders(&self) -> (u32, Vec<Language>) {
+        let most = self.0.iter().copied().max().unwrap_or_default();
+        (most, Language::all().filter(|language| self.get(*language) == most).collect())
+    }
+}
+
+fn stop_words_of_all() -> StopWords {
+    let mut of_all = StopWords::default();
     for language in Language::all() {
         for word in language.stop_words() {
             of_all.entry(word).or_default().0 |= language.bit();
@@ -90,13 +156,16 @@ fn stop_words_of_all() -> HashMap<String, Languages> {
 }
 
 /// A query is in another language than its index if so many of its words are stop words there, ...
-const FEWEST_STOP_WORDS: usize = 2;
+const FEWEST_STOP_WORDS: u32 = 2;
 
 /// ... so many times as many as in the language of the index: no English question of the five sets
 /// in docs/quality.md is taken for another language, a German one with "was" and "in" is.
-const TIMES_AS_MANY: usize = 2;
+const TIMES_AS_MANY: u32 = 2;
 
 impl Language {
+    /// Number of languages.
+    pub(crate) const COUNT: usize = NAMES.len();
+
     /// All languages, by English name.
     pub fn all() -> impl Iterator<Item = Self> {
         NAMES.iter().map(|&(language, _, _)| language)
@@ -118,6 +187,11 @@ impl Language {
         found.map(|&(language, _, _)| language)
     }
 
+    /// The ISO 639-1 code.
+    pub fn code(self) -> &'static str {
+        NAMES[self as usize].2
+    }
+
     /// The English name, in small letters.
     pub fn name(self) -> &'static str {
         NAMES[self as usize].1
@@ -131,16 +205,12 @@ impl Language {
     /// The language of a query to an index of this one, from the languages of its stop words
     /// (Grefenstette, JADT 1995).
     pub(super) fn of_query(self, stop_words: impl Iterator<Item = Languages>) -> Self {
-        let mut counts = [0; NAMES.len()];
-        for languages in stop_words {
-            let counted = Self::all().filter(|language| languages.has(*language));
-            counted.for_each(|language| counts[language as usize] += 1);
-        }
-        let most = counts.iter().copied().max().unwrap_or_default();
-        if most < FEWEST_STOP_WORDS.max(TIMES_AS_MANY * counts[self as usize]) {
+        let counts = Counts::of(stop_words);
+        let (most, leaders) = counts.leaders();
+        if most < FEWEST_STOP_WORDS.max(TIMES_AS_MANY * counts.get(self)) {
             return self;
         }
-        Self::all().find(|language| counts[*language as usize] == most).unwrap_or(self)
+        leaders.first().copied().unwrap_or(self)
     }
 
     fn bit(self) -> u32 {

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::normalise::fold;
-use super::tokenizer::{Analysis, is_mark, is_unspaced, tokens};
+use super::stems::stems;
+use super::tokenizer::{Analyser, Analysis, each_word, is_mark, is_unspaced, tokens};
 
 /// A stretch of a text, and which of the tokens it stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,18 +27,19 @@ pub struct Spelling {
 /// ```
 /// use mnemic_core::text::{Analysis, spellings};
 ///
-/// let found = spellings("Ann's cats RAN", &["cat", "run", "ran"], &Analysis::default());
+/// let found = spellings("Ann's cats RAN", &["cat", "run", "ran"], Analysis::default());
 /// assert_eq!(found[0].text, "cats");
 /// assert_eq!((found[1].text.as_str(), &found[1].tokens[..]), ("RAN", &[2][..]));
-/// let found = spellings("我去上海博物馆。", &["上海", "海博", "物馆"], &Analysis::default());
+/// let found = spellings("我去上海博物馆。", &["上海", "海博", "物馆"], Analysis::default());
 /// assert_eq!((found[0].text.as_str(), found[1].text.as_str()), ("上海博", "物馆"));
 /// ```
 pub fn spellings<Token: AsRef<str>>(
     text: &str,
     tokens: &[Token],
-    analysis: &Analysis,
+    analyser: impl Into<Analyser>,
 ) -> Vec<Spelling> {
-    let mut finder = Finder { text, tokens, analysis, units: Vec::new(), found: Vec::new() };
+    let analyser = analyser.into();
+    let mut finder = Finder { text, tokens, analyser, units: Vec::new(), found: Vec::new() };
     for (start, word) in text.unicode_word_indices() {
         if word.is_ascii() || !word.chars().any(is_unspaced) {
             finder.finish_run();
@@ -52,10 +54,20 @@ pub fn spellings<Token: AsRef<str>>(
     finder.found
 }
 
+/// The tokens that a word may have been given, whichever language its text is in.
+fn tokens_in_all(word: &str) -> Vec<String> {
+    let mut tokens = Vec::new();
+    each_word(word, Analysis::default(), |word| match word.language {
+        Some(_) => tokens.extend(stems(word.text).iter().map(|(stem, _)| stem.to_string())),
+        None => tokens.push(word.text.to_owned()),
+    });
+    tokens
+}
+
 struct Finder<'a, Token> {
     text: &'a str,
     tokens: &'a [Token],
-    analysis: &'a Analysis,
+    analyser: Analyser,
     /// Adjacent characters of a script without spaces: where each begins and ends.
     units: Vec<(usize, usize)>,
     found: Vec<Spelling>,
@@ -63,7 +75,10 @@ struct Finder<'a, Token> {
 
 impl<Token: AsRef<str>> Finder<'_, Token> {
     fn take_word(&mut self, word: &str) {
-        let own = tokens(word, self.analysis);
+        let own = match self.analyser {
+            Analyser::Fixed(analysis) => tokens(word, &analysis),
+            Analyser::Detecting => tokens_in_all(word),
+        };
         let is_own = |token: &&(usize, &Token)| own.iter().any(|one| one == token.1.as_ref());
         let places = self.tokens.iter().enumerate();
         let matched = places.collect::<Vec<_>>().iter().filter(is_own).map(|(at, _)| *at).collect();

@@ -8,9 +8,12 @@ use icu_properties::props::{GeneralCategory, GeneralCategoryGroup, LineBreak, Sc
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::Language;
+use super::detection::language_of;
 use super::language::Languages;
 use super::normalise::fold;
+use super::stems::stems;
 use super::stop_pairs::is_stop_pair;
+use crate::Error;
 
 /// Characters of a word that count; the rest is cut off, so that no token is long.
 const MAX_CHARACTERS: usize = 64;
@@ -27,6 +30,83 @@ impl Default for Analysis {
     fn default() -> Self {
         Self { language: Some(Language::English) }
     }
+}
+
+/// How texts become tokens: all alike, or each by its language.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Analyser {
+    /// All alike.
+    Fixed(Analysis),
+    /// Each in the language that [`detect`](super::detect) finds, or else in that of most memories
+    /// of its user.
+    Detecting,
+}
+
+impl From<Analysis> for Analyser {
+    fn from(analysis: Analysis) -> Self {
+        Self::Fixed(analysis)
+    }
+}
+
+impl Analyser {
+    /// The codes of languages that have no stemmer here, because their words have no endings that
+    /// a stemmer takes off; words of other scripts in such texts are English ones.
+    const WITHOUT_STEMMER: [&str; 7] = ["ja", "km", "ko", "lo", "my", "th", "zh"];
+
+    /// The analyser of "auto", or of a code of ISO 639-1 or the English name of a language.
+    ///
+    /// # Errors
+    ///
+    /// When the language is not among [`codes`](Self::codes).
+    pub fn of(code: &str) -> Result<Self, Error> {
+        if code == "auto" {
+            return Ok(Self::Detecting);
+        }
+        let is_known = Self::WITHOUT_STEMMER.contains(&code);
+        let language = if is_known { Some(Language::English) } else { Language::from_name(code) };
+        let unknown =
+            || Error::NoStemmer { code: code.to_owned(), known: Self::codes().join(", ") };
+        language.map(|language| Analysis { language: Some(language) }.into()).ok_or_else(unknown)
+    }
+
+    /// The codes of all languages, ascending.
+    pub fn codes() -> Vec<&'static str> {
+        let mut codes: Vec<&str> = Language::all().map(Language::code).collect();
+        codes.extend(Self::WITHOUT_STEMMER);
+        codes.sort_unstable();
+        codes
+    }
+}
+
+/// The languages that the words of a query are stemmed in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct QueryLanguages {
+    /// The language of the query, whose stop words it has.
+    pub(crate) first: Option<Language>,
+    /// Further languages of the memories.
+    pub(crate) others: Vec<Language>,
+}
+
+impl QueryLanguages {
+    /// The same languages with that of a text of these folded words first, if it is sure.
+    fn of_text<'a>(&self, text: &str, words: impl Iterator<Item = &'a str>) -> Self {
+        let is_other = |own: &Language| self.others.contains(own);
+        if self.others.is_empty() {
+            return self.clone();
+        }
+        let Some(own) = language_of(text, words).filter(is_other) else { return self.clone() };
+        let others = self.first.into_iter().chain(self.others.iter().copied());
+        Self { first: Some(own), others: others.filter(|other| *other != own).collect() }
+    }
+}
+
+/// A word of a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct QueryToken {
+    pub(crate) token: String,
+    /// The tokens of the word in other languages, without repeats.
+    pub(crate) others: Vec<String>,
+    pub(crate) is_stop_word: bool,
 }
 
 /// Return the tokens of `text`, a memory, in order; stop words are among them.
@@ -66,12 +146,68 @@ pub fn tokens(text: &str, analysis: &Analysis) -> Vec<String> {
 /// assert_eq!(query_tokens("这猫", &Analysis::default()), [("这猫".to_owned(), true)]);
 /// ```
 pub fn query_tokens(text: &str, analysis: &Analysis) -> Vec<(String, bool)> {
-    let mut tokens = Vec::new();
-    each_word(text, *analysis, |word| tokens.push((word.token().into_owned(), word.stop_word())));
-    let language = analysis.language.map(|language| {
-        language.of_query(tokens.iter().map(|(_, stop_word)| stop_word.languages()))
+    let languages = QueryLanguages { first: analysis.language, others: Vec::new() };
+    let tokens = tokens_in(text, &languages).into_iter();
+    tokens.map(|one| (one.token, one.is_stop_word)).collect()
+}
+
+/// The tokens of a query as [`query_tokens`] returns them, each with those of other languages.
+pub(crate) fn tokens_in(text: &str, languages: &QueryLanguages) -> Vec<QueryToken> {
+    if languages.others.is_empty() {
+        let mut tokens = Vec::new();
+        each_word(text, Analysis { language: languages.first }, |word| {
+            let token = word.token().into_owned();
+            let token = QueryToken { token, others: Vec::new(), is_stop_word: false };
+            tokens.push((token, word.stop_word()));
+        });
+        return marked(tokens, languages.first);
+    }
+    let LanguageWords { words, languages } = LanguageWords::of(text, languages);
+    let tokens = words.iter().map(|(text, language)| {
+        let word = Word { text, language: language.and(languages.first) };
+        let token = word.token().into_owned();
+        let others = word.other_tokens(&token, &languages.others);
+        (QueryToken { token, others, is_stop_word: false }, word.stop_word())
     });
-    tokens.into_iter().map(|(token, stop_word)| (token, stop_word.is_of(language))).collect()
+    marked(tokens.collect(), languages.first)
+}
+
+/// The tokens with whether they are stop words in the language of most stop words.
+fn marked(tokens: Vec<(QueryToken, StopWord)>, language: Option<Language>) -> Vec<QueryToken> {
+    let language =
+        language.map(|one| one.of_query(tokens.iter().map(|(_, stop_word)| stop_word.languages())));
+    let marked = |(token, stop_word): (QueryToken, StopWord)| QueryToken {
+        is_stop_word: stop_word.is_of(language),
+        ..token
+    };
+    tokens.into_iter().map(marked).collect()
+}
+
+/// The words of a text that may be in one of several languages.
+pub(crate) struct LanguageWords {
+    /// Folded, each with whether it can be stemmed.
+    pub(crate) words: Vec<(String, Option<Language>)>,
+    pub(crate) languages: QueryLanguages,
+}
+
+impl LanguageWords {
+    /// The words, and the languages with that of the text first, if it is sure.
+    pub(crate) fn of(text: &str, languages: &QueryLanguages) -> Self {
+        let words = words_of(text, languages.first);
+        let spaced = words.iter().filter(|(_, language)| language.is_some());
+        let found = languages.of_text(text, spaced.map(|(word, _)| word.as_str()));
+        let turkish = Some(Language::Turkish);
+        let is_recased = (languages.first == turkish) != (found.first == turkish);
+        let words = if is_recased { words_of(text, found.first) } else { words };
+        Self { words, languages: found }
+    }
+}
+
+fn words_of(text: &str, language: Option<Language>) -> Vec<(String, Option<Language>)> {
+    let mut words = Vec::new();
+    let analysis = Analysis { language };
+    each_word(text, analysis, |word| words.push((word.text.to_owned(), word.language)));
+    words
 }
 
 /// Where a word is a stop word.
@@ -113,6 +249,16 @@ impl<'text> Word<'text> {
         stem.filter(|stem| !stem.is_empty()).unwrap_or(Cow::Borrowed(self.text))
     }
 
+    /// The tokens in other languages that differ from the first and from one another.
+    pub(crate) fn other_tokens(self, first: &str, languages: &[Language]) -> Vec<String> {
+        if languages.is_empty() || self.language.is_none() {
+            return Vec::new();
+        }
+        let stems = stems(self.text);
+        let wanted = stems.iter().filter(|(_, of)| languages.iter().any(|one| of.has(*one)));
+        wanted.map(|(stem, _)| &**stem).filter(|stem| *stem != first).map(str::to_owned).collect()
+    }
+
     /// Where it is a stop word: a stop pair is one whatever the language.
     fn stop_word(self) -> StopWord {
         match begins_unspaced(self.text) {
@@ -125,13 +271,21 @@ impl<'text> Word<'text> {
 
 /// Call `visit` with every word of `text` in order.
 pub(crate) fn each_word(text: &str, analysis: Analysis, visit: impl FnMut(Word<'_>)) {
-    let folded = straighten_apostrophes(fold(text));
     let language = analysis.language;
+    let folded = straighten_apostrophes(fold(&cased(text, language)));
     let mut run = Run { folded: &folded, language, units: Vec::new(), visit };
     for (start, word) in folded.unicode_word_indices() {
         run.take_word(start, word);
     }
     run.finish();
+}
+
+/// The text with the small letters of Turkish capitals, whose i has a dot and whose I has none.
+fn cased(text: &str, language: Option<Language>) -> Cow<'_, str> {
+    if language != Some(Language::Turkish) || !text.contains(['I', 'İ']) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.replace('I', "ı").replace('İ', "i"))
 }
 
 /// Stemmers handle one apostrophe; texts have three more, which folding leaves unchanged.
