@@ -57,7 +57,7 @@ CONTENTS = (
     *("user: tea cup?", "bot: red boat", "user: the lamp"),
     *("红茶", "我的红茶杯", "茶杯和灯, tea", "我的 tea 红茶红茶"),
     *("Ada: the lamp of the boat", "Bob: tea cup tea cup red", "Cleo: noon", "Ada: Bob: tea"),
-    *("вода", "Ada: вода tea вода вода", "cup вода tea", "вода?"),
+    *("вода", "Ada: вода tea вода вода", "cup вода tea", "вода?", ""),
 )
 ENDINGS = ("", "", "", "", "?", " Ada", " Bob", " Ada Bob", " Cleo", " bot said", " bot said")
 DATES = (
@@ -108,7 +108,8 @@ def id_of(number):
 
 
 def made(number, given_facts, vectors=()):
-    return Row(number, MemoryEntry(id=id_of(number), agent_id="a", **given_facts), vectors)
+    make = MemoryEntry if given_facts["content"] else MemoryEntry.empty
+    return Row(number, make(id=id_of(number), agent_id="a", **given_facts), vectors)
 
 
 def rows_of(seed, count):

@@ -197,7 +197,8 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     @classmethod
     def empty(cls, **fields: Any) -> Self:
         """Return a memory with an empty content, also without metadata and embedding."""
-        entry = cls(**{**fields, "content": "-"})
+        fields.pop("content", None)
+        entry = cls(content="-", **fields)
         force_setattr(entry, "content", "")
         return entry
 
