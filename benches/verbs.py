@@ -27,6 +27,9 @@ THIRD = {"metadata.third": 0}
 HUNDRED = 100
 
 
+OWN = np.random.default_rng(1).standard_normal((HUNDRED, DIMENSIONS), dtype=np.float32)
+
+
 class Random:
     """An embedder whose vectors nothing is searched with."""
 
@@ -79,6 +82,16 @@ def touched(memory):
     return len(ids)
 
 
+def with_vectors(memory):
+    given = [entry(number) for number in range(HUNDRED)]
+    return len(memory.user.add_many(given, embeddings=OWN))
+
+
+def updated_vectors(memory):
+    pairs = zip(memory.ids[::SPREAD], OWN, strict=False)
+    return len([memory.user.update(each, embedding=vector) for each, vector in pairs])
+
+
 VERBS = {
     "delete by filter": lambda memory: memory.user.delete_many(filters=THIRD),
     "delete by filter, permanent": lambda memory: memory.user.delete_many(
@@ -110,6 +123,8 @@ VERBS = {
     "put one by one, 100 other": put_each(old=HUNDRED, suffix=" Anew."),
     "put one by one, 100 same": put_each(old=HUNDRED),
     "touch 100, expiry": touched,
+    "add 100, embeddings": with_vectors,
+    "update 100, embedding": updated_vectors,
 }
 """What is measured; each returns for how many memories it was."""
 
@@ -131,6 +146,16 @@ READS = {
     "list at 40": lambda memory: len(memory.user.list(limit=PAGE, offset=40)),
     "list at 40 by tag": lambda memory: len(
         memory.user.list(limit=PAGE, offset=40, filters=OF_TAG)
+    ),
+    "search text": lambda memory: len(memory.user.search("a harbour")),
+    "search text, vector": lambda memory: len(memory.user.search("a harbour", vector=OWN[0])),
+    "search vector": lambda memory: len(memory.user.search(vector=OWN[0])),
+    "search vector, embeddings": lambda memory: len(
+        memory.user.search(vector=OWN[0], embeddings=True)
+    ),
+    "get, embeddings": lambda memory: len([memory.user.get(memory.ids[7], embeddings=True)]),
+    "get_many 100, embeddings": lambda memory: len(
+        memory.user.get_many(memory.ids[:HUNDRED], embeddings=True)
     ),
     "list at 4,000": lambda memory: len(memory.user.list(limit=PAGE, offset=4000)),
 }

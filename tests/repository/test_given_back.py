@@ -4,11 +4,12 @@ import asyncio
 import threading
 from uuid import UUID
 
+import apsw
 import numpy as np
 import pytest
 
 from mnemic import AsyncMemory
-from mnemic.errors import InvalidArgumentError
+from mnemic.errors import InvalidArgumentError, StoreCorruptError
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
 
@@ -164,3 +165,22 @@ def test_awaited_verbs_give_vectors_back_too():
             return entry.embedding.tolist(), hit.entry.embedding.tolist()
 
     assert asyncio.run(main()) == (NORTH, NORTH)
+
+
+def test_a_damaged_vector_is_not_given_back(tmp_path):
+    path = tmp_path / "a.db"
+    with opened(path, embedder=None) as memory:
+        one = memory.add("north", embedding=NORTH)
+        two = memory.add("east", embedding=EAST)
+    connection = apsw.Connection(str(path))
+    connection.execute(
+        "UPDATE agent_memory_embeddings SET embedding = ? WHERE entry_row = 1",
+        (np.array(EAST, dtype="<f4").tobytes(),),
+    )
+    connection.close()
+    with opened(path, embedder=None) as memory:
+        assert memory.get(two.id, embeddings=True).embedding.tolist() == EAST
+        with pytest.raises(StoreCorruptError, match="vectors of row 1 are not as stored"):
+            memory.get(one.id, embeddings=True)
+        with pytest.raises(StoreCorruptError):
+            memory.list(embeddings=True)

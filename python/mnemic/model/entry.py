@@ -234,6 +234,13 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         force_setattr(entry, "embedding_model", validation.name("embedding_model", model))
         return entry
 
+    def with_stored_embedding(self, embedding: NDArray[np.float32], model: str) -> Self:
+        """Return a copy with checked, read-only vectors."""
+        entry = copy.copy(self)
+        force_setattr(entry, "embedding", embedding[0] if len(embedding) == 1 else embedding)
+        force_setattr(entry, "embedding_model", model)
+        return entry
+
     def with_own_embedding(self, embedding: object) -> Self:
         """Return a copy with given vectors, which count as those of the memory's model."""
         entry = copy.copy(self)

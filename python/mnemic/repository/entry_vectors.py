@@ -105,4 +105,6 @@ def _is_of(entry: MemoryEntry, found: EntryVectors | None) -> bool:
 
 def _with_vectors(entry: MemoryEntry, found: EntryVectors, model: str) -> MemoryEntry:
     vectors = found.vectors
-    return entry if vectors is None or not vectors.any() else entry.with_embedding(vectors, model)
+    if vectors is None or not vectors.any():
+        return entry
+    return entry.with_stored_embedding(vectors, model)

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic._core import VectorSums
+from mnemic.errors import StoreCorruptError
 from mnemic.store.row_codec import uuid_of, vector_of
-from mnemic.store.sqlite.checksums import check_vectors
-from mnemic.store.sqlite.damage import reading_stored
+from mnemic.store.sqlite.checksums import check_vectors, read_vectors
+from mnemic.store.sqlite.damage import DAMAGED, reading_stored
 from mnemic.store.sqlite.sql import BY_ROW, USER_KEY, Columns, fetch, integers
 from mnemic.store.values import EntryVectors, OwnedId
 
@@ -53,22 +54,39 @@ def vectors_of(
     """Return the vectors of entries, read in one statement; unknown ids are missing."""
     named = [(user_id or "", entry_id.hex) for user_id, entry_id in wanted]
     found = fetch(connection, _OF_IDS, (_to_json(named).decode(), agent_id, model))
-    _check([row for row in found if row[-1] is not None], model)
+    read = _read([row for row in found if row[-1] is not None], model)
+    vectors: dict[OwnedId, EntryVectors] = {}
+    at = 0
     with reading_stored("a vector"):
-        return dict(_of_entry(list(parts)) for _, parts in groupby(found, itemgetter(0)))
+        for _, parts in groupby(found, itemgetter(0)):
+            first, *more = parts
+            end = at + (first[-1] is not None) + len(more)
+            _, _, _, user_id, entry_id, version, updated_at, _ = first
+            version, updated_at = integers([version, updated_at])
+            own = _own(read[at:end]) if end > at else None
+            vectors[user_id, uuid_of(entry_id)] = EntryVectors(version, updated_at, own)
+            at = end
+    return vectors
 
 
-def _check(found: list[Columns], model: str) -> None:
+def _read(found: list[Columns], model: str) -> NDArray[np.float32]:
+    """Return checked vectors, shape (n, dimensions)."""
+    if not found:
+        return np.empty((0, 0), dtype=np.float32)
     with reading_stored("a vector's checksum"):
         known = VectorSums(
             [(row, of_vectors or 0) for row, of_row, of_vectors, *_ in found if of_row is not None]
         )
-    check_vectors(model, [(row[0], row[-1]) for row in found], known)
+    with reading_stored("a vector"):
+        dimensions = vector_of(found[0][-1]).size
+    read = read_vectors((model, dimensions), [(row[0], row[-1]) for row in found], known).vectors
+    if not np.isfinite(read).all():
+        raise StoreCorruptError(f"a vector has a component that is no number; {DAMAGED}")
+    return read
 
 
-def _of_entry(parts: list[Columns]) -> tuple[OwnedId, EntryVectors]:
-    _, _, _, user_id, entry_id, version, updated_at, _ = parts[0]
-    vectors = [vector_of(row[-1]) for row in parts if row[-1] is not None]
-    stacked = np.stack(vectors) if vectors else None
-    version, updated_at = integers([version, updated_at])
-    return (user_id, uuid_of(entry_id)), EntryVectors(version, updated_at, stacked)
+def _own(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return a read-only copy, which does not keep the vectors of others in memory."""
+    own = vectors.copy()
+    own.flags.writeable = False
+    return own
