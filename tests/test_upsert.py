@@ -1,9 +1,11 @@
 """`add` and `add_many` with `on_conflict`, at both doors, beside indexes, caches and events."""
 
 import asyncio
+import shutil
 import subprocess
 import sys
 from datetime import timedelta
+from pathlib import Path
 from uuid import UUID
 
 import numpy as np
@@ -24,6 +26,8 @@ from tests.support.doors import opened, run
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import contents, entry, uid
 from tests.support.processes import ENVIRONMENT
+
+FIXTURES = Path(__file__).parent / "fixtures"
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -264,6 +268,36 @@ def test_two_processes_put_the_same_keys_without_an_error(tmp_path):
             hits = memory.search(found.content, search_type="semantic", limit=99)
             assert [hit.score for hit in hits if hit.id == found.id] == [pytest.approx(1)]
         assert memory.verify().ok
+
+
+@pytest.mark.parametrize("version", range(1, 7))
+def test_memories_of_earlier_versions_are_stored_over(tmp_path, version):
+    path = tmp_path / "a.db"
+    shutil.copy(FIXTURES / f"store_v{version}.db", path)
+    with Memory(path, "aide", embedder=None) as memory:
+        statuses = {"status": {"in": ["active", "archived", "superseded"]}}
+        old = list(memory.list(include_deleted=True, all_users=True, filters=statuses))
+        assert len(old) == 3
+        for number, kept in enumerate(old):
+            content = kept.content + " anew" * (number % 2)
+            named = {"id": kept.id, "user_id": kept.user_id}
+            new = memory.add(content, on_conflict="replace", **named)
+            assert (new.version, new.created_at) == (kept.version + 1, kept.created_at)
+            memory.touch([kept.id], user_id=kept.user_id, expires_at="2100-01-01T00:00:00Z")
+        assert memory.count(all_users=True) == 3
+        report = memory.verify()
+        assert (report.ok, report.without_sums) == (True, 0)
+
+
+def test_kept_answers_and_contexts_follow_a_put(tmp_path):
+    with opened(tmp_path / "a.db") as one, opened(tmp_path / "a.db") as other:
+        put(one, 1, "a red sofa")
+        for number in range(3):
+            for memory in (one, other, one):
+                found = memory.retrieve("sofa")
+                assert [hit.entry.version for hit in found] == [number + 1]
+                assert f"sofa {number}" in memory.context("sofa") or number == 0
+            put(other, 1, f"a red sofa {number + 1}")
 
 
 # The order within one call
