@@ -405,6 +405,7 @@ def test_a_search_without_a_user_is_told_of_users_once_in_the_log(caplog):
         assert memory.search("tea", user_id="someone").hint is None
         assert memory.search("tea", all_users=True).hint is None
         assert memory.search("tea", limit=0).hint is None
+        assert memory.search("tea", offset=1).hint is None
         memory.add("blue tea")
         assert memory.search("tea").hint is None
         assert memory.search("tea", filters={"tags": {"contains": "x"}}).hint is not None
