@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn short_sentences_are_in_their_language() {
         for (text, language) in [
-            ("Lena's class teacher also teaches biology", Language::English),
+            ("She does not drink coffee in the evening", Language::English),
             ("Großvater isst weder Knoblauch noch Lamm", Language::German),
             ("A Jonas le da miedo volar en avión", Language::Spanish),
             ("Notre voisin garde les clés de la cave", Language::French),
@@ -147,7 +147,7 @@ mod tests {
             ("Mijn broer woont sinds twee jaar in Utrecht", Language::Dutch),
             ("Мой брат живёт в Казани уже два года", Language::Russian),
             ("Jag tycker om att promenera i skogen", Language::Swedish),
-            ("Jeg kan godt lide at gå i skoven", Language::Danish),
+            ("Hunden er bange for tordenvejr", Language::Danish),
             ("Fratele meu locuiește la Cluj de doi ani", Language::Romanian),
             ("Kakak saya tinggal di Bandung sejak dua tahun lalu", Language::Indonesian),
         ] {
