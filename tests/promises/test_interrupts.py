@@ -123,8 +123,8 @@ class Interrupted:
 class InterruptedSearch:
     """A search in which reading one field is interrupted."""
 
-    limit, ranking, text = 3, KEYWORD, "tea"
-    filters = min_similarity = min_score = min_salience = deadline = None
+    limit, offset, ranking, text = 3, 0, KEYWORD, "tea"
+    filters = min_similarity = min_score = min_salience = deadline = evidence = None
     exclude, with_total, explain, is_relative, takes_partial = (), False, False, False, False
 
     def __init__(self, error):
