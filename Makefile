@@ -59,6 +59,10 @@ torture: export MNEMIC_TORTURE_ROUNDS ?= 100
 torture: $(TOOLS) ## power cuts, kills, failing disks, damage and cancellation, at length
 	$(BIN)/python -m pytest tests/faults --timeout 3600
 
+.PHONY: outside
+outside: $(TOOLS) ## run the store tests of LangGraph over mnemic; fetches them, part of no other target
+	CARGO_TARGET_DIR=$(CURDIR)/target $(BIN)/python -m tests.outside
+
 .PHONY: check
 check: lint test ## format, lint, types, stubs, import floors, tests
 

@@ -111,6 +111,14 @@ def test_similarity_is_not_clamped_and_absent_where_nothing_is_compared():
         assert [hit.similarity for hit in by_words] == [None, None]
 
 
+def test_a_memory_that_shall_have_no_vector_has_no_similarity():
+    with stocked(["tea"]) as memory:
+        bare = memory.add("", embed=[], metadata={"about": "coffee"})
+        found = memory.search("coffee", search_type="semantic", explain=True)
+        assert [hit.similarity is None for hit in found] == [hit.id == bare.id for hit in found]
+        assert "similarity" not in found[-1].components
+
+
 def test_a_memory_without_a_vector_has_no_similarity_and_reaches_no_floor():
     class Failing(WordEmbedder):
         fails = False

@@ -200,7 +200,7 @@ class Counting:
     """An embedder whose vectors hold the length of the text, and which counts its texts."""
 
     model, dimensions, max_tokens, similarity_floor = "counting", 3, 16, None
-    languages = None
+    languages = score_floors = None
 
     def __init__(self):
         self.texts = []

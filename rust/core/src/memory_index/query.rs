@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::Error;
 use crate::columns::{Columns, Selected};
 use crate::deadline::{Deadline, NEVER};
-use crate::ids::docid_of;
+use crate::ids::{docid_of, vector_id};
 use crate::memory::naming::NamedSpeakers;
 use crate::rank::bounded_ranking::{self, Floors, Uppers};
 use crate::rank::candidates::{CandidateSet, QueryFeatures, SpeakerTerm};
@@ -266,8 +266,9 @@ impl Query<'_> {
         let docid = fused.candidates.docids[best.ordinal as usize];
         let salience = &self.request.scoring.salience;
         let (recency, frequency) = sort_key::scaled(salience, signals, self.request.ask.now);
+        let similarity = bounded_ranking::similarity(fused, best.ordinal);
         let components = Components {
-            similarity: bounded_ranking::similarity(fused, best.ordinal),
+            similarity: similarity.filter(|cosine| self.is_directed(docid, *cosine)),
             recency: Some(recency),
             access: Some(frequency),
             importance: Some(signals.importance),
@@ -327,13 +328,26 @@ impl Query<'_> {
         Answer { total, is_weak: true, ..Answer::default() }
     }
 
+    /// Whether a memory with this cosine has a vector other than null vectors, which stand for none.
+    fn is_directed(&self, docid: u32, cosine: f64) -> bool {
+        let vectors = &self.snapshot.vectors;
+        let is_null = |chunk: u32| {
+            let place = vectors.places.get(vector_id(docid, chunk))?;
+            let segment = &vectors.segments[vectors.position(place.number())?].segment;
+            Some(segment.vector(place.row()).iter().all(|part| *part == 0.0))
+        };
+        cosine != 0.0 || (0..self.chunks()).filter_map(is_null).any(|is_null| !is_null)
+    }
+
     fn hit(
         &self,
         docid: u32,
         scored: &Scored<'_>,
-        components: Components,
+        mut components: Components,
         why: Option<Box<Why>>,
     ) -> Hit {
+        components.similarity =
+            components.similarity.filter(|cosine| self.is_directed(docid, *cosine));
         let row = self.columns().row_of(docid).unwrap_or_default();
         let accessed = self.columns().access_of(docid).unwrap_or_default();
         Hit { row, id: scored.tie.id, score: scored.score, components, why, accessed }

@@ -85,6 +85,9 @@ pub(crate) fn divide_by_best(fused: &mut Fused<'_>, uppers: &Uppers, floors: Flo
 
 /// The ordinals of all memories that match, of which `rank` would answer the best k.
 pub(crate) fn matching(fused: &Fused<'_>, uppers: &Uppers, floors: Floors) -> Vec<u32> {
+    if fused.query.is_none() && floors.similarity > f64::NEG_INFINITY {
+        return Vec::new(); // no memory has a similarity
+    }
     let has_floors = floors.score.max(floors.similarity) > f64::NEG_INFINITY;
     // Whatever has a vector is a match.
     let all_have_vectors =

@@ -1,0 +1,1 @@
+"""Adapters for other frameworks, tested by those frameworks' own suites (`make outside`)."""
