@@ -1,6 +1,5 @@
 """MemoryEntry, the record of one memory."""
 
-import copy
 from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import IntEnum
@@ -229,35 +228,35 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def with_embedding(self, embedding: NDArray[np.float32], model: str) -> Self:
         """Return a copy with this vector, or these vectors, of this model."""
-        entry = copy.copy(self)
+        entry: Self = _copy(self)
         force_setattr(entry, "embedding", validation.embedding(embedding))
         force_setattr(entry, "embedding_model", validation.name("embedding_model", model))
         return entry
 
     def with_stored_embedding(self, embedding: NDArray[np.float32], model: str) -> Self:
-        """Return a copy with checked, read-only vectors."""
-        entry = copy.copy(self)
+        """Return a copy with checked, read-only vectors, shape (chunks, d)."""
+        entry: Self = _copy(self)
         force_setattr(entry, "embedding", embedding[0] if len(embedding) == 1 else embedding)
         force_setattr(entry, "embedding_model", model)
         return entry
 
     def with_own_embedding(self, embedding: object) -> Self:
         """Return a copy with given vectors, which count as those of the memory's model."""
-        entry = copy.copy(self)
+        entry: Self = _copy(self)
         force_setattr(entry, "embedding", validation.directed("embedding", embedding))
         force_setattr(entry, "embedding_model", None)
         return entry
 
     def without_embedding(self) -> Self:
         """Return a copy without its vectors."""
-        entry = copy.copy(self)
+        entry: Self = _copy(self)
         force_setattr(entry, "embedding", None)
         force_setattr(entry, "embedding_model", None)
         return entry
 
     def with_first_vector(self) -> Self:
         """Return a copy with the first of several vectors alone."""
-        entry = copy.copy(self)
+        entry: Self = _copy(self)
         if entry.embedding is not None:
             force_setattr(entry, "embedding", entry.embedding[0])
         return entry

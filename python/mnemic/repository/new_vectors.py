@@ -105,16 +105,18 @@ class NewVectors:
     ) -> NewEntry:
         entry, more = new.entry, new.more
         if entry.embedding is not None:
-            if entry.embedding_model is None:
-                entry = entry.with_embedding(entry.embedding, self._model.name)
-            return new._replace(entry=entry)
-        if has_none and dimensions is not None:
-            vectors = np.zeros((1, dimensions), dtype=np.float32)
-        if vectors is None:
+            if entry.embedding_model is not None:
+                return new
+            own = entry.embedding[np.newaxis]
+        elif has_none and dimensions is not None:
+            own = np.zeros((1, dimensions), dtype=np.float32)
+        elif vectors is not None:
+            own = vectors.copy()  # an embedder may use its array again
+        else:
             return new
-        # Copied as the first one is: an embedder may use its array again.
-        more = tuple(vector.copy() for vector in vectors[1:])
-        return new._replace(entry=entry.with_embedding(vectors[0], self._model.name), more=more)
+        own.flags.writeable = False
+        entry = entry.with_stored_embedding(own[:1], self._model.name)
+        return NewEntry(entry, new.key, more or tuple(own[1:]), new.embed)
 
     def _refuse_texts(self, entries: Sequence[NewEntry]) -> None:
         if any(new.embed for new in entries):

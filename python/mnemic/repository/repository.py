@@ -222,7 +222,7 @@ class Repository:
         self._adder = Adder(
             self._store,
             self.agent_id,
-            NewVectors(self._store, self.agent_id, self._model, self._embedder, self._telemetry),
+            new_vectors,
             indexes=self._indexes,
             limits=self.limits,
             clock=clock,

@@ -253,8 +253,13 @@ def _times(memories: Iterable[NewMemory], now: datetime) -> Iterator[datetime]:
     """Yield a time for each memory: a microsecond later after each that names none."""
     for memory in memories:
         yield now
-        is_named = isinstance(memory, MemoryEntry) or (
-            isinstance(memory, Mapping) and memory.get("created_at") is not None
-        )
-        if not is_named and now < _LAST_TIME:
+        if not _names_time(memory) and now < _LAST_TIME:
             now += _MICROSECOND
+
+
+def _names_time(memory: NewMemory) -> bool:
+    if isinstance(memory, str):
+        return False
+    return isinstance(memory, MemoryEntry) or (
+        isinstance(memory, Mapping) and memory.get("created_at") is not None
+    )

@@ -65,15 +65,15 @@ def _batch(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> RowBatc
     gone: list[int] = []
     linked: list[int] = []
     for outcome, new in stored:
-        replacement = outcome.replacement
-        if not _is_active(new.entry):
-            gone += [] if replacement is None else [outcome.row]
-            continue
-        columns = new.columns if replacement is None else replacement.columns
-        linked += [] if replacement is None else [outcome.row]
-        records.append((outcome.row, *columns))
-        embedded += [outcome.row] * len(new.vectors)
-        vectors += new.vectors
+        row, replacement = outcome.row, outcome.replacement
+        is_active, columns = _is_active(new.entry), new.columns
+        if replacement is not None:
+            (linked if is_active else gone).append(row)
+            columns = replacement.columns
+        if is_active:
+            records.append((row, *columns))
+            embedded += [row] * len(new.vectors)
+            vectors += new.vectors
     return RowBatch(
         since=added.seq - added.steps,
         seq=added.seq,
