@@ -1,8 +1,8 @@
 """The lists and counts of the SQLite store."""
 
-from abc import abstractmethod
 from contextlib import AbstractContextManager
 from datetime import datetime
+from typing import Protocol
 
 from mnemic.model import Expression, MemoryEntry, MemoryFilter, Scope
 from mnemic.model.distinct import DistinctQuery, DistinctValue
@@ -13,14 +13,14 @@ from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.values import PageCursor
 
 
-class SqliteLists:
+class SqliteLists(Protocol):
     """Lists and counts entries by filter; see `Lists`."""
 
     _codec: RowCodec
 
-    @abstractmethod
     def _reading(self, deadline: float | None = None) -> AbstractContextManager[GuardedConnection]:
-        """Return a connection for a read."""
+        """Lend a connection that reads."""
+        ...
 
     def matching(
         self,
