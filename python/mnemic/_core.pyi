@@ -28,6 +28,7 @@ __all__ = [
     "check_vectors",
     "column_sum",
     "date_ranges",
+    "detect_language",
     "distinct_values",
     "estimate_tokens",
     "estimate_tokens_batch",
@@ -44,6 +45,7 @@ __all__ = [
     "row_sums",
     "salience_parts",
     "simd_kernel",
+    "tokens",
     "vector_sums",
 ]
 
