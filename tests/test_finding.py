@@ -419,6 +419,16 @@ def test_a_search_without_a_user_is_told_of_users_once_in_the_log(caplog):
         assert memory.search("tea", filters={"tags": {"contains": "x"}}).hint is not None
 
 
+def test_hints_count_the_users_of_the_project_and_session_alone():
+    with stocked(()) as memory:
+        memory.add("red tea", user_id="ana", project_id="home", session_id="first")
+        assert memory.search("tea", project_id="home").hint is not None
+        assert memory.search("tea", session_id="first").hint is not None
+        assert memory.search("tea", project_id="work").hint is None
+        assert memory.search("tea", project_id="home", session_id="second").hint is None
+        assert memory.scoped(project_id="work").context("tea").hint is None
+
+
 def test_hints_end_where_the_agent_has_no_memory_of_a_user(tmp_path):
     path = tmp_path / "shared.db"
     with opened(path, "one") as memory:

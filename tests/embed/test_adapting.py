@@ -432,3 +432,53 @@ def test_a_prefix_takes_its_room_from_the_text():
 def test_errors_of_arguments_are_errors_of_mnemic():
     with pytest.raises(MnemicError):
         as_embedder(7)
+
+
+def written_to(array):
+    """Return the rows of an array that each call of the function writes to again."""
+
+    def embed(texts):
+        array[: len(texts)] = words.embed(texts)
+        return array[: len(texts)]
+
+    return embed
+
+
+def one_written_to(array):
+    def embed(text):
+        array[:] = words.embed([text.lower()])[0]
+        return array
+
+    return embed
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", ["batches", "one", "awaited"])
+def test_a_function_may_return_the_same_array_at_each_call(form, dtype):
+    if form == "batches":
+        function = written_to(np.zeros((len(TEXTS), 64), dtype))
+    else:
+        function = one_written_to(np.zeros(64, dtype))
+    if form == "awaited":
+        plain = function
+
+        async def function(text):
+            return plain(text)
+
+    embedder = as_embedder(function, model="words", batch_size=1)
+    with Memory(":memory:", embedder=embedder) as memory:
+        memory.add_many(TEXTS)
+        stored = memory.get_many([entry.id for entry in memory.list()], embeddings=True)
+        for entry in stored:
+            assert np.array_equal(entry.embedding, words.embed([entry.content])[0])
+
+
+def test_a_function_may_empty_its_list():
+    def embed(texts):
+        vectors = words.embed(texts)
+        texts.clear()
+        return vectors
+
+    with Memory(":memory:", embedder=embed, embedding_model="words") as memory:
+        memory.add_many(TEXTS)
+        assert memory.search("red sofa", search_type="semantic")[0].content == TEXTS[0]

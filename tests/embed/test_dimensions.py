@@ -3,10 +3,17 @@
 import asyncio
 import threading
 
+import numpy as np
 import pytest
 
 from mnemic import AsyncMemory, Memory, as_embedder
-from mnemic.errors import EmbeddingModelMismatchError
+from mnemic.errors import (
+    EmbedderResultError,
+    EmbeddingModelMismatchError,
+    InvalidArgumentError,
+    InvalidEntryError,
+)
+from mnemic.model.validation import MAX_DIMENSIONS
 from tests.support.embedders import WordEmbedder
 
 
@@ -107,3 +114,28 @@ def test_the_asynchronous_door_learns_too():
             assert len(await memory.search("red", search_type="semantic", limit=50)) == 20
 
     asyncio.run(scenario())
+
+
+def ones(dimensions):
+    return lambda texts: np.ones((len(texts), dimensions), dtype=np.float32)
+
+
+def test_vectors_are_as_long_as_the_index_takes(path):
+    with Memory(path, embedder=adapted(ones(MAX_DIMENSIONS))) as memory:
+        memory.add("red sofa")
+        assert len(memory.search("red", search_type="semantic")) == 1
+
+
+def test_longer_vectors_are_refused_before_they_are_stored(path):
+    too_many = "32769 dimensions; at most 32768 fit"
+    with (
+        Memory(path, embedder=adapted(ones(MAX_DIMENSIONS + 1))) as memory,
+        pytest.raises(EmbedderResultError, match=too_many),
+    ):
+        memory.add("red sofa")
+    with Memory(path, embedder=None) as memory:
+        with pytest.raises(InvalidEntryError, match=too_many):
+            memory.add("red sofa", embedding=np.ones(MAX_DIMENSIONS + 1))
+        assert not memory.search("red")
+    with pytest.raises(InvalidArgumentError, match="at most 32768 fit"):
+        adapted(ones(1), dimensions=MAX_DIMENSIONS + 1)

@@ -1,5 +1,6 @@
 """A KeyboardInterrupt at a chosen moment of a call."""
 
+import gc
 import sys
 from itertools import count
 
@@ -17,7 +18,8 @@ def interrupted_at(moment, call):
             raise KeyboardInterrupt
         return trace
 
-    before = sys.gettrace()
+    before, is_collecting = sys.gettrace(), gc.isenabled()
+    gc.disable()  # a finalizer that is interrupted is no moment of the call
     sys.settrace(trace)
     try:
         call()
@@ -25,4 +27,6 @@ def interrupted_at(moment, call):
         pass
     finally:
         sys.settrace(before)
+        if is_collecting:
+            gc.enable()
     return next(moments) <= moment

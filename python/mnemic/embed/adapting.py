@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from mnemic.description import described, quoted
 from mnemic.embed.functions import Function, OneTextFunction, TextsFunction, UnknownFunction, run
 from mnemic.errors import InvalidArgumentError
+from mnemic.model.validation import MAX_DIMENSIONS
 from mnemic.model.validation import name as checked_name
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def as_embedder(
         _Side(documents, document_prefix),
         _Side(queries or documents, query_prefix) if is_apart else None,
         model=_model_of(given, model),
-        dimensions=_whole("dimensions", dimensions) or _dimensions_of(given),
+        dimensions=_fitting(_whole("dimensions", dimensions) or _dimensions_of(given)),
         batch_size=_whole("batch_size", batch_size) or _own_whole(given, "batch_size"),
         languages=languages if languages is not None else getattr(given, "languages", None),
         max_tokens=_whole("max_tokens", max_tokens) or _own_whole(given, *_MAX_TOKENS),
@@ -277,6 +278,14 @@ def _dimensions_of(given: object) -> int | None:
     computed = getattr(given, "get_sentence_embedding_dimension", None)
     value = computed() if callable(computed) else None
     return value if isinstance(value, int) and value > 0 else None
+
+
+def _fitting(dimensions: int | None) -> int | None:
+    if dimensions is not None and dimensions > MAX_DIMENSIONS:
+        raise InvalidArgumentError(
+            f"the embedder has {dimensions} dimensions; at most {MAX_DIMENSIONS} fit"
+        )
+    return dimensions
 
 
 def _own_whole(given: object, *names: str) -> int | None:

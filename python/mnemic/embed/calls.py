@@ -13,6 +13,7 @@ from mnemic.embed.adapting import AdaptedEmbedder
 from mnemic.embed.event_loop import EventLoopThread
 from mnemic.embed.functions import is_awaitable
 from mnemic.errors import EmbedderResultError, EmbeddingError, MissingExtraError, MnemicError
+from mnemic.model.validation import MAX_DIMENSIONS
 
 Result = TypeVar("Result")
 
@@ -90,6 +91,11 @@ class CheckedCalls:
 
     def _check_vectors(self, vectors: NDArray[np.float32], count: int) -> None:
         dimensions = self.dimensions
+        if vectors.ndim == 2 and vectors.shape[1] > MAX_DIMENSIONS:  # noqa: PLR2004 - a matrix
+            raise EmbedderResultError(
+                f"the embedder {self.model!r} returned vectors of {vectors.shape[1]} dimensions; "
+                f"at most {MAX_DIMENSIONS} fit"
+            )
         if dimensions is None and vectors.ndim == 2 and vectors.size:  # noqa: PLR2004 - a matrix
             dimensions = self.learn(vectors.shape[1])
         if vectors.shape != (count, dimensions):
@@ -102,7 +108,6 @@ class CheckedCalls:
 
 
 def _as_float32(given: object) -> NDArray[np.float32]:
-    if type(given) is np.ndarray and given.dtype == np.float32:
-        return given
+    """Return a copy: some embedders write the vectors of each call to the same array."""
     with np.errstate(over="ignore"):  # what overflows is refused later
-        return np.asarray(given, dtype=np.float32)
+        return np.array(given, dtype=np.float32)

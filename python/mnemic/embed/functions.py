@@ -76,12 +76,12 @@ class OneTextFunction:
         """Call the function for each text; several calls of a coroutine function run at once."""
         first = self._call(texts[0])
         if is_awaitable(first):
-            returned = yield _gathered(self._call, first, texts[1:])
+            vectors = yield _gathered(self._call, first, texts[1:])
         else:
-            returned = [first]
+            vectors = [_one_vector(first)]
             for text in texts[1:]:
-                returned.append((yield from _called(self._call, text)))
-        return _stacked([_one_vector(each) for each in returned])
+                vectors.append(_one_vector((yield from _called(self._call, text))))
+        return _stacked(vectors)
 
 
 class UnknownFunction:
@@ -132,7 +132,7 @@ class UnknownFunction:
     def _of_several(self, texts: list[str]) -> Steps[Vectors | str]:
         """Return the vectors of texts, or a description of the other result."""
         try:
-            returned = yield from _called(self._call, texts)
+            returned = yield from _called(self._call, list(texts))  # which it may change
         except _ARGUMENT_ERRORS as error:  # a list may not be its argument
             return f"raised {type(error).__name__}"
         try:
@@ -216,15 +216,15 @@ def _called(call: Callable[..., object], argument: object) -> Steps[object]:
 
 async def _gathered(
     call: Callable[..., Any], first: Awaitable[Any], texts: Sequence[str]
-) -> list[object]:
-    """Return the results for the first text, whose call was made, and for further ones."""
+) -> list[Vectors]:
+    """Return the vectors of the first text, whose call was made, and of further ones."""
     import asyncio  # noqa: PLC0415 - a third of the import budget, seldom used
 
     slots = asyncio.Semaphore(AWAITED_AT_ONCE)
 
-    async def later(text: str) -> object:
+    async def later(text: str) -> Vectors:
         async with slots:
-            return await call(text)
+            return _one_vector(await call(text))
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -235,16 +235,17 @@ async def _gathered(
     return [task.result() for task in tasks]
 
 
-async def _awaited(awaitable: Awaitable[object]) -> object:
-    return await awaitable
+async def _awaited(awaitable: Awaitable[object]) -> Vectors:
+    return _one_vector(await awaitable)
 
 
 def _one_vector(returned: object) -> Vectors:
+    """Return a copy of a vector: the next call may write to the same array."""
     vector = _numbers(returned)
     if vector.ndim == _VECTORS and len(vector) == 1:
-        return vector.reshape(-1)
+        return vector.reshape(-1).copy()
     if vector.ndim == _VECTOR and vector.size:
-        return vector
+        return vector.copy()
     raise EmbedderResultError(f"it returned shape {vector.shape} for one text")
 
 

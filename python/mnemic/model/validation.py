@@ -367,6 +367,9 @@ def _json_number(path: str, value: float) -> float:
 MAX_VECTORS = 256
 """Maximum number of vectors of one memory: a ranking looks for so many of each candidate."""
 
+MAX_DIMENSIONS = 32_768
+"""Maximum length of a vector: the index takes no longer one."""
+
 _ONE_AXIS, _TWO_AXES = 1, 2
 
 
@@ -387,6 +390,10 @@ def vectors(field: str, value: object) -> NDArray[np.float32]:
         )
     if given.ndim == _TWO_AXES and len(given) > MAX_VECTORS:
         raise InvalidEntryError(f"{field} has {len(given)} vectors; at most {MAX_VECTORS} fit")
+    if given.shape[-1] > MAX_DIMENSIONS:
+        raise InvalidEntryError(
+            f"{field} has {given.shape[-1]} dimensions; at most {MAX_DIMENSIONS} fit"
+        )
     checked = _single_precision(given[0] if len(given) == given.ndim - 1 else given)
     if not np.isfinite(checked).all():
         raise InvalidEntryError(f"{field} holds NaN or infinity, or a number beyond 32 bits")

@@ -332,10 +332,13 @@ class Finder:
         }
         return found._replace(reasons={row: why for row, why in whys.items() if why is not None})
 
-    def has_memories_of_users(self) -> bool:
-        """Return whether the agent has active memories of users, by the index as it is."""
-        everybody = Scope(self._agent_id, all_users=True)
-        return self._count(everybody) > self._count(Scope(self._agent_id))
+    def has_memories_of_users(self, scope: Scope) -> bool:
+        """Return whether a scope without a user leaves out active memories of users.
+
+        Only those of its project and session count. The index is not brought up to date.
+        """
+        everybody = msgspec.structs.replace(scope, all_users=True)
+        return self._count(everybody) > self._count(scope)
 
     def _count(self, scope: Scope) -> int:
         inputs = RankInputs(scope, to_microseconds(self._now()))

@@ -418,7 +418,8 @@ class Repository:
         """Return a hint if an empty result leaves out the memories of users."""
         is_without_user = scope.user_id is None and not scope.all_users
         is_first_page = search.limit > 0 and search.offset == 0
-        if not (is_without_user and is_first_page and self.finder.has_memories_of_users()):
+        may_miss_users = is_without_user and is_first_page
+        if not may_miss_users or not self.finder.has_memories_of_users(scope):
             return None
         if not self._has_hinted:
             self._has_hinted = True
