@@ -127,7 +127,7 @@ def show_crossings(folder):
         with Memory(f"{folder}/{number}.db", embedder=embedder) as memory:
             memory.add("a boat", speaker=speaker)
             memory.search("anything")
-            crossings = crossings_of(memory, lambda: memory.search("what did Ada say"))
+            crossings = crossings_of(memory, lambda: memory.search("what did Ada say of a boat"))
         print(f"Memory.search, {name}: {len(crossings)} crossings: {', '.join(crossings)}")
 
 

@@ -282,7 +282,7 @@ def test_a_project_is_a_filter_and_none_is_all_of_them_unless_strict():
         {"include_archived": 1},
         {"project_id": ""},
         {"user_id": ""},
-        {"limit": 3},
+        {"top_k": 3},
     ],
 )
 def test_an_option_outside_its_range_is_refused(fields):

@@ -30,6 +30,10 @@ from mnemic.model.hit import Hit
 from mnemic.model.limit_alias import LimitAlias
 from mnemic.model.ranking import Salience
 
+CONTRADICTION_CONFIDENCE = 0.6
+"""Default minimum confidence of a contradiction: by cross-validation on unseen folds, four of five
+judgements above it are right; see docs/contradictions.md."""
+
 
 class RecallMode(enum.Enum):
     """Order of recalled memories."""

@@ -42,7 +42,7 @@ from mnemic.model import (
     salience_of,
 )
 from mnemic.model.ranking import DOCUMENTED_SIMILARITY
-from mnemic.model.recall import parse_types, static_score_of
+from mnemic.model.recall import CONTRADICTION_CONFIDENCE, parse_types, static_score_of
 from mnemic.model.scope import not_found
 from mnemic.model.time_range import ANY_TIME, TimeRange
 from mnemic.model.validation import MAX_QUERY_LENGTH, bounded, flag, fraction, items, text
@@ -71,9 +71,6 @@ from mnemic.store import Direction
 from mnemic.sync_bridge import awaited, run_blocking
 
 CONTRADICTION_CANDIDATES = 20
-CONTRADICTION_CONFIDENCE = 0.6
-"""Default minimum confidence: by cross-validation on unseen folds, four of five judgements above it
-are right; see docs/contradictions.md."""
 MAX_DEPTH = 3
 
 _POTENTIAL = "Potential contradiction"
@@ -295,7 +292,7 @@ class RecallEngine:
         content: str,
         options: RecallOptions,
         *,
-        min_confidence: float | None = None,
+        min_confidence: float = CONTRADICTION_CONFIDENCE,
         exclude: tuple[UUID, ...] = (),
         is_sensitive: bool = False,
     ) -> MemoryRecallResult:
@@ -305,8 +302,7 @@ class RecallEngine:
         """
         begun, time_limit = time.perf_counter(), options.time_limit
         self._check_license()
-        surety = CONTRADICTION_CONFIDENCE if min_confidence is None else min_confidence
-        fraction("min_confidence", surety)
+        least = fraction("min_confidence", min_confidence)
         found = await self._candidates(scope, content, options, exclude, time_limit)
         candidates = [
             _Candidate(hit.row, found.entries[hit.row], hit.shown_score) for hit in found.hits
@@ -323,7 +319,7 @@ class RecallEngine:
                 entry, judgement.confidence, _POTENTIAL if is_sensitive else judgement.reason
             )
             for (row, entry, _), judgement in zip(candidates, judged, strict=True)
-            if judgement.confidence >= surety
+            if judgement.confidence >= least
         }
         for row, memory in linked:
             known = scored.get(row)

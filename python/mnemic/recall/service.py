@@ -27,10 +27,16 @@ from mnemic.model import (
     Scope,
 )
 from mnemic.model.limit_alias import without_alias
-from mnemic.model.recall import AllRecallFields, RecallFields, RecallTypeFields, parse_types
+from mnemic.model.recall import (
+    CONTRADICTION_CONFIDENCE,
+    AllRecallFields,
+    RecallFields,
+    RecallTypeFields,
+    parse_types,
+)
 from mnemic.model.time_range import TimeRange
-from mnemic.model.validation import capable, flag, fraction, time
-from mnemic.recall.engine import CONTRADICTION_CONFIDENCE, RecallEngine
+from mnemic.model.validation import capable, flag, time
+from mnemic.recall.engine import RecallEngine
 from mnemic.repository import Searchable, checked_memory, required_uuid, required_uuids
 from mnemic.store import Direction
 from mnemic.sync_bridge import sync_method
@@ -248,10 +254,7 @@ class MemoryRetriever(_Parts):
         """
         given = checked_options(None, {"user_id": user_id, "max_results": limit, **fields})
         return await self._engine.contradictions(
-            self._scope_of(given),
-            content,
-            given,
-            min_confidence=fraction("min_confidence", min_confidence),
+            self._scope_of(given), content, given, min_confidence=min_confidence
         )
 
     async def salience(

@@ -41,6 +41,7 @@ from mnemic.model import (
     validation,
 )
 from mnemic.model.new_entry import checked_record, with_embedding
+from mnemic.model.recall import CONTRADICTION_CONFIDENCE
 from mnemic.model.validation import bounded, flag, lone_surrogate
 from mnemic.observability.events import Events
 from mnemic.repository import Options, Repository
@@ -269,7 +270,7 @@ class ScopedBase:
         limit: int,
         exclude: tuple[UUID, ...] = (),
         *,
-        min_confidence: float | None = None,
+        min_confidence: float = CONTRADICTION_CONFIDENCE,
         is_sensitive: bool = False,
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",

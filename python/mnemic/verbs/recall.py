@@ -18,6 +18,7 @@ from mnemic.model import (
     SalienceOptions,
     SalienceWeights,
 )
+from mnemic.model.recall import CONTRADICTION_CONFIDENCE
 from mnemic.model.time_range import TimeRange
 from mnemic.repository import required_uuid
 from mnemic.store import Direction
@@ -153,7 +154,7 @@ class AsyncRecallVerbs(ScopedBase):
         content: str,
         *,
         limit: int = 10,
-        min_confidence: float | None = None,
+        min_confidence: float = CONTRADICTION_CONFIDENCE,
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",
         user_id: str | None = None,
@@ -168,7 +169,7 @@ class AsyncRecallVerbs(ScopedBase):
         Args:
             content: A statement.
             limit: Maximum number of results, 1 to 1,000.
-            min_confidence: Judgements with a lower confidence are omitted, 0 to 1; .6 unless given.
+            min_confidence: Judgements with a lower confidence are omitted, 0 to 1.
             timeout: As for `search`.
             on_timeout: As for `search`.
             user_id: The user; None is the memories without a user.
