@@ -122,6 +122,36 @@ def test_a_first_success_of_any_write_embeds_the_rest_without_a_search(memory, e
     assert embedder.calls == [["text 7"]]
 
 
+@pytest.mark.parametrize("is_down_first", [True, False])
+def test_a_first_success_embeds_the_rest_where_the_dimension_is_learned(embedder, is_down_first):
+    with Memory(":memory:", embedder=embedder.embed, embedding_model="words") as memory:
+        if not is_down_first:
+            memory.add("a first one")
+        embedder.is_down = True
+        texts = [f"text {at}" for at in range(40)]
+        memory.add_many(texts, on_embed_error="pending")
+        embedder.is_down = False
+        embedder.calls.clear()
+        memory.add("it is back")
+        until(lambda: memory.verify().vectors == 41 + (not is_down_first))
+        assert embedder.calls[-1] == texts
+
+
+def test_an_empty_content_may_wait_before_the_dimension_is_known(embedder):
+    with Memory(":memory:", embedder=embedder.embed, embedding_model="words") as memory:
+        embedder.is_down = True
+        with pytest.raises(EmbeddingError):
+            memory.add("", metadata={"number": 1})
+        with pytest.raises(EmbeddingError):
+            memory.add("red sofa", embed=(), on_embed_error="pending")
+        memory.add_many(
+            [{"content": "", "metadata": {"number": 2}}, "blue chair"], on_embed_error="pending"
+        )
+        embedder.is_down = False
+        assert embedded(memory, "blue chair") == ["blue chair"]
+        assert memory.verify().vectors == memory.count() == 2
+
+
 def test_a_long_backlog_holds_up_no_search(memory, embedder, monkeypatch):
     monkeypatch.setattr(
         index_sync.IndexSync.catch_up,

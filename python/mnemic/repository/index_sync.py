@@ -424,8 +424,10 @@ class IndexSync:
             self._has_backlog = self._embeds and embedder is not None
         elif self._has_backlog and embedder is not None and time.monotonic() >= self._backlog_at:
             self._backlog_at = time.monotonic() + BACKLOG_SECONDS
-            self._has_backlog = bool(self._retries or self.index.unembedded())
-            if self._rows_to_embed():
+            # An index without the dimension does not hold which memories wait.
+            is_unknown = self.lacks_dimension
+            self._has_backlog = is_unknown or bool(self._retries or self.index.unembedded())
+            if is_unknown or self._rows_to_embed():
                 self._begin_embedding(embedder)
 
     def _embed_until(
@@ -458,6 +460,9 @@ class IndexSync:
 
     def _embed_in_turn(self, embedder: ValidatedEmbedder) -> None:
         with self._embed_lock:
+            if self.lacks_dimension:
+                self._learn_model()
+                self._apply_changes()
             self._embed_missing(embedder)
 
     def _embed_missing(self, embedder: ValidatedEmbedder) -> None:

@@ -64,7 +64,7 @@ class NewVectors:
         """
         embedder, vectors = self._embedder, dict[int, Vectors]()
         if embedder is not None and self._model.known is None and _need_dimension(entries):
-            await run_blocking(embedder.learned_dimensions, self._store)
+            await self._learn_dimension(embedder, entries, on_error)
         dimensions = self._model.check_new(entries)
         texts = {at: new.texts for at, new in enumerate(entries) if new.entry.embedding is None}
         if embedder is None:
@@ -81,6 +81,17 @@ class NewVectors:
             self._with_vectors(new, vectors.get(at), dimensions, has_none=texts.get(at) == ())
             for at, new in enumerate(entries)
         ]
+
+    async def _learn_dimension(
+        self, embedder: ValidatedEmbedder, entries: Sequence[NewEntry], on_error: OnEmbedError
+    ) -> None:
+        """Learn the length of vectors; if that fails, only empty contents may wait for theirs."""
+        try:
+            await run_blocking(embedder.learned_dimensions, self._store)
+        except EmbeddingError:
+            has_own = any(new.entry.embedding is not None or new.embed == () for new in entries)
+            if on_error == "raise" or has_own:
+                raise
 
     async def of_own(
         self, agent_id: str, entry_id: UUID, own: OwnVectors, now: datetime
