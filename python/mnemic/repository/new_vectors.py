@@ -122,7 +122,7 @@ class NewVectors:
         elif has_none and dimensions is not None:
             own = np.zeros((1, dimensions), dtype=np.float32)
         elif vectors is not None:
-            own = vectors.copy()  # an embedder may use its array again
+            own = vectors.copy()  # a memory that is kept holds no vectors of others
         else:
             return new
         own.flags.writeable = False

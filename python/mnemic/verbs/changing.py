@@ -80,6 +80,7 @@ class AsyncChangeVerbs(ScopedBase):
 
         Raises:
             EntryNotFoundError: If the scope has no such memory; the message names the scope.
+            AmbiguousIdError: If several users have one of this id, and all are included.
             VersionConflictError: If it has another version than `if_version`; nothing is changed
                 then. It has the stored version, for another try.
             InvalidEntryError: If an argument is of the wrong type or out of range.

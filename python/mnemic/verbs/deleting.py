@@ -80,7 +80,7 @@ class AsyncDeleteVerbs(ScopedBase):
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
-            all_users: The memories of all users and of none.
+            all_users: Whether to include all users; not if a user is bound.
 
         Returns:
             Number of memories deleted now; its `erased` is true if their bytes are gone already.
@@ -115,7 +115,7 @@ class AsyncDeleteVerbs(ScopedBase):
             user_id: The user; None is the memories without a user.
             project_id: Only those of this project.
             session_id: Only those of this session.
-            all_users: The memories of all users and of none.
+            all_users: Whether to include all users; not if a user is bound.
 
         Returns:
             Number of deleted memories; its `erased` is true if their bytes are gone already.
@@ -170,7 +170,7 @@ class AsyncDeleteVerbs(ScopedBase):
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
-            all_users: The memories of all users and of none.
+            all_users: Whether to include all users; not if a user is bound.
 
         Returns:
             Number of deleted memories; its `erased` is true if their bytes are gone already.

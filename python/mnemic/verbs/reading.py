@@ -38,7 +38,7 @@ class AsyncReadVerbs(ScopedBase):
             user_id: The user; None is the memories without a user.
             project_id: Only if it is of this project.
             session_id: Only if it is of this session.
-            all_users: All users' memories and those without a user.
+            all_users: Whether to find it among all users; not if a user is bound.
 
         Raises:
             AmbiguousIdError: If `all_users` is true, and several users have this id.
@@ -75,7 +75,7 @@ class AsyncReadVerbs(ScopedBase):
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
-            all_users: All users' memories and those without a user.
+            all_users: Whether to include all users; not if a user is bound.
 
         Returns:
             The memories in the order of the ids; one of a repeated id is repeated.
@@ -121,7 +121,7 @@ class AsyncReadVerbs(ScopedBase):
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
-            all_users: All users' memories and those without a user.
+            all_users: Whether to include all users; not if a user is bound.
 
         Raises:
             InvalidArgumentError: If limit or offset is out of range, or no page gave the cursor.
@@ -157,7 +157,7 @@ class AsyncReadVerbs(ScopedBase):
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
-            all_users: All users' memories and those without a user.
+            all_users: Whether to include all users; not if a user is bound.
 
         Raises:
             FilterError: If the filter cannot be understood, or has a limit, an offset or
@@ -194,7 +194,7 @@ class AsyncReadVerbs(ScopedBase):
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
-            all_users: All users' memories and those without a user.
+            all_users: Whether to include all users; not if a user is bound.
 
         Returns:
             The values, ascending: booleans, numbers, texts by code points, lists, dicts; types by

@@ -5,7 +5,6 @@ to SQL; any other test becomes true, and the core decides the entries that are l
 is 0 or 1 and never NULL. Values are bound; only constants of this module are concatenated.
 """
 
-import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
@@ -19,9 +18,7 @@ from mnemic.model import All, AnyOf, Expression, MemorySortOrder, Not, Op, Test
 from mnemic.model.entry import MEMORY_FIELDS
 from mnemic.model.fields import FILTERED, Kind
 from mnemic.model.timestamps import to_microseconds
-
-Condition = tuple[str, list[object]]
-"""SQL and its bound values."""
+from mnemic.store.sqlite.sql import Condition, text_after
 
 _NEVER: Final = "0"
 _ALWAYS: Final = "1"
@@ -154,7 +151,7 @@ class _Column(msgspec.Struct, frozen=True):
 
     def beginning(self, prefix: str) -> Condition:
         """Return the condition for texts that begin with a prefix, as a range of texts."""
-        end = _next_text(prefix)
+        end = text_after(prefix)
         if end is None:
             return self.compared(">=", prefix)
         return self._known(f"{self.name} >= ? AND {self.name} < ?"), [prefix, end]
@@ -174,19 +171,6 @@ class _Column(msgspec.Struct, frozen=True):
 
     def _fits(self, value: object) -> bool:
         return isinstance(value, self.holds) and isinstance(value, bool) == (self.holds is bool)
-
-
-def _next_text(prefix: str) -> str | None:
-    """Return the first text after all that begin with a prefix; None if there is none."""
-    shorter = prefix.rstrip(_LAST)
-    if not shorter:
-        return None
-    following = ord(shorter[-1]) + 1
-    return shorter[:-1] + chr(_AFTER_SURROGATES if following == _SURROGATES else following)
-
-
-_LAST = chr(sys.maxunicode)
-_SURROGATES, _AFTER_SURROGATES = 0xD800, 0xE000
 
 
 def _json(values: Sequence[object]) -> str:

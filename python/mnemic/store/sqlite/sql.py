@@ -4,6 +4,7 @@ Every statement that touches an agent's data names the agent. Values are always 
 constants of this package are concatenated.
 """
 
+import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -173,3 +174,16 @@ def execute_all(connection: apsw.Connection, sql: str, values: Sequence[Columns]
         connection.execute(sql, values[0])
     else:
         connection.executemany(sql, values)
+
+
+_LAST_LETTER = chr(sys.maxunicode)
+_SURROGATES, _AFTER_SURROGATES = 0xD800, 0xE000
+
+
+def text_after(prefix: str) -> str | None:
+    """Return the first text, by code points, after all that begin with a prefix; None if none."""
+    shorter = prefix.rstrip(_LAST_LETTER)
+    if not shorter:
+        return None
+    following = ord(shorter[-1]) + 1
+    return shorter[:-1] + chr(_AFTER_SURROGATES if following == _SURROGATES else following)

@@ -4,7 +4,7 @@ import apsw
 
 from mnemic.model import UserUsage
 from mnemic.store.sqlite.damage import reading_stored
-from mnemic.store.sqlite.sql import IS_ACTIVE, Condition, fetch
+from mnemic.store.sqlite.sql import IS_ACTIVE, Condition, fetch, text_after
 
 _OF_USER = "entry.agent_id = wall.agent_id AND entry.user_id IS nullif(wall.user_key, '')"
 # A wall stays when its last entry goes.
@@ -16,8 +16,6 @@ _USERS = (
     f"INDEXED BY agent_memory_entries_by_user WHERE {_OF_USER}) "
     "ORDER BY user_key LIMIT ? OFFSET ?"
 )
-_LAST_LETTER = 0x10FFFF
-_SURROGATES = range(0xD800, 0xE000)
 
 
 def users(
@@ -40,20 +38,7 @@ def _begins_with(prefix: str) -> Condition:
     """Return the condition of users whose ids begin with a text: a range of the key."""
     if not prefix:
         return "1", []
-    end = _after(prefix)
-    return (
-        ("user_key >= ?", [prefix])
-        if end is None
-        else ("user_key >= ? AND user_key < ?", [prefix, end])
-    )
-
-
-def _after(prefix: str) -> str | None:
-    """Return the first text, by code points, after all that begin with a prefix; None if none."""
-    begin = prefix.rstrip(chr(_LAST_LETTER))
-    if not begin:
-        return None
-    following = ord(begin[-1]) + 1
-    if following in _SURROGATES:  # which no stored text has
-        following = _SURROGATES.stop
-    return begin[:-1] + chr(following)
+    end = text_after(prefix)
+    if end is None:
+        return "user_key >= ?", [prefix]
+    return "user_key >= ? AND user_key < ?", [prefix, end]
