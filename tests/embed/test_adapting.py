@@ -482,3 +482,19 @@ def test_a_function_may_empty_its_list():
     with Memory(":memory:", embedder=embed, embedding_model="words") as memory:
         memory.add_many(TEXTS)
         assert memory.search("red sofa", search_type="semantic")[0].content == TEXTS[0]
+
+
+def test_a_function_that_fails_by_chance_at_first_still_takes_several_texts():
+    calls = []
+
+    def embed(texts):
+        calls.append(texts)
+        if len(calls) == 1:
+            raise ValueError("no JSON")
+        return words.embed([texts] if isinstance(texts, str) else texts)
+
+    with Memory(":memory:", embedder=embed, embedding_model="words") as memory:
+        memory.add(TEXTS[0])
+        memory.add_many(TEXTS[1:])
+        assert calls == [[TEXTS[0]] * 2, TEXTS[0], TEXTS[1:]]
+        assert memory.search("red sofa", search_type="semantic")[0].content == TEXTS[0]

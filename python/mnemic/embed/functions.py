@@ -88,7 +88,8 @@ class UnknownFunction:
     """A function of one text or of several; its first call finds out which.
 
     The first call passes at least two texts, so that vectors of several texts are told from a
-    vector of all of them, and from the vectors of characters.
+    vector of all of them, and from the vectors of characters. A function that raises for a list may
+    have failed by chance, so it is one of one text if it raises twice.
 
     Args:
         call: The function.
@@ -97,6 +98,7 @@ class UnknownFunction:
     def __init__(self, call: Callable[..., object]) -> None:
         self._call = call
         self._known: Function | None = None
+        self._times_raised = 0
 
     @property
     def takes_many(self) -> bool:
@@ -122,7 +124,8 @@ class UnknownFunction:
         except EmbedderResultError as error:
             reason = f"of a list of {len(tried)} texts it {found}, and of one text: {error}"
         else:
-            self._known = one
+            if self._times_raised != 1:
+                self._known = one
             return vectors
         raise EmbedderResultError(
             f"{reason}. An embedder returns a vector for a text, or a list of vectors, one for "
@@ -134,6 +137,7 @@ class UnknownFunction:
         try:
             returned = yield from _called(self._call, list(texts))  # which it may change
         except _ARGUMENT_ERRORS as error:  # a list may not be its argument
+            self._times_raised += 1
             return f"raised {type(error).__name__}"
         try:
             vectors = _numbers(returned)
