@@ -24,8 +24,7 @@ def table_of(hits: Sequence["SearchHit"]) -> str:
     """Return hits as a table: place, score, its parts, the words matched, and the content.
 
     Lines end with a newline but the last. A column of a part stands where a hit has a share of it.
-    Words of earlier turns
-    stand in brackets. Content and words of sensitive memories are hidden.
+    Words of earlier turns stand in brackets. Content and words of sensitive memories are hidden.
     """
     if not hits:
         return "no hits"

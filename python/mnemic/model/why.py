@@ -45,7 +45,8 @@ class Why(Redacted, frozen=True, kw_only=True):
         role: The memory's side of a chat with an assistant, "user" or "assistant", if the query is
             about the other side; else None.
         speaker: The memory's speaker, if the query names that one; else None.
-        sensitive: Whether the memory is sensitive, so that `repr` hides its words and its speaker.
+        sensitive: Whether the memory is sensitive, so that `repr` hides its words, role and
+            speaker.
     """
 
     _sensitive_fields: ClassVar[frozenset[str]] = frozenset({"words", "speaker", "role"})
