@@ -39,7 +39,7 @@ def test_the_share_of_similarity_is_in_proportion_to_the_words(memory):
 
 def test_keywords_have_the_rest(memory):
     for part in explained(memory, "Ada", ranking=FULL).values():
-        near, words, share = part["similarity"], part["keyword"], part["share"]
+        near, words, share = part.get("similarity", 0.0), part["keyword"], part["share"]
         largest = part["relevance"] and (share * near + (1 - share) * words) / part["relevance"]
         assert largest == pytest.approx(1) or part["relevance"] == 0
 

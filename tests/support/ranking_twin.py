@@ -339,7 +339,7 @@ class _Query:
             shown.pop("context", None)
         if "relevance" in shown:
             shown["relevance"] = min(1.0, max(0.0, shown["relevance"]))
-        return Line(row.number, score, shown, near)
+        return Line(row.number, score, shown, near if self.has_direction(row.number) else None)
 
     def beside(self, number, side, steps):
         """Return the turn so many steps before (side 0) or after (side 1), None if there is none.
@@ -365,6 +365,10 @@ class _Query:
             share *= min(1.0, words_here / self.ranking.full_words)
         value = share * ((near or 0.0) - self.chunk_term(number)) + (1 - share) * words
         return Match(near, words, share, value)
+
+    def has_direction(self, number):
+        """Return whether a row has a vector that is not all zeros, which stand for none."""
+        return bool(np.any(self.twin.parts[number]))
 
     def chunk_term(self, number):
         """Return the part of a cosine that the nearest of several chunks has by chance."""
@@ -417,7 +421,8 @@ class _Query:
         """Return what the query makes of a row; sessions, dates and speakers need its text."""
         terms, match = self.terms, self.matches[row.number]
         lift, most = self.lift(row.number), 1.0 + self.most_lift()
-        components = {} if match.near is None else {"similarity": max(0.0, match.near)}
+        has_similarity = match.near is not None and self.has_direction(row.number)
+        components = {"similarity": max(0.0, match.near)} if has_similarity else {}
         components |= {"keyword": match.words, "share": match.share} if self.has_words else {}
         components |= {"neighbours": lift} if most > 1 else {}
         value = match.value + lift
