@@ -178,7 +178,7 @@ def test_a_total_counts_only_what_passes_filters_and_both_floors():
 
 
 @pytest.mark.requirement("C013", "C073")
-def test_both_floors_are_inclusive_and_zero_lets_negative_cosines_through():
+def test_both_floors_are_inclusive_and_that_of_the_similarity_is_a_cosine():
     made = index_of(*map(record, (1, 2, 3)), vectors={1: (1, 0), 2: (3, 4), 3: (-1, 0)})
     scores = {hit.row: hit.score for hit in rank(made, wanted(AGENT)).ranked}
     exact, above = scores[2], float(np.nextafter(scores[2], 1))
@@ -186,7 +186,8 @@ def test_both_floors_are_inclusive_and_zero_lets_negative_cosines_through():
     assert rows_found(made, AGENT, min_similarity=above) == [1]
     assert rows_found(made, AGENT, min_score=exact) == [1, 2]
     assert rows_found(made, AGENT, min_score=above) == [1]
-    assert rows_found(made, AGENT, min_similarity=0.0) == [1, 2, 3]
+    assert rows_found(made, AGENT, min_similarity=0.0) == [1, 2]
+    assert rows_found(made, AGENT, min_similarity=-1.0) == [1, 2, 3]
 
 
 @pytest.mark.requirement("C010")

@@ -114,7 +114,7 @@ def test_a_value_of_a_wrong_type_is_an_error_or_a_memory_that_could_be(at, value
 ALL_FIELDS = {field.name: getattr(everything(), field.name) for field in FIELDS}
 
 WRONG = {
-    Kind.CONTENT: [b"bytes", 1, "", None, "x\0"],
+    Kind.CONTENT: [b"bytes", 1, None, "x\0"],
     Kind.NAME: [b"bytes", 1, 1.5, "x\0"],
     Kind.TYPE_NAME: [b"bytes", 1, None, "x\0"],
     Kind.UUID: ["text of 16 chars", b"short", 7],

@@ -357,15 +357,6 @@ def test_an_agent_changes_nothing_of_another(store, name, other_has_the_ids):
     assert state_of(store) != before
 
 
-def test_a_link_of_two_users_is_shown_only_where_both_are(store):
-    added(store, "a", [numbered(1, user_id="alice"), numbered(2, user_id="bob")])
-    linked(store, 1, 2, scope=EVERYONE)
-    for scope, many in ((ALICE, 0), (BOB, 0), (AGENT, 0), (EVERYONE, 1)):
-        assert len(store.links(scope, uid(1), "both", None, now=NOON)) == many
-        assert store.links_within(scope, now=NOON, include_deleted=True) == []
-        assert store.unlink(scope, uid(1), uid(2), None).result() == many
-
-
 @pytest.mark.parametrize("name", WRITES | AGENT_WRITES)
 def test_what_was_written_is_seen_by_another_opening_at_once(stores, name):
     writer, reader = stores

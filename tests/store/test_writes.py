@@ -128,7 +128,7 @@ def test_an_unchanged_content_keeps_its_vector(store):
 
 @pytest.mark.parametrize("other", [("n", NEW), ("m", np.ones((1, 3), np.float32))])
 def test_an_update_with_a_vector_of_another_model_is_refused(store, other):
-    added(store, "a", [embedded(1)])
+    added(store, "a", [embedded(1), embedded(2)])  # an agent without any vector takes another model
     before = state_of(store)
     with pytest.raises(EmbeddingModelMismatchError):
         changed(store, 1, content="new", embedded=other)

@@ -175,7 +175,9 @@ def test_a_full_disk_is_a_typed_error_and_the_store_works_when_space_returns(tmp
     with store._connections.writing() as connection:
         connection.pragma("max_page_count", 10**6)
     store._write(fill).result()
-    assert store.embedding_model("x") == ("m" * 10**6, 1)
+    with store._connections.reading() as connection:
+        stored = "SELECT model FROM agent_memory_agents WHERE agent_id = 'x'"
+        assert connection.execute(stored).fetchall() == [("m" * 10**6,)]
     store.close()
 
 
