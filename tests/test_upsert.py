@@ -337,3 +337,25 @@ def test_an_id_of_another_user_or_agent_shows_nowhere(tmp_path):
             memory.delete(UUID(int=1), user_id="bob", permanent=True)
         assert seen == []
         assert memory.get(uid(1), user_id="alice") == ours
+
+
+@pytest.mark.parametrize("state", ["deleted", "archived", "expired", "superseded"])
+@pytest.mark.parametrize("vectors", [{}, {"embedding": [[1.0] * 64, [2.0] * 64]}])
+def test_a_memory_that_lives_again_is_found_by_the_vectors_that_it_kept(tmp_path, state, vectors):
+    with opened(tmp_path / "a.db") as memory, opened(tmp_path / "a.db") as other:
+        put(memory, 1, "a red sofa", **vectors)
+        for each in (memory, other):
+            assert contents(each.search("red sofa", search_type="semantic")) == ["a red sofa"]
+        if state == "deleted":
+            memory.delete(uid(1))
+        elif state == "archived":
+            memory.update(uid(1), status="archived")
+        elif state == "expired":
+            memory.update(uid(1), expires_at=NOON - timedelta(days=1))
+        else:
+            memory.add("a blue chair", supersedes=uid(1))
+        for each in (memory, other):
+            assert "a red sofa" not in contents(each.search("red sofa", search_type="semantic"))
+        put(memory, 1, "a red sofa")
+        for each in (memory, other):
+            assert "a red sofa" in contents(each.search("red sofa", search_type="semantic"))

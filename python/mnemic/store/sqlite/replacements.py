@@ -97,6 +97,12 @@ class StoredRow(NamedTuple):
         return bool(self.columns[_STATUS] == MemoryStatus.SUPERSEDED)
 
     @property
+    def was_active(self) -> bool:
+        """Whether an index of active entries has it."""
+        is_forgotten = self.columns[_FORGOTTEN_AT] is not None
+        return self.columns[_STATUS] == MemoryStatus.ACTIVE and not is_forgotten
+
+    @property
     def was_accessed(self) -> bool:
         """Whether accesses of it are stored."""
         return bool(self.columns[_ACCESSES])
@@ -207,9 +213,13 @@ class _Put(NamedTuple):
 
     @property
     def is_anew(self) -> bool:
-        """Whether an index must forget the row first; see `changes.ChangeKind`."""
+        """Whether an index must forget the row first; see `changes.ChangeKind`.
+
+        It then reads the row with its vectors, as it must where it lacks those that stay.
+        """
         has_other_vectors = bool(self.new.vectors) and not self.changes_content
-        return self.old.was_accessed or has_other_vectors
+        lacks_vectors = self.keeps_vectors and not self.old.was_active
+        return self.old.was_accessed or has_other_vectors or lacks_vectors
 
 
 def replace(
