@@ -1,20 +1,24 @@
 """The reasons for a score add up to it, and pages of a ranking join to the whole of it."""
 
 import math
+from random import Random
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.index.test_ranking_property import (
     CLOSE,
     PROFILE,
+    any_ranking,
     any_rankings,
     bytes_of,
     populations,
     presets,
+    question_of,
     questions,
+    rows_of,
     seeds,
 )
 from tests.support.ranking_index import index_of
@@ -102,6 +106,7 @@ def test_the_neighbour_is_the_one_in_play_that_lifts_most(rows, question):
 
 @settings(PROFILE, max_examples=150)
 @given(populations, questions(any_rankings | presets))
+@example(rows_of(1, 36), question_of(any_ranking(Random(41)), 41))  # noqa: S311 - n-grams of an earlier turn
 def test_words_are_those_of_the_query_and_of_the_memory(rows, question):
     hits = explained(rows, question)[1]
     twin = RankingTwin(rows)

@@ -57,7 +57,8 @@ impl Lexical {
     }
 
     /// The words of a query that a memory has, or else an earlier turn: the turns in their order, the
-    /// memory first. After them come its terms that only share n-grams with the query.
+    /// memory first. After them come the terms that only share n-grams with the query; of an earlier
+    /// turn only for words that no other term stands for.
     pub fn matched_words(
         &self,
         query: &Query,
@@ -77,14 +78,17 @@ impl Lexical {
                     matched.push(MatchedWord { token, term, turn: turn as u8 });
                 }
             }
-            let own = turns.first().copied().unwrap_or_default();
-            let is_similar =
-                |term: &&u32| query.term_weights[query.code(**term) as usize].ngram > 0.0;
-            for term in own.iter().filter(is_similar).map(|term| known.text(*term)) {
-                let is_new = matched.iter().all(|known| known.term != term);
-                if let Some(token) = words.similar(term).filter(|_| is_new) {
-                    let (token, term) = (token.to_owned(), term.to_owned());
-                    matched.push(MatchedWord { token, term, turn: 0 });
+            let is_similar = |term: u32| query.term_weights[query.code(term) as usize].ngram > 0.0;
+            for (turn, terms) in turns.iter().enumerate() {
+                for term in terms.iter().filter(|term| is_similar(**term)) {
+                    let term = known.text(*term);
+                    let Some(token) = words.similar(term) else { continue };
+                    let is_known =
+                        |word: &MatchedWord| word.term == term || turn > 0 && word.token == token;
+                    if !matched.iter().any(is_known) {
+                        let (token, term) = (token.to_owned(), term.to_owned());
+                        matched.push(MatchedWord { token, term, turn: turn as u8 });
+                    }
                 }
             }
         });
