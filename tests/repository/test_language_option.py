@@ -84,7 +84,7 @@ def test_an_unknown_language_raises_and_the_error_lists_the_codes(language, tmp_
     assert not (tmp_path / "a.db").exists()
 
 
-@pytest.mark.parametrize("language", [7, b"de", ["de"], "dé"])
+@pytest.mark.parametrize("language", [7, b"de", ["de"], "dé", "e" * 21])
 def test_a_language_is_a_code(language):
     with pytest.raises(InvalidArgumentError, match="language must be a code"):
         Memory(":memory:", embedder=None, language=language)

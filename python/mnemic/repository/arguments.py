@@ -77,6 +77,9 @@ def unlimited(filters: MemoryFilter | Mapping[str, Any]) -> Expression:
 _WHOLE_LIST = (MemoryFilter().limit, MemoryFilter().offset)
 
 
+_LONGEST_LANGUAGE = 20  # a longer text is not repeated in an error
+
+
 def checked_language(language: object) -> str | None:
     """Return the language of a memory's texts.
 
@@ -86,7 +89,8 @@ def checked_language(language: object) -> str | None:
     """
     if language is None:
         return None
-    if not isinstance(language, str) or not language.isascii():
+    is_short = isinstance(language, str) and len(language) <= _LONGEST_LANGUAGE
+    if not isinstance(language, str) or not is_short or not language.isascii():
         raise InvalidArgumentError(
             f'language must be a code such as "de", "auto" or None, got {described(language)}'
         )
