@@ -204,8 +204,8 @@ def test_a_query_cannot_be_changed():
         MemoryQuery(query="x").limit = 3
 
 
-@pytest.mark.parametrize("query", [None, "text", {"query": "x"}, object()])
-def test_only_a_memory_query_is_answered(query):
+@pytest.mark.parametrize("query", [None, {"query": "x"}, object()])
+def test_only_a_memory_query_or_a_text_is_answered(query):
     async def scenario(_, service):
         with pytest.raises(InvalidArgumentError, match="MemoryQuery"):
             await service.retrieve(query)
