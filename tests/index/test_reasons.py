@@ -104,8 +104,6 @@ def test_the_neighbour_is_the_one_in_play_that_lifts_most(rows, question):
         assert number in in_play
 
 
-# The turn before shares nothing but n-grams with the query.
-@example(rows_of(1, 36), question_of(any_ranking(Random(41)), 41))  # noqa: S311 - repeatable
 @settings(PROFILE, max_examples=150)
 @given(populations, questions(any_rankings | presets))
 @example(rows_of(1, 36), question_of(any_ranking(Random(41)), 41))  # noqa: S311 - n-grams of an earlier turn
