@@ -113,6 +113,17 @@ def test_the_least_recently_used_go_first(path):
         assert reads_of(memory, lambda: memory.get(two.id)) == 1
 
 
+def test_a_large_read_leaves_the_entries_that_are_read_often(path):
+    with opened(path) as memory:
+        memory._repository._cache._size = 8
+        often = memory.add("often")
+        memory.get(often.id)
+        memory.add_many(f"sofa {number}" for number in range(3))
+        assert [reads_of(memory, lambda: memory.search("sofa")) for _ in range(2)] == [3, 3]
+        assert reads_of(memory, lambda: memory.get(often.id)) == 0
+        assert memory.search("sofa", limit=2) == memory.search("sofa")[:2]
+
+
 def test_an_entry_read_before_a_change_is_not_kept_after_it(path):
     with opened(path) as memory:
         kept = memory.add("old")

@@ -14,6 +14,10 @@ from mnemic.store.values import Located, LogPosition
 
 CACHED_ENTRIES = 1000
 
+MAX_SHARE = 4
+"""A read of more than a fourth of the cache is not kept: it would evict what is read often, and
+keeping it takes a copy and two look-ups for each entry."""
+
 _Name: TypeAlias = tuple[str | None, bytes]
 """Name of an entry of one agent: its user, and the 16 bytes of its id."""
 
@@ -86,7 +90,8 @@ class EntryCache:
         missing = [row for row in wanted if row not in kept]
         if missing:
             read = self._store.get_rows(scope, missing, now=now, deadline=deadline)
-            found |= self._insert(position, read)
+            is_kept = MAX_SHARE * len(missing) <= self._size
+            found |= self._insert(position, read) if is_kept else read
         return found
 
     def _cached(
