@@ -177,6 +177,13 @@ class IndexSync:
         known = self.index.accesses(rows)
         return [None if access is None else access[0] for access in known]
 
+    def load(self) -> None:
+        """Load the index without embedding; a search repeats it or raises if that fails."""
+        if self.model is None:
+            self._learn_model()
+        with suppress(StoreError, MemoryError):
+            self._apply_changes()
+
     async def refresh(self) -> None:
         """Apply new changes; if that fails, the next search repeats it or raises."""
         if self.index.seq is None:
