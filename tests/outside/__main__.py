@@ -1,7 +1,8 @@
 """Runs other frameworks' own tests over the adapters here: `make outside`.
 
 The source distribution of a framework is fetched from the package registry, checked by its hash and
-unpacked below target/; its tests run unchanged in an environment of their own.
+unpacked below target/; its tests run unchanged in an environment of their own. Then the adapter is
+measured beside the framework's own store.
 """
 
 import os
@@ -31,10 +32,13 @@ def main():
         run(
             *(PYTHON, "-m", "pytest", "-q", "-p", f"outside.{name}_plugin"),
             *("-c", os.devnull, "--rootdir", ".", "-o", "asyncio_mode=auto"),
+            *("-o", "asyncio_default_fixture_loop_scope=function"),
             *("-p", "no:cacheprovider", *sys.argv[1:], "tests"),
             cwd=folder,
             env={"PYTHONPATH": str(ROOT / "tests"), "PATH": ""},
         )
+        paths = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}", "PATH": ""}
+        run(PYTHON, "-m", f"benches.{name}_store", cwd=ROOT, env=paths)
 
 
 def environment():
