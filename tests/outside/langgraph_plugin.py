@@ -11,9 +11,6 @@ import pytest
 from langgraph.store.base import GetOp, ListNamespacesOp, PutOp, SearchOp
 from outside.langgraph_store import MnemicStore
 
-INTERNAL = {}
-"""Tests of InMemoryStore's own internals, by name, with the reason; at most three."""
-
 calls = Counter()
 
 
@@ -31,14 +28,6 @@ def _counted(batch):
         return batch(self, given)
 
     return count
-
-
-def pytest_collection_modifyitems(items):
-    """Skip the tests of internals, each with its reason."""
-    for item in items:
-        reason = INTERNAL.get(item.originalname)
-        if reason is not None:
-            item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def pytest_sessionfinish(session):

@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from mnemic import Memory
+from mnemic.errors import StoreCorruptError
 from mnemic.repository import listing
 from tests.support.embedders import WordEmbedder
 
@@ -18,9 +19,7 @@ def memory(path, monkeypatch):
     with Memory(path, embedder=None) as opened:
         opened.add_many([{"content": f"note {at}", "category": f"c{at % 3}"} for at in range(9)])
         ticks = itertools.count()
-        monkeypatch.setattr(
-            listing.time, "perf_counter", lambda: next(ticks) * CALL_SECONDS, raising=True
-        )
+        monkeypatch.setattr(listing, "perf_counter", lambda: next(ticks) * CALL_SECONDS)
         yield opened
 
 
@@ -71,3 +70,17 @@ def test_loading_embeds_nothing_and_is_not_stopped_by_a_failing_embedder(path):
             assert other.count(filters={"category": "c1"}) == 3
         assert is_loaded(other)
         assert other.search("note 4", search_type="keyword")[0].content == "note 4"
+
+
+def test_a_load_that_fails_keeps_the_answer_and_is_not_repeated_at_once(memory, monkeypatch):
+    loads = []
+
+    def failing(*given, **named):
+        loads.append((given, named))
+        raise StoreCorruptError("damaged")
+
+    monkeypatch.setattr(memory.repository._store, "rows_since", failing)
+    answers = [memory.count(filters={"category": "c1"}) for _ in range(2 * CALLS)]
+    assert set(answers) == {3}
+    assert not is_loaded(memory)
+    assert 1 <= len(loads) <= 2

@@ -179,9 +179,9 @@ class IndexSync:
 
     def load(self) -> None:
         """Load the index without embedding; a search repeats it or raises if that fails."""
-        if self.model is None:
-            self._learn_model()
-        with suppress(StoreError, MemoryError):
+        with suppress(MnemicError, MemoryError):
+            if self.model is None:
+                self._learn_model()
             self._apply_changes()
 
     async def refresh(self) -> None:

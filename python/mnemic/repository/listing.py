@@ -1,9 +1,9 @@
 """Lists and numbers by filter: from the index where it is current, otherwise from the store."""
 
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
+from time import perf_counter
 from typing import Any, Final, TypeVar
 
 from mnemic.description import described
@@ -211,14 +211,15 @@ class Lister:
         Whatever follows, both together take at most twice as long as the better way alone
         (Karlin et al., Competitive Snoopy Caching, 1988: the ski rental).
         """
-        begun = time.perf_counter()
+        begun = perf_counter()
         answer = from_store()
         if not self._is_loaded:
-            self._store_seconds += time.perf_counter() - begun
+            self._store_seconds += perf_counter() - begun
             if self._store_seconds > self._loading_seconds:
                 count = self._store.count(self._everyone, All(()), now=self._now())
                 self._loading_seconds = LOADING_SECONDS * max(count, LEAST_LOADED)
                 if self._store_seconds > self._loading_seconds:
+                    self._store_seconds = 0.0  # a load that fails is not repeated at once
                     self._active.load()
         return answer
 
