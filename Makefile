@@ -127,7 +127,7 @@ measure: $(PEERS) ## measure the figures in docs/: ratios to exact peers, text, 
 	$(BIN)/python -m benches.import_time
 
 .PHONY: plots
-plots: $(READY) ## draw docs/plots/ from the recorded run in benches/recorded/
+plots: $(READY) ## draw docs/lab/plots/ from the recorded run in benches/recorded/
 	$(BIN)/python -m benches.plot
 
 .PHONY: asv

@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 
 HERE = Path(__file__).parent
 RECORD = str(HERE / "recorded" / "curves.json")
-FOLDER = str(HERE.parent / "docs" / "plots")
+FOLDER = str(HERE.parent / "docs" / "lab" / "plots")
 WIDTH, HEIGHT = 880, 470
 TOP, BOTTOM, GAP, LEFT, RIGHT = 78, 128, 62, 64, 24
 HOLLOW_BELOW = 0.95

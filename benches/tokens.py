@@ -41,7 +41,7 @@ TEXTS = {
     "emoji": "🍵🎉👍🏽❤️🇳🇴👩‍💻😀🚢",
 }
 FILES = {
-    "prose": "docs/*.md",
+    "prose": "docs/**/*.md",
     "Python": "python/mnemic/*.py",
     "Rust": "rust/core/src/**/*.rs",
     "JSON": "benches/quality/data/*.jsonl",

@@ -277,7 +277,7 @@ def test_many_memories_are_checked_outside_the_event_loop():
 
 
 class PlainEmbedder:
-    """What docs/memory.md says is enough."""
+    """What docs/concepts/memory.md says is enough."""
 
     model, dimensions = "plain", 2
 

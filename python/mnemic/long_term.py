@@ -294,8 +294,8 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
         not count as an access.
 
         Args:
-            filter: Fields, or a dict in the grammar of docs/filters.md, which returns the newest
-                100.
+            filter: Fields, or a dict in the grammar of docs/concepts/filters.md, which returns the
+                newest 100.
             user_id: The user; None is the memories without a user.
             all_users: Whether to include all users.
 
@@ -488,7 +488,7 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
         overwrite: bool = False,
         progress: Progress | None = None,
     ) -> int:
-        """Write memories, and the links between them, as JSON Lines; see docs/export.md.
+        """Write memories, and the links between them, as JSON Lines; see docs/concepts/export.md.
 
         With concurrent writes each memory is written as it was at some moment during the export; a
         `backup` is of one moment.

@@ -13,7 +13,7 @@ from mnemic import Memory, MemoryEntry
 from tests.support.paths import ROOT
 
 PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
-PAGES += sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))
+PAGES += sorted(page.relative_to(ROOT).as_posix() for page in (ROOT / "docs").rglob("*.md"))
 PAGES = [page for page in PAGES if (ROOT / page).is_file()]
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
@@ -43,10 +43,13 @@ def entry_of_alice():
     )
 
 
-GIVEN = {"docs/memory.md": {"entry": entry_of_alice}, "docs/search.md": {"memory": memory_of_alice}}
+GIVEN = {
+    "docs/concepts/memory.md": {"entry": entry_of_alice},
+    "docs/concepts/search.md": {"memory": memory_of_alice},
+}
 """What a page's blocks have by then, by name."""
 
-NOT_RUN = {("docs/context.md", 1): "needs a tokenizer's file"}
+NOT_RUN = {("docs/concepts/context.md", 1): "needs a tokenizer's file"}
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(text_of(page))])

@@ -32,7 +32,7 @@ QUALITY = ROOT / "benches" / "quality" / "data"
 def plain_questions():
     """Yield a memory of the quality set, and its questions in the memories' own words.
 
-    docs/quality.md has the other kinds, which are harder.
+    docs/lab/quality.md has the other kinds, which are harder.
     """
     pytest.importorskip("mnemic_minilm")
     memories, questions = (

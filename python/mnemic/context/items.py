@@ -57,7 +57,7 @@ class ContextItemType(IntEnum):
 
 
 class CompactionStrategy(IntEnum):
-    """Eviction order of a compaction; docs/context.md has the order of each strategy.
+    """Eviction order of a compaction; docs/concepts/context.md has the order of each strategy.
 
     A license policy may restrict SUMMARIZE and SELECTIVE.
     """

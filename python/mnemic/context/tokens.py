@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @final
 class EstimatedTokens:
-    """Estimates by script, without a vocabulary; see docs/context.md for its accuracy.
+    """Estimates by script, without a vocabulary; see docs/concepts/context.md for its accuracy.
 
     The estimate of two texts put together is at least that of either, and at most their sum.
     """

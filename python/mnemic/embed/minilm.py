@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SIMILARITY_FLOOR = 0.25
-"""Measured on pairs of related and unrelated sentences; see docs/embedding.md."""
+"""Measured on pairs of related and unrelated sentences; see docs/concepts/embedding.md."""
 
 SCORE_FLOORS = {"hybrid": 0.42, "semantic": 0.25}
-"""Measured on questions over six sets of memories, and on nonsense; see docs/quality.md."""
+"""Measured on questions over six sets of memories, and on nonsense; see docs/lab/quality.md."""
 
 LANGUAGES = frozenset({"en"})
 """The languages of its training data; the tokenizer knows hardly any other script."""

@@ -47,9 +47,9 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True):
 
     Attributes:
         query: The query; None or white space retrieves by the filters alone.
-        filters: Conditions on memories; in the grammar of docs/filters.md, or a `MemoryFilter`,
-            whose offset is applied to the ranked result and whose limit is ignored. A dict is
-            copied; times and ids in it are stored as text.
+        filters: Conditions on memories; in the grammar of docs/concepts/filters.md, or a
+            `MemoryFilter`, whose offset is applied to the ranked result and whose limit is ignored.
+            A dict is copied; times and ids in it are stored as text.
         limit: Maximum number of results, 1 to 1,000.
         min_relevance: Minimum score, 0 to 1. None is 0.5 for a semantic query if the embedder has
             no floor of its own; otherwise the embedder's floor decides, and without a query there

@@ -312,7 +312,7 @@ class AdaptiveShare(msgspec.Struct, frozen=True):
     it holds by chance, while the vector of a chunk means as much as that of a short text. Lengths
     are in words as BM25 counts them, pairs of characters in scripts without spaces; L is the mean
     over all memories of the user, or of all users where all are searched. The presets' limits and
-    length are chosen by measurement; see docs/quality.md.
+    length are chosen by measurement; see docs/lab/quality.md.
 
     Attributes:
         short: Limit for short memories, from 0 to 1.
@@ -463,7 +463,7 @@ HYBRID = Ranking(
     strip_speaker_names=True,
     max_speaker_share=_MAX_SPEAKER_SHARE,
 )
-"""The front door's default, chosen by measurement; see docs/quality.md."""
+"""The front door's default, chosen by measurement; see docs/lab/quality.md."""
 
 SEMANTIC = Ranking()
 """Cosine alone."""
@@ -484,7 +484,7 @@ KEYWORD = Ranking(
     strip_speaker_names=True,
     max_speaker_share=_MAX_SPEAKER_SHARE,
 )
-"""Without vectors; see docs/quality.md."""
+"""Without vectors; see docs/lab/quality.md."""
 
 NEWEST = Ranking(
     weights=Weights(relevance=0.0, recency=1.0), recency=Recency(RecencyCurve.NEWEST_RANK)

@@ -32,7 +32,7 @@ from mnemic.model.ranking import Salience
 
 CONTRADICTION_CONFIDENCE = 0.6
 """Default minimum confidence of a contradiction: by cross-validation on unseen folds, four of five
-judgements above it are right; see docs/contradictions.md."""
+judgements above it are right; see docs/concepts/contradictions.md."""
 
 
 class RecallMode(enum.Enum):

@@ -14,7 +14,7 @@ from mnemic.model.rows import State
 
 
 class EvidenceFloor(msgspec.Struct, frozen=True):
-    """The evidence without which a search returns nothing; see docs/search.md.
+    """The evidence without which a search returns nothing; see docs/concepts/search.md.
 
     Attributes:
         similarity: The cosine that is evidence enough without any keyword. None is an embedder

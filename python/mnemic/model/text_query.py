@@ -20,7 +20,8 @@ class RetrieveFields(TypedDict, total=False):
 
     Attributes:
         limit: Maximum number of results, 1 to 1,000; 10 unless given.
-        filters: Only memories that match, in the grammar of docs/filters.md, or a `MemoryFilter`.
+        filters: Only memories that match, in the grammar of docs/concepts/filters.md, or a
+            `MemoryFilter`.
         since: Only memories created then or later; a text is read as ISO 8601, in UTC.
         until: Only memories created before.
         search_type: "hybrid", "semantic" or "keyword".

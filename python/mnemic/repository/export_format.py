@@ -1,6 +1,7 @@
 """The format of an export: records, and the JSON line of each.
 
-docs/export.md describes it. `export_writer.py` writes whole files, `export_reader.py` reads them.
+docs/concepts/export.md describes it. `export_writer.py` writes whole files, `export_reader.py`
+reads them.
 """
 
 from collections.abc import Callable

@@ -73,10 +73,10 @@ FEEDBACK_MEMORIES = 5
 MAX_RELATED = 16
 HALF_SUPPORT = 0.05
 """Number of feedback memories, maximum number of related words, and the best memory's score at
-which the confidence is one half; see docs/retrieval.md."""
+which the confidence is one half; see docs/concepts/retrieval.md."""
 
 EXPANSION_BLEND = 0.15
-"""Share of an expansion in a hybrid query's vector; measured, see docs/retrieval.md."""
+"""Share of an expansion in a hybrid query's vector; measured, see docs/concepts/retrieval.md."""
 
 
 class CacheLookup(NamedTuple):

@@ -146,8 +146,8 @@ class AsyncChangeVerbs(ScopedBase):
 
         Args:
             ids: Ids; unknown ones are skipped.
-            filters: Only memories that match, in the grammar of docs/filters.md; `{}` is every
-                memory of the scope.
+            filters: Only memories that match, in the grammar of docs/concepts/filters.md; `{}` is
+                every memory of the scope.
             content: One text for all of them; it is embedded once.
             importance: See `update`, for all that follow.
             add_tags: As above.

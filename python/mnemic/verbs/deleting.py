@@ -73,8 +73,8 @@ class AsyncDeleteVerbs(ScopedBase):
 
         Args:
             ids: Ids; unknown ones are skipped.
-            filters: Only memories that match, in the grammar of docs/filters.md; without a test it
-                is refused, see `delete_all`.
+            filters: Only memories that match, in the grammar of docs/concepts/filters.md; without a
+                test it is refused, see `delete_all`.
             permanent: Delete records, vectors and links too, also of memories deleted before; they
                 cannot be restored. Otherwise the records stay, and can be restored for 90 days.
             user_id: The user; None is the memories without a user.

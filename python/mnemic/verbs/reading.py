@@ -114,8 +114,8 @@ class AsyncReadVerbs(ScopedBase):
             limit: How many on a page, 1 to 1,000.
             offset: Number of memories to skip, counted from the cursor if there is one.
             cursor: From the page before; None begins.
-            filters: Only those that match, in the grammar of docs/filters.md; the limit, offset and
-                order of a `MemoryFilter` are not used.
+            filters: Only those that match, in the grammar of docs/concepts/filters.md; the limit,
+                offset and order of a `MemoryFilter` are not used.
             include_deleted: Those that can be restored, and expired ones, too.
             embeddings: As for `get`.
             user_id: The user; None is the memories without a user.
@@ -152,8 +152,8 @@ class AsyncReadVerbs(ScopedBase):
         """Return the number of memories that a search can find; for the scope see the class.
 
         Args:
-            filters: Only those that match, in the grammar of docs/filters.md; as in a list, a
-                filter of the status counts archived or superseded ones too.
+            filters: Only those that match, in the grammar of docs/concepts/filters.md; as in a
+                list, a filter of the status counts archived or superseded ones too.
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.

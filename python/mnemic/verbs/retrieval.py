@@ -48,7 +48,7 @@ class AsyncRetrievalVerbs(ScopedBase):
             all_users: Whether to include all users; not if a user is bound.
             **fields: With a text alone: `limit`, `filters`, `since`, `until`, `search_type`,
                 `weights`, `expand`, `context`, `exclude_ids`, `min_score`, `recency`, `with_total`,
-                `use_cache`, `cache_ttl` and `on_embed_error`; see docs/retrieval.md.
+                `use_cache`, `cache_ttl` and `on_embed_error`; see docs/concepts/retrieval.md.
 
         Raises:
             InvalidArgumentError: If an argument is out of range, or given beside a `MemoryQuery`.

@@ -81,8 +81,9 @@ class AsyncSearchVerbs(ScopedBase):
             search_type: By meaning and keywords together ("hybrid"), by the meaning alone
                 ("semantic": cosine), or by "keyword" alone. Without an embedder and a vector,
                 hybrid is keyword.
-            filters: Only memories that match, in the grammar of docs/filters.md; the limit, offset
-                and order of a `MemoryFilter` are ignored, and deleted memories are never found.
+            filters: Only memories that match, in the grammar of docs/concepts/filters.md; the
+                limit, offset and order of a `MemoryFilter` are ignored, and deleted memories are
+                never found.
             since: Only memories created then or later; a text is read as ISO 8601, in UTC.
             until: Only memories created before.
             weights: The weights of relevance, recency, importance, access and salience, by name;
@@ -92,7 +93,7 @@ class AsyncSearchVerbs(ScopedBase):
             min_score: Only hits with at least this score, 0 to 1. "auto" is a floor by the
                 evidence: nothing is returned unless the best cosine and the best keyword match
                 together make an answer likely, by the embedder's `score_floors`; see
-                docs/search.md. A score of 0 excludes nothing.
+                docs/concepts/search.md. A score of 0 excludes nothing.
             min_similarity: Only hits with at least this cosine, -1 to 1; memories without a vector
                 have none. Where the search falls back to keywords, it does not apply.
             total: Count all memories that match, whatever limit and offset, in `results.total`.

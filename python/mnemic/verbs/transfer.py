@@ -48,7 +48,7 @@ class AsyncTransferVerbs(AsyncImportVerbs):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> int:
-        """Write memories, and the links between them, as JSON Lines; see docs/export.md.
+        """Write memories, and the links between them, as JSON Lines; see docs/concepts/export.md.
 
         What is written while others write is each memory as it was at some moment meanwhile; a
         `backup` is all of one moment.

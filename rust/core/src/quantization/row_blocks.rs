@@ -1,6 +1,6 @@
 //! Rows of cache lines, eight rows side by side: line `n` of row `8·b + r` is line `8·n + r` of
 //! block `b`. Eight rows are bounded together, so a scan reads memory in order, as prefetchers
-//! expect (`docs/kernel.md`).
+//! expect (`docs/lab/kernel.md`).
 //!
 //! As in `append_buffer`, one writer fills rows that readers do not see yet.
 #![expect(unsafe_code, reason = "readers share the filled rows while the writer adds others")]

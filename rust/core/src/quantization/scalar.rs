@@ -14,7 +14,7 @@
 //!
 //! `|q·x − q̂·x̂| ≤ ‖q‖·ρ + ε·ν`.
 //!
-//! `docs/kernel.md` derives the rounding slack that is folded into `‖q‖` and `ε`.
+//! `docs/lab/kernel.md` derives the rounding slack that is folded into `‖q‖` and `ε`.
 
 use bytemuck::{Pod, Zeroable};
 

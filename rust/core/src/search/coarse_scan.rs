@@ -3,7 +3,7 @@
 //!
 //! After each group of segments the frontier, the rows with the largest bounds so far, passes
 //! through all stages, so that the threshold is nearly final before any other row is bounded again:
-//! in the order of the scan more than twice as many rows would pass (`docs/kernel.md`).
+//! in the order of the scan more than twice as many rows would pass (`docs/lab/kernel.md`).
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -18,7 +18,7 @@ use crate::search::selection::SegmentRows;
 use crate::storage::segment::{SEGMENT_ROWS, SegmentView};
 
 /// Size of the frontier: twice the limit, and at least this many rows in a short scan, whose bounds
-/// are tight, and in a long one (`docs/kernel.md`).
+/// are tight, and in a long one (`docs/lab/kernel.md`).
 const MIN_FRONTIER: usize = 32;
 const MIN_FRONTIER_OF_LONG: usize = 64;
 
