@@ -1,8 +1,5 @@
 """Long-term memory for AI agents, inside their own process."""
 
-import logging
-from typing import TYPE_CHECKING
-
 from mnemic._core import (
     Hits,
     Prior,
@@ -13,6 +10,9 @@ from mnemic._core import (
     fingerprint_digests,
     simd_kernel,
 )
+
+# Type checkers take it for true. Importing `typing` would take longer than the rest.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from mnemic.async_memory import AsyncMemory
@@ -203,10 +203,6 @@ _LAZY = {
     "WordMatch": "mnemic.model",
     "as_embedder": "mnemic.embed",
 }
-
-
-# Without it Python prints warnings of a program that has not set up logging to its stderr.
-logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> object:

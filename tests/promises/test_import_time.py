@@ -17,9 +17,14 @@ def modules_after(statement):
     return set(shown.stdout.split())
 
 
-def test_importing_the_package_loads_neither_the_store_nor_an_embedder():
-    loaded = modules_after("import mnemic")
-    assert not loaded & (HEAVY | {"apsw", "msgspec", "mnemic.memory", "mnemic.store"})
+def test_importing_the_package_loads_the_core_and_nothing_else():
+    loaded = modules_after("import mnemic") - modules_after("pass")
+    assert loaded == {"mnemic", "mnemic._core"}
+
+
+def test_the_first_logger_brings_the_handler_that_prints_nothing():
+    code = "import mnemic.context, logging\nassert logging.getLogger('mnemic').handlers"
+    assert "mnemic.logs" in modules_after(code)
 
 
 def test_importing_memory_does_not_load_an_embedder_or_an_event_loop():

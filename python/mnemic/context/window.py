@@ -1,6 +1,5 @@
 """A context window: items for a language model's prompt, within a budget of tokens."""
 
-import logging
 import threading
 from collections import Counter
 from collections.abc import Iterable
@@ -29,6 +28,7 @@ from mnemic.context.tokens import EstimatedTokens, counted
 from mnemic.description import described, named
 from mnemic.errors import ContextWindowFullError, InvalidArgumentError, UnknownIdError
 from mnemic.licensing import CONTEXT_WINDOW_ADVANCED, LicensePolicy, Need, checked_policy
+from mnemic.logs import logger
 from mnemic.model import UuidFactory, validation
 from mnemic.protocols import Clock, IdFactory, Summarizer, TokenCounter, system_clock
 
@@ -38,7 +38,7 @@ COMPACTION_TARGET = 70
 """Per cent of the window: start of compaction, its depth below that in `add`, and the target of
 `compact`."""
 
-_log = logging.getLogger("mnemic.context")
+_log = logger("mnemic.context")
 
 
 class ContextWindow:

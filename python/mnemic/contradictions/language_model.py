@@ -1,6 +1,5 @@
 """A judge that asks a language model about all pairs at once."""
 
-import logging
 import secrets
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -10,9 +9,10 @@ import msgspec
 from mnemic.contradictions.judgement import Judgement, check_texts
 from mnemic.contradictions.words import head
 from mnemic.llm import LanguageModel
+from mnemic.logs import logger
 from mnemic.model import validation
 
-_LOGGER = logging.getLogger(__name__)
+_LOGGER = logger(__name__)
 _REASON_LENGTH = 200
 _SYSTEM = (
     "You compare memories of an assistant. Two memories contradict each other if both cannot be "

@@ -1,10 +1,11 @@
 """Splits texts that are longer than an embedder's input into overlapping chunks."""
 
-import logging
 import re
 from collections.abc import Callable
 from itertools import pairwise
 from typing import TypeAlias
+
+from mnemic.logs import logger
 
 MAX_CHUNKS = 32
 """Maximum number of chunks, so that a text of 10 MB takes at most a second; longer texts are
@@ -22,7 +23,7 @@ _CHARACTERS_IN_A_TOKEN = 8  # more than nearly all texts have
 _SENTENCE_END = re.compile(r"[.!?\u2026][\"')\]\u00bb\u201d\u2019]*\s+|[\u3002\uff01\uff1f]|\n+")
 _WORD_END = re.compile(r"\s+")
 
-_logger = logging.getLogger(__name__)
+_logger = logger(__name__)
 
 
 class Chunker:

@@ -16,6 +16,7 @@ import numpy as np
 from mnemic.description import failure
 from mnemic.embed.base import EmbeddingBatch, checked_texts
 from mnemic.errors import EmbeddingError, InvalidArgumentError, MissingExtraError
+from mnemic.logs import logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +39,7 @@ _SLOWER = ("SkipLayerNormFusion",)  # its fused operator costs 7 % more than the
 _HEAD = 4096  # characters that nearly always fill the token limit; reading more costs time
 _WORD_END = re.compile("[ \n]")
 
-_logger = logging.getLogger(__name__)
+_logger = logger(__name__)
 
 
 @final

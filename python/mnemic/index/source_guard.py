@@ -1,6 +1,5 @@
 """A candidate source behind an index: its failures cost time, never an answer."""
 
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -8,11 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.index.candidates import CandidateSource, RowSet
+from mnemic.logs import logger
 
 if TYPE_CHECKING:
     from mnemic.model import RowBatch
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class SourceGuard:

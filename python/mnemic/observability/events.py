@@ -1,6 +1,5 @@
 """Events of memories and their listeners."""
 
-import logging
 import threading
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
@@ -11,10 +10,11 @@ import msgspec
 
 from mnemic.description import failure, quoted
 from mnemic.errors import InvalidArgumentError
+from mnemic.logs import logger
 from mnemic.model import MemoryType
 from mnemic.sync_bridge import awaited
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class MemoryStoredEvent(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,6 @@ OpenTelemetry is never imported here: it is used from the moment when the progra
 imported `opentelemetry.metrics`. Until then a measurement is one lookup in `sys.modules`.
 """
 
-import logging
 import os
 import sys
 import threading
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mnemic._core import __version__
 from mnemic.description import failure
+from mnemic.logs import logger
 from mnemic.model import Scope
 from mnemic.protocols import Clock
 
@@ -26,7 +26,7 @@ RETRIEVAL = "agents.memory.retrieval."
 RETRIEVER = "Agents.Memory.Retriever."
 """Prefixes of the names of metrics."""
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 # OpenTelemetry's own bounds begin at 5 ms; most operations end below one (docs/lab/performance.md).
 _MILLISECONDS = (

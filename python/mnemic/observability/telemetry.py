@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
 
 from mnemic.description import hidden
+from mnemic.logs import logger
 from mnemic.model import MemoryEntry, MemoryType, Scope
 from mnemic.observability.events import (
     Events,
@@ -28,7 +29,7 @@ QUOTA_HYSTERESIS = 5
 
 SHOWN_QUERY = 50
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class Telemetry:

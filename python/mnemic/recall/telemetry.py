@@ -4,10 +4,11 @@ import logging
 from datetime import datetime
 
 from mnemic.description import hidden
+from mnemic.logs import logger
 from mnemic.observability.metrics import Meter
 from mnemic.observability.telemetry import SHOWN_QUERY
 
-_log = logging.getLogger("mnemic.recall")
+_log = logger("mnemic.recall")
 
 
 class RecallTelemetry:

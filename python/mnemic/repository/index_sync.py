@@ -1,6 +1,5 @@
 """Index synchronisation: applies the changes of a store to an index."""
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -22,6 +21,7 @@ from mnemic.errors import (
     StoreFullError,
 )
 from mnemic.index import NativeIndex, SourceFactory
+from mnemic.logs import logger
 from mnemic.loop_threads import shared_in_turn
 from mnemic.model import Record, RowBatch, State
 from mnemic.repository.access_buffer import AccessBuffer
@@ -34,7 +34,7 @@ from mnemic.sync_bridge import run_blocking
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 EMBEDDED_AT_ONCE = 256
 RETRY_SECONDS = 10.0

@@ -4,6 +4,7 @@ import logging
 from datetime import timedelta
 
 from mnemic.description import hidden
+from mnemic.logs import logger
 from mnemic.model import ExpandedQuery, MemoryRetrievalResult
 from mnemic.observability.events import (
     ContextAugmentedEvent,
@@ -17,7 +18,7 @@ from mnemic.protocols import Clock
 
 FILTER_ONLY = "[filter-only]"
 
-_log = logging.getLogger("mnemic.retrieval")
+_log = logger("mnemic.retrieval")
 
 
 class RetrievalTelemetry:

@@ -1,6 +1,5 @@
 """Connections to a SQLite file: one that writes, and those lent to readers."""
 
-import logging
 import os
 import threading
 from collections.abc import Callable, Generator
@@ -15,6 +14,7 @@ from mnemic.errors import (
     StoreClosedError,
     StoreError,
 )
+from mnemic.logs import logger
 from mnemic.model.deadline import check_deadline
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.index_room import IndexRoom
@@ -33,7 +33,7 @@ from mnemic.store.sqlite.same_files import SameFiles
 from mnemic.store.sqlite.sqlite_errors import typed, typed_errors
 from mnemic.store.sqlite.wal import Checkpoints, remove_log
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class Connections:

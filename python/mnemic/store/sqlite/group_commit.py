@@ -1,6 +1,5 @@
 """Group commit: write jobs run one after the other, and waiting jobs share a transaction."""
 
-import logging
 import threading
 import time
 from collections import deque
@@ -15,6 +14,7 @@ import apsw
 
 from mnemic.description import failure
 from mnemic.errors import MnemicError, StoreClosedError, StoreError
+from mnemic.logs import logger
 from mnemic.store.futures import WriteFuture, failed, running_loop, succeeded
 from mnemic.store.sqlite.connections import Connections
 
@@ -31,7 +31,7 @@ MAX_GROUP = 512
 MAX_DELAY = 1.0
 """Maximum seconds that a delayed job waits for a group."""
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 def unchanged(result: Any) -> Any:

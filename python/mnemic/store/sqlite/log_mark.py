@@ -20,7 +20,6 @@ Those bytes of the file are locked while the mark is changed.
 """
 
 import enum
-import logging
 import os
 import struct
 import time
@@ -31,6 +30,7 @@ from typing import NamedTuple, Self
 
 from mnemic._core import lock_calls
 from mnemic.errors import StoreFileError
+from mnemic.logs import logger
 
 MARK_OFFSET = 72
 """Offset of the mark in the file."""
@@ -54,7 +54,7 @@ _MAX_SALT_STEPS = (
 )  # logs; another file's log passes for one of these with probability 2**-16
 _WAIT = 0.005
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class LogState(enum.IntEnum):
