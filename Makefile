@@ -126,6 +126,10 @@ measure: $(PEERS) ## measure the figures in docs/: ratios to exact peers, text, 
 	$(BIN)/python -m benches.memory
 	$(BIN)/python -m benches.import_time
 
+.PHONY: p95
+p95: $(READY) ## measure whole searches of 10,000 and 100,000 memories with MiniLM, and their steps
+	$(BIN)/python -m benches.p95
+
 .PHONY: plots
 plots: $(READY) ## draw docs/lab/plots/ from the recorded run in benches/recorded/
 	$(BIN)/python -m benches.plot
