@@ -9,6 +9,9 @@ TOOLS := $(VENV)/.tools
 PEERS := $(VENV)/.peers
 SDIST_VENV := target/sdist-venv
 RUST := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+# Runs a command under a line of progress: $(STEP) LABEL EXPECTED-TIME COMMAND
+STEP = $(PYTHON) tools/step.py
+PIP := $(BIN)/python -m pip install
 CARGO_TEST := $(shell command -v cargo-nextest >/dev/null 2>&1 && echo 'nextest run' || echo 'test')
 
 .DEFAULT_GOAL := help
@@ -16,22 +19,32 @@ CARGO_TEST := $(shell command -v cargo-nextest >/dev/null 2>&1 && echo 'nextest 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  make \1|\2/' | column -t -s '|'
 
-$(READY): pyproject.toml models/minilm/pyproject.toml $(RUST)
-	@echo 'Setting up $(VENV): Python packages, and the core in release mode (about two minutes)'
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet ./models/minilm --editable '.[local]'
+.PHONY: prerequisites
+prerequisites:
+	@command -v cargo >/dev/null \
+		|| { echo 'cargo is missing; install Rust (https://rustup.rs) and run make again' >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo '$(PYTHON) is older than 3.11; run for instance: make PYTHON=python3.12' >&2; exit 1; }
+
+$(READY): pyproject.toml models/minilm/pyproject.toml $(RUST) | prerequisites
+	@echo 'Setting up $(VENV), once: about four minutes, most of them for compiling the core.'
+	@$(STEP) '[1/4] Environment $(VENV), with pip' '15 s' bash -c \
+		"(test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)) && $(PIP) --upgrade 'pip>=25.1'"
+	@$(STEP) '[2/4] Libraries from the package registry' '30 s' \
+		$(PIP) $$($(PYTHON) tools/libraries.py)
+	@$(STEP) '[3/4] The embedding model, from models/minilm' '10 s' $(PIP) ./models/minilm
+	@$(STEP) '[4/4] mnemic, compiled in release mode' '3 minutes' $(PIP) --verbose --editable '.[local]'
 	@touch $@
 
 $(TOOLS): $(READY)
-	$(BIN)/python -m pip install --quiet --group dev
+	@$(STEP) 'Tools for tests and checks' '30 s' $(PIP) --group dev
 	@touch $@
 
 $(PEERS): $(TOOLS)
-	$(BIN)/python -m pip install --quiet --group bench
+	@$(STEP) 'Libraries for benchmarks' '30 s' $(PIP) --group bench
 	@for peer in $$($(BIN)/python -c 'import tomllib; \
 		print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["peers"])'); do \
-		$(BIN)/python -m pip install --quiet "$$peer" || echo "left out of the benchmarks: $$peer"; \
+		$(STEP) "$$peer" '10 s' $(PIP) "$$peer" || echo "left out of the benchmarks: $$peer"; \
 	done
 	@touch $@
 
@@ -39,7 +52,7 @@ $(PEERS): $(TOOLS)
 build: $(READY) ## set up .venv with mnemic (release build) and its model
 
 .PHONY: demo
-demo: $(READY) ## store a conversation, ask it questions, close, reopen, ask again
+demo: $(READY) ## store a conversation, ask it questions, show the reasons, reopen, ask again
 	$(BIN)/python -m mnemic.demo
 
 .PHONY: test

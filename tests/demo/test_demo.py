@@ -2,14 +2,21 @@ import io
 import json
 import re
 import sys
+import time
 
 import pytest
 
 from mnemic.demo.__main__ import main
+from mnemic.demo.printing import Progress
 from mnemic.demo.reading import MAX_PIECE_LENGTH, UnreadableFileError, read, split_long
+from mnemic.demo.timed_embedder import TimedEmbedder
 from mnemic.memory import Memory
 from tests.support.embedders import WordEmbedder
 from tests.support.paths import EXAMPLES
+
+NEEDS_EXAMPLES = pytest.mark.skipif(
+    not EXAMPLES.is_dir(), reason="the examples come with the repository"
+)
 
 
 @pytest.fixture
@@ -29,6 +36,16 @@ def written(path, text):
     return path
 
 
+def parts_of(out):
+    """Return the parts of the output by their titles."""
+    titles = re.findall(r"^\d\. (.*)$", out, re.MULTILINE)
+    return dict(zip(titles, re.split(r"^\d\. .*$", out, flags=re.MULTILINE)[1:], strict=True))
+
+
+def lines_of(name):
+    return (EXAMPLES / name).read_text(encoding="utf-8").splitlines()
+
+
 def contents(path):
     return [piece.fields["content"] for piece in read(path)[0]]
 
@@ -36,22 +53,87 @@ def contents(path):
 # The whole run
 
 
-@pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples come with the repository")
+@NEEDS_EXAMPLES
 def test_the_example_is_stored_asked_closed_reopened_and_asked_again(run):
     status, out, err = run()
-    turns = len((EXAMPLES / "conversation.jsonl").read_text(encoding="utf-8").splitlines())
-    questions = (EXAMPLES / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    turns, questions = lines_of("conversation.jsonl"), lines_of("questions.jsonl")[:5]
     assert (status, err) == (0, "")
-    assert f"Stored {turns} memories of" in out
+    assert f"Stored {len(turns)} memories of" in out
     assert all(json.loads(question)["question"] in out for question in questions)
-    assert f"All {len(questions)} answers are identical" in out
+    assert "All 5 answers are identical" in out
+
+
+@NEEDS_EXAMPLES
+def test_the_example_shows_whole_memories_with_reasons_that_add_up(run):
+    parts = parts_of(run()[1])
+    asked = parts["Asking"]
+    shown = re.findall(r"^ [ +] (\d\.\d{3})  2026-\d\d-\d\d  ", asked, re.MULTILINE)
+    reasons = re.findall(r"why: (.*?)(?=\n [ +] \d|\n   \d)", asked, re.DOTALL)
+    assert len(shown) == len(reasons) == 15
+    for score, reason in zip(shown, reasons, strict=True):
+        parts_of_score = re.findall(r"([+-]\d\.\d{3})(?:;|$)", " ".join(reason.split()))
+        assert sum(map(float, parts_of_score)) == pytest.approx(float(score), abs=0.005)
+    contents = {json.loads(line)["content"] for line in lines_of("conversation.jsonl")}
+    flat = " ".join(asked.split())
+    assert sum(f"{content} why:" in flat for content in contents) >= 10
+
+
+@NEEDS_EXAMPLES
+def test_the_example_shows_a_contradiction_a_context_and_a_sum(capsys):
+    pytest.importorskip("mnemic_minilm")
+    assert main([]) == 0
+    parts = parts_of(capsys.readouterr().out)
+    assert "I live in Bergen" in parts["A contradiction"]
+    assert "different home: bergen" in parts["A contradiction"]
+    assert re.search(r"^   \[1\] 2026-.*dashboard", parts["A text for a prompt"], re.MULTILINE)
+    assert re.search(r"memories   176, in a file of \d\.\d MB\n", parts["In sum"])
+    for line in ("storing", "a search", "opening"):
+        assert re.search(rf"^   {line} +\d", parts["In sum"], re.MULTILINE)
+
+
+def test_progress_changes_one_line_at_a_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    progress = Progress(2_000, "stored")
+    progress.done(1_000)
+    progress.done(2_000)
+    progress.finish()
+    shown = capsys.readouterr().out
+    assert shown == "\r   1,000 of 2,000 stored\r   2,000 of 2,000 stored\r\x1b[K"
+
+
+def test_progress_adds_a_line_every_few_seconds_elsewhere(capsys, monkeypatch):
+    clock = iter([0.0, 1.0, 6.0, 6.0, 7.0])
+    monkeypatch.setattr("mnemic.demo.printing.time.monotonic", lambda: next(clock))
+    progress = Progress(30, "stored")
+    for count in (10, 20, 30):
+        progress.done(count)
+    progress.finish()
+    assert capsys.readouterr().out == "   20 of 30 stored\n"
+
+
+def test_the_time_of_the_embedder_is_told_apart_and_its_members_are_kept():
+    class Slow(WordEmbedder):
+        def embed(self, texts):
+            time.sleep(0.01)
+            return super().embed(texts)
+
+    slow = Slow(8)
+    slow.similarity_floor = 0.3
+    timed = TimedEmbedder(slow)
+    assert timed.embed(["a", "b"]).shape == (2, 8)
+    assert timed.seconds >= 0.01
+    assert (timed.similarity_floor, timed.max_tokens, timed.model) == (0.3, None, "words")
+    assert not hasattr(timed, "embed_query")
 
 
 def test_a_file_of_ones_own_answers_ones_own_questions(run, tmp_path):
     notes = written(tmp_path / "notes.md", "# Boat\n\nThe spare key hangs behind the compass.\n")
     status, out, err = run(notes, "--ask", "where is the spare key?", "--ask", "which compass?")
     assert (status, err) == (0, "")
-    assert out.count("Boat: The spare key hangs behind the compass.") == 2
+    shown = parts_of(out)
+    assert shown["Asking"].count("Boat: The spare key hangs behind the compass.") == 2
+    assert "key hangs behind the compass." in shown["A text for a prompt"]
+    assert "A contradiction" not in shown
     assert "All 2 answers are identical" in out
 
 

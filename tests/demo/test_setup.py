@@ -1,0 +1,75 @@
+"""The scripts of the Makefile's set-up."""
+
+import io
+import re
+import sys
+
+import pytest
+
+from tests.support.paths import ROOT
+
+pytest.importorskip("tools.step", reason="the tools come with the repository")
+
+from tools import step
+from tools.libraries import libraries
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def run(program, stream=None, *, seconds=None, monkeypatch=None):
+    if seconds is not None:
+        monkeypatch.setattr(step, "SECONDS", {True: seconds, False: seconds})
+    stream = stream or io.StringIO()
+    status = step.run("[1/2] Libraries", "30 s", [sys.executable, "-c", program], stream)
+    return status, stream.getvalue()
+
+
+def test_a_step_shows_its_expected_time_at_once_and_its_own_at_the_end():
+    status, shown = run("print('a line that succeeded')")
+    assert status == 0
+    assert re.fullmatch(r"\[1/2\] Libraries \(30 s\)\n  done after \d+ s\n", shown)
+
+
+def test_a_long_step_shows_the_last_line_of_its_command(monkeypatch):
+    program = "import time; print('Compiling one\\rCompiling \\x1b[1mtwo'); time.sleep(1)"
+    status, shown = run(program, seconds=0.4, monkeypatch=monkeypatch)
+    assert status == 0
+    assert "     0 s  Compiling two\n" in shown
+    assert "Compiling one" not in shown
+
+
+def test_a_terminal_keeps_one_line(monkeypatch):
+    program = "import time; print('Compiling ' + 500 * 'x'); time.sleep(1)"
+    status, shown = run(program, Terminal(), seconds=0.3, monkeypatch=monkeypatch)
+    assert status == 0
+    assert shown.count("\n") == 1
+    assert shown.endswith("s\n")
+    *running, last = shown.rstrip("\n").split("\r\x1b[K")[1:]
+    assert last.startswith("[1/2] Libraries: done after")
+    assert any("Compiling x" in line for line in running)
+    assert max(map(len, running)) < 200
+
+
+def test_all_output_of_a_failed_step_is_shown():
+    program = "import sys; print('first'); print('second', file=sys.stderr); sys.exit(3)"
+    status, shown = run(program)
+    assert status == 3
+    assert "  failed with status 3 after" in shown
+    assert sorted(shown.splitlines()[-2:]) == ["first", "second"]
+
+
+def test_the_libraries_of_the_set_up_are_those_of_the_package():
+    found = libraries()
+    assert any(re.match(r"numpy\b", one) for one in found)
+    assert any(re.match(r"onnxruntime\b", one) for one in found)
+    assert not [one for one in found if one.startswith("mnemic")]
+
+
+def test_every_step_of_the_makefile_names_a_time():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    steps = re.findall(r"\$\(STEP\) (?:'[^']*'|\"[^\"]*\") (\S+ ?\S*)", makefile)
+    assert len(steps) >= 5
+    assert all(re.match(r"'\d+ (s|minutes?)'", time) for time in steps)
