@@ -16,7 +16,7 @@ from mnemic.retrieval.given_expanders import (
     Synonyms,
     expander_of,
 )
-from mnemic.retrieval.service import RetrievalService
+from mnemic.retrieval.service import RetrievalService, SyncRetrievalService
 from mnemic.retrieval.suggestions import (
     CorpusSuggester,
     FindPhrases,
@@ -39,6 +39,7 @@ __all__ = [
     "RetrievalEngine",
     "RetrievalService",
     "Suggester",
+    "SyncRetrievalService",
     "SynonymExpander",
     "Synonyms",
     "expander_of",

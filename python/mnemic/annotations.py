@@ -1,0 +1,85 @@
+"""Types of arguments, for annotations: interfaces that a program implements, options, aliases.
+
+Records, results and enums are in `mnemic`, errors in `mnemic.errors`, events in `mnemic.events`.
+"""
+
+from mnemic.context.items import ItemFields
+from mnemic.context.tokens import Tokenizer
+from mnemic.contradictions import ContradictionJudge
+from mnemic.embed import AnyEmbedder, Embedder
+from mnemic.licensing import LicensePolicy
+from mnemic.llm import LanguageModel
+from mnemic.model import (
+    Expression,
+    OnConflict,
+    OnDuplicate,
+    OnEmbedError,
+    OnQueryError,
+    OnTimeout,
+    SearchType,
+)
+from mnemic.model.recall import AllRecallFields, ProjectScope, RecallFields, RecallTypeFields
+from mnemic.model.text_query import RetrieveFields
+from mnemic.model.update import Expiry
+from mnemic.protocols import (
+    Clock,
+    IdFactory,
+    Progress,
+    Source,
+    Summarizer,
+    Target,
+    TokenCounter,
+)
+from mnemic.repository import Options, Searchable
+from mnemic.retrieval import (
+    AnyExpander,
+    Expander,
+    FindPhrases,
+    FindRelated,
+    Suggester,
+    Synonyms,
+)
+from mnemic.store import Direction
+from mnemic.verbs.base import NewMemory
+from mnemic.verbs.paging import MinScore
+
+__all__ = [
+    "AllRecallFields",
+    "AnyEmbedder",
+    "AnyExpander",
+    "Clock",
+    "ContradictionJudge",
+    "Direction",
+    "Embedder",
+    "Expander",
+    "Expiry",
+    "Expression",
+    "FindPhrases",
+    "FindRelated",
+    "IdFactory",
+    "ItemFields",
+    "LanguageModel",
+    "LicensePolicy",
+    "MinScore",
+    "NewMemory",
+    "OnConflict",
+    "OnDuplicate",
+    "OnEmbedError",
+    "OnQueryError",
+    "OnTimeout",
+    "Options",
+    "Progress",
+    "ProjectScope",
+    "RecallFields",
+    "RecallTypeFields",
+    "RetrieveFields",
+    "SearchType",
+    "Searchable",
+    "Source",
+    "Suggester",
+    "Summarizer",
+    "Synonyms",
+    "Target",
+    "TokenCounter",
+    "Tokenizer",
+]

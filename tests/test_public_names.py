@@ -1,0 +1,99 @@
+import enum
+import inspect
+import subprocess
+import sys
+
+import msgspec
+import pytest
+
+import mnemic
+from mnemic import annotations, errors, events
+from tests.support.public_names import classes, names_in_signatures
+
+INTERNAL_ENUMS = {
+    "Kind",  # of a declared field
+    "LogState",  # of SQLite's log
+    "Op",  # of a parsed filter
+    "Order",  # of a request to the index
+    "State",  # of a row
+}
+INTERNAL_TYPES = {
+    "DistinctValues",  # list[DistinctValue], in a class that has a method `list`
+    "Entries",  # list[MemoryEntry], likewise
+    "Repository",  # services of the package take it
+    "TimeLimit",  # of options that compute it
+}
+
+
+def public_names():
+    return {*mnemic.__all__, *annotations.__all__, *events.__all__, *vars(errors)}
+
+
+def public_objects():
+    modules = (mnemic, annotations, events)
+    found = [getattr(module, name) for module in modules for name in module.__all__]
+    return [thing for thing in found if inspect.isclass(thing) or inspect.isfunction(thing)]
+
+
+def test_dir_shows_the_public_names_and_nothing_else():
+    assert dir(mnemic) == sorted(mnemic.__all__)
+
+
+@pytest.mark.parametrize("name", sorted(mnemic.__all__))
+def test_each_public_name_can_be_imported(name):
+    namespace = {}
+    exec(f"from mnemic import {name}", namespace)  # noqa: S102 - as a program does
+    assert namespace[name] is getattr(mnemic, name)
+
+
+def test_the_modules_of_errors_events_and_annotations_are_there_after_importing_the_package():
+    code = (
+        "import mnemic; mnemic.errors.MnemicError; mnemic.events.Events; mnemic.annotations.Clock"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_every_error_is_in_the_module_of_errors():
+    own = {each for each in classes() if issubclass(each, errors.MnemicError)}
+    assert own == {each for each in own if getattr(errors, each.__name__, None) is each}
+
+
+def test_every_event_is_in_the_module_of_events():
+    kinds = {each for each in classes() if each.__name__.endswith("Event")}
+    assert all(issubclass(kind, msgspec.Struct) for kind in kinds)
+    assert kinds == {getattr(events, name) for name in events.__all__ if name.endswith("Event")}
+    memory = mnemic.Memory(":memory:", embedder=None)
+    for kind in kinds:
+        memory.events.subscribe(kind, print)()  # refused for what is no event
+
+
+def test_every_enum_is_public_or_named_as_internal():
+    enums = {each.__name__ for each in classes() if issubclass(each, enum.Enum)}
+    assert enums - INTERNAL_ENUMS <= set(mnemic.__all__)
+    assert enums >= INTERNAL_ENUMS
+
+
+def test_every_result_is_public():
+    ends = ("Result", "Results", "Report", "Stats", "Page", "Usage", "Options", "Breakdown")
+    names = {each.__name__ for each in classes() if each.__name__.endswith(ends)}
+    internal = {"AddOptions", "AsyncRetrievalStats", "RankedPage", "Usage"}  # of rooms
+    assert names - internal <= public_names()
+
+
+def test_every_type_of_a_public_signature_is_public():
+    found = names_in_signatures(public_objects())
+    missing = {name: sorted(at) for name, at in found.items() if name not in public_names()}
+    assert {name: at for name, at in missing.items() if name not in INTERNAL_TYPES} == {}
+    assert set(missing) == INTERNAL_TYPES
+
+
+def test_the_walk_finds_the_types_of_methods_fields_and_bases():
+    found = names_in_signatures([mnemic.Memory, mnemic.AsyncMemory, mnemic.SearchHit])
+    assert {"MemoryPage", "OnConflict", "Why", "MemoryEntry"} <= set(found)
+
+
+@pytest.mark.parametrize("module", [errors, events, annotations])
+def test_the_module_says_what_it_has(module):
+    assert module.__doc__
+    public = [value for name, value in vars(module).items() if not name.startswith("_")]
+    assert all(thing.__doc__ for thing in public if inspect.isclass(thing))
