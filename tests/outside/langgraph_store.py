@@ -47,20 +47,21 @@ class MnemicStore(base.BaseStore):
         """As `batch`, in one thread for the whole batch."""
         return await asyncio.to_thread(self.batch, ops)
 
-    def _read(self, op: base.Op, items: dict[UUID, base.Item]) -> base.Result:
+    def _read(self, op: base.Op, items: dict[tuple[Any, str], base.Item]) -> base.Result:
         if isinstance(op, base.GetOp):
-            return items.get(_id(op))
+            return items.get((op.namespace, op.key))
         if isinstance(op, base.SearchOp):
             return self._search(op)
         return self._namespaces(op) if isinstance(op, base.ListNamespacesOp) else None
 
-    def _get(self, ops: Sequence[base.GetOp]) -> dict[UUID, base.Item]:
+    def _get(self, ops: Sequence[base.GetOp]) -> dict[tuple[Any, str], base.Item]:
         refreshes = {_id(op): op.refresh_ttl for op in ops}
         found = self._memory.get_many(list(refreshes)) if refreshes else []
         for entry in found:
             if refreshes[entry.id] and (minutes := entry.metadata["ttl"]) is not None:
                 self._memory.touch([entry.id], expires_at=_expiry(minutes))
-        return {entry.id: base.Item(**_item(entry)) for entry in found}
+        items = (base.Item(**_item(entry)) for entry in found)
+        return {(item.namespace, item.key): item for item in items}
 
     def _put(self, ops: Sequence[base.PutOp]) -> None:
         deleted = [_id(op) for op in ops if op.value is None]
@@ -79,7 +80,7 @@ class MnemicStore(base.BaseStore):
             "id": _id(op),
             "content": "\n".join(texts),
             "embed": texts,
-            "category": ".".join(op.namespace),
+            "category": ".".join((*op.namespace, "")),
             "metadata": {"key": op.key, "value": op.value, "ttl": op.ttl},
             "expires_at": None if op.ttl is None else _expiry(op.ttl),
         }
@@ -87,8 +88,7 @@ class MnemicStore(base.BaseStore):
     def _search(self, op: base.SearchOp) -> list[base.SearchItem]:
         filters: dict[str, Any] = {"metadata": {"value": op.filter}} if op.filter else {}
         if op.namespace_prefix:
-            name = ".".join(op.namespace_prefix)
-            filters["OR"] = [{"category": name}, {"category": {"prefix": f"{name}."}}]
+            filters["category"] = {"prefix": ".".join((*op.namespace_prefix, ""))}
         window: dict[str, Any] = {"filters": filters, "limit": op.limit, "offset": op.offset}
         if not op.query or self.embeddings is None:
             return [base.SearchItem(**_item(entry)) for entry in self._memory.list(**window)]
@@ -96,7 +96,7 @@ class MnemicStore(base.BaseStore):
         return [base.SearchItem(**_item(hit.entry), score=hit.similarity) for hit in hits]
 
     def _namespaces(self, op: base.ListNamespacesOp) -> list[tuple[str, ...]]:
-        known = (tuple(each.value.split(".")) for each in self._memory.distinct("category"))
+        known = (tuple(each.value.split(".")[:-1]) for each in self._memory.distinct("category"))
         fitting = {
             namespace[: op.max_depth]
             for namespace in known
@@ -115,7 +115,7 @@ def _expiry(minutes: float) -> datetime:
 
 def _item(entry: MemoryEntry) -> dict[str, Any]:
     return {
-        "namespace": tuple((entry.category or "").split(".")),
+        "namespace": tuple((entry.category or "").split(".")[:-1]),
         "key": entry.metadata["key"],
         "value": entry.metadata["value"],
         "created_at": entry.created_at,

@@ -2,12 +2,16 @@
 
 import threading
 from datetime import timedelta
+from functools import partial
 from itertools import count
 
+import apsw
 import pytest
 
+from mnemic.errors import StoreCorruptError
 from mnemic.memory import Memory
 from mnemic.repository import entry_cache
+from mnemic.sync_bridge import run_sync
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.interrupts import interrupted_at
@@ -47,6 +51,33 @@ def test_what_was_read_is_not_read_again(path):
         memory.update(entries[3].id, importance=1)
         assert reads_of(memory, lambda: memory.search("sofa")) == 1
         assert memory.get(entries[3].id).importance == 1
+
+
+def test_an_entry_whose_accesses_are_written_stays_cached_and_shows_them(path):
+    with Memory(path, embedder=None) as memory:
+        entries = memory.add_many(["sofa", "chair"])
+        counts = []
+        for reads in (1, 0, 0):
+            get = partial(memory.get, entries[0].id)
+            assert reads_of(memory, lambda get=get: counts.append(get().access_count)) == reads
+            run_sync(memory.repository.accesses.write())
+        assert counts == [0, 1, 2]
+        assert memory.get(entries[0].id).last_accessed_at is not None
+        assert memory.get(entries[1].id).access_count == 0
+
+
+def test_a_cached_entry_with_damaged_accesses_is_reported(tmp_path):
+    path = tmp_path / "a.db"
+    with opened(path) as memory:
+        kept = memory.add("sofa")
+        memory.get(kept.id)
+        with apsw.Connection(str(path)) as connection:
+            connection.execute(
+                "UPDATE agent_memory_entries SET access_count = -1, access_seq = 9;"
+                "UPDATE agent_memory_agents SET accesses = 9"
+            )
+        with pytest.raises(StoreCorruptError):
+            memory.get(kept.id)
 
 
 @pytest.mark.parametrize("other_is", ["another memory", "the same"])

@@ -226,6 +226,12 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         force_setattr(self, "last_accessed_at", last)
         force_setattr(self, "access_count", count)
 
+    def with_accesses(self, last: datetime | None, count: int) -> Self:
+        """Return a copy with this last access and access count, which shares the metadata."""
+        entry: Self = _copy(self)
+        entry.record_accesses(last, validation.whole("access_count", count, minimum=0))
+        return entry
+
     def with_embedding(self, embedding: NDArray[np.float32], model: str) -> Self:
         """Return a copy with this vector, or these vectors, of this model."""
         entry: Self = _copy(self)

@@ -8,7 +8,8 @@ from itertools import islice
 from typing import TypeAlias
 from uuid import UUID
 
-from mnemic.model import MemoryEntry, Scope
+from mnemic.model import Access, MemoryEntry, Scope
+from mnemic.model.timestamps import from_microseconds
 from mnemic.store.base import Store
 from mnemic.store.values import Located, LogPosition
 
@@ -25,8 +26,8 @@ _Name: TypeAlias = tuple[str | None, bytes]
 class EntryCache:
     """One agent's entries, evicted by least recent use; never older than the store.
 
-    Before each read the agent's change number is compared, and entries changed since by any process
-    are dropped. Sensitive entries are never cached.
+    Before each read the agent's position is compared: entries changed since by any process are
+    dropped, and those read since get their new accesses. Sensitive entries are never cached.
 
     Args:
         store: Source of the entries.
@@ -128,9 +129,21 @@ class EntryCache:
             touched = self._store.changed_rows_since(self._agent_id, known.seq)
             self._drop(list(entries) if touched is None else touched)
         if entries and position.accesses != known.accesses:  # which are no changes
-            accessed = self._store.accesses_since(self._agent_id, known.accesses)
-            self._drop(row for row, *_ in accessed.rows)
+            self._renew_accesses(self._store.accesses_since(self._agent_id, known.accesses).rows)
         self._position = position
+
+    def _renew_accesses(self, accesses: Iterable[Access]) -> None:
+        """Replace entries by copies with these accesses; a reader may be copying the old ones."""
+        entries = self._entries
+        for row, last, count in accesses:
+            entry = entries.get(row)
+            if entry is None:
+                continue
+            try:
+                at = None if last is None else from_microseconds(last)
+                entries[row] = entry.with_accesses(at, count)
+            except (OverflowError, TypeError, ValueError):  # damaged, which a read reports
+                self._drop([row])
 
     def _drop(self, rows: Iterable[int]) -> None:
         for row in rows:

@@ -27,6 +27,7 @@ from mnemic.model.validation import flag
 from mnemic.protocols import Clock
 from mnemic.repository.accesses import AccessCounter, show_accesses
 from mnemic.repository.arguments import decoded_cursor, encoded_cursor, unlimited
+from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.store import LogPosition, PageCursor, Store
@@ -59,6 +60,7 @@ class Lister:
         agent_id: Whose memories.
         indexes: That of active memories lists.
         accesses: Writes accesses before the store lists.
+        cache: Gives the memories of a list.
         limits: Check the license.
         clock: Gives the time.
     """
@@ -70,10 +72,12 @@ class Lister:
         indexes: IndexSet,
         accesses: AccessCounter,
         *,
+        cache: EntryCache,
         limits: Limits,
         clock: Clock,
     ) -> None:
         self._store = store
+        self._cache = cache
         self._agent_id = agent_id
         self._active = indexes.active
         self._accesses = accesses
@@ -273,16 +277,18 @@ class Lister:
                 position = self._active.current_position()
                 if position is None:
                     return None
-                entries = self._read(wanted, now)
+                entries = self._read(wanted, now, position)
                 if entries is not None and self._position() == position:
                     return entries
         return None
 
-    def _read(self, wanted: ListRequest, now: datetime) -> list[MemoryEntry] | None:
+    def _read(
+        self, wanted: ListRequest, now: datetime, position: LogPosition
+    ) -> list[MemoryEntry] | None:
         """Return the memories that the index lists; None if one is gone."""
         accesses = self._active.index.listed(wanted)
         rows = [row for row, *_ in accesses]
-        entries = self._store.get_rows(wanted.scope, rows, now=now)
+        entries = self._cache.get_rows(wanted.scope, rows, now, position)
         if len(entries) < len(rows):
             return None
         show_accesses(entries, accesses)

@@ -241,6 +241,7 @@ class Repository:
             self.agent_id,
             self._indexes,
             self.accesses,
+            cache=self._cache,
             limits=self.limits,
             clock=clock,
         )

@@ -5,7 +5,7 @@ import threading
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -214,7 +214,9 @@ class SqliteStore(SqliteLists, SqliteBulkWrites, SqliteUsageReads):
         deadline: float | None = None,
     ) -> dict[UUID, Located]:
         """Return what `get` does, and the rows."""
-        with self._reading(deadline) as connection, one_moment(connection):
+        # A single statement is of one moment by itself.
+        moment = one_moment if len(ids) > 1 else nullcontext
+        with self._reading(deadline) as connection, moment(connection):
             return reads.entries_of_ids(
                 connection,
                 self._codec,
