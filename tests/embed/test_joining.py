@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -236,6 +237,39 @@ def test_a_hanging_call_holds_up_no_later_one(monkeypatch):
     assert not first.done()
     embedder.let_go.set()
     assert len(first.result(60)) == 1
+
+
+class SlowFirst(Held):
+    """`Held`, whose first call takes twenty milliseconds."""
+
+    def embed(self, texts):
+        if self.calls:
+            return super().embed(texts)
+        self.calls.append(list(texts))
+        time.sleep(0.02)
+        return self.words.embed(texts)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_threads_begin_a_call_beside_one_of_an_embedder_that_mostly_waits(monkeypatch, waits):
+    processor = (lambda: 0.0) if waits else time.monotonic
+    clocks = SimpleNamespace(monotonic=time.monotonic, thread_time=processor)
+    monkeypatch.setattr(joining, "STALLED_SECONDS", 60.0)
+    monkeypatch.setattr(joining, "time", clocks)
+    embedder = SlowFirst()
+    validated = ValidatedEmbedder(embedder)
+    validated.embed(["first"])
+    held = begin(lambda text: validated.embed([text]), "held")
+    assert embedder.begun.wait(60)
+    later = begin(lambda text: validated.embed([text]), "one")
+    if waits:
+        until(lambda: embedder.calls[1:] == [["held"], ["one"]])
+    else:
+        until(lambda: waiting_of(validated) == 1)
+        assert validated._documents.joiner._waiting[0].patience == 60
+    embedder.let_go.set()
+    assert [len(future.result(60)) for future in held + later] == [1, 1]
+    validated.close()
 
 
 def test_a_deadline_holds_while_another_call_hangs(monkeypatch):

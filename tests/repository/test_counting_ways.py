@@ -222,7 +222,7 @@ def test_a_long_list_of_all_memories_is_skipped_by_the_index(monkeypatch):
     monkeypatch.setattr(
         Lister,
         "_read",
-        lambda self, wanted, now: read.append(wanted) or get_rows(self, wanted, now),
+        lambda self, wanted, *rest: read.append(wanted) or get_rows(self, wanted, *rest),
     )
     count = MAX_SKIPPED + 40
     with opened() as memory:

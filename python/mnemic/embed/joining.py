@@ -1,7 +1,11 @@
 """Joins concurrent calls with few texts into one call of an embedder (natural batching).
 
 The first call goes to the embedder at once. Calls that arrive meanwhile wait; when it ends, one of
-them embeds the texts of all. There is no timer, and nothing waits while the embedder is idle.
+them embeds the texts of all. Nothing waits while the embedder is idle.
+
+An embedder that mostly waits, such as a service, is called before the last call has ended: threads
+that wait for a fourth of a call's usual time begin the next one. Otherwise each waits for the end
+of a call and for its own.
 """
 
 from __future__ import annotations
@@ -34,6 +38,12 @@ STALLED_SECONDS = 1.0
 """Seconds after which waiting texts are embedded beside a call that has not ended, so that a
 hanging call holds up no others."""
 
+OVERLAPPING = 4
+"""Number of calls at a time of an embedder that mostly waits, where threads call it."""
+
+LONG_SECONDS = 0.01
+"""Seconds from which on a call is long enough to begin another one beside it."""
+
 
 class _Waiting:
     """A call that waits, because another one runs.
@@ -48,6 +58,7 @@ class _Waiting:
         is_alone: Whether it is to embed its own texts alone, because a joined call failed.
         is_cancelled: Whether its caller was cancelled.
         joined: The joined call that embeds its texts.
+        patience: Seconds after which it begins a call beside one that has not ended.
     """
 
     needs_thread = True
@@ -61,6 +72,7 @@ class _Waiting:
         self.is_alone = False
         self.is_cancelled = False
         self.joined: _Joined | None = None
+        self.patience = STALLED_SECONDS
 
     @property
     def is_done(self) -> bool:
@@ -88,12 +100,18 @@ class _Waiting:
 
 
 class _WaitingThread(_Waiting):
-    """A waiting call of a thread."""
+    """A waiting call of a thread.
+
+    Args:
+        texts: Its texts.
+        patience: See `_Waiting`.
+    """
 
     needs_thread = False
 
-    def __init__(self, texts: list[str]) -> None:
+    def __init__(self, texts: list[str], patience: float) -> None:
         super().__init__(texts)
+        self.patience = patience
         # No condition, which is Python: a KeyboardInterrupt in it leaves its lock locked for good.
         self._inbox: SimpleQueue[None] = SimpleQueue()
 
@@ -105,9 +123,9 @@ class _WaitingThread(_Waiting):
         self.notify()
 
     def wait(self) -> bool:
-        """Wait to be notified; return False after `STALLED_SECONDS`."""
+        """Wait to be notified; return False after its patience."""
         with suppress(Empty):
-            self._inbox.get(timeout=STALLED_SECONDS)
+            self._inbox.get(timeout=self.patience)
             return True
         return False
 
@@ -215,6 +233,7 @@ class CallJoiner:
         # When each call began that runs, or is about to. An interrupted thread may leave one here,
         # which counts as stalled soon.
         self._running: dict[int, float] = {}
+        self._patience = STALLED_SECONDS  # of the first thread that waits
 
     def __call__(self, texts: list[str]) -> Vectors:
         """Return the vectors of texts; the calling thread waits for them.
@@ -224,14 +243,15 @@ class CallJoiner:
         """
         waiting = None
         with self._lock:
-            number = self._begin_if_free()
+            number = self._begin_if_free(STALLED_SECONDS)
             if not number:
-                waiting = _WaitingThread(texts)
+                is_first = not self._waiting  # the others wait for its call
+                waiting = _WaitingThread(texts, self._patience if is_first else STALLED_SECONDS)
                 self._waiting.append(waiting)
         if waiting is not None:
             return self._awaited_in_thread(waiting)
         try:
-            return self._embed(texts)
+            return self._timed(texts)
         finally:
             self._end(number)
 
@@ -249,7 +269,7 @@ class CallJoiner:
         waiting = _WaitingTask(texts, self._embed_for, executor, lambda: threads.arrive(waiter))
         with self._lock:
             self._waiting.append(waiting)
-            waiting.leads = self._begin_if_free()
+            waiting.leads = self._begin_if_free(STALLED_SECONDS)
         if waiting.leads:
             waiting.notify()
         self._watch(loop, waiting)
@@ -305,7 +325,7 @@ class CallJoiner:
             number, leader.leads = leader.leads, 0
         try:
             if members:
-                _Joined(members, self._embed).run()
+                _Joined(members, self._timed).run()
         finally:
             self._end(number)
             for member in members:
@@ -329,7 +349,7 @@ class CallJoiner:
             self._running.pop(number, None)
             leader = self._next_leader()
             if leader is not None:
-                leader.leads = self._begin_if_free()
+                leader.leads = self._begin_if_free(self._patience)
         if leader is not None and leader.leads:
             leader.notify()
 
@@ -340,10 +360,10 @@ class CallJoiner:
         waiting = [each for each in self._waiting if not (each.is_cancelled or each.leads)]
         return min(waiting, key=lambda each: each.needs_thread, default=None)
 
-    def _begin_if_free(self) -> int:
+    def _begin_if_free(self, patience: float) -> int:
         """Return the number of a new call, or 0 if it should wait for another one."""
         now = time.monotonic()
-        if self._running and now - max(self._running.values()) < STALLED_SECONDS:
+        if self._running and now - max(self._running.values()) < patience:
             return 0
         number = next(self._numbers)
         self._running[number] = now
@@ -354,5 +374,15 @@ class CallJoiner:
         with self._lock:
             if waiting.leads or waiting not in self._waiting:
                 return False
-            waiting.leads = self._begin_if_free()
+            waiting.leads = self._begin_if_free(waiting.patience)
             return waiting.leads > 0
+
+    def _timed(self, texts: list[str]) -> Vectors:
+        """Embed texts, and learn whether the embedder mostly waits."""
+        begun, worked = time.monotonic(), time.thread_time()
+        vectors = self._embed(texts)
+        took = time.monotonic() - begun
+        mostly_waits = took > LONG_SECONDS and 2 * (time.thread_time() - worked) < took
+        patience = took / OVERLAPPING if mostly_waits else STALLED_SECONDS
+        self._patience = min(patience, STALLED_SECONDS)
+        return vectors
