@@ -354,11 +354,10 @@ def test_a_record_is_stored_only_in_its_own_scope(memory):
 
 def test_a_memory_names_its_file_and_scope(path):
     with opened(path, "one") as memory:
-        assert repr(memory) == f"Memory({str(path)!r}, agent 'one', no user)"
-        assert (
-            repr(memory.scoped(user_id="u"))
-            == f"ScopedMemory({str(path)!r}, agent 'one', user 'u')"
-        )
+        model = f"embedder {memory.embedder.model!r}"
+        assert repr(memory) == f"Memory({str(path)!r}, agent 'one', no user, {model})"
+        view = memory.scoped(user_id="u")
+        assert repr(view) == f"ScopedMemory({str(path)!r}, agent 'one', user 'u', {model})"
         assert memory.agent_id == "one"
 
 
@@ -566,8 +565,8 @@ def test_a_source_is_kept_filtered_hidden_and_exported(tmp_path):
             listed = memory.list(filters=filters).entries
             found = memory.search("likes", filters=filters)
             assert {entry.id for entry in listed} == {hit.entry.id for hit in found} == wanted
-        assert "source='notes/tea.md'" in repr(tea)
-        assert "diary.md" not in repr(hidden)
+        assert ("source", "'notes/tea.md'") in tea.__rich_repr__()
+        assert "diary.md" not in repr(hidden) + repr(hidden.__rich_repr__())
         memory.export(tmp_path / "memories.jsonl")
         assert memory.update(tea.id, content="likes green tea").source == "notes/tea.md"
     with Memory(tmp_path / "b.db", embedder=None) as memory:

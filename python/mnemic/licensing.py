@@ -4,10 +4,9 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, cast
 
-import msgspec
-
 from mnemic.description import quoted
 from mnemic.errors import InvalidArgumentError, LicenseRestrictionError
+from mnemic.records import Record
 
 
 class LicenseTier(IntEnum):
@@ -121,7 +120,7 @@ class LicensePolicy(Protocol):
         ...
 
 
-class DocumentedLicenses(msgspec.Struct, frozen=True):
+class DocumentedLicenses(Record, frozen=True):
     """The documented features, messages and quotas of a license tier.
 
     Attributes:

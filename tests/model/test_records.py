@@ -1,20 +1,12 @@
 """Public records survive being sent elsewhere: msgspec's JSON and MessagePack, pickle and copy."""
 
 import copy
-import enum
-import importlib
-import inspect
 import pickle
-import types
-from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from uuid import UUID
 
 import msgspec
-import numpy as np
 import pytest
 
-import mnemic
 from mnemic.errors import FilterError
 from mnemic.model import (
     MemoryEntry,
@@ -22,105 +14,14 @@ from mnemic.model import (
     MemoryKind,
     MemoryQuery,
     MemorySortOrder,
-    MemoryStatus,
     MemoryType,
     RecallOptions,
     parse_filter,
 )
-
-NOON = datetime(2026, 5, 1, 12, 30, 15, 250_000, tzinfo=UTC)
-ROOMS = ("model", "observability.events", "context", "contradictions", "licensing")
-INTERNAL = {"All", "AnyOf", "Field", "Not", "RowBatch", "Search", "Test"}
-"""What a call is turned into on its way down; it is neither taken nor given by any call."""
+from tests.support.records import FILTERS, NOON, RECORDS, sample
+from tests.support.whole import whole
 
 FORMATS = {"json": msgspec.json, "msgpack": msgspec.msgpack}
-
-
-def public_records():
-    rooms = [mnemic, *(importlib.import_module(f"mnemic.{room}") for room in ROOMS)]
-    found = [getattr(room, name) for room in rooms for name in getattr(room, "__all__", vars(room))]
-    records = {one.__name__: one for one in found if is_record(one)}
-    return [records[name] for name in sorted(records.keys() - INTERNAL)]
-
-
-def is_record(found):
-    is_struct = inspect.isclass(found) and issubclass(found, msgspec.Struct)
-    return is_struct and found.__module__.startswith("mnemic.")
-
-
-RECORDS = public_records()
-
-FILTERS = {
-    "importance": {"gte": 0.5, "lt": 1},
-    "created_at": {"gte": NOON, "lt": "2027-01-01"},
-    "id": {"in": {UUID(int=1), str(UUID(int=2))}},
-    "type": {"in": (MemoryType.FACT, "event", 2)},
-    "OR": [{"tags": {"any": frozenset({"a", "b"})}}, {"metadata.a.b": None}, {"metadata.n": 1.0}],
-    "NOT": {"sensitive": True},
-    "status": MemoryStatus.ACTIVE,
-}
-
-CHOSEN = {
-    "MemoryEntryUpdate": {"status": MemoryStatus.ARCHIVED, "metadata": None, "expires_at": NOON},
-    "MemoryQuery": {
-        "query": None,
-        "filters": MemoryFilter(filters=FILTERS, tags={"a"}, created_after=NOON),
-        "cache_ttl": timedelta.max,
-    },
-    "MemoryFilter": {"filters": FILTERS},
-    "MemoryLink": {"to_id": UUID(int=8)},
-    "RecallOptions": {"user_id": "u", "all_users": False, "type_filter": MemoryKind.EPISODIC},
-    "Recency": {"days": 30.5},
-    "SalienceOptions": {"boosts": {"user_correction": 0.5}},
-    "SalienceWeights": {"recency": 0.1, "frequency": 0.2, "importance": 0.3, "relevance": 0.4},
-    "Scope": {"user_id": None, "all_users": True},
-}
-"""Where a value of the right type alone would not do."""
-
-
-def sample(record):
-    """Return a record with a value in every field that is not the field's default."""
-    chosen = CHOSEN.get(record.__name__, {})
-    return record(
-        **{
-            field.name: chosen[field.name] if field.name in chosen else value_of(field.type)
-            for field in msgspec.structs.fields(record)
-        }
-    )
-
-
-PLAIN = {
-    str: "one",
-    int: 3,
-    float: 0.25,
-    bool: True,
-    datetime: NOON,
-    timedelta: timedelta(seconds=90, microseconds=5),
-    UUID: UUID(int=7),
-    Any: "fact",
-}
-
-
-def value_of(kind):
-    if kind in PLAIN:
-        return PLAIN[kind]
-    if get_origin(kind) is not None:
-        return value_of_parts(get_origin(kind), get_args(kind))
-    return list(kind)[-1] if issubclass(kind, enum.Enum) else sample(kind)
-
-
-def value_of_parts(origin, parts):
-    if origin is np.ndarray:
-        return None  # records are given without their embeddings
-    if origin is Annotated:
-        return value_of(parts[0])
-    if origin in (Union, types.UnionType):
-        return value_of(next(each for each in parts if each is not types.NoneType))
-    if origin is dict:
-        return {value_of(parts[0]): value_of(parts[1])}
-    if origin is tuple and parts[-1] is not Ellipsis:
-        return tuple(map(value_of, parts))
-    return parts[-1] if origin is Literal else (value_of(parts[0]),)
 
 
 @pytest.mark.parametrize("wire", FORMATS.values(), ids=FORMATS)
@@ -130,7 +31,7 @@ def test_a_public_record_survives_a_round_trip(record, wire):
     sent = wire.encode(made)
     arrived = wire.decode(sent, type=record)
     assert arrived == made
-    assert repr(arrived) == repr(made)
+    assert whole(arrived) == whole(made)
     assert wire.encode(arrived) == sent
 
 
@@ -144,7 +45,7 @@ def test_a_public_record_survives_pickle_and_copy(record):
         msgspec.structs.replace(made),
     ):
         assert type(copied) is record
-        assert repr(copied) == repr(made)
+        assert whole(copied) == whole(made)
 
 
 def test_the_samples_are_of_all_records_that_users_meet():

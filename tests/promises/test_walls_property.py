@@ -17,6 +17,7 @@ from mnemic.errors import MnemicError
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, MemoryQuery
 from tests.support.clock import NOON, SECOND
+from tests.support.whole import whole
 
 IDS = [UUID(int=number) for number in range(1, 5)]
 USERS = ("alice", "bob")
@@ -124,7 +125,7 @@ def shown(answer):
         answer = msgspec.structs.replace(answer, access_count=0, last_accessed_at=None)
     if isinstance(answer, list | tuple):
         return [shown(each) for each in answer]
-    return repr(answer)
+    return whole(answer)
 
 
 def add(world, user, entry_id, text, supersedes):

@@ -208,6 +208,6 @@ def test_results_keep_the_mark():
     results = SearchResults([], approximate=True)
     assert results[:1].approximate
     assert results != SearchResults([])
-    assert repr(results) == "SearchResults([], approximate=True)"
+    assert repr(results) == "SearchResults(0 hits, approximate=True)"
     both = SearchResults([], degraded=True, approximate=True)
-    assert repr(both) == "SearchResults([], degraded=True, approximate=True)"
+    assert repr(both) == "SearchResults(0 hits, degraded=True, approximate=True)"

@@ -435,14 +435,16 @@ async def use_all(ear, door, world, *, allowed=()):
 
 
 def shown(result):
-    """Return the repr and str of a result; contents of texts and lists of texts are the answer."""
+    """Return the repr, str, HTML and rich form of a result; texts are the answer."""
     if isinstance(result, str | bytes) or result is None:
         return []
     if isinstance(result, list | tuple | dict) and type(result) in (list, tuple, dict):
         values = result.values() if isinstance(result, dict) else result
         return [text for value in values for text in shown(value)]
     plain = type(result).__str__ is object.__str__ or type(result).__str__ is msgspec.Struct.__str__
-    return [repr(result), *([str(result)] if plain else [])]
+    for_rich = getattr(result, "__rich_repr__", list)()
+    html = getattr(result, "_repr_html_", str)()
+    return [repr(result), repr(for_rich), html, *([str(result)] if plain else [])]
 
 
 async def settled(outcome):

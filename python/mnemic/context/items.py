@@ -15,6 +15,7 @@ from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.limit_alias import LimitAlias
 from mnemic.model.redacted import Redacted
+from mnemic.records import Record
 
 MAX_ITEMS = 1000
 SEPARATOR = "\n\n---\n\n"
@@ -184,7 +185,7 @@ class AddOutcome(Enum):
     """There are too few free tokens for it, or 1000 items; a smaller one may still fit."""
 
 
-class AddResult(msgspec.Struct, frozen=True):
+class AddResult(Record, frozen=True):
     """Result of `ContextWindow.try_add`; true if the item was added.
 
     Attributes:
@@ -201,7 +202,7 @@ class AddResult(msgspec.Struct, frozen=True):
         return self.outcome is AddOutcome.ADDED
 
 
-class BuildContextOptions(msgspec.Struct, frozen=True, kw_only=True, metaclass=LimitAlias):
+class BuildContextOptions(Record, frozen=True, kw_only=True, metaclass=LimitAlias):
     """Options of building a context.
 
     Attributes:
@@ -281,7 +282,7 @@ class BuiltContext(Redacted, frozen=True, kw_only=True):
         return self.text
 
 
-class ContextSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+class ContextSnapshot(Record, frozen=True, kw_only=True):
     """State of a window at one moment. `msgspec.json` converts it to JSON and back.
 
     Attributes:
@@ -321,7 +322,7 @@ class ContextSnapshot(msgspec.Struct, frozen=True, kw_only=True):
         return sum(item.token_count for item in self.items)
 
 
-class ContextWindowStats(msgspec.Struct, frozen=True, kw_only=True):
+class ContextWindowStats(Record, frozen=True, kw_only=True):
     """Statistics of a window.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 from mnemic._core import fingerprint_digests
 from mnemic.context.tokens import EstimatedTokens, counted
@@ -52,6 +52,18 @@ class MemoryContext(str):
         made.approximate = approximate
         made.hint = hint
         return made
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return text, memories and marks as plain JSON types."""
+        marks = {name: getattr(self, name) for name in ("degraded", "partial", "approximate")}
+        memories = [entry.to_dict() for entry in self.memories]
+        return {
+            "text": str(self),
+            "memories": memories,
+            "tokens": self.tokens,
+            **marks,
+            "hint": self.hint,
+        }
 
     def __getnewargs_ex__(
         self,

@@ -102,6 +102,11 @@ class ContextWindow:
         self._compactions = 0
         self._compacted = 0
 
+    def __repr__(self) -> str:
+        items, tokens = len(self._store), self._store.tokens
+        size = f"{items} items, {tokens} of {self._max_tokens} tokens"
+        return f"ContextWindow({size}, agent {self._agent_id!r})"
+
     @property
     def agent_id(self) -> str:
         """Agent of the window."""

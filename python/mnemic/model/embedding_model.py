@@ -1,9 +1,9 @@
 """EmbeddingModel, the model of an agent's stored vectors."""
 
-import msgspec
+from mnemic.records import Record
 
 
-class EmbeddingModel(msgspec.Struct, frozen=True):
+class EmbeddingModel(Record, frozen=True):
     """The model of an agent's stored vectors, as the file records it.
 
     Attributes:

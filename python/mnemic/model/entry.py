@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from enum import IntEnum
 from functools import partial
 from operator import methodcaller
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -25,7 +25,10 @@ from mnemic.model.fields import (
     MemoryField,
     declared_fields,
 )
-from mnemic.model.redacted import RedactedStr
+from mnemic.records import Record
+from mnemic.records.lines import HIDDEN as HIDDEN_VALUE
+from mnemic.records.lines import memory_line
+from mnemic.records.secrets import RedactedStr, without_passwords
 
 
 class MemoryType(IntEnum):
@@ -81,7 +84,7 @@ Entry = TypeVar("Entry", bound="MemoryEntry")
 _AS_CREATED = datetime.min.replace(tzinfo=UTC)
 
 
-class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class MemoryEntry(Record, frozen=True, kw_only=True, eq=False):
     """One memory, as it is stored. Construction checks every field.
 
     Times are aware and in UTC; a naive time is taken as UTC. Sequences are stored as tuples, and
@@ -119,14 +122,16 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         version: From 1; it grows by one with each change of the memory, and with each replacement.
             Accesses, embedding, deletion and restoring are no changes.
         supersedes: Id of the entry that this one replaces.
-        sensitive: `repr` hides content, tags, metadata, speaker, role, category, scope and source;
-            no log line, event or error contains them either.
+        sensitive: `repr`, HTML and rich hide content, tags, metadata, speaker, role, category,
+            scope and source; no log line, event or error contains them either.
         is_encrypted: Whether the stored content is encrypted; this flag alone decides.
         source: Where the memory came from, such as a file's name or a URL.
 
     Raises:
         InvalidEntryError: If a field is missing, of the wrong type or out of range.
     """
+
+    _left_out: ClassVar[frozenset[str]] = frozenset({"embedding"})
 
     id: Annotated[UUID, MemoryField(Kind.UUID, GIVEN | FILTERED)]
     agent_id: Annotated[str, MemoryField(Kind.NAME)]
@@ -272,12 +277,20 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             return NotImplemented
         return all(getattr(self, field) == getattr(other, field) for field in _COMPARED)
 
+    def __ne__(self, other: object) -> bool:  # msgspec's own compares identities
+        return not self == other
+
     def __hash__(self) -> int:
         return hash((self.agent_id, self.id))
 
     def __repr__(self) -> str:
-        shown = (f"{field}={value!r}" for field, value in self.__rich_repr__())
-        return f"MemoryEntry({', '.join(shown)})"
+        return memory_line(self)
+
+    def _repr_html_(self) -> str:
+        """Return a table of the fields for notebooks; as in `repr`, some are hidden."""
+        from mnemic.records.page import record_html  # noqa: PLC0415 - loaded where it is used
+
+        return record_html(type(self).__name__, self.__rich_repr__())
 
     def _is_shown(self, field: str) -> bool:
         value: object = getattr(self, field)
@@ -287,11 +300,11 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def _shown(self, field: str) -> str:
         if self.sensitive and field in _HIDDEN:
-            return "<hidden>"
-        return repr(getattr(self, field))
+            return HIDDEN_VALUE
+        return without_passwords(repr(getattr(self, field)))
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """Return the fields for `repr` and the package rich."""
+        """Return the fields that are not as by default, for the package rich."""
         return [
             (field, RedactedStr(self._shown(field))) for field in _SHOWN if self._is_shown(field)
         ]

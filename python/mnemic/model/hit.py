@@ -6,10 +6,13 @@ from uuid import UUID
 
 from mnemic.model.entry import MemoryEntry, MemoryType
 from mnemic.model.redacted import Redacted
+from mnemic.records.lines import memory_line
 
 
 class Hit(Redacted, frozen=True):
     """A memory with its score. Each kind of search has its own kind of hit, with more fields.
+
+    Hits are hashable, by memory and score; `repr` is one line, `to_dict` and rich have all fields.
 
     Attributes:
         entry: The memory, without its embedding.
@@ -18,6 +21,18 @@ class Hit(Redacted, frozen=True):
 
     entry: MemoryEntry
     score: float
+
+    def __hash__(self) -> int:
+        return hash((self.entry, self.score))
+
+    def __repr__(self) -> str:
+        return memory_line(self, f"score={self.score:.3f}")
+
+    def _repr_html_(self) -> str:
+        """Return a table of the memory's fields for notebooks; as in `repr`, some are hidden."""
+        from mnemic.records.page import record_html  # noqa: PLC0415 - loaded where it is used
+
+        return record_html(f"{type(self).__name__}: {self.score:.3f}", self.entry.__rich_repr__())
 
     @property
     def id(self) -> UUID:

@@ -6,11 +6,11 @@ from functools import partial
 from typing import Self
 from uuid import UUID
 
-import msgspec
 from msgspec.structs import force_setattr
 
 from mnemic.errors import InvalidEntryError
 from mnemic.model import validation
+from mnemic.records import Record
 
 
 class LinkType(IntEnum):
@@ -29,7 +29,7 @@ class LinkType(IntEnum):
         return validation.member("link type", cls, value)
 
 
-class MemoryLink(msgspec.Struct, frozen=True):
+class MemoryLink(Record, frozen=True):
     """An edge between two memories of one agent, from the newer to the older.
 
     There is at most one link of each type from one memory to another. Construction checks every

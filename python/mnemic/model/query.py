@@ -1,17 +1,17 @@
 """MemoryQuery, the request of the retrieval service, and its results."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 from uuid import UUID
 
-import msgspec
 from msgspec.structs import force_setattr
 
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
+from mnemic.model.entry import MemoryEntry
 from mnemic.model.filter import (
     Expression,
     MemoryFilter,
@@ -22,6 +22,7 @@ from mnemic.model.filter import (
 from mnemic.model.hit import Hit
 from mnemic.model.ranking import SEARCH_TYPES, OnQueryError, Recency, SearchType, falls_back
 from mnemic.model.redacted import Redacted
+from mnemic.records import Listing, Record
 
 _WEIGHTS = (
     "similarity_weight",
@@ -186,7 +187,7 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True):
             )
 
 
-class RelevanceScores(msgspec.Struct, frozen=True, kw_only=True):
+class RelevanceScores(Record, frozen=True, kw_only=True):
     """Parts of a score, each from 0 to 1; None for a part without a weight.
 
     Attributes:
@@ -226,7 +227,7 @@ class RankedMemory(Hit, frozen=True, kw_only=True):
         return self.score
 
 
-class MemoryRetrievalResult(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryRetrievalResult(Listing[RankedMemory], frozen=True, kw_only=True):
     """The result of a `MemoryQuery`. Iterating gives its results.
 
     Attributes:
@@ -246,6 +247,17 @@ class MemoryRetrievalResult(msgspec.Struct, frozen=True, kw_only=True):
             may be missing.
     """
 
+    _items_field: ClassVar[str] = "results"
+    _entry_fields: ClassVar[tuple[str, ...]] = MemoryEntry.__struct_fields__
+    _hit_fields: ClassVar[tuple[str, ...]] = ("score", "rank")
+    _marks: ClassVar[tuple[str, ...]] = (
+        "from_cache",
+        "expansion_failed",
+        "degraded",
+        "partial",
+        "approximate",
+    )
+
     results: tuple[RankedMemory, ...]
     total_matches: int
     original_query: str
@@ -258,21 +270,12 @@ class MemoryRetrievalResult(msgspec.Struct, frozen=True, kw_only=True):
     partial: bool = False
     approximate: bool = False
 
-    def __iter__(self) -> Iterator[RankedMemory]:
-        return iter(self.results)
-
-    def __len__(self) -> int:
-        return len(self.results)
-
-    @overload
-    def __getitem__(self, at: int) -> RankedMemory: ...
-    @overload
-    def __getitem__(self, at: slice) -> tuple[RankedMemory, ...]: ...
-    def __getitem__(self, at: int | slice) -> RankedMemory | tuple[RankedMemory, ...]:
-        return self.results[at]
+    @property
+    def _of(self) -> int | None:
+        return self.total_matches
 
 
-class ExpandedQuery(msgspec.Struct, frozen=True, kw_only=True):
+class ExpandedQuery(Record, frozen=True, kw_only=True):
     """A query and the terms added to it.
 
     Attributes:
@@ -315,8 +318,12 @@ class Suggestions(list[str]):
         super().__init__(queries)
         self.failed = failed
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return queries and `failed`."""
+        return {"queries": list(self), "failed": self.failed}
 
-class RetrievalStats(msgspec.Struct, frozen=True, kw_only=True):
+
+class RetrievalStats(Record, frozen=True, kw_only=True):
     """Statistics of a retrieval service since its construction.
 
     Attributes:

@@ -10,6 +10,7 @@ import msgspec
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.validation import flag
+from mnemic.records import Record
 
 SearchType: TypeAlias = Literal["hybrid", "semantic", "keyword"]
 SEARCH_TYPES: tuple[str, ...] = get_args(SearchType)
@@ -73,7 +74,7 @@ class RecencyCurve(enum.Enum):
     """1 for the newest memory in play, 0 for the oldest, even steps between."""
 
 
-class Recency(msgspec.Struct, frozen=True):
+class Recency(Record, frozen=True):
     """A curve and its scale in days.
 
     Raises:
@@ -91,7 +92,7 @@ class Recency(msgspec.Struct, frozen=True):
             raise InvalidArgumentError(f"days must be a positive number, got {quoted(self.days)}")
 
 
-class Salience(msgspec.Struct, frozen=True):
+class Salience(Record, frozen=True):
     """Weights of the static score of a memory, which does not depend on the query.
 
     The score is the weighted mean, so the weights need not have a particular sum.
@@ -149,7 +150,7 @@ _MAY_BE_NONE = frozenset({"b", "unspaced_exponent"})
 """Options of a keyword match that may be None."""
 
 
-class KeywordFields(msgspec.Struct, frozen=True):
+class KeywordFields(Record, frozen=True):
     """Parts of a keyword match, from 0 to 1 where no other range is named; 0 turns a part off.
 
     Attributes:
@@ -210,7 +211,7 @@ class KeywordFields(msgspec.Struct, frozen=True):
                 _check_fraction(name, given)
 
 
-class SessionTerms(msgspec.Struct, frozen=True):
+class SessionTerms(Record, frozen=True):
     """What a session, a time, a speaker and a role add to a match, from 0 to 1; 0 turns one off.
 
     They count only where memories have what they need. A match is from 0 to 1, so a term of .05 is
@@ -260,7 +261,7 @@ class SessionTerms(msgspec.Struct, frozen=True):
         _check_fractions(self)
 
 
-class Weights(msgspec.Struct, frozen=True):
+class Weights(Record, frozen=True):
     """Weights of the parts of a score, from 0 to 1; the score is their weighted mean.
 
     Attributes:
@@ -305,7 +306,7 @@ class Weights(msgspec.Struct, frozen=True):
         return cls(**named)
 
 
-class AdaptiveShare(msgspec.Struct, frozen=True):
+class AdaptiveShare(Record, frozen=True):
     """A share of the similarity that grows with the mean length L of memories.
 
     It is short + (long - short) · L³ / (L³ + length³): the longer a text, the more words of a query
@@ -337,7 +338,7 @@ class AdaptiveShare(msgspec.Struct, frozen=True):
             )
 
 
-class Ranking(msgspec.Struct, frozen=True, kw_only=True):
+class Ranking(Record, frozen=True, kw_only=True):
     """All that a score is made of. The defaults are those of a semantic search.
 
     Attributes:

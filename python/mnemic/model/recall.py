@@ -2,7 +2,6 @@
 
 import enum
 import math
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import (
     TYPE_CHECKING,
@@ -14,7 +13,6 @@ from typing import (
     TypeAlias,
     TypedDict,
     get_args,
-    overload,
 )
 
 import msgspec
@@ -29,6 +27,7 @@ from mnemic.model.entry import MemoryEntry, MemoryType
 from mnemic.model.hit import Hit
 from mnemic.model.limit_alias import LimitAlias
 from mnemic.model.ranking import Salience
+from mnemic.records import Listing, Record
 
 CONTRADICTION_CONFIDENCE = 0.6
 """Default minimum confidence of a contradiction: by cross-validation on unseen folds, four of five
@@ -119,7 +118,7 @@ class AllRecallFields(RecallFields, total=False):
     mode: RecallMode
 
 
-class RecallOptions(msgspec.Struct, frozen=True, kw_only=True, metaclass=LimitAlias):
+class RecallOptions(Record, frozen=True, kw_only=True, metaclass=LimitAlias):
     """Options of a recall.
 
     Attributes:
@@ -194,7 +193,7 @@ class RecallOptions(msgspec.Struct, frozen=True, kw_only=True, metaclass=LimitAl
         TimeLimit.after(self.timeout, self.on_timeout)
 
 
-class MemoryRetrieverOptions(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryRetrieverOptions(Record, frozen=True, kw_only=True):
     """Ranking options of a retriever.
 
     Attributes:
@@ -256,7 +255,7 @@ class ScoredMemory(Hit, frozen=True):
         return frozenset({"match_reason"} if self.entry.sensitive else ())
 
 
-class MemoryRecallResult(msgspec.Struct, frozen=True):
+class MemoryRecallResult(Listing[ScoredMemory], frozen=True):
     """The result of a recall. Iterating gives its memories.
 
     Attributes:
@@ -268,24 +267,20 @@ class MemoryRecallResult(msgspec.Struct, frozen=True):
             may be missing.
     """
 
+    _items_field: ClassVar[str] = "memories"
+    _entry_fields: ClassVar[tuple[str, ...]] = MemoryEntry.__struct_fields__
+    _hit_fields: ClassVar[tuple[str, ...]] = ("score", "match_reason")
+    _marks: ClassVar[tuple[str, ...]] = ("partial", "approximate")
+
     memories: tuple[ScoredMemory, ...]
     total_matches: int
     query_time: timedelta
     partial: bool = False
     approximate: bool = False
 
-    def __iter__(self) -> Iterator[ScoredMemory]:
-        return iter(self.memories)
-
-    def __len__(self) -> int:
-        return len(self.memories)
-
-    @overload
-    def __getitem__(self, at: int) -> ScoredMemory: ...
-    @overload
-    def __getitem__(self, at: slice) -> tuple[ScoredMemory, ...]: ...
-    def __getitem__(self, at: int | slice) -> ScoredMemory | tuple[ScoredMemory, ...]:
-        return self.memories[at]
+    @property
+    def _of(self) -> int | None:
+        return self.total_matches
 
 
 class CheckedEntry(MemoryEntry, frozen=True, kw_only=True, eq=False):
@@ -296,6 +291,9 @@ class CheckedEntry(MemoryEntry, frozen=True, kw_only=True, eq=False):
     """
 
     contradictions: tuple[ScoredMemory, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, contradictions={len(self.contradictions)})"
 
     @classmethod
     def of(cls, entry: MemoryEntry, contradictions: tuple[ScoredMemory, ...]) -> Self:
@@ -308,7 +306,7 @@ _RELEVANCE_SHARE = 0.30
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class SalienceWeights(msgspec.Struct, frozen=True):
+class SalienceWeights(Record, frozen=True):
     """Weights of the parts of a salience; their sum must be 1."""
 
     recency: float = 0.25
@@ -362,7 +360,7 @@ _BOOSTS = {
 }
 
 
-class SalienceOptions(msgspec.Struct, frozen=True, kw_only=True):
+class SalienceOptions(Record, frozen=True, kw_only=True):
     """Scales of salience.
 
     Attributes:
@@ -396,7 +394,7 @@ class SalienceOptions(msgspec.Struct, frozen=True, kw_only=True):
             validation.fraction(f"boosts[{quoted(reason)}]", boost)
 
 
-class SalienceBreakdown(msgspec.Struct, frozen=True, kw_only=True):
+class SalienceBreakdown(Record, frozen=True, kw_only=True):
     """Parts of a memory's salience, each from 0 to 1.
 
     Attributes:

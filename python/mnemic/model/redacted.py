@@ -2,12 +2,12 @@
 
 from typing import Any, ClassVar
 
-import msgspec
-
 from mnemic.description import hidden
+from mnemic.records import Record
+from mnemic.records.secrets import RedactedStr, safe, without_passwords
 
 
-class Redacted(msgspec.Struct, frozen=True):
+class Redacted(Record, frozen=True):
     """A record whose repr hides fields, because reprs go into logs and error reports.
 
     Attributes:
@@ -21,26 +21,22 @@ class Redacted(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
-        return f"{type(self).__name__}({shown})"
+        return without_passwords(f"{type(self).__name__}({shown})")
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         """Return the fields for `repr` and the package rich."""
         hides = self._hidden_fields()
         given = ((name, getattr(self, name)) for name in self.__struct_fields__)
         return [
-            (name, RedactedStr(hidden(value)) if name in hides and not _is_empty(value) else value)
+            (
+                name,
+                RedactedStr(hidden(value))
+                if name in hides and not _is_empty(value)
+                else safe(value),
+            )
             for name, value in given
         ]
 
 
 def _is_empty(value: object) -> bool:
     return value is None or (isinstance(value, str | tuple | list | dict) and not value)
-
-
-class RedactedStr(str):
-    """A text whose repr is itself."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)

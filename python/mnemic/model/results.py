@@ -1,21 +1,22 @@
 """Results of searches, lists, deletions, imports and verification."""
 
-import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import ClassVar, NamedTuple, Self, overload
+from typing import Any, ClassVar, Self, overload
 from uuid import UUID
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from mnemic.model.entry import MemoryEntry, MemoryType
 from mnemic.model.hit import Hit
 from mnemic.model.redacted import Redacted
 from mnemic.model.table import table_of
 from mnemic.model.why import Why
+from mnemic.records import Listing, Record
 
 
-class VerifyProblem(NamedTuple):
+class VerifyProblem(Record, frozen=True):
     """A difference between a file and its checksums.
 
     Attributes:
@@ -31,7 +32,7 @@ class VerifyProblem(NamedTuple):
     id: UUID | None = None
 
 
-class VerifyReport(NamedTuple):
+class VerifyReport(Record, frozen=True):
     """Result of verifying a whole file.
 
     Attributes:
@@ -102,7 +103,7 @@ class TagUsage(Redacted, frozen=True):
     count: int
 
 
-class LongTermMemoryStats(msgspec.Struct, frozen=True, kw_only=True):
+class LongTermMemoryStats(Record, frozen=True, kw_only=True):
     """Statistics of the memories of a scope.
 
     Each memory is counted once: as active, archived, superseded, deleted or expired.
@@ -147,7 +148,7 @@ class LongTermMemoryStats(msgspec.Struct, frozen=True, kw_only=True):
         return self.storage_bytes_used / self.storage_bytes_limit * 100
 
 
-class UserUsage(msgspec.Struct, frozen=True):
+class UserUsage(Record, frozen=True):
     """What one user's memories take.
 
     Attributes:
@@ -180,36 +181,38 @@ class DeleteResult(int):
         made.erased = erased
         return made
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return count and `erased`."""
+        return {"count": int(self), "erased": self.erased}
+
     def __repr__(self) -> str:
         return f"DeleteResult({int(self)}, erased={self.erased})"
 
 
-class MemoryPage(msgspec.Struct, frozen=True):
-    """A page of a list of memories.
+class MemoryPage(Listing[MemoryEntry], frozen=True):
+    """A page of a list of memories: a sequence of its entries.
 
     Attributes:
         entries: Newest first, then smallest id.
         cursor: Cursor of the next page; None if this is the last.
     """
 
+    _items_field: ClassVar[str] = "entries"
+    _entry_fields: ClassVar[tuple[str, ...]] = MemoryEntry.__struct_fields__
+    _hit_fields: ClassVar[tuple[str, ...]] = ()
+    _marks: ClassVar[tuple[str, ...]] = ("has_more",)
+    _nouns: ClassVar[tuple[str, str]] = ("entry", "entries")
+
     entries: tuple[MemoryEntry, ...]
     cursor: str | None
 
-    def __iter__(self) -> Iterator[MemoryEntry]:
-        return iter(self.entries)
-
-    def __len__(self) -> int:
-        return len(self.entries)
-
-    @overload
-    def __getitem__(self, at: int) -> MemoryEntry: ...
-    @overload
-    def __getitem__(self, at: slice) -> tuple[MemoryEntry, ...]: ...
-    def __getitem__(self, at: int | slice) -> MemoryEntry | tuple[MemoryEntry, ...]:
-        return self.entries[at]
+    @property
+    def has_more(self) -> bool:
+        """Whether there is a next page."""
+        return self.cursor is not None
 
 
-class ImportResult(msgspec.Struct, frozen=True):
+class ImportResult(Record, frozen=True):
     """Result of an import.
 
     Attributes:
@@ -223,10 +226,11 @@ class ImportResult(msgspec.Struct, frozen=True):
     links: int
 
 
-class SearchResults(Sequence[SearchHit]):
+class SearchResults(Listing[SearchHit], frozen=True, eq=False):
     """The hits of one search, best first: score, then newest, then smallest id.
 
     Attributes:
+        hits: The hits; a list is converted.
         degraded: Whether the embedder failed, so that a hybrid search was answered by keywords.
         partial: Whether the timeout passed, so that better hits may be missing.
         approximate: Whether an approximate index chose the memories that were ranked: better ones
@@ -238,44 +242,25 @@ class SearchResults(Sequence[SearchHit]):
             scope and the filters let through, that match the query, and that reach the floors. None
             unless requested, and in a partial result.
         hint: A sentence about the cause of an empty result, if one is likely; else None.
-
-    Args:
-        hits: In that order.
-        degraded: As above.
-        partial: As above.
-        approximate: As above.
-        share: As above.
-        total: As above.
-        hint: As above.
     """
 
-    __slots__ = ("_hits", "approximate", "degraded", "hint", "partial", "share", "total")
+    _items_field: ClassVar[str] = "hits"
+    _entry_fields: ClassVar[tuple[str, ...]] = MemoryEntry.__struct_fields__
+    _hit_fields: ClassVar[tuple[str, ...]] = ("score", "similarity")
+    _marks: ClassVar[tuple[str, ...]] = ("degraded", "partial", "approximate", "hint")
 
-    degraded: bool
-    partial: bool
-    approximate: bool
-    share: float | None
-    total: int | None
-    hint: str | None
+    hits: tuple[SearchHit, ...]
+    degraded: bool = False
+    partial: bool = False
+    approximate: bool = False
+    share: float | None = None
+    total: int | None = None
+    hint: str | None = None
 
-    def __init__(
-        self,
-        hits: Sequence[SearchHit],
-        *,
-        degraded: bool = False,
-        partial: bool = False,
-        approximate: bool = False,
-        share: float | None = None,
-        total: int | None = None,
-        hint: str | None = None,
-    ) -> None:
-        self._hits = tuple(hits)
-        self.degraded = degraded
-        self.partial = partial
-        self.approximate = approximate
-        self.share = share
-        self.total = total
-        self.hint = hint
+    def __post_init__(self) -> None:
+        """Make a tuple of a list."""
+        if self.hits.__class__ is not tuple:
+            force_setattr(self, "hits", tuple(self.hits))
 
     @overload
     def __getitem__(self, at: int) -> SearchHit: ...
@@ -283,41 +268,33 @@ class SearchResults(Sequence[SearchHit]):
     def __getitem__(self, at: slice) -> "SearchResults": ...
     def __getitem__(self, at: int | slice) -> "SearchHit | SearchResults":
         if isinstance(at, slice):
-            return SearchResults(
-                self._hits[at],
-                degraded=self.degraded,
-                partial=self.partial,
-                approximate=self.approximate,
-                share=self.share,
-                total=self.total,
-                hint=self.hint,
-            )
-        return self._hits[at]
+            return msgspec.structs.replace(self, hits=self.hits[at])
+        return self.hits[at]
 
-    def __iter__(self) -> Iterator[SearchHit]:
-        return iter(self._hits)
-
-    def __len__(self) -> int:
-        return len(self._hits)
+    @property
+    def _of(self) -> int | None:
+        return self.total
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SearchResults):
             return NotImplemented
-        return (self._hits, self._marks) == (other._hits, other._marks)
+        return (self.hits, self._flags) == (other.hits, other._flags)
+
+    def __ne__(self, other: object) -> bool:  # msgspec's own compares identities
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.hits)
 
     @property
-    def _marks(self) -> tuple[bool, bool, bool]:
+    def _flags(self) -> tuple[bool, bool, bool]:
         return self.degraded, self.partial, self.approximate
 
     def with_entries(self, entries: Sequence[MemoryEntry]) -> Self:
         """Return the same results with other forms of their memories, in their order."""
-        made = copy.copy(self)
-        pairs = zip(self._hits, entries, strict=True)
-        made._hits = tuple(msgspec.structs.replace(hit, entry=entry) for hit, entry in pairs)  # noqa: SLF001 - of the same class
-        return made
-
-    def __hash__(self) -> int:
-        return hash(tuple(hit.id for hit in self._hits))
+        pairs = zip(self.hits, entries, strict=True)
+        hits = tuple(msgspec.structs.replace(hit, entry=entry) for hit, entry in pairs)
+        return msgspec.structs.replace(self, hits=hits)
 
     def table(self) -> str:
         """Return the hits as a table of plain text, one line for each.
@@ -326,11 +303,7 @@ class SearchResults(Sequence[SearchHit]):
         content, cut; shares and words only with `explain=True`. Content and words of sensitive
         memories are hidden.
         """
-        return table_of(self._hits)
+        return table_of(self.hits)
 
     def __str__(self) -> str:
-        return self.table() if any(hit.why is not None for hit in self._hits) else repr(self)
-
-    def __repr__(self) -> str:
-        marks = [name for name in ("degraded", "partial", "approximate") if getattr(self, name)]
-        return f"SearchResults({list(self._hits)!r}{''.join(f', {name}=True' for name in marks)})"
+        return self.table() if any(hit.why is not None for hit in self.hits) else repr(self)

@@ -8,9 +8,10 @@ from mnemic.description import named
 from mnemic.errors import EntryNotFoundError, InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.entry import MemoryEntry
+from mnemic.records import Record
 
 
-class Scope(msgspec.Struct, frozen=True):
+class Scope(Record, frozen=True):
     """The memories that a call may see.
 
     A memory or a view of one has a scope; `narrowed` makes that of a call from the call's own

@@ -11,9 +11,10 @@ from mnemic.model.filter import Expression, references
 from mnemic.model.ranking import HYBRID, KEYWORD, Order, Ranking
 from mnemic.model.redacted import Redacted
 from mnemic.model.rows import State
+from mnemic.records import Record
 
 
-class EvidenceFloor(msgspec.Struct, frozen=True):
+class EvidenceFloor(Record, frozen=True):
     """The evidence without which a search returns nothing; see docs/concepts/search.md.
 
     Attributes:

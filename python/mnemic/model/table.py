@@ -1,8 +1,9 @@
 """Search results as a table of plain text, one line for each hit."""
 
-import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from mnemic.records.lines import HIDDEN, content_of, cut, display_width
 
 if TYPE_CHECKING:
     from mnemic.model.results import SearchHit
@@ -14,10 +15,6 @@ WORDS_WIDTH = 32
 
 MIN_SHOWN = 0.0005
 """Shares that are rounded to 0 are left out."""
-
-_WIDE = frozenset("WF")
-_WITHOUT_WIDTH = frozenset({"Mn", "Me", "Cf"})
-_HIDDEN = "<hidden>"
 
 
 def table_of(hits: Sequence["SearchHit"]) -> str:
@@ -37,31 +34,6 @@ def table_of(hits: Sequence["SearchHit"]) -> str:
     return "\n".join(_line(row, widths, numbers) for row in [head, *rows])
 
 
-def display_width(text: str) -> int:
-    """Return the columns that a text takes in a terminal: two for each wide character."""
-    return len(text) if text.isascii() else sum(map(_width_of, text))
-
-
-def cut(text: str, width: int) -> str:
-    """Return a text on one line, cut to a number of columns."""
-    flat = "".join(letter if letter.isprintable() else " " for letter in " ".join(text.split()))
-    if display_width(flat) <= width:
-        return flat
-    kept, room = [], width - 1
-    for letter in flat:
-        room -= _width_of(letter)
-        if room < 0:
-            break
-        kept.append(letter)
-    return "".join(kept).rstrip() + "…"
-
-
-def _width_of(letter: str) -> int:
-    if unicodedata.category(letter) in _WITHOUT_WIDTH:
-        return 0
-    return 2 if unicodedata.east_asian_width(letter) in _WIDE else 1
-
-
 def _part_names(hits: Sequence["SearchHit"]) -> list[str]:
     """Return the names of the parts that any hit has a share of, in the order of the score."""
     names: dict[str, bool] = {}
@@ -75,7 +47,7 @@ def _cells(at: int, hit: "SearchHit", parts: list[str], *, words: bool) -> list[
     shares = {} if hit.why is None else hit.why.parts
     shown = [_share(shares.get(name)) for name in parts]
     matched = [_words(hit)] if words else []
-    content = _HIDDEN if hit.entry.sensitive else cut(hit.entry.content, CONTENT_WIDTH)
+    content = content_of(hit, CONTENT_WIDTH)
     return [str(at), f"{hit.score:.3f}", *shown, *matched, content]
 
 
@@ -87,7 +59,7 @@ def _words(hit: "SearchHit") -> str:
     if hit.why is None or not hit.why.words:
         return ""
     if hit.entry.sensitive:
-        return _HIDDEN
+        return HIDDEN
     shown = [f"({word.memory})" if word.turn else word.memory for word in hit.why.words]
     return cut(", ".join(dict.fromkeys(shown)), WORDS_WIDTH)
 

@@ -12,12 +12,13 @@ from mnemic.description import failure, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.logs import logger
 from mnemic.model import MemoryType
+from mnemic.records import Record
 from mnemic.sync_bridge import awaited
 
 _log = logger(__name__)
 
 
-class MemoryStoredEvent(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryStoredEvent(Record, frozen=True, kw_only=True):
     """A memory was stored.
 
     Attributes:
@@ -42,7 +43,7 @@ class MemoryStoredEvent(msgspec.Struct, frozen=True, kw_only=True):
     timestamp: datetime
 
 
-class MemoryRetrievedEvent(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryRetrievedEvent(Record, frozen=True, kw_only=True):
     """A memory was retrieved by its id."""
 
     agent_id: str
@@ -52,7 +53,7 @@ class MemoryRetrievedEvent(msgspec.Struct, frozen=True, kw_only=True):
     timestamp: datetime
 
 
-class MemoryUpdatedEvent(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryUpdatedEvent(Record, frozen=True, kw_only=True):
     """A memory was changed.
 
     Attributes:
@@ -70,7 +71,7 @@ class MemoryUpdatedEvent(msgspec.Struct, frozen=True, kw_only=True):
     timestamp: datetime
 
 
-class MemoryForgottenEvent(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryForgottenEvent(Record, frozen=True, kw_only=True):
     """A memory was deleted, permanently or not."""
 
     agent_id: str
@@ -79,7 +80,7 @@ class MemoryForgottenEvent(msgspec.Struct, frozen=True, kw_only=True):
     timestamp: datetime
 
 
-class MemorySearchCompletedEvent(msgspec.Struct, frozen=True, kw_only=True):
+class MemorySearchCompletedEvent(Record, frozen=True, kw_only=True):
     """A search was completed.
 
     Attributes:
@@ -100,7 +101,7 @@ class MemorySearchCompletedEvent(msgspec.Struct, frozen=True, kw_only=True):
     timestamp: datetime
 
 
-class MemoryQuotaWarningEvent(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryQuotaWarningEvent(Record, frozen=True, kw_only=True):
     """An agent's contents exceeded 80, 90 or 95 % of the quota."""
 
     agent_id: str
@@ -110,7 +111,7 @@ class MemoryQuotaWarningEvent(msgspec.Struct, frozen=True, kw_only=True):
     timestamp: datetime
 
 
-class MemoryRetrievalCompletedEvent(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryRetrievalCompletedEvent(Record, frozen=True, kw_only=True):
     """A query of the retrieval service was completed.
 
     Attributes:
@@ -133,7 +134,7 @@ class MemoryRetrievalCompletedEvent(msgspec.Struct, frozen=True, kw_only=True):
     timestamp: datetime
 
 
-class ContextAugmentedEvent(msgspec.Struct, frozen=True, kw_only=True):
+class ContextAugmentedEvent(Record, frozen=True, kw_only=True):
     """Memories were added to a context window.
 
     Attributes:
@@ -152,7 +153,7 @@ class ContextAugmentedEvent(msgspec.Struct, frozen=True, kw_only=True):
     timestamp: datetime
 
 
-class QueryExpandedEvent(msgspec.Struct, frozen=True, kw_only=True):
+class QueryExpandedEvent(Record, frozen=True, kw_only=True):
     """A query was expanded, or the expansion was discarded for its low confidence.
 
     Attributes:

@@ -54,6 +54,9 @@ class _Parts:
         """The ranking options."""
         return self._engine.options
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._scope})"
+
     def _scope_of(self, options: RecallOptions) -> Scope:
         return self._scope.narrowed(options.user_id, all_users=options.all_users)
 

@@ -13,8 +13,6 @@ from uuid import UUID
 import msgspec
 
 from mnemic.description import quoted
-from mnemic.embed.adapting import KNOWN_FORMS
-from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import (
     EmbedderRequiredError,
     InvalidArgumentError,
@@ -51,6 +49,7 @@ from mnemic.protocols import Clock, IdFactory, Progress, system_clock
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.adding import Adder
 from mnemic.repository.arguments import checked_language
+from mnemic.repository.chosen_embedder import chosen_embedder
 from mnemic.repository.deleting import Deleter
 from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.entry_vectors import EntryVectorReader
@@ -155,7 +154,7 @@ class Repository:
         self._process = os.getpid()
         self._has_hinted = False
         self._logs_content = flag("log_content", log_content)
-        self._embedder = _validated_embedder(embedder, embedding_model)
+        self._embedder = chosen_embedder(embedder, embedding_model)
         cache_size = validation.whole("query_cache", query_cache, minimum=0)
         self._is_read_only = flag("read_only", read_only)
         self._track_access = flag("track_access", track_access) and not read_only
@@ -307,6 +306,11 @@ class Repository:
         return None if self._embedder is None else self._embedder.embedder
 
     @property
+    def embedder_model(self) -> str | None:
+        """Name of the embedder's model; None without an embedder."""
+        return None if self._embedder is None else self._embedder.model
+
+    @property
     def has_similarity_floor(self) -> bool:
         """Whether the embedder has a minimum cosine of its own."""
         return getattr(self.embedder, "similarity_floor", None) is not None
@@ -371,7 +375,7 @@ class Repository:
         """
         found, milliseconds = await self._timed(scope, search)
         if not found:
-            found.hint = self._hint(scope, search)
+            found = msgspec.structs.replace(found, hint=self._hint(scope, search))
         search_type = "keyword" if found.degraded else search.search_type
         await self._telemetry.searched(search_type, search.text or "", len(found), milliseconds)
         return found
@@ -544,7 +548,7 @@ class Repository:
 
 
 def _results(found: Found) -> SearchResults:
-    hits = [
+    hits = tuple(
         SearchHit(
             found.entries[hit.row],
             hit.shown_score,
@@ -553,7 +557,7 @@ def _results(found: Found) -> SearchResults:
             found.reasons.get(hit.row),
         )
         for hit in found.hits
-    ]
+    )
     return SearchResults(
         hits,
         degraded=found.degraded,
@@ -574,27 +578,3 @@ def _check_choice(field: str, given: object, known: tuple[str, ...]) -> None:
         raise InvalidArgumentError(
             f"{field} must be one of {', '.join(known)}, got {quoted(given)}"
         )
-
-
-def _validated_embedder(
-    given: "AnyEmbedder | str | None", model: str | None
-) -> ValidatedEmbedder | None:
-    if given is None:
-        return None
-    if not isinstance(given, str):
-        return ValidatedEmbedder(given, model=model)
-    named = _named_embedder(given)
-    if model is not None:
-        raise InvalidArgumentError(
-            "embedding_model names the model of given vectors or of an embedder of your own; "
-            f"leave it out, or give embedder=, which is {quoted(given)}"
-        )
-    return ValidatedEmbedder(named)
-
-
-def _named_embedder(name: str) -> "Embedder":
-    if name != "minilm":
-        raise InvalidArgumentError(f"embedder must be {KNOWN_FORMS}; got {quoted(name)}")
-    from mnemic.embed.minilm import MiniLmEmbedder  # noqa: PLC0415 - an optional extra
-
-    return MiniLmEmbedder()

@@ -41,6 +41,9 @@ class _Parts:
         """The agent."""
         return self._scope.agent_id
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._scope})"
+
     def _query(self, query: object, fields: RetrieveFields) -> MemoryQuery:
         return query_of(query, fields, by_words=self._engine.repository.embedder is None)
 

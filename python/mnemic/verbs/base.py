@@ -44,6 +44,7 @@ from mnemic.model.new_entry import checked_record, with_embedding
 from mnemic.model.recall import CONTRADICTION_CONFIDENCE
 from mnemic.model.validation import bounded, flag, lone_surrogate
 from mnemic.observability.events import Events
+from mnemic.records.secrets import without_passwords
 from mnemic.repository import Options, Repository
 from mnemic.verbs.paging import WHOLE, Paging, minimum_score, minimum_similarity
 
@@ -160,7 +161,11 @@ class ScopedBase:
             return other
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._repository.path!r}, {self._scope})"
+        """Return path, scope and embedder, from what is in memory, without any URL's password."""
+        model = self._repository.embedder_model
+        embedder = "no embedder" if model is None else f"embedder {model!r}"
+        shown = f"{type(self).__name__}({self._repository.path!r}, {self._scope}, {embedder})"
+        return without_passwords(shown)
 
     async def _with_vectors(self, found: SearchResults, *, embeddings: bool) -> SearchResults:
         """Return results whose memories have their embeddings if wanted."""

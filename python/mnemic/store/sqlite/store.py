@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 import apsw
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -405,7 +406,9 @@ class SqliteStore(SqliteLists, SqliteBulkWrites, SqliteUsageReads):
             checksums_added += added.result()
             after = rows[-1]
         agents = self._write(partial(verification.repair_agents, codec=self._codec)).result()
-        return report._replace(checksums_added=checksums_added, repaired_agents=tuple(agents))
+        return msgspec.structs.replace(
+            report, checksums_added=checksums_added, repaired_agents=tuple(agents)
+        )
 
     def _verify(self, progress: Progress | None) -> VerifyReport:
         with self._reading() as connection, one_moment(connection):

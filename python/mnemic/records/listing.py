@@ -1,0 +1,95 @@
+"""Listing, the base of results and pages: a sequence of memories or hits."""
+
+from abc import ABCMeta
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar, TypeVar, overload
+
+import msgspec
+
+from mnemic.records.base import Record
+from mnemic.records.lines import list_line, list_title
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Item = TypeVar("Item", covariant=True)  # noqa: PLC0105 - as that of Sequence
+
+
+class _SequenceMeta(type(msgspec.Struct), ABCMeta):  # type: ignore[misc]
+    """Both the metaclass of structs and that of sequences."""
+
+
+class Listing(Record, Sequence[Item], frozen=True, metaclass=_SequenceMeta):
+    """A record that is a sequence of its memories or hits.
+
+    Attributes:
+        _items_field: The field that has them.
+        _entry_fields: Fields of the memories, which are columns of a data frame.
+        _hit_fields: Fields of the hits that are columns before them.
+        _marks: Fields that the repr shows where they are neither None nor False.
+        _nouns: Names of one item and of several.
+    """
+
+    _items_field: ClassVar[str]
+    _entry_fields: ClassVar[tuple[str, ...]]
+    _hit_fields: ClassVar[tuple[str, ...]] = ("score",)
+    _marks: ClassVar[tuple[str, ...]] = ()
+    _nouns: ClassVar[tuple[str, str]] = ("hit", "hits")
+
+    @property
+    def _items(self) -> tuple[Item, ...]:
+        items: tuple[Item, ...] = getattr(self, self._items_field)
+        return items
+
+    @property
+    def _of(self) -> int | None:
+        """How many there are besides those in the list, if that is counted."""
+        return None
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, at: int) -> Item: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Item]: ...
+    def __getitem__(self, at: int | slice) -> Item | Sequence[Item]:
+        return self._items[at]
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return a data frame of pandas, one row for each item, in their order.
+
+        Columns are the fields of the hit, those of its memory, and the parts of its score as
+        `components.keyword` or `scores.recency`. Times are of dtype datetime64 in UTC, ids are
+        texts, enums are words; `embedding` is a column where a memory has one. An empty list gives
+        all columns without rows. Contents of sensitive memories are in it.
+
+        Raises:
+            MissingExtraError: If pandas is not installed.
+        """
+        from mnemic.records.frame import frame_of  # noqa: PLC0415 - loaded where it is used
+
+        return frame_of(self._items, self._hit_fields, self._entry_fields)
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks; contents of sensitive memories are hidden."""
+        from mnemic.records.page import list_html  # noqa: PLC0415 - loaded where it is used
+
+        return list_html(self._items, f"{type(self).__name__}: {self._title}")
+
+    def __rich_console__(self, _console: object, _options: object) -> Iterator[object]:
+        """Give the package rich a table; contents of sensitive memories are hidden."""
+        from mnemic.records.terminal import rich_table  # noqa: PLC0415 - rich calls this
+
+        yield rich_table(self._items, f"{type(self).__name__}: {self._title}")
+
+    @property
+    def _title(self) -> str:
+        marks = ((name, getattr(self, name)) for name in self._marks)
+        return list_title(len(self), self._nouns, self._of, marks)
+
+    def __repr__(self) -> str:
+        return list_line(type(self).__name__, self._items, self._title)

@@ -1,0 +1,58 @@
+"""HTML of records for notebooks: tables without scripts, all texts escaped."""
+
+import html
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from mnemic.records.lines import CONTENT_WIDTH, READ_PER_COLUMN, content_of, cut, entry_of
+from mnemic.records.secrets import without_passwords
+
+MAX_ROWS = 100
+"""Items of a list that are shown."""
+
+WIDTH = 240
+"""Columns of a content; the rest is cut."""
+
+_TABLE = '<table style="text-align: left">'
+
+
+def list_html(items: Sequence[Any], title: str) -> str:
+    """Return a table of memories or hits under the one line that describes their list."""
+    rows = [_row(at, item) for at, item in enumerate(items[:MAX_ROWS], start=1)]
+    more = len(items) - len(rows)
+    scored = bool(items) and hasattr(items[0], "score")
+    head = ["#", *(["score"] if scored else []), "content", "user", "type", "created", "id"]
+    return (
+        f"<div><p>{escaped(title)}</p>{_TABLE}<thead>{_line(head, 'th')}</thead>"
+        f"<tbody>{''.join(rows)}</tbody></table>{f'<p>and {more} more</p>' if more else ''}</div>"
+    )
+
+
+def record_html(name: str, fields: Iterable[tuple[str, Any]]) -> str:
+    """Return a table of the fields of a record."""
+    rows = "".join(_line([field, _shown(value)], "td") for field, value in fields)
+    return f"<div><p>{escaped(name)}</p>{_TABLE}<tbody>{rows}</tbody></table></div>"
+
+
+def escaped(text: str) -> str:
+    """Return a text on one line as HTML: without markup, control and invisible characters."""
+    return html.escape(cut(text, max(len(text), 1) * 2))
+
+
+def _row(at: int, item: Any) -> str:
+    entry = entry_of(item)
+    score = [f"{item.score:.3f}"] if hasattr(item, "score") else []
+    user = "" if entry.user_id is None else cut(entry.user_id, CONTENT_WIDTH)
+    created = entry.created_at.isoformat(" ", "seconds")
+    word = entry.type.name.lower()
+    cells = [str(at), *score, content_of(entry, WIDTH), user, word, created, str(entry.id)]
+    return _line(cells, "td")
+
+
+def _line(cells: Iterable[str], tag: str) -> str:
+    return f"<tr>{''.join(f'<{tag}>{escaped(cell)}</{tag}>' for cell in cells)}</tr>"
+
+
+def _shown(value: Any) -> str:
+    head = str(value)[: 2 * WIDTH * READ_PER_COLUMN]  # a password may stand across the cut
+    return cut(without_passwords(head), WIDTH)
