@@ -125,7 +125,9 @@ def said_by(error, seen=None):
 KINDS = {
     kind
     for kind in vars(events).values()
-    if inspect.isclass(kind) and issubclass(kind, msgspec.Struct) and kind is not msgspec.Struct
+    if inspect.isclass(kind)
+    and issubclass(kind, msgspec.Struct)
+    and kind.__module__ == events.__name__
 }
 
 
