@@ -123,6 +123,7 @@ if TYPE_CHECKING:
         MemoryRetriever,
         SyncMemoryRetriever,
     )
+    from mnemic.records.plain import enc_hook
     from mnemic.retrieval import (
         CorpusExpander,
         CorpusSuggester,
@@ -234,6 +235,7 @@ __all__ = [
     "__version__",
     "annotations",
     "as_embedder",
+    "enc_hook",
     "errors",
     "events",
     "fingerprint",
@@ -336,6 +338,7 @@ _LAZY = {
     "WordMatch": "mnemic.model",
     "annotations": "mnemic.annotations",
     "as_embedder": "mnemic.embed",
+    "enc_hook": "mnemic.records.plain",
     "errors": "mnemic.errors",
     "events": "mnemic.events",
 }
