@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Self, Unpack
 
 from mnemic.model import EmbeddingModel
+from mnemic.near_names import checks_arguments, names_arguments
 from mnemic.repository import Options, stored_model
 from mnemic.sync_bridge import run_blocking
 from mnemic.verbs.adding import AsyncAddVerbs
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from mnemic.retrieval import AnyExpander
 
 
+@names_arguments
 class AsyncScopedMemory(
     AsyncAddVerbs,
     AsyncReadVerbs,
@@ -49,6 +51,7 @@ class AsyncScopedMemory(
     All methods may be called from any event loop, and from several at once.
     """
 
+    @checks_arguments
     def scoped(
         self,
         *,
@@ -72,6 +75,7 @@ class AsyncScopedMemory(
         return self._other_door(ScopedMemory)
 
 
+@names_arguments
 class AsyncMemory(AsyncMaintenanceVerbs, AsyncRetrievalStats, MemoryHandle, AsyncScopedMemory):
     """One agent's long-term memory in one file, with coroutine methods; see `Memory`.
 

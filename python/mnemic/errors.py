@@ -11,6 +11,10 @@ class InvalidArgumentError(MnemicError, ValueError):
     """An argument is outside its documented range; nothing was changed."""
 
 
+class ArgumentMismatchError(InvalidArgumentError, TypeError):
+    """The arguments of a call do not fit its signature; the message suggests the nearest name."""
+
+
 class DimensionMismatchError(InvalidArgumentError):
     """A vector's length is not the map's dimension."""
 

@@ -29,6 +29,7 @@ from mnemic.model import (
 )
 from mnemic.model.new_entry import checked_key, checked_record, checked_records
 from mnemic.model.update import Expiry
+from mnemic.near_names import names_arguments
 from mnemic.protocols import Progress, Target
 from mnemic.repository import Options, check_limit, required_uuid, required_uuids
 from mnemic.sync_bridge import run_blocking
@@ -45,6 +46,7 @@ Entries: TypeAlias = list[MemoryEntry]
 DOCUMENTED_FLOOR = 0.6
 
 
+@names_arguments
 class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, MemoryHandle):
     """One agent's memories in one store.
 

@@ -6,6 +6,7 @@ from typing import Self
 
 from mnemic.async_memory import AsyncMemory, AsyncScopedMemory
 from mnemic.model import EmbeddingModel
+from mnemic.near_names import checks_arguments
 from mnemic.repository import stored_model
 from mnemic.sync_bridge import sync_method
 from mnemic.verbs.base import MemoryHandle, ScopedBase
@@ -24,6 +25,7 @@ class ScopedMemory(ScopedBase):
     All methods may be called from several threads at once. They run in the caller's thread.
     """
 
+    @checks_arguments
     def scoped(
         self,
         *,

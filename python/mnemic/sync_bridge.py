@@ -9,10 +9,11 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager
 from contextvars import copy_context
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from mnemic.loop_threads import Call, current_call, threads_of
+from mnemic.near_names import check_call, method_name
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -150,10 +151,17 @@ def sync_method(
     Args:
         method: It is called with an object of another class, so it may only use members of both.
     """
+    inner: Callable[Concatenate[Any, Parameters], Coroutine[Any, Any, Result]] = getattr(
+        method, "__wrapped__", method
+    )  # without the frame that checks awaited calls
 
-    @wraps(method)
+    @wraps(inner)
     def call(this: Any, /, *args: Parameters.args, **named: Parameters.kwargs) -> Result:
-        return run_sync(method(this, *args, **named))
+        try:
+            return run_sync(inner(this, *args, **named))
+        except TypeError:
+            check_call(method_name(this, inner), partial(inner, this), args, named)
+            raise
 
     call.__qualname__ = method.__qualname__.removeprefix("Async")
     return call

@@ -127,7 +127,11 @@ REFUSED = {
     "no text": (5, {}, "must be a text or a MemoryQuery, got 5"),
     "blank": (" ", {}, "not empty"),
     "fields beside a query": (MemoryQuery.semantic("x"), {"limit": 3}, "limit goes with a text"),
-    "an unknown field": ("x", {"max_results": 3}, "there is no option 'max_results'; there are"),
+    "an unknown field": (
+        "x",
+        {"max_results": 3},
+        "has no argument 'max_results'; did you mean 'limit'",
+    ),
     "an unknown weight": ("x", {"weights": {"age": 1}}, "there is no weight 'age'"),
     "a weight of recall": ("x", {"weights": {"salience": 1}}, "no weight salience"),
     "a limit": ("x", {"limit": 0}, "limit"),

@@ -30,6 +30,7 @@ from mnemic.errors import ContextWindowFullError, InvalidArgumentError, UnknownI
 from mnemic.licensing import CONTEXT_WINDOW_ADVANCED, LicensePolicy, Need, checked_policy
 from mnemic.logs import logger
 from mnemic.model import UuidFactory, validation
+from mnemic.near_names import names_arguments
 from mnemic.protocols import Clock, IdFactory, Summarizer, TokenCounter, system_clock
 
 COMPACTION_THRESHOLD = 85
@@ -41,6 +42,7 @@ COMPACTION_TARGET = 70
 _log = logger("mnemic.context")
 
 
+@names_arguments
 class ContextWindow:
     """Items for a language model, never more tokens than its window has.
 

@@ -43,7 +43,9 @@ from mnemic.model.filter_values import (
     tuple_of,
     wrong,
 )
+from mnemic.model.named_fields import NamedFields
 from mnemic.model.redacted import Redacted
+from mnemic.near_names import suggestion
 
 MAX_DEPTH = 16
 """Maximum nesting of filters; the outermost has depth 1."""
@@ -158,7 +160,14 @@ _TAG_FIELD, _TAG = "record", "memory_filter"
 """Distinguishes an encoded `MemoryFilter` from a filter in the grammar, which has no such field."""
 
 
-class MemoryFilter(Redacted, frozen=True, kw_only=True, tag_field=_TAG_FIELD, tag=_TAG):
+class MemoryFilter(
+    Redacted,
+    frozen=True,
+    kw_only=True,
+    tag_field=_TAG_FIELD,
+    tag=_TAG,
+    metaclass=NamedFields,
+):
     """Conditions on memories, with number and order. All given conditions must hold.
 
     Lists are stored as tuples, names of types as types, times in UTC (a naive one is taken as UTC).
@@ -364,7 +373,9 @@ def _field(place: str, name: object) -> Field:
     if isinstance(name, str) and name in _PLAIN_FIELDS:
         return Field(name)
     known = ", ".join(_PLAIN_FIELDS)
-    raise wrong(place, f"field {quoted(name)}", f"{known}, metadata.<key>, AND, OR and NOT")
+    allowed = f"{known}, metadata.<key>, AND, OR and NOT"
+    near = suggestion(name, [*_PLAIN_FIELDS, "metadata", "AND", "OR", "NOT"])
+    raise wrong(place, f"field {quoted(name)}", f"{allowed}{near}")
 
 
 def _key(place: str, name: object) -> str:
@@ -373,6 +384,7 @@ def _key(place: str, name: object) -> str:
         raise wrong(place, f"key {described(name)}", "a str")
     if name.startswith("$"):
         allowed = f"{', '.join(_OPS)}, alone; a key that begins with $ has a backslash before it"
+        allowed += suggestion(name.removeprefix("$"), _OPS)
         raise wrong(place, f"operator {quoted(name)}", allowed)
     return read_text(place, name.removeprefix("\\"))
 
@@ -387,6 +399,8 @@ def _op(place: str, name: object, field: Field) -> Op:
     allowed = ", ".join(_OPS)
     if field.name == "metadata":
         allowed += "; a dict is compared by eq, and {'metadata': {key: {key: …}}} leads deeper"
+    if isinstance(name, str):
+        allowed += suggestion(name.removeprefix("$"), _OPS)
     raise wrong(place, f"operator {quoted(name)}", allowed)
 
 

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import msgspec
-
 from mnemic.errors import InvalidArgumentError
+from mnemic.model.named_fields import NamedFields
 
 
-class LimitAlias(type(msgspec.Struct)):  # type: ignore[misc]
+class LimitAlias(NamedFields):
     """The class of records that take `limit` for a field of another, documented name.
 
     A record has the documented field alone, so that it is encoded and compared as before.
@@ -18,10 +17,11 @@ class LimitAlias(type(msgspec.Struct)):  # type: ignore[misc]
     """
 
     _limit_field: ClassVar[str]
+    _further_names: ClassVar[tuple[str, ...]] = ("limit",)
 
     if not TYPE_CHECKING:  # the records declare `limit`
 
-        def __call__(cls, *values: object, **named: object) -> object:
+        def __call__(cls, *values: object, **named: object) -> object:  # noqa: N805 - a metaclass
             """Make a record, of which `limit` may be given under both names but once."""
             return super().__call__(*values, **without_alias(named, cls._limit_field))
 

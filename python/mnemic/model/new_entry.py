@@ -17,6 +17,7 @@ from mnemic.model.agent_id import is_same_agent
 from mnemic.model.entry import MEMORY_FIELDS, MemoryEntry, MemoryType
 from mnemic.model.fields import GIVEN
 from mnemic.model.scope import Scope
+from mnemic.near_names import suggestion
 
 OnDuplicate: TypeAlias = Literal["keep", "skip", "merge"]
 """Treatment of a memory whose text the same user already has: stored, not stored, or its tags,
@@ -292,10 +293,13 @@ def _known_fields(fields: object) -> dict[str, Any]:
         raise InvalidEntryError(
             f"a memory is a str, a dict or a MemoryEntry, got {type(fields).__name__}"
         )
-    unknown = sorted(quoted(name) for name in fields if name not in FIELDS)
+    unknown = [name for name in fields if name not in FIELDS]
     if unknown:
+        near = suggestion(unknown[0], FIELDS)
+        names = ", ".join(sorted(quoted(name) for name in unknown))
         raise InvalidEntryError(
-            f"unknown fields [{', '.join(unknown)}]; the fields are {', '.join(FIELDS)}; "
+            f"unknown fields [{names}]{near}{' The' if near else '; the'} fields are "
+            f"{', '.join(FIELDS)}; "
             "anything else belongs in metadata"
         )
     if fields.get("content") is None:

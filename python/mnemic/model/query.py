@@ -20,8 +20,10 @@ from mnemic.model.filter import (
     parse_filter,
 )
 from mnemic.model.hit import Hit
+from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import SEARCH_TYPES, OnQueryError, Recency, SearchType, falls_back
 from mnemic.model.redacted import Redacted
+from mnemic.near_names import checks_arguments
 from mnemic.records import Listing, Record
 
 _WEIGHTS = (
@@ -40,7 +42,7 @@ else:
     )
 
 
-class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True):
+class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True, metaclass=NamedFields):
     """A structured query and its ranking. Every field is checked.
 
     The score is the weighted mean of the parts in play: without a query the similarity is left out,
@@ -125,11 +127,13 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True):
             )
 
     @classmethod
+    @checks_arguments
     def semantic(cls, query: str, limit: int = 10) -> Self:
         """Return a query by meaning."""
         return cls(query=query, limit=limit)
 
     @classmethod
+    @checks_arguments
     def filtered(
         cls,
         filter: MemoryFilter | Mapping[str, Any],  # noqa: A002 - the document's name

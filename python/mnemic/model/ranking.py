@@ -9,7 +9,9 @@ import msgspec
 
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
+from mnemic.model.named_fields import NamedFields
 from mnemic.model.validation import flag
+from mnemic.near_names import unknown_name
 from mnemic.records import Record
 
 SearchType: TypeAlias = Literal["hybrid", "semantic", "keyword"]
@@ -74,7 +76,7 @@ class RecencyCurve(enum.Enum):
     """1 for the newest memory in play, 0 for the oldest, even steps between."""
 
 
-class Recency(Record, frozen=True):
+class Recency(Record, frozen=True, metaclass=NamedFields):
     """A curve and its scale in days.
 
     Raises:
@@ -92,7 +94,7 @@ class Recency(Record, frozen=True):
             raise InvalidArgumentError(f"days must be a positive number, got {quoted(self.days)}")
 
 
-class Salience(Record, frozen=True):
+class Salience(Record, frozen=True, metaclass=NamedFields):
     """Weights of the static score of a memory, which does not depend on the query.
 
     The score is the weighted mean, so the weights need not have a particular sum.
@@ -150,7 +152,7 @@ _MAY_BE_NONE = frozenset({"b", "unspaced_exponent"})
 """Options of a keyword match that may be None."""
 
 
-class KeywordFields(Record, frozen=True):
+class KeywordFields(Record, frozen=True, metaclass=NamedFields):
     """Parts of a keyword match, from 0 to 1 where no other range is named; 0 turns a part off.
 
     Attributes:
@@ -211,7 +213,7 @@ class KeywordFields(Record, frozen=True):
                 _check_fraction(name, given)
 
 
-class SessionTerms(Record, frozen=True):
+class SessionTerms(Record, frozen=True, metaclass=NamedFields):
     """What a session, a time, a speaker and a role add to a match, from 0 to 1; 0 turns one off.
 
     They count only where memories have what they need. A match is from 0 to 1, so a term of .05 is
@@ -261,7 +263,7 @@ class SessionTerms(Record, frozen=True):
         _check_fractions(self)
 
 
-class Weights(Record, frozen=True):
+class Weights(Record, frozen=True, metaclass=NamedFields):
     """Weights of the parts of a score, from 0 to 1; the score is their weighted mean.
 
     Attributes:
@@ -298,15 +300,12 @@ class Weights(Record, frozen=True):
             raise InvalidArgumentError(f"weights must be Weights or a dict, got {quoted(given)}")
         unknown = [name for name in given if name not in cls.__struct_fields__]
         if unknown:
-            known = ", ".join(cls.__struct_fields__)
-            raise InvalidArgumentError(
-                f"there is no weight {quoted(unknown[0])}; there are {known}"
-            )
+            raise InvalidArgumentError(unknown_name("weight", unknown[0], cls.__struct_fields__))
         named: dict[str, Any] = {"relevance": 0.0, **given}
         return cls(**named)
 
 
-class AdaptiveShare(Record, frozen=True):
+class AdaptiveShare(Record, frozen=True, metaclass=NamedFields):
     """A share of the similarity that grows with the mean length L of memories.
 
     It is short + (long - short) · L³ / (L³ + length³): the longer a text, the more words of a query
@@ -338,7 +337,7 @@ class AdaptiveShare(Record, frozen=True):
             )
 
 
-class Ranking(Record, frozen=True, kw_only=True):
+class Ranking(Record, frozen=True, kw_only=True, metaclass=NamedFields):
     """All that a score is made of. The defaults are those of a semantic search.
 
     Attributes:

@@ -26,6 +26,7 @@ from mnemic.model.deadline import OnTimeout, TimeLimit
 from mnemic.model.entry import MemoryEntry, MemoryType
 from mnemic.model.hit import Hit
 from mnemic.model.limit_alias import LimitAlias
+from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import Salience
 from mnemic.records import Listing, Record
 
@@ -193,7 +194,7 @@ class RecallOptions(Record, frozen=True, kw_only=True, metaclass=LimitAlias):
         TimeLimit.after(self.timeout, self.on_timeout)
 
 
-class MemoryRetrieverOptions(Record, frozen=True, kw_only=True):
+class MemoryRetrieverOptions(Record, frozen=True, kw_only=True, metaclass=NamedFields):
     """Ranking options of a retriever.
 
     Attributes:
@@ -306,7 +307,7 @@ _RELEVANCE_SHARE = 0.30
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class SalienceWeights(Record, frozen=True):
+class SalienceWeights(Record, frozen=True, metaclass=NamedFields):
     """Weights of the parts of a salience; their sum must be 1."""
 
     recency: float = 0.25
@@ -360,7 +361,7 @@ _BOOSTS = {
 }
 
 
-class SalienceOptions(Record, frozen=True, kw_only=True):
+class SalienceOptions(Record, frozen=True, kw_only=True, metaclass=NamedFields):
     """Scales of salience.
 
     Attributes:

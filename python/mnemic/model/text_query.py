@@ -7,12 +7,13 @@ from uuid import UUID
 
 import msgspec
 
-from mnemic.description import described, quoted
-from mnemic.errors import InvalidArgumentError
+from mnemic.description import described
+from mnemic.errors import ArgumentMismatchError, InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.filter import MemoryFilter, parse_times
 from mnemic.model.query import MemoryQuery
 from mnemic.model.ranking import OnQueryError, Recency, SearchType, Weights
+from mnemic.near_names import unknown_name
 
 
 class RetrieveFields(TypedDict, total=False):
@@ -95,8 +96,7 @@ def query_of(query: object, fields: RetrieveFields, *, by_words: bool) -> Memory
 def _check_names(fields: Mapping[str, Any]) -> None:
     unknown = [name for name in fields if name not in _FIELDS]
     if unknown:
-        known = ", ".join(_FIELDS)
-        raise InvalidArgumentError(f"there is no option {quoted(unknown[0])}; there are {known}")
+        raise ArgumentMismatchError(unknown_name("option", unknown[0], _FIELDS))
 
 
 def _query_of_text(text: str, fields: RetrieveFields, *, by_words: bool) -> MemoryQuery:

@@ -12,6 +12,7 @@ from mnemic.description import described
 from mnemic.errors import InvalidEntryError
 from mnemic.model import validation
 from mnemic.model.entry import MemoryEntry, MemoryStatus, MemoryType
+from mnemic.model.named_fields import NamedFields
 from mnemic.model.redacted import Redacted
 
 NEVER: Final = "never"
@@ -37,7 +38,7 @@ def checked_expiry(value: object) -> "datetime | Literal['never']":
     )
 
 
-class MemoryEntryUpdate(Redacted, frozen=True, kw_only=True):
+class MemoryEntryUpdate(Redacted, frozen=True, kw_only=True, metaclass=NamedFields):
     """A change of a memory; fields that are None stay unchanged.
 
     Attributes:

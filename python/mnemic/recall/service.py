@@ -9,8 +9,8 @@ from uuid import UUID
 import msgspec
 
 from mnemic.contradictions import ContradictionJudge, RuleJudge
-from mnemic.description import described, quoted
-from mnemic.errors import InvalidArgumentError
+from mnemic.description import described
+from mnemic.errors import ArgumentMismatchError, InvalidArgumentError
 from mnemic.model import (
     LinkType,
     MemoryEntry,
@@ -36,6 +36,7 @@ from mnemic.model.recall import (
 )
 from mnemic.model.time_range import TimeRange
 from mnemic.model.validation import capable, flag, time
+from mnemic.near_names import names_arguments, unknown_name
 from mnemic.recall.engine import RecallEngine
 from mnemic.repository import Searchable, checked_memory, required_uuid, required_uuids
 from mnemic.store import Direction
@@ -61,6 +62,7 @@ class _Parts:
         return self._scope.narrowed(options.user_id, all_users=options.all_users)
 
 
+@names_arguments
 class MemoryRetriever(_Parts):
     """Recalls one agent's memories in several ways.
 
@@ -357,8 +359,8 @@ def checked_options(options: RecallOptions | None, fields: Mapping[str, Any]) ->
     fields = without_alias(fields, "max_results")
     unknown = [name for name in fields if name not in RecallOptions.__struct_fields__]
     if unknown:
-        known = ", ".join(RecallOptions.__struct_fields__)
-        raise InvalidArgumentError(f"there is no option {quoted(unknown[0])}; there are {known}")
+        known = RecallOptions.__struct_fields__
+        raise ArgumentMismatchError(unknown_name("option", unknown[0], known))
     if options is not None:
         if not isinstance(options, RecallOptions):
             raise InvalidArgumentError(f"options must be RecallOptions, got {described(options)}")

@@ -20,6 +20,7 @@ from mnemic.model import (
 )
 from mnemic.model.scope import not_found
 from mnemic.model.text_query import RetrieveFields, query_of
+from mnemic.near_names import names_arguments
 from mnemic.repository import Searchable, checked_memory, required_uuid, required_uuids
 from mnemic.retrieval.engine import RetrievalEngine
 from mnemic.retrieval.expansion import MIN_CONFIDENCE
@@ -48,6 +49,7 @@ class _Parts:
         return query_of(query, fields, by_words=self._engine.repository.embedder is None)
 
 
+@names_arguments
 class RetrievalService(_Parts):
     """Retrieves one agent's memories with weighted relevance.
 

@@ -43,6 +43,7 @@ from mnemic.model import (
 from mnemic.model.new_entry import checked_record, with_embedding
 from mnemic.model.recall import CONTRADICTION_CONFIDENCE
 from mnemic.model.validation import bounded, flag, lone_surrogate
+from mnemic.near_names import names_arguments
 from mnemic.observability.events import Events
 from mnemic.records.secrets import without_passwords
 from mnemic.repository import Options, Repository
@@ -312,6 +313,7 @@ class ScopedBase:
         return self._new(fields, scope, now)
 
 
+@names_arguments
 class MemoryHandle(ScopedBase):
     """The view in which only the agent is named; for the arguments see `Memory`."""
 
