@@ -148,10 +148,12 @@ plots: $(READY) ## draw docs/lab/plots/ from the recorded run in benches/recorde
 	$(BIN)/python -m benches.plot
 
 .PHONY: asv
-asv: $(PEERS) ## run the asv suite over the installed build, about two minutes
+asv: $(PEERS) ## run the asv suite over the installed build and keep its results, some five minutes
+	@git diff --quiet HEAD || echo 'There are uncommitted changes; the results are kept as those of the last commit.'
 	$(BIN)/python -m benches.datasets
 	$(BIN)/asv machine --yes >/dev/null
-	$(BIN)/asv run --python=same --show-stderr
+	$(BIN)/asv run --python=same --show-stderr --set-commit-hash "$$(git rev-parse HEAD)"
+	@echo 'Kept in .asv/results. $(BIN)/asv show HEAD; $(BIN)/asv compare --factor 1.2 COMMIT COMMIT'
 
 .PHONY: quality
 quality: $(PEERS) ## measure retrieval quality on the project's own labelled set

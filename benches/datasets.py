@@ -1,6 +1,7 @@
 """The vectors that the benchmarks search: real, clustered and uniform, the same on every run."""
 
 import hashlib
+import os
 import platform
 import sys
 import time
@@ -15,6 +16,7 @@ DIM = 384
 HELD_OUT = 1_000
 MOST_EMBEDDED = 30_000
 AT_ONCE = 500
+REPORTED = 5.0  # seconds between two lines of progress
 FILLED_AT_ONCE = 10_000
 # Past the embedded sentences a row is the unit vector of a + s * (b - c) + noise, of sentences a, b
 # and c: the mean and the shape of the spread stay those of the sentences. Checked with the held-out
@@ -93,8 +95,8 @@ def real_texts():
     key = hashlib.sha256(program + platform.python_version().encode() + np.__version__.encode())
     path = CACHE / f"sentences-{key.hexdigest()[:16]}.txt"
     if not path.exists():
-        report("gathering sentences from the standard library and numpy")
-        found = sentences()
+        report("gathering sentences from the standard library and numpy, about half a minute")
+        found = sentences(report)
         order = np.random.default_rng(0).permutation(len(found))[: HELD_OUT + MOST_EMBEDDED]
         CACHE.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join(found[at] for at in order), encoding="utf-8")
@@ -106,7 +108,7 @@ def real_embeddings():
     from mnemic.embed import MiniLmEmbedder  # noqa: PLC0415 - only real vectors need the model
 
     texts = real_texts()
-    embedder = MiniLmEmbedder()
+    embedder = MiniLmEmbedder(threads=os.cpu_count() or 1)
     key = hashlib.sha256("\n".join([embedder.model, *texts]).encode())
     path = CACHE / f"embeddings-{key.hexdigest()[:16]}.npy"
     if not path.exists():
@@ -117,12 +119,16 @@ def real_embeddings():
 
 def embed(embedder, texts):
     vectors = np.empty((len(texts), embedder.dimensions), np.float32)
-    begin = time.monotonic()
+    begin = shown = time.monotonic()
+    report(
+        f"embedding {len(texts):,} sentences, a minute or two for 30,000; stored in {CACHE.name}"
+    )
     for first in range(0, len(texts), AT_ONCE):
         vectors[first : first + AT_ONCE] = embedder.embed(texts[first : first + AT_ONCE])
-        done = min(first + AT_ONCE, len(texts))
-        left = (time.monotonic() - begin) / done * (len(texts) - done)
-        report(f"embedded {done:,} of {len(texts):,} sentences, about {left:.0f} s left")
+        done, now = min(first + AT_ONCE, len(texts)), time.monotonic()
+        if now - shown >= REPORTED or done == len(texts):
+            shown, left = now, (now - begin) / done * (len(texts) - done)
+            report(f"embedded {done:,} of {len(texts):,} sentences, about {left:.0f} s left")
     return vectors
 
 
