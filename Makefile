@@ -6,6 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TOOLS := $(VENV)/.tools
+BENCHES := $(VENV)/.benches
 PEERS := $(VENV)/.peers
 SDIST_VENV := target/sdist-venv
 RUST := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
@@ -40,11 +41,14 @@ $(TOOLS): $(READY)
 	@$(STEP) 'Tools for tests and checks' '30 s' $(PIP) --group dev
 	@touch $@
 
-$(PEERS): $(TOOLS)
+$(BENCHES): $(TOOLS)
 	@$(STEP) 'Libraries for benchmarks' '30 s' $(PIP) --group bench
+	@touch $@
+
+$(PEERS): $(BENCHES)
 	@for peer in $$($(BIN)/python -c 'import tomllib; \
 		print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["peers"])'); do \
-		$(STEP) "$$peer" '10 s' $(PIP) "$$peer" || echo "left out of the benchmarks: $$peer"; \
+		$(STEP) "For comparison, $$peer" '5 s; a minute where it is compiled' $(PIP) "$$peer" || echo "left out of the benchmarks: $$peer"; \
 	done
 	@touch $@
 
@@ -132,7 +136,7 @@ bench: $(PEERS) ## measure vectors, text and memory beside peers; checks answers
 	$(BIN)/python -m benches.suite
 
 .PHONY: measure
-measure: $(PEERS) ## measure the figures in docs/: ratios to exact peers, text, memory, imports
+measure: $(BENCHES) ## measure the figures in docs/: ratios to exact peers, text, memory, imports
 	$(BIN)/python -m benches.vector_map
 	$(BIN)/python -m benches.fingerprint
 	$(BIN)/python -m benches.embed
@@ -148,7 +152,7 @@ plots: $(READY) ## draw docs/lab/plots/ from the recorded run in benches/recorde
 	$(BIN)/python -m benches.plot
 
 .PHONY: asv
-asv: $(PEERS) ## run the asv suite over the installed build and keep its results, some five minutes
+asv: $(BENCHES) ## run the asv suite over the installed build and keep its results, some five minutes
 	@git diff --quiet HEAD || echo 'There are uncommitted changes; the results are kept as those of the last commit.'
 	$(BIN)/python -m benches.datasets
 	$(BIN)/asv machine --yes >/dev/null
@@ -156,7 +160,7 @@ asv: $(PEERS) ## run the asv suite over the installed build and keep its results
 	@echo 'Kept in .asv/results. $(BIN)/asv show HEAD; $(BIN)/asv compare --factor 1.2 COMMIT COMMIT'
 
 .PHONY: quality
-quality: $(PEERS) ## measure retrieval quality on the project's own labelled set
+quality: $(BENCHES) ## measure retrieval quality on the project's own labelled set
 	$(BIN)/python -m benches.quality
 
 .PHONY: clean
