@@ -288,9 +288,9 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False):
 
     def _repr_html_(self) -> str:
         """Return a table of the fields for notebooks; as in `repr`, some are hidden."""
-        from mnemic.records.page import record_html  # noqa: PLC0415 - loaded where it is used
+        from mnemic.records.page import entry_html  # noqa: PLC0415 - loaded where it is used
 
-        return record_html(type(self).__name__, self.__rich_repr__())
+        return entry_html(type(self).__name__, self)
 
     def _is_shown(self, field: str) -> bool:
         value: object = getattr(self, field)

@@ -30,9 +30,9 @@ class Hit(Redacted, frozen=True):
 
     def _repr_html_(self) -> str:
         """Return a table of the memory's fields for notebooks; as in `repr`, some are hidden."""
-        from mnemic.records.page import record_html  # noqa: PLC0415 - loaded where it is used
+        from mnemic.records.page import entry_html  # noqa: PLC0415 - loaded where it is used
 
-        return record_html(f"{type(self).__name__}: {self.score:.3f}", self.entry.__rich_repr__())
+        return entry_html(f"{type(self).__name__}: score {self.score:.3f}", self.entry)
 
     @property
     def id(self) -> UUID:

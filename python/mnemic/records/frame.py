@@ -12,9 +12,22 @@ from mnemic.records.plain import plain
 if TYPE_CHECKING:
     import pandas as pd
 
-_TIMES = frozenset({"created_at", "updated_at", "last_accessed_at", "forgotten_at", "expires_at"})
 _PARTS = ("components", "scores")
 """Fields of hits with the parts of the score: a column for each part."""
+
+_TIME = "datetime64[us, UTC]"
+_DTYPES = {
+    "created_at": _TIME,
+    "updated_at": _TIME,
+    "last_accessed_at": _TIME,
+    "forgotten_at": _TIME,
+    "expires_at": _TIME,
+    "score": "float64",
+    "similarity": "float64",
+    "importance": "float64",
+    "position": "Int64",  # with missing values
+}
+"""Types of columns whose values may be missing, or be all None."""
 
 
 def frame_of(
@@ -34,19 +47,23 @@ def frame_of(
         import pandas as pd  # noqa: PLC0415 - optional, and loaded where it is used
     except ImportError as error:
         raise MissingExtraError(
-            "to_pandas() needs pandas, which is not installed: pip install pandas"
+            "to_pandas() needs pandas 2 or newer, which is not installed: pip install pandas"
         ) from error
     memories = [entry_of(item) for item in items]
-    columns = {name: [plain(getattr(item, name)) for item in items] for name in hit_fields}
-    for name in entry_fields:
-        values = [getattr(memory, name) for memory in memories]
-        if name in _TIMES:
-            columns[name] = pd.to_datetime(pd.Series(values, dtype="object"), utc=True)
-        elif name != "embedding":
-            columns[name] = [plain(value) for value in values]
-        elif any(value is not None for value in values):
-            columns[name] = values
-    return pd.DataFrame(columns | _parts(items))
+    columns = {name: [getattr(item, name) for item in items] for name in hit_fields}
+    columns |= {name: [getattr(memory, name) for memory in memories] for name in entry_fields}
+    if not any(vector is not None for vector in columns["embedding"]):
+        del columns["embedding"]
+    made = {name: _series(pd, name, values) for name, values in columns.items()}
+    parts = _parts(items).items()
+    return pd.DataFrame(made | {name: pd.Series(part, dtype="float64") for name, part in parts})
+
+
+def _series(pd: Any, name: str, values: list[Any]) -> Any:
+    if name in _DTYPES:
+        return pd.Series(values, dtype=_DTYPES[name])
+    kept = values if name == "embedding" else [plain(value) for value in values]
+    return pd.Series(kept) if kept else pd.Series(kept, dtype="object")
 
 
 def _parts(items: Sequence[Any]) -> dict[str, list[Any]]:

@@ -4,7 +4,10 @@ import html
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from mnemic.records.lines import CONTENT_WIDTH, READ_PER_COLUMN, content_of, cut, entry_of
+import msgspec
+
+from mnemic.records.lines import CONTENT_WIDTH, HIDDEN, READ_PER_COLUMN, content_of, cut, entry_of
+from mnemic.records.plain import plain
 from mnemic.records.secrets import without_passwords
 
 MAX_ROWS = 100
@@ -28,10 +31,14 @@ def list_html(items: Sequence[Any], title: str) -> str:
     )
 
 
-def record_html(name: str, fields: Iterable[tuple[str, Any]]) -> str:
-    """Return a table of the fields of a record."""
-    rows = "".join(_line([field, _shown(value)], "td") for field, value in fields)
-    return f"<div><p>{escaped(name)}</p>{_TABLE}<tbody>{rows}</tbody></table></div>"
+def entry_html(title: str, entry: Any) -> str:
+    """Return a table of the fields of a memory that are not as by default."""
+    shown = [
+        [name, HIDDEN if value == HIDDEN else _shown(getattr(entry, name))]
+        for name, value in entry.__rich_repr__()
+    ]
+    rows = "".join(_line(cells, "td") for cells in shown)
+    return f"<div><p>{escaped(title)}</p>{_TABLE}<tbody>{rows}</tbody></table></div>"
 
 
 def escaped(text: str) -> str:
@@ -54,5 +61,10 @@ def _line(cells: Iterable[str], tag: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    head = str(value)[: 2 * WIDTH * READ_PER_COLUMN]  # a password may stand across the cut
+    text = value if isinstance(value, str) else _text(plain(value))
+    head = text[: 2 * WIDTH * READ_PER_COLUMN]  # a password may stand across the cut
     return cut(without_passwords(head), WIDTH)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
