@@ -25,7 +25,7 @@ prerequisites:
 	@command -v cargo >/dev/null \
 		|| { echo 'cargo is missing; install Rust (https://rustup.rs) and run make again' >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-		|| { echo '$(PYTHON) is older than 3.11; run for instance: make PYTHON=python3.12' >&2; exit 1; }
+		|| { echo '$(PYTHON) is not Python 3.11 or newer; run for instance: make PYTHON=python3.12' >&2; exit 1; }
 
 $(READY): pyproject.toml models/minilm/pyproject.toml $(RUST) | prerequisites
 	@echo 'Setting up $(VENV), once: about four minutes, most of them for compiling the core.'
@@ -125,10 +125,11 @@ sdist-test: $(TOOLS) ## build the source distribution, install from it alone, st
 	$(BIN)/maturin sdist --out target/sdist
 	! tar -tzf target/sdist/mnemic-*.tar.gz | grep -E '^mnemic-[^/]*/(models|benches|examples|tools)/'
 	$(PYTHON) -m venv $(SDIST_VENV)
-	CARGO_TARGET_DIR=$(CURDIR)/target $(SDIST_VENV)/bin/python -m pip install --quiet \
-		./models/minilm "$$(ls $(CURDIR)/target/sdist/mnemic-*.tar.gz)[local]"
+	@CARGO_TARGET_DIR=$(CURDIR)/target $(STEP) 'mnemic, compiled from its source distribution' '3 minutes' \
+		$(SDIST_VENV)/bin/python -m pip install --verbose ./models/minilm \
+		"$$(ls $(CURDIR)/target/sdist/mnemic-*.tar.gz)[local]"
 	cd target && sdist-venv/bin/python -m mnemic.demo ../examples/conversation.jsonl \
-		--ask 'What should I cook for her?' | tail -n 5
+		--ask 'What should I cook for her?' | tail -n 12
 	rm -rf $(SDIST_VENV)
 
 .PHONY: bench

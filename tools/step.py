@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 SECONDS = {True: 0.5, False: 10.0}
 """Between two reports, at a terminal and elsewhere."""
 
-_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-# cargo draws its bar where it takes its output for a terminal, or is made to.
+_DRAWN = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\[[=> ]*\]")  # escape sequences, cargo's bar
+# cargo counts its crates where it takes its output for a terminal, or is made to.
 _ENVIRONMENT = {
     "PYTHONUNBUFFERED": "1",
     "CARGO_TERM_PROGRESS_WHEN": "always",
@@ -42,7 +42,7 @@ class Output:
 
     def _read(self) -> None:
         for line in self._stream:  # the stream also ends lines at a carriage return
-            plain = " ".join(_ESCAPE.sub("", line).split())
+            plain = " ".join(_DRAWN.sub("", line).split())
             if plain:
                 self.lines.append(plain)
 

@@ -34,10 +34,12 @@ def test_a_step_shows_its_expected_time_at_once_and_its_own_at_the_end():
 
 
 def test_a_long_step_shows_the_last_line_of_its_command(monkeypatch):
-    program = "import time; print('Compiling one\\rCompiling \\x1b[1mtwo'); time.sleep(1)"
+    program = (
+        "import time; print('Compiling one\\rBuilding [==>  ] 1/2: \\x1b[1mtwo'); time.sleep(1)"
+    )
     status, shown = run(program, seconds=0.4, monkeypatch=monkeypatch)
     assert status == 0
-    assert "     0 s  Compiling two\n" in shown
+    assert "     0 s  Building 1/2: two\n" in shown
     assert "Compiling one" not in shown
 
 

@@ -20,6 +20,7 @@ _PARTS = {
     "date": "near the date",
     "speaker": "its speaker is named",
     "answer_type": "the kind of value asked for",
+    "clamped": "brought back to 0 to 1",
 }
 _TURNS = {1: "one turn before: ", 2: "two turns before: "}
 

@@ -78,7 +78,7 @@ class Tour:
         _introduce(example)
         with self._open() as memory:
             storing = self._store(memory, pieces, file, example)
-            answers = self._ask(memory, questions)
+            answers = self._ask(memory, questions, example)
             if example:
                 self._contradict(memory, example)
             self._build_context(memory, example.task if example else next(iter(answers), ""))
@@ -120,13 +120,13 @@ class Tour:
         return taken
 
     def _ask(
-        self, memory: Memory, questions: Iterable[Question]
+        self, memory: Memory, questions: Iterable[Question], example: Example | None
     ) -> dict[str, tuple[SearchResults, Taken]]:
         self._begin("Asking")
         sentence(
             f"Every memory is ranked by meaning and words; the best {self._limit} are shown whole, "
             'with score and day. "why" has the parts that add up to the score, and the words that '
-            'matched. "+" marks the memories that hold the answer, where that is known.'
+            f"matched.{' A + marks the memories that hold the answer.' if example else ''}"
         )
         return {one.text: self._answer(memory, one) for one in questions}
 
@@ -182,8 +182,8 @@ class Tour:
                 for text, (before, _) in answers.items()
             )
         if is_same:
-            print(f"All {len(answers)} answers are identical: "
-                  "same memories, same order, same scores.")  # fmt: skip
+            whole = "The answer is" if len(answers) == 1 else f"All {len(answers)} answers are"
+            print(f"{whole} identical: same memories, same order, same scores.")
         else:
             print("The answers are NOT the same as before.")
         return is_same, opening
