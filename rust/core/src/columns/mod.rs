@@ -306,6 +306,13 @@ impl Columns {
         self.sessions.next(block).get(at).copied().unwrap_or(NO_DOCID)
     }
 
+    /// The session and the flags of an existing docid.
+    pub(crate) fn turn_of(&self, docid: u32) -> Option<(u32, u8)> {
+        let (block, at) = place(docid);
+        let attributes = &self.blocks.get(block)?.attributes;
+        Some((*attributes.session.values().get(at)?, *attributes.flags.values().get(at)?))
+    }
+
     /// The code that stands for a text in the columns of codes, if any row ever had it.
     pub fn code_of(&self, text: &str) -> Option<u32> {
         self.texts.find(text)

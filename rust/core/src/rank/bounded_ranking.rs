@@ -18,6 +18,9 @@ pub(crate) fn frontier_size(k: usize) -> usize {
     MIN_FRONTIER.max(k.saturating_mul(2))
 }
 
+/// With up to this many candidates for each that is always scored, all turns are read at once.
+const MANY_FOR_ONE: usize = 64;
+
 /// Memories that are scored after the deadline, at most.
 const MAX_LATE: usize = 128;
 
@@ -47,6 +50,9 @@ pub(crate) fn rank<'candidates>(
     offset: usize,
     floors: Floors,
 ) -> Best<'candidates> {
+    if frontier_size(k).saturating_mul(MANY_FOR_ONE) >= fused.candidates.docids.len() {
+        let _ = fused.candidates.look_up_turns(); // one by one after the deadline
+    }
     let mut ranking = Ranked::new(fused, uppers, k, floors);
     if fused.candidates.deadline.has_passed() {
         ranking.take_late();
@@ -248,6 +254,7 @@ impl<'a> Ranked<'a> {
 
     fn take_all(&mut self, frontier: &[u32]) {
         for some in frontier.chunks(SOME_ROWS) {
+            self.exact.look_up(some);
             for at in some {
                 self.take(*at);
             }
@@ -328,8 +335,13 @@ impl<'a> Ranked<'a> {
             if self.deadline().is_past() {
                 return;
             }
-            for at in some {
-                self.take_around(*at);
+            if self.fused().has_lift {
+                let around = |at: &u32| self.fused().candidates.around(*at);
+                let around = some.iter().flat_map(around).filter(|at| *at != NONE);
+                let around: Vec<u32> = some.iter().copied().chain(around).collect();
+                self.take_closer_of(&around);
+            } else {
+                self.take_closer_of(some);
             }
         }
         let term = self.fused().query_features.speaker.as_ref();
@@ -339,9 +351,7 @@ impl<'a> Ranked<'a> {
             if self.deadline().is_past() {
                 return;
             }
-            for at in some {
-                self.take_closer(*at);
-            }
+            self.take_closer_of(some);
         }
         for (at, near) in (0..).zip(&self.fused().query_features.dates) {
             if self.is_past_at(at) {
@@ -368,18 +378,21 @@ impl<'a> Ranked<'a> {
         seed - ROUNDING * seed.abs()
     }
 
-    /// Score a memory and its neighbours, if their bounds reach the floor.
-    fn take_around(&mut self, at: u32) {
-        self.take_closer(at);
-        if !self.fused().has_lift {
-            return;
-        }
-        let candidates = self.fused().candidates;
-        let (previous, next) = (candidates.previous(at), candidates.next(at));
-        for neighbour in [previous, candidates.previous(previous), next, candidates.next(next)] {
-            if neighbour != NONE {
-                self.take_closer(neighbour);
+    /// Score some memories whose bounds reach the floor, one bound of all after the other.
+    fn take_closer_of(&mut self, some: &[u32]) {
+        let floor = self.best.floor();
+        let mut left = Vec::new();
+        for at in some {
+            if !std::mem::replace(&mut self.is_done[*at as usize], true) && self.bound(*at) >= floor
+            {
+                left.push(*at);
             }
+        }
+        self.exact.look_up_bounds(&left);
+        left.retain(|at| self.exact.closer(*at) >= floor);
+        self.exact.look_up(&left);
+        for at in left {
+            self.score(at);
         }
     }
 
@@ -451,9 +464,12 @@ impl<'a> Ranked<'a> {
     }
 
     fn take(&mut self, at: u32) {
-        if std::mem::replace(&mut self.is_done[at as usize], true) {
-            return;
+        if !std::mem::replace(&mut self.is_done[at as usize], true) {
+            self.score(at);
         }
+    }
+
+    fn score(&mut self, at: u32) {
         if self.is_near_enough(at) && self.is_a_match(at) {
             let candidates = self.fused().candidates;
             let tie = candidates.columns.tie_of(candidates.docids[at as usize]);

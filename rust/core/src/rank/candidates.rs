@@ -111,7 +111,7 @@ impl<'a> CandidateSet<'a> {
             let turns = Turns {
                 previous: self.all_neighbours(|block| block.previous)?,
                 next: self.all_neighbours(|block| block.next)?,
-                flags: self.of_each(turn_flags)?,
+                flags: self.of_each(|block, at| turn_flags(block.session[at], block.flags[at]))?,
             };
             self.turns.get_or_init(|| turns);
         }
@@ -122,7 +122,7 @@ impl<'a> CandidateSet<'a> {
     pub(crate) fn previous(&self, at: u32) -> u32 {
         match self.turns.get() {
             Some(turns) => turns.previous.get(at as usize).copied().unwrap_or(NONE),
-            None => self.neighbour(at, |block| block.previous),
+            None => self.neighbour(at, Columns::previous),
         }
     }
 
@@ -130,14 +130,19 @@ impl<'a> CandidateSet<'a> {
     pub(crate) fn next(&self, at: u32) -> u32 {
         match self.turns.get() {
             Some(turns) => turns.next.get(at as usize).copied().unwrap_or(NONE),
-            None => self.neighbour(at, |block| block.next),
+            None => self.neighbour(at, Columns::next),
         }
     }
 
-    fn neighbour(&self, at: u32, of: impl for<'c> Fn(&BlockAttributes<'c>) -> &'c [u32]) -> u32 {
-        let Some(docid) = self.docids.get(at as usize) else { return NONE };
-        let neighbour = self.attribute(*docid, |block, at| of(block).get(at).copied());
-        neighbour.flatten().and_then(|docid| self.set.find(docid)).unwrap_or(NONE)
+    /// The two turns before and the two after; `NONE` where there is none.
+    pub(crate) fn around(&self, at: u32) -> [u32; 4] {
+        let (previous, next) = (self.previous(at), self.next(at));
+        [previous, self.previous(previous), next, self.next(next)]
+    }
+
+    fn neighbour(&self, at: u32, of: impl Fn(&Columns, u32) -> u32) -> u32 {
+        let docid = self.docids.get(at as usize).map(|docid| of(self.columns, *docid));
+        docid.and_then(|docid| self.set.find(docid)).unwrap_or(NONE)
     }
 
     pub(crate) fn attribute<T>(
@@ -154,9 +159,8 @@ impl<'a> CandidateSet<'a> {
             return turns.flags.get(at as usize).is_some_and(|flags| flags & bit != 0);
         }
         let docid = self.docids.get(at as usize);
-        docid
-            .and_then(|docid| self.attribute(*docid, turn_flags))
-            .is_some_and(|flags| flags & bit != 0)
+        let turn = docid.and_then(|docid| self.columns.turn_of(*docid));
+        turn.is_some_and(|(session, flags)| turn_flags(session, flags) & bit != 0)
     }
 
     /// Whether a turn has a question mark.
@@ -374,9 +378,9 @@ impl<'a> CandidateSet<'a> {
 }
 
 /// The flags of a turn; outside a session questions do not count.
-fn turn_flags(block: &BlockAttributes<'_>, at: usize) -> u8 {
-    let outside = if block.session[at] == 0 { flags::ENDS_AS_QUESTION } else { 0 };
-    block.flags[at] & !outside
+fn turn_flags(session: u32, flags: u8) -> u8 {
+    let outside = if session == 0 { flags::ENDS_AS_QUESTION } else { 0 };
+    flags & !outside
 }
 
 fn block_of(docid: u32) -> usize {

@@ -8,12 +8,12 @@
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
-use std::collections::HashMap;
 
 use super::components::Components;
 use crate::columns::Tie;
-use crate::rank::candidates::{CandidateSet, QueryFeatures, SpeakerTerm};
+use crate::rank::candidates::{CandidateSet, NONE, QueryFeatures, SpeakerTerm};
 use crate::rank::keyword_match::Keywords;
+use crate::rank::ordinal_map::OrdinalMap;
 use crate::rank::scoring_config::{ScoringConfig, StaticScore};
 use crate::rank::similarity::Similarity;
 use crate::rank::static_score::StaticScores;
@@ -246,8 +246,8 @@ impl PartialOrd for Scored<'_> {
 /// Exact values of one query, each computed once.
 pub(crate) struct Exact<'a> {
     pub(super) fused: &'a Fused<'a>,
-    similarities: RefCell<HashMap<u32, f64>>,
-    uppers: RefCell<HashMap<u32, f64>>,
+    similarities: RefCell<OrdinalMap<f64>>,
+    uppers: RefCell<OrdinalMap<f64>>,
 }
 
 impl<'a> Exact<'a> {
@@ -266,6 +266,42 @@ impl<'a> Exact<'a> {
         let Some(query) = self.fused.query else { return f64::NEG_INFINITY };
         let docid = self.fused.candidates.docids[at as usize];
         *self.uppers.borrow_mut().entry(at).or_insert_with(|| query.upper(docid))
+    }
+
+    /// Compute the similarities that the exact scores of some memories need, all at once.
+    pub(super) fn look_up(&self, some: &[u32]) {
+        self.add_needed(some, &self.similarities, Similarity::exact_of);
+    }
+
+    /// Compute the closer bounds that those of the scores of some memories need.
+    pub(super) fn look_up_bounds(&self, some: &[u32]) {
+        self.add_needed(some, &self.uppers, Similarity::uppers_of);
+    }
+
+    fn add_needed(
+        &self,
+        some: &[u32],
+        known: &RefCell<OrdinalMap<f64>>,
+        of: impl Fn(&Similarity<'a>, &[u32]) -> Vec<f64>,
+    ) {
+        let Some(query) = self.fused.query else { return };
+        let known = &mut *known.borrow_mut();
+        let needed = self.needed(some, known);
+        let docid = |at: &u32| self.fused.candidates.docids[*at as usize];
+        let docids: Vec<u32> = needed.iter().map(docid).collect();
+        known.extend(needed.into_iter().zip(of(query, &docids)));
+    }
+
+    /// Those of some memories and the neighbours that lift them that are not known, ascending.
+    fn needed(&self, some: &[u32], known: &OrdinalMap<f64>) -> Vec<u32> {
+        let mut needed = some.to_vec();
+        if self.fused.has_lift {
+            needed.extend(some.iter().flat_map(|at| self.fused.candidates.around(*at)));
+        }
+        needed.retain(|at| *at != NONE && !known.contains_key(at));
+        needed.sort_unstable();
+        needed.dedup();
+        needed
     }
 
     pub(super) fn context(&self, at: u32) -> f64 {

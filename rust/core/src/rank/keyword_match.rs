@@ -1,7 +1,6 @@
 //! The keyword match of every candidate: bounded at once, exact where it matters.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
 
 use crate::Error;
 use crate::deadline::{Deadline, MANY_ROWS};
@@ -10,6 +9,7 @@ use crate::lexical::{
     Scores, Turn,
 };
 use crate::rank::candidates::{CandidateSet, NONE};
+use crate::rank::ordinal_map::OrdinalMap;
 use crate::rank::scoring_config::KeywordFields;
 
 /// A first pass skips the terms of the smallest weights, up to this share of the weight of all: the
@@ -63,7 +63,7 @@ pub(crate) struct Keywords<'a> {
     uppers: Vec<f32>,
     /// The exact matches of all memories, once they are computed.
     all: OnceCell<Vec<f32>>,
-    some: RefCell<HashMap<u32, f32>>,
+    some: RefCell<OrdinalMap<f32>>,
     /// The words of the text, for reasons.
     words: OnceCell<QueryWords>,
 }

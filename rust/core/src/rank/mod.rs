@@ -7,6 +7,7 @@ pub(crate) mod evidence;
 pub(crate) mod fused_score;
 pub(crate) mod keyword_match;
 pub(crate) mod largest;
+pub(crate) mod ordinal_map;
 pub(crate) mod scoring_config;
 pub(crate) mod signals;
 pub(crate) mod similarity;

@@ -19,6 +19,9 @@ const SPARSE_SHARE: usize = 6;
 /// If fewer than one row in this many is a candidate, they are found by their ids.
 const FEW_SHARE: usize = 64;
 
+/// Memories whose rows are fetched before one is looked at.
+const AHEAD: usize = 4;
+
 /// Queries of one answer are bounded in one unit; queries this much shorter than the longest would
 /// approach the smallest floats.
 const MIN_LENGTH: f64 = 1.0 / 16.0;
@@ -85,11 +88,57 @@ impl<'a> Similarity<'a> {
         if !self.is_boundable {
             return f64::INFINITY;
         }
-        self.best(docid, |view, row, prepared| {
-            let rows = &view.segment.bytes;
-            let sum = self.kernel.code_sum(rows.row(row), prepared.codes());
-            prepared.codes().range(rows.bounds()[row], sum).1 / prepared.codes().power
-        })
+        self.best(docid, |view, row, prepared| self.row_upper(view, row, prepared))
+    }
+
+    fn row_upper(&self, view: &SegmentView, row: usize, prepared: &PreparedQuery) -> f64 {
+        let rows = &view.segment.bytes;
+        let sum = self.kernel.code_sum(rows.row(row), prepared.codes());
+        prepared.codes().range(rows.bounds()[row], sum).1 / prepared.codes().power
+    }
+
+    /// [`exact`](Self::exact) of each of several memories.
+    pub(crate) fn exact_of(&self, docids: &[u32]) -> Vec<f64> {
+        self.best_of(
+            docids,
+            |view, row| self.kernel.prefetch(view.segment.vector_lines(row)),
+            |view, row, prepared| self.dot(view, row, prepared),
+        )
+    }
+
+    /// [`upper`](Self::upper) of each of several memories.
+    pub(crate) fn uppers_of(&self, docids: &[u32]) -> Vec<f64> {
+        if !self.is_boundable {
+            return vec![f64::INFINITY; docids.len()];
+        }
+        self.best_of(
+            docids,
+            |view, row| self.kernel.prefetch_row(&view.segment.bytes, row),
+            |view, row, prepared| self.row_upper(view, row, prepared),
+        )
+    }
+
+    /// The largest of each memory's rows, which are fetched a few ahead.
+    fn best_of(
+        &self,
+        docids: &[u32],
+        fetch: impl Fn(&SegmentView, usize),
+        of: impl Fn(&SegmentView, usize, &PreparedQuery) -> f64,
+    ) -> Vec<f64> {
+        let mut rows = Vec::with_capacity(docids.len());
+        for (at, docid) in docids.iter().enumerate() {
+            self.each_place(*docid, |view, row| rows.push((at, view, row)));
+        }
+        let mut best = vec![f64::NEG_INFINITY; docids.len()];
+        for (number, (at, view, row)) in rows.iter().enumerate() {
+            if let Some((_, view, row)) = rows.get(number + AHEAD) {
+                fetch(view, *row);
+            }
+            for prepared in &self.prepared_queries {
+                best[*at] = best[*at].max(of(view, *row, prepared));
+            }
+        }
+        best
     }
 
     /// Bounds of one memory's similarity from below and above, as close as the second is.
@@ -231,11 +280,17 @@ impl<'a> Similarity<'a> {
     }
 
     fn each(&self, docid: u32, mut visit: impl FnMut(&SegmentView, usize, &PreparedQuery)) {
-        for place in self.places(docid) {
-            let Some(position) = self.vectors.position(place.number()) else { continue };
-            let view = &self.vectors.segments[position];
+        self.each_place(docid, |view, row| {
             for prepared in &self.prepared_queries {
-                visit(view, place.row(), prepared);
+                visit(view, row, prepared);
+            }
+        });
+    }
+
+    fn each_place<'s>(&'s self, docid: u32, mut visit: impl FnMut(&'s SegmentView, usize)) {
+        for place in self.places(docid) {
+            if let Some(position) = self.vectors.position(place.number()) {
+                visit(&self.vectors.segments[position], place.row());
             }
         }
     }
