@@ -146,7 +146,7 @@ def entries_of(codec: RowCodec, rows: list[Columns]) -> list[MemoryEntry]:
     """
     if rows:
         check(rows)
-    return decoded(codec, [row[_RECORD] for row in rows])
+    return decoded(codec, (row[_RECORD] for row in rows))
 
 
 def rewritten(row: Columns, columns: Columns, fingerprint: bytes) -> int | None:

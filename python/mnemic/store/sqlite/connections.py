@@ -35,6 +35,10 @@ from mnemic.store.sqlite.wal import Checkpoints, remove_log
 
 _log = logger(__name__)
 
+_READ_CACHE = 8192
+"""KiB of pages that a reading connection keeps at most: with SQLite's own 2 MB, reading a thousand
+of 100,000 memories takes half as long again."""
+
 
 class Connections:
     """One writing connection, and as many reading ones as threads read at once.
@@ -249,6 +253,7 @@ class Connections:
             connection.close()
             raise
         connection.pragma("temp_store", "MEMORY")
+        connection.pragma("cache_size", -_READ_CACHE)
         return connection, is_kept
 
     def _check_file(self) -> None:

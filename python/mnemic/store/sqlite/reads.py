@@ -46,6 +46,7 @@ from mnemic.store.sqlite.sql import (
     Condition,
     among,
     fetch,
+    fetch_batches,
     in_scope,
     integers,
     json_array,
@@ -57,6 +58,8 @@ from mnemic.store.sqlite.sql import (
 from mnemic.store.values import Located, PageCursor, StoredEntry
 
 _TOP_TAGS = 10
+_DECODED_AT_ONCE = 128
+"""Rows of which the columns are held: those of a thousand would make Python collect garbage."""
 
 
 def entries_of_ids(
@@ -112,9 +115,12 @@ def entries_of_rows(
     sql = (
         f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries {BY_ROW} WHERE {where} AND {is_wanted}"
     )
-    found = fetch(connection, sql, (*values, *wanted))
-    entries = _entries(codec, scope, found)
-    return {columns[0]: entry for columns, entry in zip(found, entries, strict=True)}
+    found: dict[int, MemoryEntry] = {}
+    with closing(fetch_batches(connection, sql, (*values, *wanted), _DECODED_AT_ONCE)) as batches:
+        for batch in batches:
+            entries = _entries(codec, scope, batch)
+            found.update(zip((columns[0] for columns in batch), entries, strict=True))
+    return found
 
 
 def row_of(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> int | None:

@@ -5,7 +5,7 @@ constants of this package are concatenated.
 """
 
 import sys
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar
@@ -115,7 +115,7 @@ def fetch(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> list[
 
 def fetch_batches(
     connection: apsw.Connection, sql: str, values: Sequence[Any], size: int
-) -> Iterator[list[Columns]]:
+) -> Generator[list[Columns], None, None]:
     """Run a statement; yield its rows in batches of `size`."""
     try:
         found = connection.execute(sql, tuple(values))
