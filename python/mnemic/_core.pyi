@@ -17,6 +17,7 @@ __all__ = [
     "Prior",
     "Selection",
     "VectorMap",
+    "WordPieceTokenizer",
     "__version__",
     "after_fork_in_child",
     "after_fork_in_parent",
@@ -620,6 +621,44 @@ class Coverage:
         """
 
 @final
+class WordPieceTokenizer:
+    """The tokenizer of an uncased BERT model, exactly as the library tokenizers runs it.
+
+    Control characters and accents are dropped, letters made small; ideographs and punctuation
+    marks are words of their own. A word is cut into the longest known pieces; a word with an
+    unknown piece, or of more than 100 characters, is `[UNK]`. A text is read no further than
+    `max_tokens` reach. Thread-safe.
+
+    Args:
+        vocabulary: The ids of the pieces; pieces within words begin with `##`.
+        special_tokens: Pieces found in a text by their exact characters, before everything else.
+        max_tokens: Maximum number of tokens of a text, with `[CLS]` and `[SEP]`.
+
+    Raises:
+        InvalidArgumentError: If `[UNK]`, `[CLS]`, `[SEP]` or a special token has no id.
+    """
+
+    def __new__(
+        cls, vocabulary: dict[str, int], /, *, special_tokens: Sequence[str], max_tokens: int
+    ) -> Self: ...
+    def encode(self, text: str, /) -> tuple[NDArray[np.int64], bool]:
+        """Return the token ids of a text, and whether there were more than `max_tokens`.
+
+        Returns:
+            Shape (1, tokens), from `[CLS]` to `[SEP]`.
+
+        Raises:
+            InvalidArgumentError: If the text holds a lone surrogate.
+        """
+
+    def characters_seen(self, text: str, /) -> int:
+        """Return how many characters at the beginning of a text its tokens cover.
+
+        Raises:
+            InvalidArgumentError: If the text holds a lone surrogate.
+        """
+
+@final
 class MemoryIndex:
     """An agent's memories, ranked exactly by similarity, keywords and attributes.
 
@@ -813,7 +852,7 @@ class MemoryIndex:
             DimensionMismatchError: If a vector has another dimension.
             NonFiniteVectorError: If a vector has NaN or infinity.
         """
-    def spellings(self, text: str, tokens: Sequence[str], /) -> list[tuple[str, list[int]]]:
+    def surface_forms(self, text: str, tokens: Sequence[str], /) -> list[tuple[str, list[int]]]:
         """Return where tokens are written in a text, each stretch with the places of its tokens.
 
         In the order of the text, each different stretch once. Of scripts without spaces, adjacent

@@ -32,6 +32,17 @@ def described(value: object) -> str:
     return f"a value of type {kind}"
 
 
+def tensor_advice(value: object) -> str:
+    """Return how to give a tensor, or a list of them, whose numbers cannot be read; else nothing.
+
+    That of torch on a GPU, with a gradient or in bfloat16 is one.
+    """
+    first = value[0] if isinstance(value, list | tuple) and value else value
+    if not hasattr(first, "cpu"):
+        return ""
+    return "; numbers of a tensor are read from tensor.detach().cpu().float()"
+
+
 def _described_text(value: str) -> str:
     if not value:
         return "an empty str"

@@ -288,6 +288,32 @@ def test_an_objects_own_queries_are_used():
         assert given.texts == ["tea", "asked tea"]
 
 
+def test_the_query_of_a_salience_is_embedded_as_a_query():
+    class Apart(WordEmbedder):
+        def embed_query(self, text):
+            return self.embed([f"asked {text}"])[0]
+
+    given = Apart()
+    with Memory(":memory:", embedder=given) as memory:
+        memory.salience(memory.add("tea").id, query="tea")
+        assert given.texts == ["tea", "asked tea"]
+
+
+def test_a_function_that_returns_tensors_of_a_gradient_is_given_advice():
+    class Tensor:
+        def __array__(self, *_, **__):
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+
+        def cpu(self):
+            return self
+
+    with (
+        Memory(":memory:", embedder=lambda _: Tensor(), embedding_model="m") as memory,
+        pytest.raises(EmbeddingError, match=r"read from tensor\.detach"),
+    ):
+        memory.add("tea")
+
+
 def test_encoders_of_documents_and_queries_are_used():
     class Newer(Encoder):
         def __init__(self):

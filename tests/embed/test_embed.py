@@ -16,6 +16,8 @@ from mnemic.embed import Embedder, EmbeddingBatch, MiniLmEmbedder, minilm
 from mnemic.embed.base import checked_texts
 from mnemic.errors import EmbeddingError, InvalidArgumentError, MissingExtraError
 from tests.support.paths import FIXTURES
+from tests.support.word_piece import expected
+from tests.support.word_piece import reference as reference_tokenizer
 
 FIXTURE = FIXTURES / "minilm_reference.json"
 REPEATS = 20  # as models/minilm/write_fixture.py repeats the last text
@@ -103,6 +105,13 @@ def test_several_threads_may_call_one_embedder_and_one_of_them_loads_it(
     assert loads == [256]
 
 
+def test_vectors_are_those_of_the_tokens_of_the_library_bit_for_bit(embedder, texts, one_by_one):
+    library, session = reference_tokenizer(), embedder._load().session
+    for text, vector in zip(texts, one_by_one, strict=True):
+        feed = {"input_ids": np.array([library.encode(text).ids], np.int64)}
+        assert session.run(["sentence_embedding"], feed)[0].tobytes() == vector.tobytes()
+
+
 def test_no_texts_give_no_rows_and_load_nothing():
     embedder = MiniLmEmbedder()
     assert embedder.embed([]).shape == (0, 384)
@@ -159,11 +168,12 @@ def test_texts_longer_than_the_model_sees_are_reported(embedder):
         ("word\u3000\u2003" * 3000, True),
     ],
 )
-def test_only_the_head_of_a_long_text_is_read_and_nothing_is_lost(embedder, text, truncated):
-    runtime = embedder._load()
-    whole = runtime.tokenizer.encode(text)
-    assert runtime._tokens(text) == (whole.ids, bool(whole.overflowing))
-    assert bool(whole.overflowing) is truncated
+def test_a_long_text_is_cut_where_the_library_cuts_it(embedder, text, truncated):
+    ids, is_cut, seen = expected(reference_tokenizer(), text)
+    tokens, was_cut = embedder._load().tokenizer.encode(text)
+    assert (tokens[0].tolist(), was_cut) == (ids, is_cut)
+    assert embedder.characters_seen(text) == seen
+    assert was_cut is truncated
 
 
 def test_truncation_is_a_warning_once_and_then_a_detail(caplog):
@@ -199,7 +209,7 @@ def test_fewer_than_one_thread_is_refused():
         MiniLmEmbedder(threads=0)
 
 
-@pytest.mark.parametrize("module", ["mnemic_minilm", "onnxruntime", "tokenizers"])
+@pytest.mark.parametrize("module", ["mnemic_minilm", "onnxruntime"])
 def test_a_missing_package_is_named_with_the_pip_line_at_construction(monkeypatch, module):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtraError, match=r"pip install 'mnemic\[local\]'") as caught:
@@ -207,7 +217,7 @@ def test_a_missing_package_is_named_with_the_pip_line_at_construction(monkeypatc
     assert module.replace("_", "-") in str(caught.value)
 
 
-@pytest.mark.parametrize("module", ["mnemic_minilm", "onnxruntime", "tokenizers"])
+@pytest.mark.parametrize("module", ["mnemic_minilm", "onnxruntime"])
 def test_a_package_that_cannot_be_imported_is_named_at_the_first_embed(monkeypatch, module):
     embedder = MiniLmEmbedder()
     monkeypatch.setitem(sys.modules, module, None)
@@ -235,7 +245,7 @@ def test_a_failing_run_is_an_embedding_error():
 
 
 def test_nothing_heavy_is_imported_before_the_first_embed():
-    heavy = "{'onnxruntime', 'tokenizers'}"
+    heavy = "{'onnxruntime', 'tokenizers', 'huggingface_hub'}"
     program = f"""
 import sys
 from mnemic.embed.minilm import MiniLmEmbedder
@@ -244,7 +254,7 @@ print(sorted({heavy} & set(sys.modules)))
 embedder.embed(["text"])
 print(sorted({heavy} & set(sys.modules)))
 """
-    assert run_python(program).splitlines() == ["[]", "['onnxruntime', 'tokenizers']"]
+    assert run_python(program).splitlines() == ["[]", "['onnxruntime']"]
 
 
 def test_embedding_opens_no_socket_and_prints_nothing():
@@ -269,11 +279,11 @@ def test_the_data_package_holds_exactly_the_recorded_files():
 
 def test_the_sentence_vector_is_pooled_from_token_vectors_that_can_be_asked_for(embedder):
     runtime = embedder._load()
-    tokens, _ = runtime._tokens("She opened a bakery.")
-    feed = {"input_ids": np.array([tokens], np.int64)}
+    tokens, _ = runtime.tokenizer.encode("She opened a bakery.")
+    feed = {"input_ids": tokens}
     names = ["sentence_embedding", "token_embeddings"]
     sentence, hidden = runtime.session.run(names, feed)
-    assert hidden.shape == (1, len(tokens), 384)
+    assert hidden.shape == (1, tokens.size, 384)
     mean = hidden[0].mean(axis=0)
     np.testing.assert_allclose(sentence[0], mean / np.linalg.norm(mean), atol=1e-6)
 

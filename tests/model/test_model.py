@@ -104,6 +104,22 @@ def test_a_field_out_of_range_is_refused_with_its_name_and_value(fields, message
         entry(**fields)
 
 
+class GpuTensor:
+    """What a tensor in the memory of a GPU does when numpy reads it."""
+
+    def __array__(self, *_, **__):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy")
+
+    def cpu(self):
+        return self
+
+
+@pytest.mark.parametrize("given", [GpuTensor(), [GpuTensor(), GpuTensor()]])
+def test_a_tensor_that_numpy_cannot_read_is_refused_with_how_to_give_it(given):
+    with pytest.raises(InvalidEntryError, match=r"tensor\.detach\(\)\.cpu\(\)\.float\(\)$"):
+        entry(embedding=given)
+
+
 def test_content_of_exactly_ten_megabytes_is_accepted():
     assert len(entry(content="x" * (10 * 1024 * 1024)).content) == 10 * 1024 * 1024
 

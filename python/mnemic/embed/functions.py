@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 
-from mnemic.description import described
+from mnemic.description import described, tensor_advice
 from mnemic.errors import EmbedderResultError
 
 if TYPE_CHECKING:
@@ -267,8 +267,10 @@ def _numbers(returned: object) -> Vectors:
     try:
         with np.errstate(over="ignore"):  # infinite ones are refused later
             found: NDArray[Any] = np.asarray(returned)
-    except (TypeError, ValueError):  # lists of different lengths
+    except (TypeError, ValueError, RuntimeError):  # lists of different lengths, a tensor's gradient
         found = np.array(None)  # no number
     if found.dtype.kind not in "fiu":
-        raise EmbedderResultError(f"it returned {described(returned)}, which is not numbers")
+        raise EmbedderResultError(
+            f"it returned {described(returned)}, which is not numbers{tensor_advice(returned)}"
+        )
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from importlib.util import find_spec
@@ -11,9 +10,10 @@ from operator import index
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast, final
 
+import msgspec
 import numpy as np
 
-from mnemic.description import failure
+from mnemic._core import WordPieceTokenizer
 from mnemic.embed.base import EmbeddingBatch, checked_texts
 from mnemic.errors import EmbeddingError, InvalidArgumentError, MissingExtraError
 from mnemic.logs import logger
@@ -33,11 +33,9 @@ SCORE_FLOORS = {"hybrid": 0.42, "semantic": 0.25}
 LANGUAGES = frozenset({"en"})
 """The languages of its training data; the tokenizer knows hardly any other script."""
 
-_HEAVY = ("onnxruntime", "tokenizers")
+_RUNTIME = "onnxruntime"  # imported by the first embed
 _ERRORS_ONLY = 3  # onnxruntime's logging levels: verbose, info, warning, error, fatal
 _SLOWER = ("SkipLayerNormFusion",)  # its fused operator costs 7 % more than the two it replaces
-_HEAD = 4096  # characters that nearly always fill the token limit; reading more costs time
-_WORD_END = re.compile("[ \n]")
 
 _logger = logger(__name__)
 
@@ -58,7 +56,7 @@ class MiniLmEmbedder:
             always runs on one thread. The vectors are the same for every number.
 
     Raises:
-        MissingExtraError: If onnxruntime, tokenizers or mnemic-minilm is not installed.
+        MissingExtraError: If onnxruntime or mnemic-minilm is not installed.
         InvalidArgumentError: If `threads` is less than 1.
     """
 
@@ -68,8 +66,7 @@ class MiniLmEmbedder:
         if index(threads) < 1:
             raise InvalidArgumentError(f"threads must be at least 1, not {threads}")
         data = cast("_Data", _extra("mnemic_minilm"))
-        for name in _HEAVY:
-            _require(name)
+        _require(_RUNTIME)
         self.model: str = data.MODEL_NAME
         self.dimensions: int = data.DIMENSIONS
         self.max_tokens: int = data.MAX_TOKENS
@@ -110,9 +107,10 @@ class MiniLmEmbedder:
         """Return how many characters at the beginning of a text are in its vector.
 
         Raises:
-            EmbeddingError: If the tokenizer cannot be loaded or run.
+            EmbeddingError: If the model cannot be loaded.
+            InvalidArgumentError: If the text holds a lone surrogate.
         """
-        return self._load().characters_seen(text)
+        return self._load().tokenizer.characters_seen(text)
 
     def _each(self, texts: list[str]) -> Iterator[tuple[NDArray[np.float32], bool]]:
         if not texts:
@@ -148,16 +146,19 @@ class MiniLmEmbedder:
         )
 
 
-class _Encoding(Protocol):
-    ids: list[int]
-    offsets: list[tuple[int, int]]
-    overflowing: list[_Encoding]
+class _AddedToken(msgspec.Struct):
+    content: str
 
 
-class _Tokenizer(Protocol):
-    def encode(self, text: str, /) -> _Encoding: ...
-    def no_padding(self) -> None: ...
-    def enable_truncation(self, max_length: int) -> None: ...
+class _WordPiece(msgspec.Struct):
+    vocab: dict[str, int]
+
+
+class _TokenizerFile(msgspec.Struct):
+    """The part of a `tokenizer.json` of an uncased BERT model in which such models differ."""
+
+    added_tokens: list[_AddedToken]
+    model: _WordPiece
 
 
 class _Session(Protocol):
@@ -189,16 +190,6 @@ class _OnnxRuntime(Protocol):
     ) -> _Session: ...
 
 
-class _TokenizerClass(Protocol):
-    def from_file(self, path: str, /) -> _Tokenizer: ...
-
-
-class _Tokenizers(Protocol):
-    """The part of the module tokenizers that is used here."""
-
-    Tokenizer: _TokenizerClass
-
-
 class _Data(Protocol):
     """The part of the module mnemic_minilm that is used here."""
 
@@ -213,56 +204,33 @@ class _Data(Protocol):
 class _Runtime(NamedTuple):
     """The loaded tokenizer and model; both may be used by several threads at once."""
 
-    tokenizer: _Tokenizer
+    tokenizer: WordPieceTokenizer
     session: _Session
 
     def embed(self, text: str) -> tuple[NDArray[np.float32], bool]:
         """Return the text's vector, shape (384,), and whether the text was cut."""
-        tokens, truncated = self._tokens(text)
+        tokens, truncated = self.tokenizer.encode(text)
         try:
-            feed = {"input_ids": np.array([tokens], np.int64)}
-            return self.session.run(["sentence_embedding"], feed)[0][0], truncated
+            return self.session.run(["sentence_embedding"], {"input_ids": tokens})[0][0], truncated
         except Exception as error:  # the library raises bare exceptions; it has not seen the text
             raise EmbeddingError(f"the model failed: {error}") from error
 
-    def characters_seen(self, text: str) -> int:
-        """Return where the last token that the model takes ends, or the text if it takes all."""
-        encoding = self._encoded(text)
-        if not encoding.overflowing:
-            return len(text)
-        return max(end for _, end in encoding.offsets)
-
-    def _encoded(self, text: str) -> _Encoding:
-        try:
-            return self.tokenizer.encode(text)
-        except Exception as error:  # noqa: BLE001 - the library raises bare exceptions
-            kind = failure(error)  # what it says may quote the text
-        raise EmbeddingError(f"the tokenizer failed: {kind}")
-
-    def _tokens(self, text: str) -> tuple[list[int], bool]:
-        """Return the token ids, and whether there were more than the model takes.
-
-        Of a long text the head is enough if it overflows by itself: no token spans a blank, so
-        the tokens before the limit are those of the whole text.
-        """
-        end = _WORD_END.search(text, _HEAD)
-        encoding = self._encoded(text[: end.start()] if end else text)
-        if end and not encoding.overflowing:
-            encoding = self._encoded(text)
-        return encoding.ids, bool(encoding.overflowing)
-
 
 def _load_runtime(max_tokens: int) -> _Runtime:
-    onnxruntime = cast("_OnnxRuntime", _extra("onnxruntime"))
-    tokenizers = cast("_Tokenizers", _extra("tokenizers"))
+    onnxruntime = cast("_OnnxRuntime", _extra(_RUNTIME))
     data = cast("_Data", _extra("mnemic_minilm"))
     try:
-        tokenizer = tokenizers.Tokenizer.from_file(str(data.tokenizer_path()))
-        tokenizer.no_padding()
-        tokenizer.enable_truncation(max_tokens)
+        tokenizer = _tokenizer(data.tokenizer_path(), max_tokens)
         return _Runtime(tokenizer, _session(onnxruntime, str(data.model_path())))
-    except Exception as error:  # both libraries raise bare exceptions
+    except Exception as error:  # the library raises bare exceptions
         raise EmbeddingError(f"the model could not be loaded: {error}") from error
+
+
+def _tokenizer(path: Path, max_tokens: int) -> WordPieceTokenizer:
+    """Load the tokenizer of an uncased BERT model; the padding and truncation there are ignored."""
+    file = msgspec.json.decode(path.read_bytes(), type=_TokenizerFile)
+    special = [token.content for token in file.added_tokens]
+    return WordPieceTokenizer(file.model.vocab, special_tokens=special, max_tokens=max_tokens)
 
 
 def _session(onnxruntime: _OnnxRuntime, path: str) -> _Session:

@@ -250,7 +250,7 @@ class Index(Protocol):
         """Whether a candidate source can propose rows."""
         ...
 
-    def spellings(self, text: str, tokens: list[str]) -> list[tuple[str, list[int]]]:
+    def surface_forms(self, text: str, tokens: list[str]) -> list[tuple[str, list[int]]]:
         """Return where tokens are written in a text, each with the positions of its tokens."""
         ...
 

@@ -151,9 +151,9 @@ class NativeIndex:
         rows = [RankedRow(*hit) for hit in found]
         return RankedPage(rows, total, partial, approximate, share, weak)
 
-    def spellings(self, text: str, tokens: list[str]) -> list[tuple[str, list[int]]]:
-        """Return where tokens are written in a text; see `Index.spellings`."""
-        return self._current().spellings(text, tokens)
+    def surface_forms(self, text: str, tokens: list[str]) -> list[tuple[str, list[int]]]:
+        """Return where tokens are written in a text; see `Index.surface_forms`."""
+        return self._current().surface_forms(text, tokens)
 
     @property
     def has_source(self) -> bool:

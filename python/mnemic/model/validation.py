@@ -12,7 +12,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.description import described, quoted
+from mnemic.description import described, quoted, tensor_advice
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 
 JsonValue: TypeAlias = Any
@@ -417,6 +417,7 @@ def _numbers(field: str, value: object) -> NDArray[Any]:
     if given.dtype.kind not in "fiu":  # raised out here: other errors quote what was given
         raise InvalidEntryError(
             f"{field} must be an array or a list of numbers, got {described(value)}"
+            f"{tensor_advice(value)}"
         )
     return given
 

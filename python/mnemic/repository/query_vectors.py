@@ -129,12 +129,12 @@ class QueryVectors:
         return np.atleast_2d(vectors)
 
     def similarity(self, row: int, text: str) -> float | None:
-        """Return the largest cosine of a memory's vectors with a text's; None without vectors."""
+        """Return the largest cosine of a memory's vectors with a query's; None without vectors."""
         embedder = self._embedder
         stored = None if embedder is None else self._stored(row, embedder)
         if embedder is None or stored is None:
             return None
-        given = embedder.embed_chunked([text])[0]
+        given = embedder.embed_queries([text])[0]
         mine, theirs = (np.linalg.norm(rows, axis=1) for rows in (stored, given))
         lengths = mine[:, None] * theirs
         cosines = (stored @ given.T) / np.where(lengths > 0, lengths, 1)

@@ -87,6 +87,12 @@ pub enum Error {
         /// The codes that there are.
         known: String,
     },
+    /// A vocabulary lacks a token that every text may need.
+    #[error("the vocabulary has no token {token:?}; it must be that of an uncased BERT model")]
+    MissingToken {
+        /// The token.
+        token: String,
+    },
     /// The deadline of a call passed.
     #[error("the deadline passed")]
     DeadlineExceeded,

@@ -22,6 +22,7 @@ pub(crate) fn raised(error: Error) -> PyErr {
     let message = error.to_string();
     match error {
         Error::DimensionOutOfRange { .. }
+        | Error::MissingToken { .. }
         | Error::ThresholdIsNan { .. }
         | Error::NoStemmer { .. }
         | Error::UnknownLanguage { .. }

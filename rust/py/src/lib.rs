@@ -14,6 +14,7 @@ mod records;
 mod requests;
 mod text;
 mod vector_map;
+mod word_piece;
 
 use pyo3::prelude::*;
 
@@ -58,6 +59,8 @@ mod _core {
     };
     #[pymodule_export]
     use super::vector_map::{PyHits, PyPrior, PySelection, PyVectorMap};
+    #[pymodule_export]
+    use super::word_piece::PyWordPieceTokenizer;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

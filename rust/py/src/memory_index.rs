@@ -287,15 +287,15 @@ impl PyMemoryIndex {
 
     #[pyo3(signature = (text, tokens, /))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
-    fn spellings(
+    fn surface_forms(
         &self,
         py: Python<'_>,
         text: &str,
         tokens: Listed<PyBackedStr>,
     ) -> PyResult<Vec<(String, Vec<usize>)>> {
         room(self.0.bytes_of_reading(0, text.len()))?;
-        let found = py.detach(|| self.0.spellings(text, &tokens.0));
-        Ok(found.into_iter().map(|spelling| (spelling.text, spelling.tokens)).collect())
+        let found = py.detach(|| self.0.surface_forms(text, &tokens.0));
+        Ok(found.into_iter().map(|form| (form.text, form.tokens)).collect())
     }
 
     #[pyo3(signature = (query, texts, scope, limit, /))]

@@ -18,7 +18,7 @@ use crate::errors::{InvalidArgumentError, raised, room};
 const BYTES_PER_TEXT: usize = 256;
 
 /// From this many bytes on, the work takes longer than detaching from the interpreter.
-const DETACH_BYTES: usize = 2048;
+pub(crate) const DETACH_BYTES: usize = 2048;
 
 /// The languages that an embedder covers.
 #[pyclass(frozen, name = "Coverage", module = "mnemic._core")]
@@ -159,7 +159,10 @@ fn as_str(text: Bound<'_, PyAny>, index: usize) -> PyResult<Bound<'_, PyString>>
 }
 
 /// Borrow the UTF-8 of a Python string, which keeps it from then on.
-fn utf8(text: Bound<'_, PyString>, name: impl FnOnce() -> String) -> PyResult<PyBackedStr> {
+pub(crate) fn utf8(
+    text: Bound<'_, PyString>,
+    name: impl FnOnce() -> String,
+) -> PyResult<PyBackedStr> {
     let py = text.py();
     PyBackedStr::try_from(text).map_err(|error| lone_surrogate(py, error, name))
 }

@@ -44,6 +44,19 @@ impl Counts {
         self.0.retain(|(_, count)| *count > 0);
     }
 
+    /// The entry after `last` in the order of [`by_count`](Self::by_count), or the first one; of
+    /// those that at least one of `MIN_SHARE` in `documents` memories is in. Copies nothing.
+    fn next_by_count(
+        &self,
+        last: Option<(Language, u64)>,
+        documents: u64,
+    ) -> Option<(Language, u64)> {
+        let is_frequent = |(_, count): &(Language, u64)| count * MIN_SHARE >= documents;
+        let is_next = |entry: &(Language, u64)| last.is_none_or(|last| rank(entry) > rank(&last));
+        let entries = self.0.iter().copied();
+        entries.filter(is_frequent).filter(is_next).min_by_key(rank)
+    }
+
     /// The languages of most memories first; ties go to English, then to the first by name.
     fn by_count(mut self) -> Vec<Language> {
         self.0.sort_unstable_by_key(rank);
@@ -99,13 +112,14 @@ impl OfUser {
         let documents =
             self.detected.0.iter().map(|(_, count)| count).sum::<u64>() + self.undetected;
         let rounded = 1_u64 << documents.max(1).ilog2();
-        let mut frequent = self.detected.clone();
-        frequent.0.retain(|(_, count)| count * MIN_SHARE >= rounded);
-        let frequent = frequent.by_count();
-        let Some(majority) = frequent.first().copied() else { return UserLanguages::default() };
+        let Some(most) = self.detected.next_by_count(None, rounded) else {
+            return UserLanguages::default();
+        };
+        let next = |last: &(Language, u64)| self.detected.next_by_count(Some(*last), rounded);
+        let frequent = std::iter::successors(Some(most), next).take(MAX_LANGUAGES);
         let mut all = Languages::default();
-        frequent.into_iter().take(MAX_LANGUAGES).for_each(|language| all.add(language));
-        UserLanguages { majority, all }
+        frequent.for_each(|(language, _)| all.add(language));
+        UserLanguages { majority: most.0, all }
     }
 
     /// Numbers of memories by the language that they are analysed in.
@@ -227,7 +241,6 @@ impl MemoryLanguages {
 
     /// The languages that a collection's memories are analysed in, the most frequent first; English
     /// without any memory.
-    ///
     pub(super) fn present(&self, collection: Collection) -> Vec<Language> {
         let present = self.counts(collection).by_count();
         if present.is_empty() { vec![Language::English] } else { present }

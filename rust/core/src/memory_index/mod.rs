@@ -24,7 +24,7 @@ use crate::quantization::scalar::{MAX_DIM, norm};
 use crate::rank::keyword_match::FirstPass;
 use crate::storage::snapshot_store::{Change, Maintenance, SnapshotStore};
 use crate::system::memory_budget::{CALL, headroom};
-use crate::text::{Analyser, Coverage, Spelling, spellings};
+use crate::text::{Analyser, Coverage, SurfaceForm, surface_forms};
 use crate::{Error, simd};
 
 use budget::{BYTES_PER_BLOCK, SHORT};
@@ -308,10 +308,14 @@ impl MemoryIndex {
         query.answer().map(|answer| Answer { share, ..answer })
     }
 
-    /// Where some tokens are written in a text; see [`spellings`].
-    pub fn spellings<Token: AsRef<str>>(&self, text: &str, tokens: &[Token]) -> Vec<Spelling> {
+    /// Where some tokens are written in a text; see [`surface_forms`].
+    pub fn surface_forms<Token: AsRef<str>>(
+        &self,
+        text: &str,
+        tokens: &[Token],
+    ) -> Vec<SurfaceForm> {
         let analyser = self.store.snapshot().memories.lexical.analyser();
-        spellings(text, tokens, analyser)
+        surface_forms(text, tokens, analyser)
     }
 
     /// Check the numbers of a request, and that there is memory for it.

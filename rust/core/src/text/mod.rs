@@ -14,14 +14,15 @@ mod normalise;
 pub(crate) mod ordinary_names;
 pub(crate) mod roles;
 pub(crate) mod spelling;
-mod spellings;
 mod stems;
 mod stop_pairs;
 mod strip;
+mod surface_forms;
 mod token_estimate;
 pub(crate) mod tokenizer;
 mod turn;
 mod unicode;
+mod word_piece;
 
 pub(crate) use answer_type::answer_types_held;
 pub use answer_type::{AnswerType, answer_type};
@@ -32,7 +33,8 @@ pub use fingerprint::{Digest, FINGERPRINT_VERSION, display_id, fingerprint, fing
 pub use language::Language;
 pub use normalise::{fold, normalise};
 pub use roles::Role;
-pub use spellings::{Spelling, spellings};
+pub use surface_forms::{SurfaceForm, surface_forms};
 pub use token_estimate::estimate_tokens;
 pub use tokenizer::{Analyser, Analysis, query_tokens, tokens};
 pub use turn::{Turn, turn};
+pub use word_piece::{Encoding, WordPieceTokenizer};

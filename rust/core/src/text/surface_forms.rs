@@ -1,4 +1,4 @@
-//! The words of a text as they are written, from the tokens that were matched.
+//! Surface forms: the words of a text as they are written, from the tokens that were matched.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::tokenizer::{Analyser, Analysis, each_word, is_mark, is_unspaced, toke
 
 /// A stretch of a text, and which of the tokens it stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spelling {
+pub struct SurfaceForm {
     /// As it is written.
     pub text: String,
     /// The places of the tokens in the list that was given, ascending.
@@ -25,19 +25,19 @@ pub struct Spelling {
 ///
 /// # Examples
 /// ```
-/// use mnemic_core::text::{Analysis, spellings};
+/// use mnemic_core::text::{Analysis, surface_forms};
 ///
-/// let found = spellings("Ann's cats RAN", &["cat", "run", "ran"], Analysis::default());
+/// let found = surface_forms("Ann's cats RAN", &["cat", "run", "ran"], Analysis::default());
 /// assert_eq!(found[0].text, "cats");
 /// assert_eq!((found[1].text.as_str(), &found[1].tokens[..]), ("RAN", &[2][..]));
-/// let found = spellings("我去上海博物馆。", &["上海", "海博", "物馆"], Analysis::default());
+/// let found = surface_forms("我去上海博物馆。", &["上海", "海博", "物馆"], Analysis::default());
 /// assert_eq!((found[0].text.as_str(), found[1].text.as_str()), ("上海博", "物馆"));
 /// ```
-pub fn spellings<Token: AsRef<str>>(
+pub fn surface_forms<Token: AsRef<str>>(
     text: &str,
     tokens: &[Token],
     analyser: impl Into<Analyser>,
-) -> Vec<Spelling> {
+) -> Vec<SurfaceForm> {
     let analyser = analyser.into();
     let mut finder = Finder { text, tokens, analyser, units: Vec::new(), found: Vec::new() };
     for (start, word) in text.unicode_word_indices() {
@@ -70,7 +70,7 @@ struct Finder<'a, Token> {
     analyser: Analyser,
     /// Adjacent characters of a script without spaces: where each begins and ends.
     units: Vec<(usize, usize)>,
-    found: Vec<Spelling>,
+    found: Vec<SurfaceForm>,
 }
 
 impl<Token: AsRef<str>> Finder<'_, Token> {
@@ -134,7 +134,7 @@ impl<Token: AsRef<str>> Finder<'_, Token> {
         matched.dedup();
         let is_known = self.found.iter().any(|known| known.text == text);
         if !matched.is_empty() && !is_known {
-            self.found.push(Spelling { text: text.to_owned(), tokens: matched });
+            self.found.push(SurfaceForm { text: text.to_owned(), tokens: matched });
         }
     }
 }

@@ -1,0 +1,63 @@
+//! The tokenizer of BERT models, for embedders.
+
+use mnemic_core::text::{Encoding, WordPieceTokenizer};
+use numpy::ndarray::Array2;
+use numpy::{IntoPyArray, PyArray2};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyDict, PyString};
+
+use crate::errors::raised;
+use crate::text::{DETACH_BYTES, utf8};
+
+/// Cuts texts into the tokens of an uncased BERT model.
+#[pyclass(frozen, name = "WordPieceTokenizer", module = "mnemic._core")]
+pub(crate) struct PyWordPieceTokenizer {
+    tokenizer: WordPieceTokenizer,
+    max_tokens: usize,
+}
+
+#[pymethods]
+impl PyWordPieceTokenizer {
+    #[new]
+    #[pyo3(signature = (vocabulary, /, *, special_tokens, max_tokens))]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
+    fn new(
+        vocabulary: &Bound<'_, PyDict>,
+        special_tokens: Vec<String>,
+        max_tokens: usize,
+    ) -> PyResult<Self> {
+        let special: Vec<&str> = special_tokens.iter().map(String::as_str).collect();
+        let pair = |(piece, id): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+            Ok((piece.extract::<PyBackedStr>()?, id.extract::<u32>()?))
+        };
+        let pieces: Vec<_> = vocabulary.iter().map(pair).collect::<PyResult<_>>()?;
+        let pieces = pieces.iter().map(|(piece, id)| (&**piece, *id));
+        let tokenizer = WordPieceTokenizer::new(pieces, &special).map_err(raised)?;
+        Ok(Self { tokenizer, max_tokens })
+    }
+
+    #[pyo3(signature = (text, /))]
+    fn encode<'py>(
+        &self,
+        text: &Bound<'py, PyString>,
+    ) -> PyResult<(Bound<'py, PyArray2<i64>>, bool)> {
+        let Encoding { ids, is_truncated, .. } = self.encoding(text)?;
+        let row: Array2<i64> = Array2::from_shape_fn((1, ids.len()), |(_, at)| ids[at].into());
+        Ok((row.into_pyarray(text.py()), is_truncated))
+    }
+
+    #[pyo3(signature = (text, /))]
+    fn characters_seen(&self, text: &Bound<'_, PyString>) -> PyResult<usize> {
+        Ok(self.encoding(text)?.characters)
+    }
+}
+
+impl PyWordPieceTokenizer {
+    fn encoding(&self, text: &Bound<'_, PyString>) -> PyResult<Encoding> {
+        let py = text.py();
+        let text = utf8(text.clone(), || "text".to_owned())?;
+        let encode = || self.tokenizer.encode(&text, self.max_tokens);
+        Ok(if text.len() < DETACH_BYTES { encode() } else { py.detach(encode) })
+    }
+}

@@ -1,0 +1,121 @@
+"""The tokenizer of the default embedder, against recorded tokens and the library tokenizers."""
+
+import json
+import threading
+
+import mnemic_minilm
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from mnemic._core import WordPieceTokenizer
+from mnemic.embed.minilm import _tokenizer
+from mnemic.errors import InvalidArgumentError
+from tests.support.word_piece import FIXTURE, TEXTS, blocks, digest, expected, reference
+
+VOCABULARY = ["[UNK]", "[CLS]", "[SEP]", "un", "##able", "##a", "able", "!"]
+MARKS = st.characters(categories=["Mn", "Mc", "Me", "Cf", "Cc", "Zs", "Po", "Sk"])
+LETTERS = st.sampled_from("aeiouAEIOUéÉßİǄΩк각が豈語[]#'\u2018 \t")
+PARTS = st.one_of(
+    st.text(max_size=8),
+    st.text(LETTERS, max_size=8),
+    st.text(MARKS, max_size=4),
+    st.sampled_from(["[CLS]", "[SEP]", "[UNK", "##ing", "embeddings", "x" * 99, "é" * 100]),
+)
+MIXED = st.builds(lambda parts, times: "".join(parts) * times, st.lists(PARTS), st.integers(1, 60))
+
+
+def of_model(max_tokens=mnemic_minilm.MAX_TOKENS):
+    return _tokenizer(mnemic_minilm.tokenizer_path(), max_tokens)
+
+
+def answer(tokenizer, text):
+    ids, is_cut = tokenizer.encode(text)
+    return ids[0].tolist(), is_cut, tokenizer.characters_seen(text)
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    return json.loads(FIXTURE.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return of_model()
+
+
+@pytest.mark.parametrize("at", range(len(TEXTS)))
+def test_tokens_are_the_recorded_ones(tokenizer, recorded, at):
+    assert [*answer(tokenizer, TEXTS[at])] == recorded["texts"][at]
+
+
+def test_every_code_point_alone_and_within_a_word_has_the_recorded_tokens(recorded):
+    whole = of_model(10**6)
+    assert digest(whole.encode(block)[0][0] for block in blocks()) == recorded["code_points"]
+
+
+@settings(max_examples=1500)
+@given(MIXED)
+@example("a\u0344\u0345 \u1e9b\u0323")
+@example("[[CLS]]SEP]")
+def test_tokens_are_those_of_the_library(text):
+    assert answer(OWN, text) == expected(LIBRARY, text)
+
+
+OWN, LIBRARY = of_model(), reference()
+
+
+@pytest.mark.parametrize("limit", [2, 3, 7])
+def test_any_limit_cuts_as_the_library_does(limit):
+    own, library = of_model(limit), reference(limit)
+    for text in TEXTS:
+        assert answer(own, text)[:2] == expected(library, text)[:2]
+
+
+def made_of(pieces, *, special=("[SEP]",), max_tokens=16):
+    ids = {piece: at for at, piece in enumerate(pieces)}
+    return WordPieceTokenizer(ids, special_tokens=special, max_tokens=max_tokens)
+
+
+def test_the_longest_piece_is_taken_first_and_a_word_is_unknown_as_a_whole():
+    tokenizer = made_of(VOCABULARY)
+    ids, is_cut = tokenizer.encode("Unable un-able! una unx")
+    assert ids.tolist() == [[1, 3, 4, 3, 0, 6, 7, 3, 5, 0, 2]]
+    assert ids.dtype == "int64"
+    assert not is_cut
+
+
+@pytest.mark.parametrize("missing", ["[UNK]", "[CLS]", "[SEP]"])
+def test_a_vocabulary_without_a_token_of_the_frame_is_refused(missing):
+    pieces = [piece for piece in VOCABULARY if piece != missing]
+    with pytest.raises(InvalidArgumentError, match=f'no token "\\{missing[:-1]}\\]"'):
+        made_of(pieces, special=[])
+
+
+def test_a_special_token_outside_the_vocabulary_is_refused():
+    with pytest.raises(InvalidArgumentError, match=r'no token "\[MASK\]"'):
+        made_of(VOCABULARY, special=["[MASK]"])
+
+
+def test_lone_surrogates_are_refused_by_their_position(tokenizer):
+    for method in (tokenizer.encode, tokenizer.characters_seen):
+        with pytest.raises(InvalidArgumentError, match="lone surrogate at position 3"):
+            method("abc\ud800")
+
+
+def test_other_threads_run_while_a_long_text_is_read(tokenizer):
+    done = threading.Event()
+    text = "e\u0301" * 5_000_000  # one word
+
+    def read():
+        tokenizer.encode(text)
+        done.set()
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    turns = 0
+    while not done.is_set():
+        turns += 1
+    thread.join()
+    assert turns > 1000
+    assert answer(tokenizer, text) == ([101, 100, 102], False, len(text))
