@@ -216,7 +216,7 @@ def test_an_unknown_way_with_duplicates_is_refused():
 
 
 def test_what_could_not_be_embedded_waits_and_holds_up_no_search(monkeypatch):
-    monkeypatch.setattr("mnemic.repository.index_sync.RETRY_SECONDS", 0)
+    monkeypatch.setattr("mnemic.repository.missing_vectors.RETRY_SECONDS", 0)
     embedder = Picky()
 
     async def scenario(memory, _clock):

@@ -162,7 +162,7 @@ def embedder():
 @pytest.fixture
 def pending(embedder, monkeypatch):
     """A memory with an entry that lacks a vector, and an embedder that hangs."""
-    monkeypatch.setattr("mnemic.repository.index_sync.RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("mnemic.repository.missing_vectors.RETRY_SECONDS", 0.0)
     memory = Memory(":memory:", embedder=embedder)
     memory.add("tea at noon")
     embedder.fails = True

@@ -18,7 +18,7 @@ PATIENCE = 20.0  # seconds, for what takes milliseconds
 @pytest.fixture(autouse=True)
 def _small_indexes_are_made_anew_too(monkeypatch):
     monkeypatch.setattr(native, "MIN_VACANT", FEW)
-    monkeypatch.setattr("mnemic.repository.index_sync.RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("mnemic.repository.index_sync.REBUILD_SECONDS", 0.0)
 
 
 @pytest.fixture(params=[True, False], ids=["with vectors", "keywords alone"])

@@ -9,7 +9,7 @@ import pytest
 from mnemic.errors import DuplicateEntryError, EmbeddingError, InvalidArgumentError
 from mnemic.memory import Memory
 from mnemic.observability.events import MemoryStoredEvent
-from mnemic.repository.index_sync import RETRY_SECONDS
+from mnemic.repository.missing_vectors import RETRY_SECONDS
 from tests.support.clock import HOUR, NOON, Clock
 from tests.support.doors import run
 from tests.support.embedders import WordEmbedder
@@ -181,7 +181,7 @@ def test_a_text_that_cannot_be_embedded_never_stops_a_search(monkeypatch, caplog
             return super().embed(texts)
 
     now = [0.0]
-    monkeypatch.setattr("mnemic.repository.index_sync.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("mnemic.repository.missing_vectors.time.monotonic", lambda: now[0])
     with Memory(":memory:", embedder=Picky()) as memory:
         memory.add("a red sofa")
         memory.add("poison", on_embed_error="pending")

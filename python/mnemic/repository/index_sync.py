@@ -3,53 +3,30 @@
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import wait
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.embed.limited import result_until, started
 from mnemic.embed.validated import ValidatedEmbedder
-from mnemic.errors import (
-    EmbeddingError,
-    MnemicError,
-    StoreBusyError,
-    StoreError,
-    StoreFullError,
-)
+from mnemic.errors import MnemicError, StoreError
 from mnemic.index import NativeIndex, SourceFactory
 from mnemic.logs import logger
 from mnemic.loop_threads import shared_in_turn
 from mnemic.model import Record, RowBatch, State
 from mnemic.repository.access_buffer import AccessBuffer
+from mnemic.repository.missing_vectors import PATIENCE_SECONDS, MissingVectors
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import LogPosition, Store
 from mnemic.store.base import BatchSink
 from mnemic.store.values import Model
 from mnemic.sync_bridge import run_blocking
 
-if TYPE_CHECKING:
-    from concurrent.futures import Future
-
 _log = logger(__name__)
 
-EMBEDDED_AT_ONCE = 256
-RETRY_SECONDS = 10.0
-"""Maximum seconds until a text that could not be embedded is tried again, while the embedder fails.
-"""
-
-PATIENCE_SECONDS = 0.5
-"""Maximum seconds that a search waits for memories without vectors to be embedded; that goes on in
-the background."""
-
-BACKLOG_SECONDS = 1.0
-"""Minimum seconds between two looks for memories without vectors after writes."""
-
-MAX_FAILURES = 3
-"""Number of consecutive failing texts after which the rest is deferred."""
+REBUILD_SECONDS = 10.0
+"""Minimum seconds between two rebuilds of an index."""
 
 
 class _StoppedError(Exception):
@@ -77,21 +54,6 @@ class _StoppableSink:
         """Pass on vectors."""
         self._check()
         self._sink.add_vectors(rows, vectors)
-
-
-class _Retry(NamedTuple):
-    """A text that could not be embedded, and its next attempt.
-
-    Attributes:
-        at: Latest time, by the monotonic clock.
-        successes: Number of the embedder's successes at the failure.
-        is_blamed: Whether it failed again after other texts succeeded, so that the text itself is
-            the cause: further successes do not make it due.
-    """
-
-    at: float
-    successes: int
-    is_blamed: bool
 
 
 class IndexSync:
@@ -141,21 +103,16 @@ class IndexSync:
         self._embedder = embedder
         self._state = state
         self._can_write = can_write
-        self._embeds = can_write and state is State.ACTIVE
+        self._missing: MissingVectors | None = None
+        if embedder is not None and can_write and state is State.ACTIVE:
+            self._missing = MissingVectors(store, agent_id, embedder, self.index, self._grow)
         self._catching_up = threading.Lock()
-        self._embedding: Future[None] | None = None
-        self._embedding_began = 0.0
-        self._begin_lock = threading.Lock()
-        self._has_backlog = False
-        self._backlog_at = 0.0
-        self._embed_lock = threading.Lock()  # a hanging embedder holds no other one
         self._rebuilding: threading.Thread | None = None
         self._rebuild_at = 0.0
         self._is_stopped = False
         self._accesses = 0  # number of access writes that the index contains, at least
         self._buffer = AccessBuffer()
         self._access_lock = threading.Lock()
-        self._retries: dict[int, _Retry] = {}
         if embedder is not None:  # without one, memories may never be searched
             self.catch_up(patience=None)
 
@@ -222,8 +179,8 @@ class IndexSync:
         position = shared_in_turn(self, partial(self._store.position, self._agent_id))
         if position.seq != self.index.seq:
             self._apply_changes(deadline)
-        if self._embedder is not None and self._rows_to_embed():
-            self._embed_until(self._embedder, deadline, patience)
+        if self._missing is not None and self._missing.due():
+            self._missing.embed_until(deadline, patience)
             self._apply_changes(deadline)
         if with_accesses:  # after the changes, which may add rows without their accesses
             self._catch_up_with_accesses(position)
@@ -248,6 +205,8 @@ class IndexSync:
     def stop(self) -> None:
         """Stop background work; none starts again."""
         self._is_stopped = True
+        if self._missing is not None:
+            self._missing.stop()
         with self._catching_up:
             rebuilding = self._rebuilding
         if rebuilding is not None:
@@ -267,6 +226,22 @@ class IndexSync:
     def lacks_dimension(self) -> bool:
         """Whether there is an embedder whose vectors the index cannot hold yet."""
         return self.model is None and self._embedder is not None
+
+    @property
+    def has_retries(self) -> bool:
+        """Whether texts that could not be embedded wait for another attempt."""
+        return self._missing is not None and self._missing.has_retries
+
+    def note_stored(self, *, is_pending: bool) -> None:
+        """Note a write, with vectors or without; see `MissingVectors.note_stored`."""
+        if self._missing is not None:
+            self._missing.note_stored(is_pending=is_pending, is_unknown=self.lacks_dimension)
+
+    def _grow(self) -> None:
+        """Take in the first vectors, whose dimension the index was made without."""
+        if self.lacks_dimension:
+            self._learn_model()
+            self._apply_changes()
 
     def _start_rebuild(self) -> None:
         """Rebuild the index in the background, unless a rebuild is running."""
@@ -288,7 +263,7 @@ class IndexSync:
                 "The index of agent %s cannot be made anew: %s", self._agent_id, str(error)
             )
         finally:
-            self._rebuild_at = time.monotonic() + RETRY_SECONDS
+            self._rebuild_at = time.monotonic() + REBUILD_SECONDS
             self._rebuilding = None
 
     def _build(self, model: Model | None) -> None:
@@ -393,115 +368,3 @@ class IndexSync:
 
     def _is_current(self) -> bool:
         return self._store.position(self._agent_id).seq == self.index.seq
-
-    def _rows_to_embed(self) -> list[int]:
-        """Return the rows without a vector, except those that failed recently."""
-        waiting = self.index.unembedded() if self._embeds else []
-        if not waiting:
-            return []
-        return [row for row in waiting if self._is_due(row)] if self._retries else waiting
-
-    def _is_due(self, row: int) -> bool:
-        retry = self._retries.get(row)
-        if retry is None or time.monotonic() >= retry.at:
-            return True
-        return not retry.is_blamed and self._successes > retry.successes
-
-    @property
-    def has_retries(self) -> bool:
-        """Whether texts that could not be embedded wait for another attempt."""
-        return bool(self._retries)
-
-    @property
-    def _successes(self) -> int:
-        return 0 if self._embedder is None else self._embedder.successes
-
-    def _retry_later(self, row: int) -> None:
-        before, successes = self._retries.get(row), self._successes
-        is_blamed = before is not None and (before.is_blamed or successes > before.successes)
-        self._retries[row] = _Retry(time.monotonic() + RETRY_SECONDS, successes, is_blamed)
-
-    def note_stored(self, *, is_pending: bool) -> None:
-        """Note a write: one without vectors waits, and one with vectors shows an embedder at work.
-
-        So memories that wait are embedded at once after the embedder is back, in the background.
-        """
-        embedder = self._embedder
-        if is_pending:
-            self._has_backlog = self._embeds and embedder is not None
-        elif self._has_backlog and embedder is not None and time.monotonic() >= self._backlog_at:
-            self._backlog_at = time.monotonic() + BACKLOG_SECONDS
-            # An index without the dimension does not hold which memories wait.
-            is_unknown = self.lacks_dimension
-            self._has_backlog = is_unknown or bool(self._retries or self.index.unembedded())
-            if is_unknown or self._rows_to_embed():
-                self._begin_embedding(embedder)
-
-    def _embed_until(
-        self, embedder: ValidatedEmbedder, deadline: float | None, patience: float | None
-    ) -> None:
-        """Embed entries without a vector; past the deadline another thread goes on with it.
-
-        So a hanging embedder is not waited for, a slow one gets on in spite of short deadlines, and
-        a long backlog holds up no search.
-        """
-        if patience is None:
-            self._embed_in_turn(embedder)
-            return
-        embedding = self._begin_embedding(embedder)
-        patient_until = self._embedding_began + patience
-        if deadline is not None and deadline <= patient_until:
-            result_until(embedding, deadline)
-        elif wait([embedding], max(0.0, patient_until - time.monotonic())).done:
-            embedding.result()
-
-    def _begin_embedding(self, embedder: ValidatedEmbedder) -> "Future[None]":
-        """Embed in the background, unless that goes on already."""
-        with self._begin_lock:
-            embedding = self._embedding
-            if embedding is None or embedding.done():
-                self._embedding_began = time.monotonic()
-                embedding = started(lambda: self._embed_in_turn(embedder))
-                self._embedding = embedding
-            return embedding
-
-    def _embed_in_turn(self, embedder: ValidatedEmbedder) -> None:
-        with self._embed_lock:
-            if self.lacks_dimension:
-                self._learn_model()
-                self._apply_changes()
-            self._embed_missing(embedder)
-
-    def _embed_missing(self, embedder: ValidatedEmbedder) -> None:
-        """Embed entries stored without an embedder, or while it failed.
-
-        Texts that fail together are tried apart, so that one does not block the others; if several
-        fail in a row, the embedder is broken, and all wait for the next search.
-        """
-        waiting, failures = self._rows_to_embed(), 0
-        size = EMBEDDED_AT_ONCE
-        while waiting and failures < MAX_FAILURES and not self._is_stopped:
-            some, waiting = waiting[:size], waiting[size:]
-            try:
-                self._embed_rows(embedder, some)
-                size, failures = min(EMBEDDED_AT_ONCE, 4 * size), 0
-            except EmbeddingError as error:
-                if len(some) > 1:
-                    waiting, size = some + waiting, max(1, len(some) // 4)
-                    continue
-                failures += 1
-                self._retry_later(some[0])
-                kind = error.kind
-                _log.warning("A memory of agent %s still lacks a vector: %s", self._agent_id, kind)
-            except (StoreBusyError, StoreFullError) as error:  # no reason to fail the search
-                retry = _Retry(time.monotonic() + RETRY_SECONDS, self._successes, is_blamed=True)
-                self._retries.update(dict.fromkeys(some + waiting, retry))
-                _log.warning("Vectors of agent %s cannot be stored: %s", self._agent_id, str(error))
-                return
-
-    def _embed_rows(self, embedder: ValidatedEmbedder, rows: list[int]) -> None:
-        contents = self._store.contents(self._agent_id, rows)
-        vectors = embedder.embed_contents(list(contents.values()))
-        self._store.add_embeddings(self._agent_id, embedder.model, contents, vectors).result()
-        for row in rows:
-            self._retries.pop(row, None)

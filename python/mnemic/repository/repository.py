@@ -198,6 +198,12 @@ class Repository:
             self._close_embedder()
             self._store.close()
             raise
+        self._make_readers(cache_size, exact_limit)
+        self._make_writers()
+        self._telemetry.opened(self._store)
+
+    def _make_readers(self, cache_size: int, exact_limit: int) -> None:
+        clock = self.now
         self.finder = Finder(
             self._store,
             self.agent_id,
@@ -215,6 +221,29 @@ class Repository:
             telemetry=self._telemetry,
             exact_limit=exact_limit,
         )
+        self.accesses = AccessCounter(
+            self._store,
+            self.agent_id,
+            self._indexes,
+            clock,
+            is_tracking=self._track_access,
+            can_write=not self._is_read_only,
+        )
+        self.lister = Lister(
+            self._store,
+            self.agent_id,
+            self._indexes,
+            self.accesses,
+            cache=self._cache,
+            limits=self.limits,
+            clock=clock,
+        )
+        self.statistics = Statistics(
+            self._store, self.agent_id, self._embedder, limits=self.limits, clock=clock
+        )
+
+    def _make_writers(self) -> None:
+        clock = self.now
         new_vectors = NewVectors(
             self._store, self.agent_id, self._model, self._embedder, self._telemetry
         )
@@ -227,23 +256,6 @@ class Repository:
             clock=clock,
             telemetry=self._telemetry,
         )
-        self.accesses = AccessCounter(
-            self._store,
-            self.agent_id,
-            self._indexes,
-            clock,
-            is_tracking=self._track_access,
-            can_write=not read_only,
-        )
-        self.lister = Lister(
-            self._store,
-            self.agent_id,
-            self._indexes,
-            self.accesses,
-            cache=self._cache,
-            limits=self.limits,
-            clock=clock,
-        )
         self.linker = Linker(self._store, self._indexes, self.limits, clock)
         self.deleter = Deleter(
             self._store,
@@ -252,9 +264,6 @@ class Repository:
             clock=clock,
             telemetry=self._telemetry,
             accesses=self.accesses,
-        )
-        self.statistics = Statistics(
-            self._store, self.agent_id, self._embedder, limits=self.limits, clock=clock
         )
         self.updater = Updater(
             self._store,
@@ -274,7 +283,6 @@ class Repository:
             limits=self.limits,
             clock=clock,
         )
-        self._telemetry.opened(self._store)
 
     def _close_embedder(self) -> None:
         if self._embedder is not None:

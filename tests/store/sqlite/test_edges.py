@@ -163,8 +163,8 @@ def test_texts_that_lack_a_vector_may_come_while_others_look_for_them():
 
     for content in ("one", "two", "three"):
         assert sync.index.apply(stored(content))
-    sync._retries = Raced(none={})
-    assert len(sync._rows_to_embed()) == 3
+    sync._missing._retries = Raced(none={})
+    assert len(sync._missing.due()) == 3
     assert len(sync.index.unembedded()) == 6
     store.close()
 

@@ -1,0 +1,196 @@
+"""Embedding of memories that were stored without an embedder, or while it failed."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import wait
+from typing import TYPE_CHECKING, NamedTuple
+
+from mnemic.embed.limited import result_until, started
+from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.errors import EmbeddingError, StoreBusyError, StoreFullError
+from mnemic.index import NativeIndex
+from mnemic.logs import logger
+from mnemic.store import Store
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+_log = logger(__name__)
+
+EMBEDDED_AT_ONCE = 256
+RETRY_SECONDS = 10.0
+"""Maximum seconds until a text that could not be embedded is tried again, while the embedder fails.
+"""
+
+PATIENCE_SECONDS = 0.5
+"""Maximum seconds that a search waits for memories without vectors to be embedded; that goes on in
+the background."""
+
+BACKLOG_SECONDS = 1.0
+"""Minimum seconds between two looks for memories without vectors after writes."""
+
+MAX_FAILURES = 3
+"""Number of consecutive failing texts after which the rest is deferred."""
+
+
+class _Retry(NamedTuple):
+    """A text that could not be embedded, and its next attempt.
+
+    Attributes:
+        at: Latest time, by the monotonic clock.
+        successes: Number of the embedder's successes at the failure.
+        is_blamed: Whether it failed again after other texts succeeded, so that the text itself is
+            the cause: further successes do not make it due.
+    """
+
+    at: float
+    successes: int
+    is_blamed: bool
+
+
+class MissingVectors:
+    """Embeds the active memories of an agent that an index holds without a vector.
+
+    Args:
+        store: Gets the vectors; the index takes them in with its next changes.
+        agent_id: The agent.
+        embedder: Embeds them.
+        index: Holds which memories lack a vector.
+        grow: Called before embedding, so that an index without a dimension may take in vectors.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        agent_id: str,
+        embedder: ValidatedEmbedder,
+        index: NativeIndex,
+        grow: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._agent_id = agent_id
+        self._embedder = embedder
+        self._index = index
+        self._grow = grow
+        self._embedding: Future[None] | None = None
+        self._began = 0.0
+        self._begin_lock = threading.Lock()
+        self._has_backlog = False
+        self._backlog_at = 0.0
+        self._embed_lock = threading.Lock()  # a hanging embedder holds no other one
+        self._retries: dict[int, _Retry] = {}
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """Start no further call of the embedder."""
+        self._is_stopped = True
+
+    def due(self) -> list[int]:
+        """Return the rows without a vector, except those that failed recently."""
+        waiting = self._index.unembedded()
+        return [row for row in waiting if self._is_due(row)] if self._retries else waiting
+
+    def _is_due(self, row: int) -> bool:
+        retry = self._retries.get(row)
+        if retry is None or time.monotonic() >= retry.at:
+            return True
+        return not retry.is_blamed and self._embedder.successes > retry.successes
+
+    @property
+    def has_retries(self) -> bool:
+        """Whether texts that could not be embedded wait for another attempt."""
+        return bool(self._retries)
+
+    def _retry_later(self, row: int) -> None:
+        before, successes = self._retries.get(row), self._embedder.successes
+        is_blamed = before is not None and (before.is_blamed or successes > before.successes)
+        self._retries[row] = _Retry(time.monotonic() + RETRY_SECONDS, successes, is_blamed)
+
+    def note_stored(self, *, is_pending: bool, is_unknown: bool) -> None:
+        """Note a write: one without vectors waits, and one with vectors shows an embedder at work.
+
+        So memories that wait are embedded at once after the embedder is back, in the background.
+
+        Args:
+            is_pending: Whether it lacks vectors.
+            is_unknown: Whether the index lacks the dimension, and so does not hold which wait.
+        """
+        if is_pending:
+            self._has_backlog = True
+        elif self._has_backlog and time.monotonic() >= self._backlog_at:
+            self._backlog_at = time.monotonic() + BACKLOG_SECONDS
+            self._has_backlog = is_unknown or bool(self._retries or self._index.unembedded())
+            if is_unknown or self.due():
+                self._begin()
+
+    def embed_until(self, deadline: float | None, patience: float | None) -> None:
+        """Embed entries without a vector; past the deadline another thread goes on with it.
+
+        So a hanging embedder is not waited for, a slow one gets on in spite of short deadlines, and
+        a long backlog holds up no search.
+
+        Args:
+            deadline: In seconds of `time.monotonic()`; None for none.
+            patience: Maximum seconds that it takes here; None for no maximum.
+        """
+        if patience is None:
+            self._embed_in_turn()
+            return
+        embedding = self._begin()
+        patient_until = self._began + patience
+        if deadline is not None and deadline <= patient_until:
+            result_until(embedding, deadline)
+        elif wait([embedding], max(0.0, patient_until - time.monotonic())).done:
+            embedding.result()
+
+    def _begin(self) -> "Future[None]":
+        """Embed in the background, unless that goes on already."""
+        with self._begin_lock:
+            embedding = self._embedding
+            if embedding is None or embedding.done():
+                self._began = time.monotonic()
+                embedding = started(self._embed_in_turn)
+                self._embedding = embedding
+            return embedding
+
+    def _embed_in_turn(self) -> None:
+        with self._embed_lock:
+            self._grow()
+            self._embed_all()
+
+    def _embed_all(self) -> None:
+        """Embed entries stored without an embedder, or while it failed.
+
+        Texts that fail together are tried apart, so that one does not block the others; if several
+        fail in a row, the embedder is broken, and all wait for the next search.
+        """
+        waiting, failures = self.due(), 0
+        size = EMBEDDED_AT_ONCE
+        while waiting and failures < MAX_FAILURES and not self._is_stopped:
+            some, waiting = waiting[:size], waiting[size:]
+            try:
+                self._embed_rows(some)
+                size, failures = min(EMBEDDED_AT_ONCE, 4 * size), 0
+            except EmbeddingError as error:
+                if len(some) > 1:
+                    waiting, size = some + waiting, max(1, len(some) // 4)
+                    continue
+                failures += 1
+                self._retry_later(some[0])
+                kind = error.kind
+                _log.warning("A memory of agent %s still lacks a vector: %s", self._agent_id, kind)
+            except (StoreBusyError, StoreFullError) as error:  # no reason to fail the search
+                retry = _Retry(
+                    time.monotonic() + RETRY_SECONDS, self._embedder.successes, is_blamed=True
+                )
+                self._retries.update(dict.fromkeys(some + waiting, retry))
+                _log.warning("Vectors of agent %s cannot be stored: %s", self._agent_id, str(error))
+                return
+
+    def _embed_rows(self, rows: list[int]) -> None:
+        contents = self._store.contents(self._agent_id, rows)
+        vectors = self._embedder.embed_contents(list(contents.values()))
+        self._store.add_embeddings(self._agent_id, self._embedder.model, contents, vectors).result()
+        for row in rows:
+            self._retries.pop(row, None)
