@@ -267,10 +267,10 @@ def _numbers(returned: object) -> Vectors:
     try:
         with np.errstate(over="ignore"):  # infinite ones are refused later
             found: NDArray[Any] = np.asarray(returned)
-    except (TypeError, ValueError, RuntimeError):  # lists of different lengths, a tensor's gradient
+    except (TypeError, ValueError, RuntimeError):  # lists of different lengths, tensors
+        if advice := tensor_advice(returned):
+            raise EmbedderResultError(f"it returned {described(returned)}{advice}") from None
         found = np.array(None)  # no number
     if found.dtype.kind not in "fiu":
-        raise EmbedderResultError(
-            f"it returned {described(returned)}, which is not numbers{tensor_advice(returned)}"
-        )
+        raise EmbedderResultError(f"it returned {described(returned)}, which is not numbers")
     return found
