@@ -64,6 +64,7 @@ test: test-rust test-python ## run all tests
 
 .PHONY: test-rust
 test-rust: ## tests of the core crate
+	@echo 'Tests of the core: two or three minutes for compiling them, the first time, and some seconds'
 	cargo $(CARGO_TEST) --locked --package mnemic-core
 	cargo test --locked --quiet --package mnemic-core --doc
 
