@@ -64,7 +64,8 @@ test: test-rust test-python ## run all tests
 
 .PHONY: test-rust
 test-rust: ## tests of the core crate
-	@echo 'Tests of the core: two or three minutes for compiling them, the first time, and some seconds'
+	@$(STEP) 'Tests of the core, compiled' '3 minutes' \
+		cargo $(CARGO_TEST) --no-run --locked --package mnemic-core
 	cargo $(CARGO_TEST) --locked --package mnemic-core
 	cargo test --locked --quiet --package mnemic-core --doc
 
