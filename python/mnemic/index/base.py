@@ -152,7 +152,8 @@ class RankedRow(NamedTuple):
     @property
     def shown_score(self) -> float:
         """The score for display, from 0 to 1; rounding may carry `score` past either end."""
-        return min(1.0, max(0.0, self.score))
+        score = self.score
+        return score if 0.0 <= score <= 1.0 else min(1.0, max(0.0, score))
 
 
 class RankedPage(NamedTuple):
