@@ -18,7 +18,9 @@ from mnemic import (
     ScoredMemory,
     SearchHit,
     SearchResults,
+    as_embedder,
 )
+from mnemic.errors import StoreFileError
 from mnemic.model import EmbeddingModel, MemoryPage, MemoryRecallResult, MemoryStatus
 from mnemic.records.lines import cut, display_width
 from mnemic.records.secrets import without_passwords
@@ -154,10 +156,20 @@ def test_a_password_in_a_url_is_in_no_repr(url):
             assert "s3c/r" not in shown
         assert "s3cret" not in getattr(record, "_repr_html_", str)()
     assert "s3cret" not in SearchResults([hit]).table()
+    assert "s3cret" not in repr(as_embedder(len, model=url))
     with Memory(":memory:", embedder=None) as opened:
         opened.repository.path = url
         for door in (opened, opened.aio, opened.scoped(user_id="u")):
             assert "s3cret" not in repr(door)
+
+
+@pytest.mark.parametrize("url", [*SECRET_URLS, "sqlite:///a.db?password=s3cret"])
+def test_a_password_in_a_url_that_cannot_be_opened_is_not_in_the_error(url):
+    with pytest.raises(StoreFileError) as refused:
+        Memory(url, embedder=None)
+    assert "s3cret" not in str(refused.value)
+    assert "s3c/r" not in str(refused.value)
+    assert "://" in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from mnemic.embed.functions import Function, OneTextFunction, TextsFunction, Unk
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.validation import MAX_DIMENSIONS
 from mnemic.model.validation import name as checked_name
+from mnemic.records.secrets import without_passwords
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -103,7 +104,8 @@ class AdaptedEmbedder:
         return self._documents.function.takes_many
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(model={self.model!r}, dimensions={self.dimensions})"
+        shown = f"{type(self).__name__}(model={self.model!r}, dimensions={self.dimensions})"
+        return without_passwords(shown)
 
 
 class _Side(NamedTuple):

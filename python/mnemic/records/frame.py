@@ -1,16 +1,14 @@
 """Data frames of pandas from memories and hits."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any
 
 import msgspec
 
 from mnemic.errors import MissingExtraError
 from mnemic.records.lines import entry_of
 from mnemic.records.plain import plain
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _PARTS = ("components", "scores")
 """Fields of hits with the parts of the score: a column for each part."""
@@ -30,9 +28,7 @@ _DTYPES = {
 """Types of columns whose values may be missing, or be all None."""
 
 
-def frame_of(
-    items: Sequence[Any], hit_fields: Sequence[str], entry_fields: Sequence[str]
-) -> "pd.DataFrame":
+def frame_of(items: Sequence[Any], hit_fields: Sequence[str], entry_fields: Sequence[str]) -> Any:
     """Return a data frame with one row for each item.
 
     Args:
@@ -44,7 +40,7 @@ def frame_of(
         MissingExtraError: If pandas is not installed.
     """
     try:
-        import pandas as pd  # noqa: PLC0415 - optional, and loaded where it is used
+        pd = import_module("pandas")
     except ImportError as error:
         raise MissingExtraError(
             "to_pandas() needs pandas 2 or newer, which is not installed: pip install pandas"

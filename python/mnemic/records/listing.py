@@ -2,15 +2,12 @@
 
 from abc import ABCMeta
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar, TypeVar, overload
+from typing import Any, ClassVar, TypeVar, overload
 
 import msgspec
 
 from mnemic.records.base import Record
 from mnemic.records.lines import list_line, list_title
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Item = TypeVar("Item", covariant=True)  # noqa: PLC0105 - as that of Sequence
 
@@ -59,8 +56,8 @@ class Listing(Record, Sequence[Item], frozen=True, metaclass=_SequenceMeta):
     def __getitem__(self, at: int | slice) -> Item | Sequence[Item]:
         return self._items[at]
 
-    def to_pandas(self) -> "pd.DataFrame":
-        """Return a data frame of pandas, one row for each item, in their order.
+    def to_pandas(self) -> Any:
+        """Return a `pandas.DataFrame` with one row for each item, in their order.
 
         Columns are the fields of the hit, those of its memory, and the parts of its score as
         `components.keyword` or `scores.recency`. Times are of dtype datetime64 in UTC, ids are

@@ -3,13 +3,13 @@
 import re
 
 _HIDDEN = "***"
-_LOGIN = re.compile(r"://(?:[^\s/?#@:]*:\S*@|[^\s/?#]*@)")
+_LOGIN = r"://(?:[^\s/?#@:]*:\S*@|[^\s/?#]*@)"
 """A user's name, with or without a password. Passwords may have unquoted slashes and signs @."""
 
-_OPTION = re.compile(
-    r"([?&;]\w*(?:password|passwd|pwd|secret|token|api[_-]?key|signature)\w*=)[^&;#\s'\"]+",
-    re.IGNORECASE,
+_OPTION = (
+    r"(?i)([?&;]\w*(?:password|passwd|pwd|secret|token|api[_-]?key|signature)\w*=)[^&;#\s'\"]+"
 )
+# Compiled on first use, and kept by `re`: compiling them takes as long as importing this room.
 
 
 class RedactedStr(str):
@@ -25,7 +25,8 @@ def without_passwords(text: str) -> str:
     """Return a text whose URLs have no login, and no password or token among their options."""
     if "://" not in text:
         return text
-    return _OPTION.sub(rf"\1{_HIDDEN}", _LOGIN.sub(f"://{_HIDDEN}@", text))
+    without_logins = re.sub(_LOGIN, f"://{_HIDDEN}@", text)
+    return re.sub(_OPTION, rf"\1{_HIDDEN}", without_logins)
 
 
 def safe(value: object) -> object:

@@ -4,6 +4,7 @@ import os
 import re
 
 from mnemic.errors import StoreFileError
+from mnemic.records.secrets import without_passwords
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
 _SUPPORTED = (
@@ -21,7 +22,8 @@ def path_of(url: str | os.PathLike[str]) -> str:
             `:memory:`. A URL is percent-decoded (`%3F` is "?") and has no options.
 
     Raises:
-        StoreFileError: If the URL is not supported; the message lists the supported forms.
+        StoreFileError: If the URL is not supported; the message lists the supported forms, and has
+            no password of the URL.
     """
     text = os.fsdecode(url)
     scheme = _SCHEME.match(text)
@@ -29,9 +31,10 @@ def path_of(url: str | os.PathLike[str]) -> str:
         return text
     host, slash, quoted = text[scheme.end() :].partition("/")
     if scheme[1] != "sqlite" or host or not slash or not quoted:
-        raise StoreFileError(f"{text}: {_SUPPORTED}")
+        raise StoreFileError(f"{without_passwords(text)}: {_SUPPORTED}")
     if "?" in quoted or "#" in quoted:
-        raise StoreFileError(f"{text}: a URL has no options here; write %3F for '?', %23 for '#'")
+        shown = without_passwords(text)
+        raise StoreFileError(f"{shown}: a URL has no options here; write %3F for '?', %23 for '#'")
     from urllib.parse import unquote  # noqa: PLC0415 - slow to import, and rarely needed
 
     try:
