@@ -37,7 +37,11 @@ def structs():
     ]
     found = [one for module in modules for one in vars(module).values() if is_struct(one)]
     named = {one.__name__: one for one in found if not one.__module__.startswith(PRIVATE_ROOMS)}
-    return {name: named[name] for name in sorted(named) if name not in INTERNAL}
+    return {name: named[name] for name in sorted(named) if is_public(name)}
+
+
+def is_public(name):
+    return not name.startswith("_") and name not in INTERNAL
 
 
 def is_struct(found):
