@@ -110,6 +110,7 @@ lint-python: $(TOOLS) ## ruff
 .PHONY: types
 types: $(TOOLS) ## mypy strict and basedpyright
 	$(BIN)/mypy
+	$(BIN)/mypy --package tools.reference
 	$(BIN)/basedpyright
 
 .PHONY: stubs
@@ -120,6 +121,10 @@ stubs: $(TOOLS) ## compare _core.pyi with the extension
 floors: $(TOOLS) ## imports go downward only
 	$(BIN)/lint-imports
 	$(BIN)/python tools/rust_layers.py
+
+.PHONY: docs
+docs: $(TOOLS) ## write docs/reference/ from signatures and docstrings
+	$(BIN)/python -m tools.reference
 
 .PHONY: sdist-test
 sdist-test: $(TOOLS) ## build the source distribution, install from it alone, store and search

@@ -51,6 +51,7 @@ __all__ = [
 ]
 
 __version__: str
+"""Version of the package."""
 
 FINGERPRINT_VERSION: Final[int]
 """The version of the normal form behind fingerprints; keep it beside those you store."""
@@ -497,10 +498,19 @@ class VectorMap:
         """
 
     def upsert(self, ids: ArrayLike, vectors: ArrayLike, /) -> None:
-        """Insert or overwrite rows. Arguments and errors as `replace`."""
+        """Insert or overwrite rows. Arguments and errors as `replace`.
+
+        Args:
+            ids: As of `replace`.
+            vectors: As of `replace`.
+        """
 
     def remove(self, ids: ArrayLike, /) -> int:
-        """Remove rows and return their number. Unknown ids are ignored."""
+        """Remove rows and return their number. Unknown ids are ignored.
+
+        Args:
+            ids: Shape (n,); any order.
+        """
 
     @overload
     def get(self, ids: int, /) -> NDArray[np.float32] | None: ...
@@ -519,7 +529,11 @@ class VectorMap:
         """
 
     def select(self, ids: ArrayLike, /) -> Selection:
-        """Make a reusable `allow` of these ids; repeats count once."""
+        """Make a reusable `allow` of these ids; repeats count once.
+
+        Args:
+            ids: Shape (n,); any order.
+        """
 
     def prior(self, ids: ArrayLike, values: ArrayLike, /) -> Prior:
         """Make a reusable `prior` of these values, one for each id.

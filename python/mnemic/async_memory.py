@@ -91,7 +91,7 @@ class AsyncMemory(AsyncMaintenanceVerbs, AsyncRetrievalStats, MemoryHandle, Asyn
         path: A file, created if it does not exist and readable by its owner alone, or ":memory:".
         agent_id: The agent. Agents in one file never see each other's memories.
         expander: As for `Memory`.
-        options: See `mnemic.repository.Options`.
+        options: See `mnemic.annotations.Options`.
 
     Raises:
         MissingExtraError: If the local embedder is requested and not installed.
@@ -108,6 +108,10 @@ class AsyncMemory(AsyncMaintenanceVerbs, AsyncRetrievalStats, MemoryHandle, Asyn
         """Return the embedding model of an agent's vectors in a file; None if it has no vectors.
 
         Nothing is written, no model is loaded, and no embedder is needed.
+
+        Args:
+            path: The file.
+            agent_id: Whose vectors.
 
         Raises:
             StoreFileError: If there is no such file, or it holds something else.

@@ -116,7 +116,11 @@ class LicensePolicy(Protocol):
         ...
 
     def require(self, *needs: Need) -> None:
-        """Raise LicenseRestrictionError if a call's needs are not licensed."""
+        """Raise LicenseRestrictionError if a call's needs are not licensed.
+
+        Args:
+            needs: The features that a call needs.
+        """
         ...
 
 
@@ -147,6 +151,9 @@ class DocumentedLicenses(Record, frozen=True):
 
     def has_feature(self, key: str) -> bool:
         """Return whether the tier includes a feature; the key's prefix may be left out.
+
+        Args:
+            key: Key of the feature, with or without the prefix `FeatureFlags.`.
 
         Raises:
             InvalidArgumentError: If there is no feature of this key.

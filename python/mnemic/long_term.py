@@ -66,7 +66,7 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
     Args:
         url: A file, created if it does not exist and readable by its owner alone, or ":memory:".
         agent_id: The agent. Agents in one store never see each other's memories.
-        options: See `mnemic.repository.Options`.
+        options: See `mnemic.annotations.Options`.
 
     Raises:
         MissingExtraError: If the local embedder is requested and not installed.
@@ -182,8 +182,7 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
             on_duplicate: As for `store`.
             on_embed_error: As for `store`.
 
-        Raises:
-            As `store`; the error names an invalid entry by its place in the list.
+        Errors are those of `store`; the error names an invalid entry by its place in the list.
         """
         checked = checked_records(entries, idempotency_keys, self._scope)
         stored = await self._repository.add(
@@ -228,7 +227,14 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
         all_users: bool = False,
         include_forgotten: bool = False,
     ) -> dict[UUID, MemoryEntry]:
-        """Return the existing memories with these ids, like `retrieve`."""
+        """Return the existing memories with these ids, like `retrieve`.
+
+        Args:
+            entry_ids: Their ids.
+            user_id: The user; None is the memories stored without one.
+            all_users: The memories of all users; goes with no `user_id`.
+            include_forgotten: Also deleted ones that can be restored, and expired ones.
+        """
         return await self._repository.get(
             self._scope.narrowed(user_id, all_users=all_users),
             required_uuids("entry_ids", entry_ids),
@@ -319,14 +325,28 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
         user_id: str | None = None,
         all_users: bool = False,
     ) -> Entries:
-        """Return the newest memories of a type."""
+        """Return the newest memories of a type.
+
+        Args:
+            type: A type, or its name.
+            limit: Maximum number of memories.
+            user_id: The user; None is the memories stored without one.
+            all_users: The memories of all users; goes with no `user_id`.
+        """
         wanted = MemoryFilter(types=(MemoryType.parse(type),), limit=limit)
         return await self.search_by_filter(wanted, user_id=user_id, all_users=all_users)
 
     async def get_by_tag(
         self, tag: str, limit: int = 100, *, user_id: str | None = None, all_users: bool = False
     ) -> Entries:
-        """Return the newest memories with a tag."""
+        """Return the newest memories with a tag.
+
+        Args:
+            tag: The tag, exactly.
+            limit: Maximum number of memories.
+            user_id: The user; None is the memories stored without one.
+            all_users: The memories of all users; goes with no `user_id`.
+        """
         wanted = MemoryFilter(tags=(tag,), limit=limit)
         return await self.search_by_filter(wanted, user_id=user_id, all_users=all_users)
 
@@ -336,6 +356,11 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
         """Return the memories accessed last; after them those never accessed, newest first.
 
         Accesses in this process count at once, those in others within about a second.
+
+        Args:
+            limit: Maximum number of memories.
+            user_id: The user; None is the memories stored without one.
+            all_users: The memories of all users; goes with no `user_id`.
         """
         wanted = MemoryFilter(limit=limit, sort_by=MemorySortOrder.ACCESSED_DESCENDING)
         return await self.search_by_filter(wanted, user_id=user_id, all_users=all_users)
@@ -343,7 +368,13 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
     async def get_important(
         self, limit: int = 10, *, user_id: str | None = None, all_users: bool = False
     ) -> Entries:
-        """Return the most important memories."""
+        """Return the most important memories.
+
+        Args:
+            limit: Maximum number of memories.
+            user_id: The user; None is the memories stored without one.
+            all_users: The memories of all users; goes with no `user_id`.
+        """
         wanted = MemoryFilter(limit=limit, sort_by=MemorySortOrder.IMPORTANCE_DESCENDING)
         return await self.search_by_filter(wanted, user_id=user_id, all_users=all_users)
 
@@ -391,6 +422,12 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
 
         Accesses are written together, within about a second; a crash may lose the last ones. For
         the expiry see `Memory.touch`.
+
+        Args:
+            entry_ids: Their ids.
+            expires_at: A new expiry of all of them, or "never"; None leaves it.
+            user_id: The user; None is the memories stored without one.
+            all_users: The memories of all users; goes with no `user_id`.
         """
         scope = self._scope.narrowed(user_id, all_users=all_users)
         await self._repository.touch(scope, required_uuids("entry_ids", entry_ids), expires_at)
@@ -427,6 +464,11 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
         self, entry_id: UUID | str, *, user_id: str | None = None, all_users: bool = False
     ) -> bool:
         """Restore a memory that was deleted within the last 90 days.
+
+        Args:
+            entry_id: Its id.
+            user_id: The user; None is the memories stored without one.
+            all_users: The memories of all users; goes with no `user_id`.
 
         Returns:
             False if there is none with this id, if it is not deleted, or if that was too long ago.

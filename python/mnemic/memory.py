@@ -102,7 +102,7 @@ class Memory(MemoryHandle, ScopedMemory):
         expander: Adds related terms to the queries of `retrieve` and `expand`: a function or a
             coroutine function from a text to a list of texts, a dict of synonyms, or an object with
             `expand`; by default words of the memories themselves.
-        options: See `mnemic.repository.Options`.
+        options: See `mnemic.annotations.Options`.
 
     Raises:
         MissingExtraError: If the local embedder is wanted and not installed.
@@ -125,6 +125,10 @@ class Memory(MemoryHandle, ScopedMemory):
         """Return the embedding model of an agent's vectors in a file; None if it has no vectors.
 
         Nothing is written, no model is loaded, and no embedder is needed.
+
+        Args:
+            path: The file.
+            agent_id: Whose vectors.
 
         Raises:
             StoreFileError: If there is no such file, or it holds something else.

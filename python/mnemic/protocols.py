@@ -20,7 +20,11 @@ class TokenCounter(Protocol):
     """Counts the tokens of a text for a language model. Must be thread-safe."""
 
     def count(self, text: str, /) -> int:
-        """Return the number of tokens of a text, at least 0."""
+        """Return the number of tokens of a text, at least 0.
+
+        Args:
+            text: Any text.
+        """
         ...
 
 

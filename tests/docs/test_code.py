@@ -27,7 +27,7 @@ def test_the_python_of_a_page_runs_as_it_stands(page, tmp_path, monkeypatch):
     for block, shown in with_outputs(blocks_of(page)):
         if block.is_run:
             printed = run(block, page, names)
-            assert shown is None or is_output(shown, printed), (
+            assert is_output(shown or "", printed), (
                 f"{page}:{block.line} shows\n{shown}\nand prints\n{printed}"
             )
 

@@ -45,6 +45,24 @@ def exists(name):
     return any((ROOT / folder / name).exists() for folder in FOLDERS)
 
 
+ROOMS = [ROOT / "python/mnemic", ROOT / "rust/core/src"]
+TOO_SMALL = {"bits.rs", "deadline.rs", "error.rs", "ids.rs", "lib.rs"}
+"""Files of the core that hold less than a room."""
+
+
+@pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="docs/ comes with the repository")
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/design.md"])
+def test_the_maps_of_the_code_name_every_room(page):
+    rooms = {
+        place.name + "/" * place.is_dir()
+        for folder in ROOMS
+        for place in folder.iterdir()
+        if place.suffix in {".py", ".rs"} or (place.is_dir() and place.name != "__pycache__")
+    }
+    text = text_of(page)
+    assert not [room for room in rooms - TOO_SMALL - {"__init__.py"} if room not in text]
+
+
 def test_no_page_for_users_has_the_number_of_a_requirement_or_ruling():
     found = {
         page: re.findall(r"\b[RCT]\d{3}\b|document 00[0-4]", text_of(page))

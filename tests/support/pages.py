@@ -5,8 +5,9 @@ Above a block, or hidden in the page, a comment says how it is run:
 - `<!-- not run: reason -->` above a block of Python leaves it out.
 - `<!-- python` … `-->` is Python that runs and is not shown, such as the memories of an example.
 
-A block of `text` directly below one of Python is its output. In it `...` stands for anything in a
-line, and in a line of its own for any lines; numbers with decimals may differ by one in the last.
+A block of `text` directly below one of Python is its output, and one that prints has one. There
+`...` stands for anything in a line, and in a line of its own for any lines; numbers with decimals
+may differ by one in the last.
 """
 
 import re

@@ -37,7 +37,11 @@ class ContextItemType(IntEnum):
 
     @classmethod
     def parse(cls, value: object) -> Self:
-        """Return the type of a number or a name; case is ignored."""
+        """Return the type of a number or a name; case is ignored.
+
+        Args:
+            value: A type, its number, or its name in any case.
+        """
         return validation.member("type", cls, value)
 
     @property
@@ -70,7 +74,11 @@ class CompactionStrategy(IntEnum):
 
     @classmethod
     def parse(cls, value: object) -> Self:
-        """Return the strategy of a number or a name; case is ignored."""
+        """Return the strategy of a number or a name; case is ignored.
+
+        Args:
+            value: A strategy, its number, or its name in any case.
+        """
         return validation.member("strategy", cls, value)
 
     @property

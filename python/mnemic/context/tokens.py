@@ -62,7 +62,12 @@ class Tokenizer(Protocol):
         ...
 
     def encode(self, sequence: str, /, *, add_special_tokens: bool) -> _Encoding:
-        """Split a text into tokens."""
+        """Split a text into tokens.
+
+        Args:
+            sequence: The text.
+            add_special_tokens: Whether the model's special tokens count.
+        """
         ...
 
 
@@ -107,6 +112,9 @@ class TokenizerTokens:
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], /) -> Self:
         """Make a counter from a `tokenizer.json`.
+
+        Args:
+            path: The file.
 
         Raises:
             MissingExtraError: If tokenizers is not installed.

@@ -190,6 +190,9 @@ class ContextWindow:
     def add_many(self, items: Iterable[ContextItem], /) -> int:
         """Add items one after the other as `add` does; those that do not fit are skipped.
 
+        Args:
+            items: The items.
+
         Returns:
             Number of added items. Later ones may have evicted earlier ones.
 
@@ -246,17 +249,29 @@ class ContextWindow:
         return AddResult(AddOutcome.ADDED, counted, counted.token_count)
 
     def remove(self, item_id: str) -> bool:
-        """Remove an item, also a pinned one, and return whether it was present."""
+        """Remove an item, also a pinned one, and return whether it was present.
+
+        Args:
+            item_id: Its id.
+        """
         validation.text("item_id", item_id)
         with self._lock:
             return self._store.remove(item_id) is not None
 
     def get(self, item_id: str) -> ContextItem | None:
-        """Return the item with an id, None if there is none."""
+        """Return the item with an id, None if there is none.
+
+        Args:
+            item_id: The id.
+        """
         return self._store.get(validation.text("item_id", item_id))
 
     def update_priority(self, item_id: str, priority: int) -> ContextItem:
         """Set an item's priority, from 0 to 100, and return the item.
+
+        Args:
+            item_id: Its id.
+            priority: The new priority.
 
         Raises:
             UnknownIdError: If there is no such item.
@@ -267,6 +282,9 @@ class ContextWindow:
     def pin(self, item_id: str) -> ContextItem:
         """Protect an item from compaction and `clear`, and return it.
 
+        Args:
+            item_id: Its id.
+
         Raises:
             UnknownIdError: If there is no such item.
         """
@@ -274,6 +292,9 @@ class ContextWindow:
 
     def unpin(self, item_id: str) -> ContextItem:
         """Make an item removable by compaction and `clear` again, and return it.
+
+        Args:
+            item_id: Its id.
 
         Raises:
             UnknownIdError: If there is no such item.
@@ -308,6 +329,9 @@ class ContextWindow:
 
         An item without a role of its own is "system" if it is a system prompt or an instruction,
         "assistant" if it is the assistant's, else "user".
+
+        Args:
+            options: As of `build`.
 
         Raises:
             InvalidArgumentError: If the reserve is not smaller than the window.
@@ -347,6 +371,9 @@ class ContextWindow:
         """Remove all items, pinned ones only if requested, and return their number.
 
         The system prompt is removed too unless it is pinned.
+
+        Args:
+            include_pinned: Whether pinned items go too.
         """
         validation.flag("include_pinned", include_pinned)
         with self._lock:
@@ -359,7 +386,11 @@ class ContextWindow:
         self,
         type: ContextItemType | None = None,  # noqa: A002 - the field's name
     ) -> list[ContextItem]:
-        """Return all items, or those of a type, in order."""
+        """Return all items, or those of a type, in order.
+
+        Args:
+            type: Only items of this type; None is all.
+        """
         wanted = None if type is None else ContextItemType.parse(type)
         with self._lock:
             items = self._store.in_insertion_order()
@@ -382,6 +413,9 @@ class ContextWindow:
 
     def restore(self, snapshot: ContextSnapshot, /) -> None:
         """Replace all items by those of a snapshot.
+
+        Args:
+            snapshot: A result of `snapshot`.
 
         Raises:
             InvalidArgumentError: If it is another agent's or has more than 1000 items; nothing was

@@ -37,5 +37,10 @@ class ContradictionJudge(Protocol):
     """Judges whether a new statement contradicts older memories."""
 
     async def judge(self, statement: str, others: Sequence[str]) -> list[Judgement]:
-        """Return one judgement for each of the older memories, in their order."""
+        """Return one judgement for each of the older memories, in their order.
+
+        Args:
+            statement: The new statement.
+            others: The older memories.
+        """
         ...

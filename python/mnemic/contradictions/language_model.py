@@ -28,6 +28,9 @@ class LanguageModelJudge:
 
     The prompt contains the first 4,096 characters of each text. Missing or unreadable judgements
     get confidence 0 and a warning in the log, which shows no memory's text.
+
+    Args:
+        llm: The language model.
     """
 
     def __init__(self, llm: LanguageModel) -> None:

@@ -95,7 +95,11 @@ class AdaptedEmbedder:
         return self._documents.embed(texts)
 
     def embed_queries(self, texts: Sequence[str], /) -> Vectors | Awaitable[Vectors]:
-        """Embed queries; otherwise like `embed`."""
+        """Embed queries; otherwise like `embed`.
+
+        Args:
+            texts: The queries.
+        """
         return self._queries.embed(texts)
 
     @property

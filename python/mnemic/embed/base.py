@@ -55,6 +55,9 @@ class Embedder(Protocol):
     ) -> NDArray[np.floating[Any]] | Awaitable[NDArray[np.floating[Any]]]:
         """Embed each text, independently of the other texts in `texts`.
 
+        Args:
+            texts: Memories, and queries where there is no `embed_query`.
+
         Returns:
             Shape (len(texts), dimensions), finite numbers, rows in the order of `texts`.
         """

@@ -55,6 +55,14 @@ class MiniLmEmbedder:
         threads: Number of texts of one call that are embedded at the same time; a single text
             always runs on one thread. The vectors are the same for every number.
 
+    Attributes:
+        model: Name stored with every vector.
+        dimensions: 384.
+        max_tokens: Tokens of a text in its vector; longer memories are embedded in chunks.
+        similarity_floor: The cosine below which two texts are most likely unrelated.
+        score_floors: The floors of `min_score="auto"`, by search type.
+        languages: The languages whose texts its vectors can compare.
+
     Raises:
         MissingExtraError: If onnxruntime or mnemic-minilm is not installed.
         InvalidArgumentError: If `threads` is less than 1.
@@ -93,7 +101,11 @@ class MiniLmEmbedder:
         return self.embed_batch(texts).vectors
 
     def embed_batch(self, texts: Sequence[str], /) -> EmbeddingBatch:
-        """Embed as `embed` does, and return which texts were longer than `max_tokens`."""
+        """Embed as `embed` does, and return which texts were longer than `max_tokens`.
+
+        Args:
+            texts: As of `embed`.
+        """
         checked = checked_texts(texts)
         vectors = np.empty((len(checked), self.dimensions), np.float32)
         truncated = np.zeros(len(checked), np.bool_)
@@ -105,6 +117,9 @@ class MiniLmEmbedder:
 
     def characters_seen(self, text: str, /) -> int:
         """Return how many characters at the beginning of a text are in its vector.
+
+        Args:
+            text: Any text.
 
         Raises:
             EmbeddingError: If the model cannot be loaded.

@@ -44,7 +44,11 @@ class MemoryType(IntEnum):
 
     @classmethod
     def parse(cls, value: object) -> Self:
-        """Return the type of a number or a name; case is ignored."""
+        """Return the type of a number or a name; case is ignored.
+
+        Args:
+            value: A type, its number, or its name in any case.
+        """
         return validation.member("type", cls, value)
 
     @property
@@ -75,7 +79,11 @@ class MemoryStatus(IntEnum):
 
     @classmethod
     def parse(cls, value: object) -> Self:
-        """Return the status of a number or a name; case is ignored."""
+        """Return the status of a number or a name; case is ignored.
+
+        Args:
+            value: A status, its number, or its name in any case.
+        """
         return validation.member("status", cls, value)
 
 

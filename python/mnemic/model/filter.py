@@ -134,6 +134,7 @@ class Test(msgspec.Struct, frozen=True):
 
 
 Expression: TypeAlias = All | AnyOf | Not | Test
+"""A parsed filter."""
 
 IS_NOT_SENSITIVE = Test(Field("sensitive"), Op.EQ, value=False)
 

@@ -25,7 +25,11 @@ class LinkType(IntEnum):
 
     @classmethod
     def parse(cls, value: object) -> Self:
-        """Return the link type of a number or a name; case is ignored."""
+        """Return the link type of a number or a name; case is ignored.
+
+        Args:
+            value: A type, its number, or its name in any case.
+        """
         return validation.member("link type", cls, value)
 
 

@@ -129,7 +129,12 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True, metaclass=Name
     @classmethod
     @checks_arguments
     def semantic(cls, query: str, limit: int = 10) -> Self:
-        """Return a query by meaning."""
+        """Return a query by meaning.
+
+        Args:
+            query: The text.
+            limit: Maximum number of results.
+        """
         return cls(query=query, limit=limit)
 
     @classmethod
@@ -139,7 +144,12 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True, metaclass=Name
         filter: MemoryFilter | Mapping[str, Any],  # noqa: A002 - the document's name
         limit: int = 100,
     ) -> Self:
-        """Return a query by filters alone."""
+        """Return a query by filters alone.
+
+        Args:
+            filter: As of `Memory.list`.
+            limit: Maximum number of results.
+        """
         return cls(filters=filter, limit=limit)
 
     @cached_property

@@ -15,6 +15,7 @@ from mnemic.near_names import unknown_name
 from mnemic.records import Record
 
 SearchType: TypeAlias = Literal["hybrid", "semantic", "keyword"]
+"""Ranking by meaning and keywords, by meaning alone, or by keywords alone."""
 SEARCH_TYPES: tuple[str, ...] = get_args(SearchType)
 
 MAX_FULL_WORDS = 1000
@@ -78,6 +79,10 @@ class RecencyCurve(enum.Enum):
 
 class Recency(Record, frozen=True, metaclass=NamedFields):
     """A curve and its scale in days.
+
+    Attributes:
+        curve: The curve.
+        days: Its scale: the days in which it falls to 0, or by half; see `RecencyCurve`.
 
     Raises:
         InvalidArgumentError: If days is not a positive number.

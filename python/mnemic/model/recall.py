@@ -51,7 +51,11 @@ class RecallMode(enum.Enum):
 
     @classmethod
     def parse(cls, given: object) -> "RecallMode":
-        """Return a mode given as itself or by name."""
+        """Return a mode given as itself or by name.
+
+        Args:
+            given: A mode, or its name.
+        """
         return validation.choice("mode", cls, given)
 
 
@@ -87,6 +91,7 @@ else:
 
 
 ProjectScope: TypeAlias = Literal["all", "strict"]
+"""Memories that a recall without a project includes: all, or those without a project alone."""
 _PROJECT_SCOPES: tuple[str, ...] = get_args(ProjectScope)
 
 
@@ -308,7 +313,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class SalienceWeights(Record, frozen=True, metaclass=NamedFields):
-    """Weights of the parts of a salience; their sum must be 1."""
+    """Weights of the parts of a salience; their sum must be 1.
+
+    Attributes:
+        recency: Of the time since the last access.
+        frequency: Of the number of accesses.
+        importance: Of the memory's importance.
+        relevance: Of the similarity to the query.
+    """
 
     recency: float = 0.25
     frequency: float = 0.20
@@ -349,7 +361,11 @@ class ReinforcementReason(enum.Enum):
 
     @classmethod
     def parse(cls, given: object) -> "ReinforcementReason":
-        """Return a reason given as itself or by name."""
+        """Return a reason given as itself or by name.
+
+        Args:
+            given: A reason, or its name.
+        """
         return validation.choice("reason", cls, given)
 
 

@@ -95,7 +95,12 @@ class MemorySearchResult(Hit, frozen=True):
 
 
 class TagUsage(Redacted, frozen=True):
-    """Number of active memories with a tag."""
+    """Number of active memories with a tag.
+
+    Attributes:
+        tag: The tag.
+        count: Number of active memories that have it.
+    """
 
     _hidden: ClassVar[frozenset[str]] = frozenset({"tag"})
 

@@ -15,7 +15,7 @@ from mnemic.records import Record
 
 
 class EvidenceFloor(Record, frozen=True):
-    """The evidence without which a search returns nothing; see docs/concepts/search.md.
+    """The evidence without which a search returns nothing; see docs/concepts/scores.md.
 
     Attributes:
         similarity: The cosine that is evidence enough without any keyword. None is an embedder

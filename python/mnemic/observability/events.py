@@ -44,7 +44,15 @@ class MemoryStoredEvent(Record, frozen=True, kw_only=True):
 
 
 class MemoryRetrievedEvent(Record, frozen=True, kw_only=True):
-    """A memory was retrieved by its id."""
+    """A memory was retrieved by its id.
+
+    Attributes:
+        agent_id: The agent.
+        entry_id: The memory's id.
+        type: Its type.
+        was_decrypted: Whether its content is encrypted in the store.
+        timestamp: Time of the retrieval.
+    """
 
     agent_id: str
     entry_id: UUID
@@ -72,7 +80,14 @@ class MemoryUpdatedEvent(Record, frozen=True, kw_only=True):
 
 
 class MemoryForgottenEvent(Record, frozen=True, kw_only=True):
-    """A memory was deleted, permanently or not."""
+    """A memory was deleted, permanently or not.
+
+    Attributes:
+        agent_id: The agent.
+        entry_id: The memory's id.
+        permanent: Whether it was deleted for good.
+        timestamp: Time of the deletion.
+    """
 
     agent_id: str
     entry_id: UUID
@@ -102,7 +117,15 @@ class MemorySearchCompletedEvent(Record, frozen=True, kw_only=True):
 
 
 class MemoryQuotaWarningEvent(Record, frozen=True, kw_only=True):
-    """An agent's contents exceeded 80, 90 or 95 % of the quota."""
+    """An agent's contents exceeded 80, 90 or 95 % of the quota.
+
+    Attributes:
+        agent_id: The agent.
+        current_usage: Bytes of content stored.
+        limit: Bytes allowed.
+        percent_used: Stored ÷ allowed · 100.
+        timestamp: Time of the write.
+    """
 
     agent_id: str
     current_usage: int
@@ -187,6 +210,7 @@ _KINDS: tuple[type[Any], ...] = (
 
 Event = TypeVar("Event", bound=msgspec.Struct)
 Listener = Callable[[Event], Awaitable[object] | object]
+"""A function or a coroutine function of one event."""
 
 
 class Events:
@@ -202,6 +226,10 @@ class Events:
 
     def subscribe(self, kind: type[Event], listener: Listener[Event]) -> Callable[[], None]:
         """Call a listener with every event of a kind from now on.
+
+        Args:
+            kind: The class of the events.
+            listener: A function or a coroutine function of one event.
 
         Returns:
             A function that ends the subscription; repeated calls have no effect.
@@ -228,11 +256,19 @@ class Events:
         return unsubscribe
 
     def has_listeners(self, kind: type[msgspec.Struct]) -> bool:
-        """Return whether a kind has listeners, so that events without any need not be made."""
+        """Return whether a kind has listeners, so that events without any need not be made.
+
+        Args:
+            kind: The class of the events.
+        """
         return bool(self._listeners.get(kind))
 
     async def publish(self, event: msgspec.Struct) -> None:
-        """Call the listeners of an event."""
+        """Call the listeners of an event.
+
+        Args:
+            event: The event.
+        """
         for listener in self._listeners.get(type(event), ()):
             try:
                 outcome = listener(event)

@@ -50,6 +50,9 @@ def enc_hook(value: Any) -> Any:
     For `msgspec.json.encode(entry, enc_hook=mnemic.enc_hook)` and other encoders of msgspec: arrays
     become lists.
 
+    Args:
+        value: What msgspec has no encoding for.
+
     Raises:
         NotImplementedError: If the value has no such form.
     """

@@ -186,8 +186,7 @@ class RetrievalService(_Parts):
             include_sensitive: Whether to add sensitive memories too.
             **fields: As for `retrieve`.
 
-        Raises:
-            As `retrieve`.
+        Errors are those of `retrieve`.
         """
         time_limit = TimeLimit.after(timeout, on_timeout)
         scope = self._scope.narrowed(user_id, all_users=all_users)
@@ -220,7 +219,8 @@ class RetrievalService(_Parts):
 
         Raises:
             EntryNotFoundError: If the scope has no such memory, and `strict`.
-            As `retrieve`.
+
+        Other errors are those of `retrieve`.
         """
         scope, entry_id = (
             self._scope.narrowed(user_id, all_users=all_users),

@@ -339,7 +339,7 @@ class MemoryHandle(ScopedBase):
 
     @property
     def events(self) -> Events:
-        """The events of this memory; see `mnemic.observability.events`."""
+        """The events of this memory; see `mnemic.events`."""
         return self._repository.events
 
 

@@ -96,8 +96,7 @@ class AsyncRetrievalVerbs(ScopedBase):
         Returns:
             Number of added items.
 
-        Raises:
-            As `retrieve`.
+        Errors are those of `retrieve`.
         """
         time_limit = TimeLimit.after(timeout, on_timeout)
         scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)

@@ -93,7 +93,7 @@ class AsyncSearchVerbs(ScopedBase):
             min_score: Only hits with at least this score, 0 to 1. "auto" is a floor by the
                 evidence: nothing is returned unless the best cosine and the best keyword match
                 together make an answer likely, by the embedder's `score_floors`; see
-                docs/concepts/search.md. A score of 0 excludes nothing.
+                docs/concepts/scores.md. A score of 0 excludes nothing.
             min_similarity: Only hits with at least this cosine, -1 to 1; memories without a vector
                 have none. Where the search falls back to keywords, it does not apply.
             total: Count all memories that match, whatever limit and offset, in `results.total`.
@@ -203,8 +203,7 @@ class AsyncSearchVerbs(ScopedBase):
         Returns:
             The text, with the memories it cites; "" if nothing fits, or nothing is found.
 
-        Raises:
-            As `search`.
+        Errors are those of `search`.
         """
         from mnemic.context import packed  # noqa: PLC0415 - not every program uses it
 

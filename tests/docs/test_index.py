@@ -1,0 +1,50 @@
+"""docs/README.md: every page is there once, under its kind, in the order that readers go."""
+
+import re
+
+import pytest
+
+from tests.support.pages import PAGES, text_of
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.skipif(
+    not (ROOT / "docs").is_dir(), reason="docs/ comes with the repository"
+)
+
+KINDS = {
+    "Tutorial": r"tutorial\.md",
+    "How-to": r"how-to/[\w-]+\.md",
+    "Concepts": r"concepts/[\w-]+\.md",
+    "Reference": r"reference/README\.md",
+    "For contributors": r"(?:\.\./)?(?:lab/)?\w+\.md",
+}
+LINK = re.compile(r"\]\(([^)]+)\)")
+
+
+def sections():
+    _, *parts = re.split(r"^## (.+)$", text_of("docs/README.md"), flags=re.MULTILINE)
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def test_the_kinds_of_pages_come_in_the_order_that_readers_go():
+    assert list(sections()) == list(KINDS)
+
+
+def test_every_page_is_in_the_index_once_under_its_kind():
+    links = {kind: LINK.findall(text) for kind, text in sections().items()}
+    assert not [
+        (kind, link)
+        for kind, found in links.items()
+        for link in found
+        if not re.fullmatch(KINDS[kind], link)
+    ]
+    listed = [link for found in links.values() for link in found if not link.startswith("../")]
+    pages = [page.removeprefix("docs/") for page in PAGES if page.startswith("docs/")]
+    expected = [page for page in pages if not page.startswith("reference/") and page != "README.md"]
+    assert sorted(listed) == sorted([*expected, "reference/README.md"])
+
+
+def test_every_page_but_the_generated_ones_begins_with_a_title_and_is_reached_from_the_readme():
+    for page in PAGES:
+        assert text_of(page).startswith("# "), page
+    assert "](docs/README.md)" in text_of("README.md")

@@ -1,0 +1,110 @@
+"""The public names by page, links to them, and the texts that docstrings refer to."""
+
+from collections.abc import Iterator
+
+import griffe
+from griffe import DocstringSectionKind, Function, Object
+
+from tools.reference.docstrings import items, sections_of
+from tools.reference.rooms import LIKE, ROOMS, Room
+from tools.reference.source import (
+    ALIASES,
+    PACKAGE,
+    Public,
+    loaded_package,
+    names_in,
+    object_at,
+    public_names,
+    target,
+)
+
+_TEXTS = (DocstringSectionKind.attributes, DocstringSectionKind.parameters)
+
+
+class Names:
+    """All public names.
+
+    Attributes:
+        package: The package.
+        by_room: The public names of each page, by its file.
+        homeless: Public names without a page.
+    """
+
+    def __init__(self) -> None:
+        self.package = loaded_package()
+        self.by_room: dict[str, list[Public]] = {room.file: [] for room in ROOMS}
+        self.homeless: list[str] = []
+        self._places: dict[str, str] = {}
+        for public in public_names(self.package):
+            self._place(public)
+        for room in ROOMS:
+            self.by_room[room.file].sort(key=lambda public, room=room: _order(public, room))  # type: ignore[misc]
+
+    def _place(self, public: Public) -> None:
+        fitting = [
+            (len(source), room.file)
+            for room in ROOMS
+            for source in room.sources
+            if _is_within(public.path, source)
+        ]
+        if not fitting:
+            self.homeless.append(public.name)
+            return
+        file = max(fitting)[1]
+        self.by_room[file].append(public)
+        self._places[public.path] = f"{file}#{public.name.lower()}"
+
+    def link(self, path: str, name: str | None = None) -> str | None:
+        """Return a link to a public name; None to another."""
+        place = self._places.get(self._defined_at(path))
+        return place and f"[`{name or path.rpartition('.')[2]}`]({place})"
+
+    def links_of(self, function: Function) -> list[str]:
+        """Return links to the public types of a signature, each once."""
+        found = (self.link(name.canonical_path) for name in names_in(function))
+        return list(dict.fromkeys(link for link in found if link))
+
+    def _defined_at(self, path: str) -> str:
+        if not _is_within(path, PACKAGE):
+            return path
+        try:
+            return object_at(self.package, path).canonical_path
+        except (KeyError, griffe.AliasResolutionError):
+            return path
+
+    def texts(self, thing: Object, *kinds: DocstringSectionKind) -> dict[str, str]:
+        """Return the texts of parameters or fields by name, with those referred to."""
+        like = self._like(thing)
+        texts = self.texts(like, *_TEXTS) if like else {}
+        for kind in kinds:
+            texts |= items(sections_of(thing), kind)
+        return texts
+
+    def _like(self, thing: Object) -> Object | None:
+        path = thing.canonical_path
+        if path in LIKE:
+            return object_at(self.package, LIKE[path])
+        owner, _, name = path.rpartition(".")
+        other = object_at(self.package, LIKE[owner]) if owner in LIKE else None
+        return target(other.members[name]) if other and name in other.members else None
+
+
+def _is_within(path: str, source: str) -> bool:
+    return f"{path}.".startswith(f"{source}.")
+
+
+def _order(public: Public, room: Room) -> tuple[bool, int, str, int]:
+    """Order names by the room's sources, then as they are defined; types of arguments come last."""
+    first = next(n for n, source in enumerate(room.sources) if _is_within(public.path, source))
+    module = public.object.module.canonical_path
+    return public.module == ALIASES, first, module, public.object.lineno or 0
+
+
+def index(names: Names) -> Iterator[str]:
+    """Yield the lines of the page of all names."""
+    yield "# Reference\n"
+    yield "Every public name. `make docs` writes these pages from signatures and docstrings.\n"
+    for room in ROOMS:
+        links = [names.link(public.path, public.name) for public in names.by_room[room.file]]
+        yield f"- **[{room.title}]({room.file})**. {room.about}"
+        yield f"  {', '.join(link for link in links if link)}"

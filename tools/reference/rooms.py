@@ -1,0 +1,183 @@
+"""The pages of the reference, and the names with a rule of their own."""
+
+from typing import NamedTuple
+
+
+class Room(NamedTuple):
+    """A page: its file, title and subject, and where its names come from."""
+
+    file: str
+    title: str
+    about: str
+    sources: tuple[str, ...]
+
+
+ROOMS = (
+    Room(
+        "memory.md",
+        "Memory",
+        "A memory in one file, with plain calls: everything else leads back here.",
+        ("mnemic.memory.Memory", "mnemic.repository", "mnemic.memory", "mnemic.verbs"),
+    ),
+    Room(
+        "async.md",
+        "Async",
+        "The same memory with calls to be awaited.",
+        ("mnemic.async_memory.AsyncMemory", "mnemic.async_memory"),
+    ),
+    Room(
+        "long-term.md",
+        "LongTermMemory",
+        "The same memory under other names, with one user a call.",
+        ("mnemic.long_term",),
+    ),
+    Room(
+        "records.md",
+        "Records",
+        "What is stored, and what the calls return.",
+        (
+            "mnemic.model.entry",
+            "mnemic.model.hit",
+            "mnemic.model.results",
+            "mnemic.model",
+            "mnemic.records",
+            "mnemic.store",
+        ),
+    ),
+    Room(
+        "filters.md",
+        "Filters",
+        "Filters as objects; [the grammar](../concepts/filters.md) is that of dicts.",
+        ("mnemic.model.filter", "mnemic.model.filter_values"),
+    ),
+    Room(
+        "ranking.md",
+        "Ranking",
+        "The parts of a score; [Search](../concepts/search.md) describes them.",
+        ("mnemic.model.ranking", "mnemic.model.why", "mnemic.verbs.paging"),
+    ),
+    Room(
+        "retrieval.md",
+        "Retrieval",
+        "Structured queries; see [Retrieval](../concepts/retrieval.md).",
+        ("mnemic.retrieval", "mnemic.model.query", "mnemic.model.text_query"),
+    ),
+    Room(
+        "recall.md",
+        "Recall",
+        "Recall by mode, time, type and links; see [Recall](../concepts/recall.md).",
+        ("mnemic.recall", "mnemic.model.recall"),
+    ),
+    Room(
+        "context.md",
+        "Context",
+        "The context of a language model; see [The context window](../concepts/context.md).",
+        ("mnemic.context",),
+    ),
+    Room(
+        "contradictions.md",
+        "Contradictions",
+        "Judges, and the language model that one may use; see "
+        "[Contradictions](../concepts/contradictions.md).",
+        ("mnemic.contradictions", "mnemic.llm"),
+    ),
+    Room(
+        "embedders.md",
+        "Embedders",
+        "Texts in, vectors out; see [Embedding](../concepts/embedding.md).",
+        ("mnemic.embed",),
+    ),
+    Room(
+        "hosts.md",
+        "Hosts",
+        "Licences, clocks, ids, files: what a program may supply.",
+        ("mnemic.licensing", "mnemic.protocols"),
+    ),
+    Room("errors.md", "Errors", "Every error, in `mnemic.errors`.", ("mnemic.errors",)),
+    Room(
+        "events.md",
+        "Events",
+        "Every event, in `mnemic.events`.",
+        ("mnemic.observability", "mnemic.events"),
+    ),
+    Room(
+        "core.md",
+        "Vector core",
+        "Vectors and fingerprints without a memory.",
+        ("mnemic._core",),
+    ),
+)
+
+MADE_BY_CALLS = {
+    "AdaptedEmbedder",
+    "AsyncScopedMemory",
+    "DeleteResult",
+    "Events",
+    "MemoryContext",
+    "ScopedMemory",
+    "Suggestions",
+    "SyncMemoryRetriever",
+    "SyncRetrievalService",
+}
+"""Classes that programs do not construct."""
+
+INTERNAL = {
+    "AddOutcome.of",
+    "BuildContextOptions.budget",
+    "CheckedEntry.of",
+    "ContextItem.with_changes",
+    "MemoryEntry.detached",
+    "MemoryEntry.empty",
+    "MemoryEntry.is_active",
+    "MemoryEntry.is_present",
+    "MemoryEntry.record_accesses",
+    "MemoryEntry.with_accesses",
+    "MemoryEntry.with_embedding",
+    "MemoryEntry.with_first_vector",
+    "MemoryEntry.with_own_embedding",
+    "MemoryEntry.with_stored_embedding",
+    "MemoryEntry.without_embedding",
+    "MemoryEntryUpdate.applied_to",
+    "SalienceWeights.of",
+    "Scope.has",
+    "SearchResults.with_entries",
+    "Weights.parse",
+}
+"""Methods for other rooms of the package."""
+
+_JUDGE = "mnemic.contradictions.judgement.ContradictionJudge"
+
+LIKE = {
+    "mnemic.verbs.search.AsyncSearchVerbs.recent": "mnemic.verbs.search.AsyncSearchVerbs.search",
+    "mnemic.verbs.search.AsyncSearchVerbs.important": "mnemic.verbs.search.AsyncSearchVerbs.search",
+    "mnemic.verbs.links.AsyncLinkVerbs.unlink": "mnemic.verbs.links.AsyncLinkVerbs.link",
+    "mnemic.async_memory.AsyncMemory.open": "mnemic.async_memory.AsyncMemory",
+    "mnemic.long_term.LongTermMemory.open": "mnemic.long_term.LongTermMemory",
+    "mnemic.model.recall.RecallTypeFields": "mnemic.model.recall.RecallOptions",
+    "mnemic.model.recall.RecallFields": "mnemic.model.recall.RecallOptions",
+    "mnemic.model.recall.AllRecallFields": "mnemic.model.recall.RecallOptions",
+    "mnemic.context.items.ItemFields": "mnemic.context.items.ContextItem",
+    "mnemic.embed.minilm.MiniLmEmbedder": "mnemic.embed.base.Embedder",
+    "mnemic.embed.adapting.AdaptedEmbedder": "mnemic.embed.base.Embedder",
+    "mnemic.retrieval.expansion.CorpusExpander": "mnemic.retrieval.expansion.Expander",
+    "mnemic.retrieval.expansion.LanguageModelExpander": "mnemic.retrieval.expansion.Expander",
+    "mnemic.retrieval.given_expanders.SynonymExpander": "mnemic.retrieval.expansion.Expander",
+    "mnemic.retrieval.suggestions.CorpusSuggester": "mnemic.retrieval.suggestions.Suggester",
+    "mnemic.retrieval.suggestions.LanguageModelSuggester": "mnemic.retrieval.suggestions.Suggester",
+    "mnemic.context.tokens.EstimatedTokens": "mnemic.protocols.TokenCounter",
+    "mnemic.context.tokens.TokenizerTokens": "mnemic.protocols.TokenCounter",
+    "mnemic.contradictions.rule_judge.RuleJudge": _JUDGE,
+    "mnemic.contradictions.language_model.LanguageModelJudge": _JUDGE,
+    "mnemic.licensing.DocumentedLicenses": "mnemic.licensing.LicensePolicy",
+    "mnemic._core.VectorMap.count": "mnemic._core.VectorMap.search",
+}
+"""Where texts of parameters and fields stand that a docstring leaves out: in another function, or
+in another class and its methods."""
+
+SHARED = {
+    "user_id": "The user; None is the memories stored without one, not everybody's.",
+    "project_id": "Only memories of this project.",
+    "session_id": "Only memories of this session.",
+    "all_users": "The memories of all users; goes with no `user_id`.",
+}
+"""Parameters of nearly every call, for those whose own docstring leaves them out."""
