@@ -2,8 +2,10 @@
 
 FOLDER holds the package of another build (its `python/`, with the extension in it). Each build runs
 in a process of its own over the same real sentences of ten users, with random vectors; the two take
-turns in bursts of twenty calls, so that a slow moment of the machine affects both. Prints
-medians in microseconds, and the median ratio of neighbouring bursts, this build over the other.
+turns in bursts of twenty calls, so that a slow moment of the machine affects both. Prints the size
+of each index and the processor time that filling it takes, the language of each memory detected
+where the build does that; then medians in microseconds, and the median ratio of neighbouring
+bursts, this build over the other. `--only-fill` fills both three times in turn, and ends.
 """
 
 import argparse
@@ -49,7 +51,9 @@ class Index:
         self.rows, self.turn, self.index = rows, 0, NativeIndex(DIM)
         records = [self.record(row) for row in range(rows)]
         numbers = np.arange(1, rows + 1)
+        begun = time.process_time()
         self.index.apply(RowBatch(None, 1, records, numbers, self.vectors, []))
+        self.seconds = time.process_time() - begun
 
     def record(self, number):
         given = {
@@ -104,7 +108,8 @@ class Index:
 def serve(rows):
     index = Index(rows)
     time.sleep(2)  # background work after loading
-    print(index.index._core.nbytes, flush=True)  # noqa: SLF001 - the core's own figure
+    size = index.index._core.nbytes  # noqa: SLF001 - the core's own figure
+    print(size, index.seconds, flush=True)
     for line in sys.stdin:
         print(index.burst(line.strip()), flush=True)
 
@@ -117,9 +122,14 @@ def started(folder, rows):
     process = subprocess.Popen(  # noqa: S603 - this very program
         command, stdin=pipe, stdout=pipe, text=True, env=environment, cwd=root
     )
-    *_, held = process.stdout.readline().split()
-    print(f"{folder}: {int(held) / 1e6:.1f} MB")
+    *_, size, seconds = process.stdout.readline().split()
+    print(f"{folder}: {int(size) / 1e6:.1f} MB, filled in {float(seconds):.2f} s")
     return process
+
+
+def ended(process):
+    process.stdin.close()
+    process.wait()
 
 
 def measured(process, kind):
@@ -132,12 +142,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", help="python/ of another build")
     parser.add_argument("--rows", type=int, default=5000)
+    parser.add_argument("--only-fill", action="store_true", help="fill both indexes, three times")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.serve:
         serve(given.rows)
         return
     here = Path(__file__).parents[1] / "python"
+    if given.only_fill:
+        for folder in (given.folder, here) * 3:
+            ended(started(folder, given.rows))
+        return
     both = [started(folder, given.rows) for folder in (given.folder, here)]
     for kind in KINDS:
         pairs = []
@@ -149,8 +164,7 @@ def main():
         ratio = statistics.median(this / other for other, this in pairs)
         print(f"{given.rows:,} · {kind}: {other:.0f} → {this:.0f} µs, {ratio:.2f} of it")
     for process in both:
-        process.stdin.close()
-        process.wait()
+        ended(process)
 
 
 if __name__ == "__main__":

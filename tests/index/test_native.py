@@ -71,6 +71,20 @@ def test_an_answer_names_row_id_score_and_components():
     assert ranked.score == ranked.components["similarity"] == pytest.approx(0.6, abs=1e-7)
 
 
+def test_every_ranking_is_applied_however_many_take_turns():
+    made = index(record(1, importance=0.25), record(2, importance=1.0))
+    rankings = [
+        Ranking(similarity=0.0, weights=Weights(relevance=0.0, importance=1.0, recency=weight))
+        for weight in range(7)
+    ]
+    for ranking in [*rankings, *reversed(rankings), rankings[0]]:
+        ranked = rank(made, wanted(AGENT, query=None, ranking=ranking, explain=True)).ranked
+        alone = index(record(1, importance=0.25), record(2, importance=1.0))
+        assert (
+            ranked == rank(alone, wanted(AGENT, query=None, ranking=ranking, explain=True)).ranked
+        )
+
+
 def test_rows_that_are_excluded_are_not_ranked():
     made = index(record(1), record(2), record(3))
     excluded = [UUID(int=1).bytes, UUID(int=3).bytes, UUID(int=9).bytes]

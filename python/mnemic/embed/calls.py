@@ -109,5 +109,7 @@ class CheckedCalls:
 
 def _as_float32(given: object) -> NDArray[np.float32]:
     """Return a copy: some embedders write the vectors of each call to the same array."""
+    if type(given) is np.ndarray and given.dtype == np.float32:
+        return given.copy()
     with np.errstate(over="ignore"):  # what overflows is refused later
         return np.array(given, dtype=np.float32)

@@ -26,6 +26,7 @@ AWAITED_AT_ONCE = 8
 """Maximum number of calls of a coroutine function of one text that run at once."""
 
 _VECTOR, _VECTORS = 1, 2  # array dimensions
+_NUMBERS = "fiu"  # kinds of dtypes
 _ARGUMENT_ERRORS = (TypeError, ValueError, AttributeError)
 
 
@@ -262,6 +263,8 @@ def _stacked(rows: list[Vectors]) -> Vectors:
 
 def _numbers(returned: object) -> Vectors:
     """Return a result as an array of numbers."""
+    if type(returned) is np.ndarray and returned.dtype.kind in _NUMBERS:
+        return returned
     if isinstance(returned, Iterator):
         returned = list(returned)
     try:
@@ -271,6 +274,6 @@ def _numbers(returned: object) -> Vectors:
         if advice := tensor_advice(returned):
             raise EmbedderResultError(f"it returned {described(returned)}{advice}") from None
         found = np.array(None)  # no number
-    if found.dtype.kind not in "fiu":
+    if found.dtype.kind not in _NUMBERS:
         raise EmbedderResultError(f"it returned {described(returned)}, which is not numbers")
     return found

@@ -136,6 +136,8 @@ class ValidatedEmbedder:
     def _chunked(self, texts: list[str], side: BatchedCalls) -> list[NDArray[np.float32]]:
         if not texts:
             return []
+        if len(texts) == 1 and self._chunker.all_fit(texts):  # a query, most often
+            return [side.embed(texts)]
         split = self._split(texts)
         vectors = side.embed([chunk for chunks in split for chunk in chunks])
         ends = list(accumulate(len(chunks) for chunks in split))

@@ -143,6 +143,8 @@ class QueryVectors:
 
     def _embedded(self, texts: list[str], scope: Scope, search: Search, now: int) -> Vectors:
         """Return the vectors of texts; those that are not kept come from one call."""
+        if len(texts) == 1:
+            return [self._embedded_one(texts[0], scope, search, now)]
         kept = {text: self._cache.get(key_of(scope, text)) for text in texts}
         missing = [text for text, vectors in kept.items() if vectors is None]
         fresh = self._fresh(missing, search, now) if missing else []
@@ -152,6 +154,18 @@ class QueryVectors:
             if search.keeps_vectors:
                 self._cache.put(key_of(scope, text), vectors)
         return [embedded[text] for text in texts]
+
+    def _embedded_one(
+        self, text: str, scope: Scope, search: Search, now: int
+    ) -> NDArray[np.float32]:
+        """Return the vectors of the only text of a search."""
+        key = key_of(scope, text)
+        vectors = self._cache.get(key)
+        if vectors is None:
+            (vectors,) = self._fresh([text], search, now)
+            if search.keeps_vectors:
+                self._cache.put(key, vectors)
+        return vectors
 
     def _fresh(self, texts: list[str], search: Search, now: int) -> Vectors:
         """Return new vectors of texts, by one call for all searches of one turn of an event loop.

@@ -12,6 +12,7 @@ mod matching;
 mod memory_index;
 mod records;
 mod requests;
+mod scorings;
 mod text;
 mod vector_map;
 mod word_piece;

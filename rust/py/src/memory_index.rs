@@ -21,13 +21,14 @@ use crate::filter;
 use crate::listing::ListRequest;
 use crate::records::{GivenAccess, accesses_of, link_of, records_of};
 use crate::requests::{Given, GivenEvidence, GivenOrder, GivenScope, LinkSearch, Listed, Search};
+use crate::scorings::Scorings;
 use crate::text::{PyCoverage, analyser_of};
 
 /// Number of components returned without `explain`: the first ones.
 const MAIN_COMPONENTS: usize = 2;
 
 #[pyclass(frozen, name = "MemoryIndex", module = "mnemic._core")]
-pub(crate) struct PyMemoryIndex(MemoryIndex);
+pub(crate) struct PyMemoryIndex(MemoryIndex, Scorings);
 
 #[pymethods]
 impl PyMemoryIndex {
@@ -41,7 +42,8 @@ impl PyMemoryIndex {
     ) -> PyResult<Self> {
         let analyser = analyser_of(language)?;
         let coverage = coverage.map(|coverage| coverage.0.clone());
-        MemoryIndex::new(dim, analyser, coverage).map(Self).map_err(raised)
+        let index = MemoryIndex::new(dim, analyser, coverage).map_err(raised)?;
+        Ok(Self(index, Scorings::default()))
     }
 
     #[getter]
@@ -168,7 +170,7 @@ impl PyMemoryIndex {
         let deadline = deadline_at(py, search.deadline)?;
         let (vectors, context) = (self.query(vectors, "query")?, self.query(context, "context")?);
         let filter = search.filter.as_ref().map(filter::read).transpose()?;
-        let (scoring, exclude) = (search.ranking.ranking()?, search.excluded());
+        let (scoring, exclude) = (self.1.of(&search.ranking)?, search.excluded());
         let request = Request {
             ask: Ask {
                 scope: scope.0.scope(),

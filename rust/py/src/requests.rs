@@ -50,7 +50,7 @@ pub(crate) struct Search<'py> {
     pub(crate) text: Option<String>,
     pub(crate) limit: usize,
     pub(crate) offset: usize,
-    pub(crate) ranking: GivenRanking,
+    pub(crate) ranking: Bound<'py, PyAny>,
     #[pyo3(attribute("filters"))]
     pub(crate) filter: Option<Bound<'py, PyAny>>,
     pub(crate) exclude: Listed<Uuid>,
