@@ -7,6 +7,9 @@ import pytest
 
 import mnemic
 
+SELDOM_USED = {"sqlite3", "zoneinfo", "json", "ssl", "http", "email", "subprocess", "tempfile"}
+SELDOM_USED |= {"dataclasses", "pathlib", "multiprocessing", "concurrent.futures.thread"}
+SERVICES = {"retrieval", "recall", "context", "contradictions", "llm", "demo", "long_term"}
 HEAVY = {"onnxruntime", "tokenizers", "mnemic_minilm", "httpx", "faiss", "asyncio"}
 
 
@@ -31,6 +34,12 @@ def test_importing_memory_does_not_load_an_embedder_or_an_event_loop():
     loaded = modules_after("from mnemic import Memory")
     assert not loaded & HEAVY
     assert "mnemic.memory" in loaded
+
+
+def test_importing_memory_loads_neither_the_services_nor_seldom_used_modules():
+    loaded = modules_after("from mnemic import Memory") - modules_after("import numpy")
+    assert not loaded & SELDOM_USED
+    assert not loaded & {f"mnemic.{service}" for service in SERVICES}
 
 
 def test_a_memory_with_an_embedder_of_ones_own_never_loads_the_local_one():
