@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from enum import IntEnum
 from functools import partial
 from operator import methodcaller
-from typing import Annotated, Any, ClassVar, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Self
 from uuid import UUID
 
 import msgspec
@@ -86,8 +86,6 @@ class MemoryStatus(IntEnum):
         """
         return validation.member("status", cls, value)
 
-
-Entry = TypeVar("Entry", bound="MemoryEntry")
 
 _AS_CREATED = datetime.min.replace(tzinfo=UTC)
 
@@ -229,9 +227,9 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False):
 
     def detached(self) -> Self:
         """Return a copy with its own metadata, which the caller may change."""
-        entry = _copied(self)
-        if self.metadata:
-            force_setattr(entry, "metadata", _json_copy(self.metadata))
+        entry: Self = _copy(self)
+        metadata = self.metadata
+        force_setattr(entry, "metadata", _json_copy(metadata) if metadata else {})
         return entry
 
     def record_accesses(self, last: datetime | None, count: int) -> None:
@@ -319,13 +317,6 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False):
 
 
 _copy = methodcaller("__copy__")  # copy.copy() takes twice as long to find it
-
-
-def _copied(entry: Entry) -> Entry:
-    """Return a shallow copy with its own metadata."""
-    copied: Entry = _copy(entry)
-    force_setattr(copied, "metadata", {})
-    return copied
 
 
 def _json_copy(value: Any) -> Any:
