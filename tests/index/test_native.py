@@ -74,7 +74,7 @@ def test_an_answer_names_row_id_score_and_components():
 def test_every_ranking_is_applied_however_many_take_turns():
     made = index(record(1, importance=0.25), record(2, importance=1.0))
     rankings = [
-        Ranking(similarity=0.0, weights=Weights(relevance=0.0, importance=1.0, recency=weight))
+        Ranking(similarity=0.0, weights=Weights(relevance=0.0, importance=1.0, recency=weight / 10))
         for weight in range(7)
     ]
     for ranking in [*rankings, *reversed(rankings), rankings[0]]:
