@@ -21,10 +21,10 @@ from mnemic.model import (
 from mnemic.model.recall import AllRecallFields, ProjectScope, RecallFields, RecallTypeFields
 from mnemic.model.text_query import RetrieveFields
 from mnemic.model.update import Expiry
+from mnemic.progress import Progress
 from mnemic.protocols import (
     Clock,
     IdFactory,
-    Progress,
     Source,
     Summarizer,
     Target,

@@ -30,11 +30,13 @@ from mnemic.model import (
 from mnemic.model.new_entry import checked_key, checked_record, checked_records
 from mnemic.model.update import Expiry
 from mnemic.near_names import names_arguments
-from mnemic.protocols import Progress, Target
+from mnemic.progress import Progress
+from mnemic.protocols import Target
 from mnemic.repository import Options, check_limit, required_uuid, required_uuids
 from mnemic.sync_bridge import run_blocking
 from mnemic.verbs.base import MemoryHandle
 from mnemic.verbs.links import AsyncLinkVerbs
+from mnemic.verbs.long_term_bulk import AsyncLongTermBulkVerbs
 from mnemic.verbs.maintenance import AsyncMaintenanceVerbs
 from mnemic.verbs.transfer import AsyncImportVerbs
 
@@ -47,7 +49,9 @@ DOCUMENTED_FLOOR = 0.6
 
 
 @names_arguments
-class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, MemoryHandle):
+class LongTermMemory(
+    AsyncLongTermBulkVerbs, AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, MemoryHandle
+):
     """One agent's memories in one store.
 
     Example:
@@ -274,15 +278,13 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
             if min_similarity is None
             else min_similarity
         )
-        if (
-            isinstance(minimum, bool)
-            or not isinstance(minimum, int | float)
-            or not 0 <= minimum <= 1
-        ):
+        if not (validation.is_number(minimum) and 0 <= minimum <= 1):
             raise InvalidArgumentError(f"min_similarity must be from 0 to 1, got {quoted(minimum)}")
         scope = self._scope.narrowed(user_id, all_users=all_users)
         checked = validation.bounded("query", validation.text("query", validation.query(query)))
-        search = Search(text=checked, limit=limit, ranking=SEMANTIC, min_similarity=minimum or None)
+        search = Search(
+            text=checked, limit=limit, ranking=SEMANTIC, min_similarity=float(minimum) or None
+        )
         found = await self._repository.search(scope, search)
         return [
             MemorySearchResult(hit.entry, hit.score, rank)
@@ -545,7 +547,7 @@ class LongTermMemory(AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, Me
             include_forgotten: Whether to include deleted and expired memories.
             embeddings: Whether to include vectors, which take about 2 KB each.
             overwrite: Whether to replace an existing file.
-            progress: Called periodically with the number of memories written so far.
+            progress: As for `Memory.export`.
 
         Returns:
             Number of memories.

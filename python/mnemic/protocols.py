@@ -34,9 +34,6 @@ Target: TypeAlias = str | os.PathLike[str] | IO[str]
 Source: TypeAlias = str | os.PathLike[str] | IO[str] | IO[bytes]
 """A path, or a file opened for reading."""
 
-Progress = Callable[[int], object]
-"""Called periodically with the number of memories done so far."""
-
 
 def system_clock() -> datetime:
     """Return the system time; mnemic reads it nowhere else."""

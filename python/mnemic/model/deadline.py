@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple, Self, TypeAlias, get_args
 
 from mnemic.description import quoted
 from mnemic.errors import DeadlineExceededError, InvalidArgumentError
+from mnemic.model.validation import is_number
 
 OnTimeout: TypeAlias = Literal["raise", "partial"]
 """Treatment of a search that is not done in time."""
@@ -36,13 +37,12 @@ class TimeLimit(NamedTuple):
             )
         if timeout is None:
             return cls(None, on_timeout == "partial")
-        is_number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-        if not is_number or not 0 <= timeout <= _MAX_TIMEOUT:
+        if not (is_number(timeout) and 0 <= timeout <= _MAX_TIMEOUT):
             raise InvalidArgumentError(
                 f"timeout must be a number of seconds from 0 to {_MAX_TIMEOUT:.0f}, or None; got "
                 f"{quoted(timeout)}"
             )
-        return cls(time.monotonic() + timeout, on_timeout == "partial")
+        return cls(time.monotonic() + float(timeout), on_timeout == "partial")
 
 
 NO_LIMIT = TimeLimit()

@@ -369,9 +369,9 @@ def _optional_text(name: str, given: object) -> str | None:
 
 
 def _duration(name: str, given: object) -> timedelta:
-    if isinstance(given, int | float) and not isinstance(given, bool):
+    if validation.is_number(given):
         try:
-            given = timedelta(seconds=given)
+            given = timedelta(seconds=float(given))
         except (OverflowError, ValueError):
             given = None
     if not isinstance(given, timedelta) or given <= timedelta():

@@ -33,7 +33,8 @@ class RetrieveFields(TypedDict, total=False):
         exclude_ids: Ids of memories to exclude.
         min_score: Minimum score, 0 to 1.
         recency: Curve of age.
-        with_total: Whether to count all matches.
+        total: Whether to count all matches.
+        with_total: The same, under its documented name; one of both can be given.
         use_cache: Whether the answer may come from the cache, and be stored there.
         cache_ttl: Maximum age of a cached answer.
         on_embed_error: As for `search`.
@@ -50,6 +51,7 @@ class RetrieveFields(TypedDict, total=False):
     exclude_ids: Collection[UUID | str]
     min_score: float | None
     recency: Recency
+    total: bool
     with_total: bool
     use_cache: bool
     cache_ttl: timedelta | float
@@ -57,7 +59,12 @@ class RetrieveFields(TypedDict, total=False):
 
 
 _FIELDS = tuple(RetrieveFields.__annotations__)
-_RENAMED = {"expand": "expand_query", "context": "context_boost", "min_score": "min_relevance"}
+_RENAMED = {
+    "expand": "expand_query",
+    "context": "context_boost",
+    "min_score": "min_relevance",
+    "total": "with_total",
+}
 _WEIGHTS = {
     "relevance": "similarity_weight",
     "recency": "recency_weight",
@@ -105,6 +112,8 @@ def _query_of_text(text: str, fields: RetrieveFields, *, by_words: bool) -> Memo
     weights = given.pop("weights", None)
     if weights is not None:
         given |= _weights(weights)
+    if "total" in given and "with_total" in given:
+        raise InvalidArgumentError("total and with_total are the same option; give one of them")
     filters = _filters(given.pop("filters", None), times["since"], times["until"])
     named = {_RENAMED.get(name, name): value for name, value in given.items()}
     return MemoryQuery(query=text, filters=filters, **named)

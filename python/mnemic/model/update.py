@@ -42,7 +42,8 @@ class MemoryEntryUpdate(Redacted, frozen=True, kw_only=True, metaclass=NamedFiel
     """A change of a memory; fields that are None stay unchanged.
 
     Attributes:
-        content: The new text; it is embedded again.
+        content: The new text; it is embedded again. Empty only where the memory has metadata after
+            the change, or gets a vector of the program's own.
         importance: From 0 to 1.
         add_tags: Appended, unless present.
         remove_tags: Removed before tags are added.
@@ -88,8 +89,19 @@ class MemoryEntryUpdate(Redacted, frozen=True, kw_only=True, metaclass=NamedFiel
         """Whether it changes nothing, whatever the memory."""
         return self == _NOTHING
 
-    def applied_to(self, entry: MemoryEntry, now: datetime) -> MemoryEntry:
-        """Return the entry after the change, without its embedding."""
+    def applied_to(
+        self, entry: MemoryEntry, now: datetime, *, has_vectors: bool = False
+    ) -> MemoryEntry:
+        """Return the entry after the change, without its embedding.
+
+        Args:
+            entry: The entry.
+            now: Time of the change.
+            has_vectors: Whether vectors of the program's own come with the change.
+
+        Raises:
+            InvalidEntryError: If it would have neither content, nor metadata, nor such vectors.
+        """
         kept = [tag for tag in entry.tags if tag not in self.remove_tags]
         added = [tag for tag in dict.fromkeys(self.add_tags) if tag not in kept]
         changed = copy.copy(entry)
@@ -107,6 +119,8 @@ class MemoryEntryUpdate(Redacted, frozen=True, kw_only=True, metaclass=NamedFiel
         }
         for field, value in values.items():
             force_setattr(changed, field, value)
+        if self.content == "" and not (changed.metadata or has_vectors):
+            raise validation.empty_content()
         return changed
 
     def _new_metadata(self, entry: MemoryEntry) -> dict[str, Any]:
@@ -131,7 +145,7 @@ def _status(given: object) -> MemoryStatus:
 
 
 _CHECKS = (
-    ("content", validation.content),
+    ("content", validation.content_or_none),
     ("importance", partial(validation.fraction, "importance")),
     ("add_tags", validation.tags),
     ("remove_tags", validation.tags),

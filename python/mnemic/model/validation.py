@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from enum import Enum, IntEnum
-from typing import Any, TypeAlias, TypeVar
+from numbers import Real
+from typing import Any, TypeAlias, TypeGuard, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -130,9 +131,14 @@ def optional_uuid(field: str, value: object) -> UUID | None:
     return None if value is None else uuid(field, value)
 
 
+def is_number(value: object) -> TypeGuard[float]:
+    """Return whether a value is a real number, such as one of numpy's; a bool is none."""
+    return type(value) is float or (isinstance(value, Real) and not isinstance(value, bool))
+
+
 def fraction(field: str, value: object) -> float:
     """Return `value` if it is a number from 0 to 1; NaN is not."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         raise InvalidEntryError(f"{field} must be a number, got {type(value).__name__}")
     if not 0.0 <= value <= 1.0:
         raise InvalidEntryError(f"{field} must be from 0 to 1, got {quoted(value)}")

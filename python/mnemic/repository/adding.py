@@ -9,6 +9,7 @@ import msgspec
 from mnemic.errors import MnemicError
 from mnemic.model import MemoryEntry, NewEntry, OnConflict, OnDuplicate, OnEmbedError, Scope
 from mnemic.observability.telemetry import Telemetry, milliseconds_since
+from mnemic.progress import Report, silent
 from mnemic.protocols import Clock
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
@@ -73,6 +74,7 @@ class Adder:
         *,
         on_conflict: OnConflict = "raise",
         is_import: bool = False,
+        report: Report = silent,
     ) -> Added:
         """Store checked entries, all or none.
 
@@ -82,13 +84,14 @@ class Adder:
             on_duplicate: What becomes of an entry whose text is stored already.
             on_embed_error: Whether entries are stored without vectors where the embedder fails.
             is_import: Whether ids that are stored already are passed over.
+            report: Gets the number of entries that have their vectors so far.
         """
         started = time.perf_counter()
         try:
             if on_duplicate == "keep" and on_conflict == "raise":
                 await self._limits.check_room(entries)
             begun = time.perf_counter()
-            embedded = await self._vectors.embedded(entries, on_conflict, on_embed_error)
+            embedded = await self._vectors.embedded(entries, on_conflict, on_embed_error, report)
             milliseconds = milliseconds_since(begun)
             stored = await arrived(
                 self._store.add(

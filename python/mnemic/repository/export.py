@@ -1,7 +1,6 @@
 """Moves memories between a store and an export in batches, so that neither is held whole."""
 
 import copy
-from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime
@@ -14,7 +13,8 @@ from msgspec.structs import force_setattr
 from mnemic.errors import ExportFormatError, InvalidArgumentError
 from mnemic.model import ImportResult, MemoryEntry, NewEntry, Scope
 from mnemic.model.new_entry import checked_record
-from mnemic.protocols import Progress, Source, Target
+from mnemic.progress import Report
+from mnemic.protocols import Source, Target
 from mnemic.repository.export_format import LINKS_NAME_USERS, ExportedLink, ExportedMemory
 from mnemic.repository.export_reader import ExportReader, read_export
 from mnemic.repository.export_writer import write_export
@@ -43,9 +43,23 @@ class Part(NamedTuple):
 
 
 def export(
-    store: Store, part: Part, target: Target, *, overwrite: bool, progress: Progress | None
+    store: Store,
+    part: Part,
+    target: Target,
+    *,
+    overwrite: bool,
+    total: int | None,
+    report: Report,
 ) -> int:
     """Write memories in the order they were stored, then the links between them.
+
+    Args:
+        store: The store.
+        part: The exported part.
+        target: A path or a file.
+        overwrite: Whether to replace a file.
+        total: Number of memories before the export, for reports; None if nobody gets them.
+        report: Gets the numbers so far.
 
     Returns:
         Number of memories.
@@ -65,8 +79,8 @@ def export(
             for _, entry, key, more in batch:
                 writer.write_memory(entry, key, more)
             row = batch[-1].row
-            if progress is not None:
-                progress(writer.written.memories)
+            written = writer.written.memories
+            report(written, None if total is None else max(total, written))
         links = store.links_within(part.scope, now=part.now, include_deleted=part.include_deleted)
         for link, user_id in links:
             writer.write_link(link, user_id)
@@ -97,7 +111,7 @@ class Importer:
         self._is_model = is_model
         self._users: dict[UUID, str | None] = {}
 
-    async def read(self, source: Source, now: datetime, progress: Progress | None) -> ImportResult:
+    async def read(self, source: Source, now: datetime, report: Report) -> ImportResult:
         """Check every line, then store in batches; existing memories are skipped.
 
         Raises:
@@ -107,14 +121,13 @@ class Importer:
             reader = await run_blocking(
                 lambda: stack.enter_context(read_export(source)), self._store
             )
-            await run_blocking(lambda: deque(self._memories(reader), maxlen=0), self._store)
+            total = await run_blocking(lambda: sum(1 for _ in self._memories(reader)), self._store)
             done = stored = 0
             memories = self._memories(reader)
             while batch := await run_blocking(lambda: list(islice(memories, BATCH)), self._store):
                 stored += await self._store_batch(batch, now)
                 done += len(batch)
-                if progress is not None:
-                    progress(done)
+                report(done, total)
             links = await self._store_links(reader)
             return ImportResult(stored=stored, skipped=done - stored, links=links)
 

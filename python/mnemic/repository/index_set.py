@@ -8,6 +8,7 @@ from mnemic.index import SourceFactory
 from mnemic.model import Scope, State
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.repository.index_sync import IndexSync
+from mnemic.repository.load_progress import LoadProgress
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
 
@@ -26,6 +27,7 @@ class IndexSet:
         language: The language of the memories, "auto" or None; see `Options`.
         can_write: Whether such vectors may be stored.
         make_source: Makes the candidate source of active memories; None for none.
+        progress: Reports loads of the index of active memories; None for none.
 
     Attributes:
         active: The index of active memories.
@@ -41,6 +43,7 @@ class IndexSet:
         language: str | None,
         can_write: bool,
         make_source: SourceFactory | None = None,
+        progress: LoadProgress | None = None,
     ) -> None:
         self._store = store
         self._agent_id = agent_id
@@ -49,6 +52,7 @@ class IndexSet:
         self._language = language
         self._can_write = can_write
         self._make_source = make_source
+        self._progress = progress
         self._lock = threading.Lock()
         self.active = self._new(State.ACTIVE)
         self._syncs = {State.ACTIVE: self.active}
@@ -63,6 +67,7 @@ class IndexSet:
             state=state,
             make_source=self._make_source if state is State.ACTIVE else None,
             model=self._model,
+            progress=self._progress if state is State.ACTIVE else None,
         )
 
     def of(self, state: State) -> IndexSync:

@@ -16,6 +16,7 @@ from mnemic.logs import logger
 from mnemic.loop_threads import shared_in_turn
 from mnemic.model import Record, RowBatch, State
 from mnemic.repository.access_buffer import AccessBuffer
+from mnemic.repository.load_progress import LoadProgress
 from mnemic.repository.missing_vectors import PATIENCE_SECONDS, MissingVectors
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import LogPosition, Store
@@ -68,6 +69,7 @@ class IndexSync:
         state: State of the entries; only active ones are embedded.
         make_source: Makes the index's candidate source; None for none.
         model: Model of the vectors; the embedder's if None.
+        progress: Reports full loads that a call waits for; None for none.
 
     Attributes:
         index: The synchronised index.
@@ -89,6 +91,7 @@ class IndexSync:
         state: State = State.ACTIVE,
         make_source: SourceFactory | None = None,
         model: VectorModel | None = None,
+        progress: LoadProgress | None = None,
     ) -> None:
         self._vector_model = VectorModel(store, agent_id, embedder) if model is None else model
         self._vector_model.check_stored()
@@ -102,6 +105,7 @@ class IndexSync:
         self._agent_id = agent_id
         self._embedder = embedder
         self._state = state
+        self._progress = progress
         self._can_write = can_write
         self._missing: MissingVectors | None = None
         if embedder is not None and can_write and state is State.ACTIVE:
@@ -339,7 +343,7 @@ class IndexSync:
         if seq is None:  # the full load contains at least so many
             self._accesses = self._store.position(self._agent_id).accesses
         with self.index.loader() as loader:
-            batch = self._rows_since(seq, self.model, loader, deadline)
+            batch = self._loaded(seq, loader, deadline)
             self._push_accesses()  # as above
             if batch.since is not None and self._restores_accessed_rows(batch):
                 self._buffer.drop()
@@ -347,6 +351,13 @@ class IndexSync:
         if batch.since is None:
             self._buffer.drop()
         return is_applied
+
+    def _loaded(self, seq: int | None, sink: BatchSink, deadline: float | None) -> RowBatch:
+        """Read the rows since a change; a full load is reported."""
+        if seq is not None or self._progress is None:
+            return self._rows_since(seq, self.model, sink, deadline)
+        with self._progress.counted(sink, has_vectors=self.model is not None) as counted:
+            return self._rows_since(seq, self.model, counted, deadline)
 
     def _restores_accessed_rows(self, batch: RowBatch) -> bool:
         """Return whether the batch adds or restores rows whose accesses are not on disk yet."""

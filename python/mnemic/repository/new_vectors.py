@@ -1,5 +1,6 @@
 """The vectors of memories to store: given ones, those of their texts, or none."""
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,6 +16,7 @@ from mnemic.errors import EmbedderRequiredError, EmbeddingError
 from mnemic.model import MemoryEntry, NewEntry, OnConflict, OnEmbedError
 from mnemic.model.new_entry import OwnVectors
 from mnemic.observability.telemetry import Telemetry
+from mnemic.progress import Report, silent
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
 from mnemic.sync_bridge import run_blocking
@@ -22,6 +24,8 @@ from mnemic.sync_bridge import run_blocking
 Vectors: TypeAlias = NDArray[np.float32]
 Texts: TypeAlias = dict[int, tuple[str, ...]]
 """Texts to embed for each entry, by its position; none for an entry that shall have no vector."""
+
+TEXTS_BETWEEN_REPORTS = 256
 
 
 class NewVectors:
@@ -53,9 +57,19 @@ class NewVectors:
         self._telemetry = telemetry
 
     async def embedded(
-        self, entries: Sequence[NewEntry], on_conflict: OnConflict, on_error: OnEmbedError
+        self,
+        entries: Sequence[NewEntry],
+        on_conflict: OnConflict,
+        on_error: OnEmbedError,
+        report: Report = silent,
     ) -> Sequence[NewEntry]:
         """Return the entries with their vectors, where they need any.
+
+        Args:
+            entries: The entries.
+            on_conflict: What becomes of an entry whose id is stored already.
+            on_error: Whether entries may stay without vectors where the embedder fails.
+            report: Gets the number of entries that need no more vectors, and of all.
 
         Raises:
             EmbedderRequiredError: If an entry names texts to embed, and there is no embedder.
@@ -76,7 +90,7 @@ class NewVectors:
                 texts = await run_blocking(
                     lambda: self._needed(embedder.model, entries, given, on_conflict), self._store
                 )
-            vectors = await self._embedded(embedder, entries, texts, on_error)
+            vectors = await self._embedded(embedder, entries, texts, on_error, report)
         return [
             self._with_vectors(new, vectors.get(at), dimensions, has_none=texts.get(at) == ())
             for at, new in enumerate(entries)
@@ -142,8 +156,9 @@ class NewVectors:
         entries: Sequence[NewEntry],
         texts: Texts,
         on_error: OnEmbedError,
+        report: Report,
     ) -> dict[int, Vectors]:
-        """Embed the texts of entries, by position, in one call.
+        """Embed the texts of entries, by position, in one call, or in several with a report.
 
         Returns:
             The vectors, shape (chunks, dimensions), of each; none where the embedder fails and may.
@@ -152,15 +167,20 @@ class NewVectors:
         listed = [text for of_entry in wanted.values() for text in of_entry]
         if not listed:
             return {}
+        ends = list(accumulate(map(len, wanted.values())))
+        size = len(listed) if report is silent else TEXTS_BETWEEN_REPORTS
+        found: list[Vectors] = []
         try:
-            found = await embedder.embed_awaited(listed, self._store)
+            for at in range(0, len(listed), size):
+                found += await embedder.embed_awaited(listed[at : at + size], self._store)
+                waiting = len(ends) - bisect_right(ends, len(found))
+                report(len(entries) - waiting, len(entries))
         except EmbeddingError as error:
             # Later the content would be embedded: other texts are not stored.
             if on_error == "raise" or any(entries[at].embed for at in wanted):
                 raise
             self._telemetry.embedding_deferred(len(listed), error)
             return {}
-        ends = accumulate(map(len, wanted.values()))
         return {
             at: _joined(found[end - len(of_entry) : end])
             for (at, of_entry), end in zip(wanted.items(), ends, strict=True)

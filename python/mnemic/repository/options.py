@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from mnemic.licensing import LicensePolicy
+from mnemic.progress import Progress
 from mnemic.protocols import Clock, IdFactory
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ class Options(TypedDict, total=False):
         track_access: Count reading a memory by its id as an access. True unless given.
         read_only: Change nothing of the file, which must be there: writes are refused with
             `ReadOnlyError`, and accesses are not counted.
+        progress: Called with the number of memories loaded into the index so far, and of all;
+            or True for a bar. With an embedder the index is loaded on opening, without one by the
+            first search. See `mnemic.annotations.Progress`.
     """
 
     embedder: "AnyEmbedder | Literal['minilm'] | None"
@@ -55,3 +59,4 @@ class Options(TypedDict, total=False):
     log_content: bool
     track_access: bool
     read_only: bool
+    progress: Progress | None

@@ -45,7 +45,8 @@ from mnemic.model.validation import flag
 from mnemic.observability.events import Events
 from mnemic.observability.metrics import Meter
 from mnemic.observability.telemetry import Telemetry, milliseconds_since
-from mnemic.protocols import Clock, IdFactory, Progress, system_clock
+from mnemic.progress import Progress, checked_progress, reporting
+from mnemic.protocols import Clock, IdFactory, system_clock
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.adding import Adder
 from mnemic.repository.arguments import checked_language
@@ -58,6 +59,7 @@ from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.repository.linking import Linker
 from mnemic.repository.listing import Lister
+from mnemic.repository.load_progress import LoadProgress
 from mnemic.repository.new_vectors import NewVectors
 from mnemic.repository.proposals import EXACT_LIMIT
 from mnemic.repository.query_cache import QUERY_CACHE
@@ -119,6 +121,7 @@ class Repository:
         track_access: As above.
         read_only: As above.
         embedding_model: As above.
+        progress: As above.
         make_source: Makes the candidate source of the index; None ranks every memory.
         exact_limit: Up to so many selected memories are all ranked, even if there is a source.
     """
@@ -140,12 +143,14 @@ class Repository:
         track_access: bool = True,
         read_only: bool = False,
         embedding_model: str | None = None,
+        progress: Progress | None = None,
         make_source: SourceFactory | None = None,
         exact_limit: int = EXACT_LIMIT,
     ) -> None:
         validation.path("path", url)
         validation.function("clock", clock)
         validation.optional_function("id_factory", id_factory)
+        checked_progress(progress)
         analysed_in = checked_language(language)
         named = Scope(agent_id)
         self.now = clock
@@ -185,6 +190,7 @@ class Repository:
             self.vectors = EntryVectorReader(
                 self._store, self.agent_id, self._embedder, self._model, clock
             )
+            loading = LoadProgress.of(self._store, self.agent_id, progress, clock)
             self._indexes = IndexSet(
                 self._store,
                 self.agent_id,
@@ -193,6 +199,7 @@ class Repository:
                 language=analysed_in,
                 can_write=not read_only,
                 make_source=make_source,
+                progress=loading,
             )
         except BaseException:
             self._close_embedder()
@@ -335,6 +342,7 @@ class Repository:
         on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
         on_embed_error: OnEmbedError = "raise",
+        progress: Progress | None = None,
     ) -> list[MemoryEntry]:
         """Store checked entries of this agent, all or none.
 
@@ -345,11 +353,14 @@ class Repository:
         _check_choice("on_conflict", on_conflict, _ON_CONFLICT)
         _check_choice("on_duplicate", on_duplicate, _ON_DUPLICATE)
         check_on_embed_error(on_embed_error)
+        checked_progress(progress)
         if not entries:
             return []
-        added = await self._adder.add(
-            entries, on_duplicate, on_embed_error, on_conflict=on_conflict
-        )
+        with reporting(progress, "add_many") as report:
+            added = await self._adder.add(
+                entries, on_duplicate, on_embed_error, on_conflict=on_conflict, report=report
+            )
+            report(len(entries), len(entries))
         return await self._adder.entries_of(added)
 
     async def get(
@@ -528,12 +539,15 @@ class Repository:
         self._indexes.stop()
         await run_blocking(self._store.close)
 
-    async def backup(self, target: str | os.PathLike[str]) -> None:
+    async def backup(
+        self, target: str | os.PathLike[str], *, progress: Progress | None = None
+    ) -> None:
         """Copy everything in the file, all agents', as of one moment, to a new file."""
         self.limits.require_storing()
         validation.path("path", target)
-        await self.accesses.write()
-        await run_blocking(lambda: self._store.backup(target), self._store)
+        with reporting(progress, "backup") as report:
+            await self.accesses.write()
+            await run_blocking(lambda: self._store.backup(target, report=report), self._store)
 
     async def verify(
         self, *, repair: bool = False, progress: Progress | None = None
@@ -541,10 +555,10 @@ class Repository:
         """Read the whole file and compare it with its checksums; see `Store.verify`."""
         self.limits.require_storing()
         flag("repair", repair)
-        validation.optional_function("progress", progress)
-        return await run_blocking(
-            lambda: self._store.verify(repair=repair, progress=progress), self._store
-        )
+        with reporting(progress, "verify") as report:
+            return await run_blocking(
+                lambda: self._store.verify(repair=repair, report=report), self._store
+            )
 
     def check_embedder(self) -> None:
         """Raise EmbedderRequiredError if there is no embedder."""

@@ -17,6 +17,8 @@ def stored_model(path: str | os.PathLike[str], agent_id: str) -> EmbeddingModel 
 
     Raises:
         StoreFileError: If there is no such file, or it holds something else.
+        SchemaVersionError: If an earlier mnemic wrote the file; the message has the call that
+            brings it up to date.
         StoreError: If it cannot be read.
     """
     validation.path("path", path)

@@ -1,17 +1,22 @@
 """Exports memories to JSON Lines and imports them."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from mnemic.model import ImportResult, NewEntry, Scope, validation
+from mnemic.model import ImportResult, NewEntry, Scope
 from mnemic.model.validation import flag
 from mnemic.new_files import typed
-from mnemic.protocols import Clock, Progress, Source, Target
+from mnemic.progress import Progress, reporting, silent
+from mnemic.protocols import Clock, Source, Target
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.adding import Adder
 from mnemic.repository.limits import Limits
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
 from mnemic.sync_bridge import run_blocking
+
+if TYPE_CHECKING:
+    from mnemic.repository.export import Part
 
 
 class Transfer:
@@ -62,14 +67,27 @@ class Transfer:
         flag("include_forgotten", include_deleted)
         flag("embeddings", embeddings)
         flag("overwrite", overwrite)
-        validation.optional_function("progress", progress)
-        await self._accesses.write()
-        model = self._model.stored_name if embeddings else None
-        part = Part(scope, self._now(), include_deleted, model)
-        return await run_blocking(
-            lambda: export(self._store, part, target, overwrite=overwrite, progress=progress),
-            self._store,
-        )
+        with reporting(progress, "export") as report:
+            await self._accesses.write()
+            model = self._model.stored_name if embeddings else None
+            part = Part(scope, self._now(), include_deleted, model)
+            total = None
+            if report is not silent:
+                total = await run_blocking(lambda: self._number(part), self._store)
+            return await run_blocking(
+                lambda: export(
+                    self._store, part, target, overwrite=overwrite, total=total, report=report
+                ),
+                self._store,
+            )
+
+    def _number(self, part: "Part") -> int:
+        """Return the number of memories of a part."""
+        stats = self._store.stats(part.scope, now=part.now)
+        number = stats.active_entries + stats.archived_entries + stats.superseded_entries
+        if part.include_deleted:
+            number += stats.forgotten_entries + stats.expired_entries
+        return number
 
     async def import_(
         self, scope: Scope, source: Source, *, progress: Progress | None
@@ -78,10 +96,10 @@ class Transfer:
         from mnemic.repository.export import Importer  # noqa: PLC0415 - as above
 
         self._limits.require_storing()
-        validation.optional_function("progress", progress)
 
         async def add(entries: Sequence[NewEntry]) -> int:
             return len((await self._adder.add(entries, "keep", "raise", is_import=True)).fresh)
 
         importer = Importer(self._store, scope, add, self._model.fits)
-        return await importer.read(source, self._now(), progress)
+        with reporting(progress, "import") as report:
+            return await importer.read(source, self._now(), report)

@@ -102,7 +102,9 @@ class Updater:
         written = self._store.update(
             scope,
             entry_id,
-            lambda stored: update.applied_to(_of_version(stored, if_version), now),
+            lambda stored: update.applied_to(
+                _of_version(stored, if_version), now, has_vectors=own.embedding is not None
+            ),
             embedded,
             now=now,
             quota=self._limits.quota,
@@ -161,14 +163,17 @@ class Updater:
     ) -> tuple[str, NDArray[np.float32]] | None:
         """Return the model and the new vectors of a memory; None for no vectors."""
         if not own.are_given:
-            return await self._embedded(update.content, on_error)
+            return await self._embedded(scope, update.content, on_error)
         return await self._vectors.of_own(scope.agent_id, entry_id, own, self._now())
 
     async def _embedded(
-        self, content: str | None, on_error: OnEmbedError
+        self, scope: Scope, content: str | None, on_error: OnEmbedError
     ) -> tuple[str, NDArray[np.float32]] | None:
         """Return the model and the vectors of a new content; None for no vectors."""
         embedder = self._embedder
+        if content == "":
+            none = OwnVectors(embed=())
+            return await self._vectors.of_own(scope.agent_id, _ANY_ID, none, self._now())
         if content is None or embedder is None:
             return None
         try:
@@ -194,7 +199,7 @@ class Updater:
         if update.is_empty:
             return 0
         await self._accesses.write_for(criteria)
-        embedded = await self._embedded(update.content, on_embed_error)
+        embedded = await self._embedded(scope, update.content, on_embed_error)
         now = self._now()
         tests_status = criteria.expression is not None and references(criteria.expression, "status")
         written = self._store.update_all(
@@ -213,6 +218,9 @@ class Updater:
         await self._telemetry.updated_all(updated, content_changed=update.content is not None)
         await self._limits.warn()
         return len(updated)
+
+
+_ANY_ID = UUID(int=0)
 
 
 def _of_version(stored: MemoryEntry, wanted: int | None) -> MemoryEntry:

@@ -21,7 +21,7 @@ from mnemic.model import (
     State,
     VerifyReport,
 )
-from mnemic.protocols import Progress
+from mnemic.progress import Report, silent
 from mnemic.store.additions import Additions
 from mnemic.store.bulk import BulkWrites
 from mnemic.store.lists import Lists
@@ -369,13 +369,13 @@ class Store(Lists, Additions, BulkWrites, UsageReads, Protocol):
         """Return an agent's id as it is stored; see `mnemic.model.agent_id.stored_spelling`."""
         ...
 
-    def verify(self, *, repair: bool = False, progress: Progress | None = None) -> VerifyReport:
+    def verify(self, *, repair: bool = False, report: Report = silent) -> VerifyReport:
         """Read the whole file, with the memories of all agents, and compare it with its checksums.
 
         Args:
             repair: Add checksums to memories of earlier versions without them, and rewrite each
                 agent's number and sum of memories. Damaged data is left unchanged and reported.
-            progress: Called periodically with the number of memories read so far.
+            report: Called periodically with the number of memories read so far.
         """
         ...
 
@@ -481,8 +481,12 @@ class Store(Lists, Additions, BulkWrites, UsageReads, Protocol):
         """
         ...
 
-    def backup(self, target: str | os.PathLike[str]) -> None:
+    def backup(self, target: str | os.PathLike[str], *, report: Report = silent) -> None:
         """Copy everything, as of one moment, to a new place; writers may continue meanwhile.
+
+        Args:
+            target: The new place.
+            report: Called periodically with the bytes written so far and their expected number.
 
         Raises:
             StoreFileError: If the target exists or cannot be written.

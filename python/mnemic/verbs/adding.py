@@ -21,6 +21,7 @@ from mnemic.model import (
 )
 from mnemic.model.new_entry import checked_embeddings
 from mnemic.model.validation import items
+from mnemic.progress import Progress
 from mnemic.sync_bridge import run_blocking
 from mnemic.verbs.base import NewMemory, ScopedBase
 
@@ -191,6 +192,7 @@ class AsyncAddVerbs(ScopedBase):
         on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
         on_embed_error: OnEmbedError = "raise",
+        progress: Progress | None = None,
     ) -> list[MemoryEntry]:
         """Store several memories, all or none; far faster than one by one.
 
@@ -209,6 +211,9 @@ class AsyncAddVerbs(ScopedBase):
                 comes twice the last one stays.
             on_duplicate: As for `add`; earlier ones of the list count as stored.
             on_embed_error: As for `add`.
+            progress: Called with the number of memories embedded so far and of all, and after they
+                are stored; or True for a bar. The embedder then gets 256 texts at a time. See
+                `mnemic.annotations.Progress`.
 
         Returns:
             The memories as they were stored, in the given order.
@@ -246,6 +251,7 @@ class AsyncAddVerbs(ScopedBase):
             on_conflict=on_conflict,
             on_duplicate=on_duplicate,
             on_embed_error=on_embed_error,
+            progress=progress,
         )
 
 

@@ -53,7 +53,8 @@ class AsyncChangeVerbs(ScopedBase):
 
         Args:
             id: Id of the memory.
-            content: The new text.
+            content: The new text; as in `add`, empty only if the memory then has metadata, or gets
+                a vector of the program's own.
             importance: From 0 to 1.
             add_tags: Appended, unless present.
             remove_tags: Removed before tags are added.

@@ -91,9 +91,7 @@ class AsyncDeleteVerbs(ScopedBase):
             AmbiguousIdError: If all users are named, and several have one of the ids.
         """
         scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
-        wanted = criteria(ids, filters, otherwise=_NAME_SOME)
-        if ids is None and wanted.expression is not None and not has_tests(wanted.expression):
-            raise InvalidArgumentError(f"filters has no test; {_NAME_SOME}")
+        wanted = some_criteria(ids, filters)
         return await self._repository.deleter.delete_all(scope, wanted, permanent=permanent)
 
     async def delete_all(
@@ -177,3 +175,18 @@ class AsyncDeleteVerbs(ScopedBase):
         """
         scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
         return await self._repository.deleter.purge(scope, older_than=older_than, expired=expired)
+
+
+def some_criteria(
+    ids: Iterable[UUID | str] | None, filters: MemoryFilter | Mapping[str, Any] | None
+) -> Criteria:
+    """Return the criteria of a deletion that names some memories.
+
+    Raises:
+        InvalidArgumentError: If neither ids nor a test of a filter is given.
+        FilterError: If the filter cannot be understood, or has a limit or an offset.
+    """
+    wanted = criteria(ids, filters, otherwise=_NAME_SOME)
+    if ids is None and wanted.expression is not None and not has_tests(wanted.expression):
+        raise InvalidArgumentError(f"filters has no test; {_NAME_SOME}")
+    return wanted

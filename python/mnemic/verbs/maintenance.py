@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Self
 
 from mnemic.model import UserUsage, VerifyReport
-from mnemic.protocols import Progress
+from mnemic.progress import Progress
 from mnemic.verbs.base import ScopedBase
 
 
@@ -48,16 +48,20 @@ class AsyncMaintenanceVerbs(ScopedBase):
         """
         return await self._repository.deleter.erase_pending()
 
-    async def backup(self, path: str | os.PathLike[str]) -> None:
+    async def backup(
+        self, path: str | os.PathLike[str], *, progress: Progress | None = None
+    ) -> None:
         """Copy the whole file, all agents' memories, as of one moment, during concurrent writes.
 
         Args:
             path: A new file; it gets mode 0600, and is complete or does not exist.
+            progress: Called with the bytes written so far and their expected number; or True for
+                a bar. See `mnemic.annotations.Progress`.
 
         Raises:
             StoreFileError: If the path exists, or cannot be written.
         """
-        await self._repository.backup(path)
+        await self._repository.backup(path, progress=progress)
 
     async def verify(
         self, *, repair: bool = False, progress: Progress | None = None
@@ -73,7 +77,7 @@ class AsyncMaintenanceVerbs(ScopedBase):
                 agent's number, sum and bytes of memories, and each user's bytes, after the
                 comparison. Damaged data is left
                 unchanged: it is reported each time, and refused when read.
-            progress: Called periodically with the number of memories so far.
+            progress: Called with the number of memories so far, and None; or True for a bar.
 
         Returns:
             Counts and problems; its `ok` is true without problems.

@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from mnemic.description import quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import Ranking
+from mnemic.model.validation import is_number
 
 MinScore: TypeAlias = float | Literal["auto"] | None
 """Least score of a hit, or "auto" for a floor by the evidence; None is no floor."""
@@ -40,7 +41,7 @@ def minimum_score(given: object) -> MinScore:
         return None
     if isinstance(given, str) and given == "auto":
         return "auto"
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
+    if not (is_number(given) and 0 <= given <= 1):
         raise InvalidArgumentError(
             'min_score must be a number from 0 to 1, "auto", or None for no floor, '
             f"got {quoted(given)}"
@@ -57,7 +58,7 @@ def minimum_similarity(given: object, ranking: Ranking) -> float | None:
     """
     if given is None:
         return None
-    if isinstance(given, bool) or not isinstance(given, int | float) or not -1 <= given <= 1:
+    if not (is_number(given) and -1 <= given <= 1):
         raise InvalidArgumentError(
             f"min_similarity must be a cosine from -1 to 1, or None, got {quoted(given)}"
         )

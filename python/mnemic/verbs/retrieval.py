@@ -47,7 +47,7 @@ class AsyncRetrievalVerbs(ScopedBase):
             session_id: Only memories of this session.
             all_users: Whether to include all users; not if a user is bound.
             **fields: With a text alone: `limit`, `filters`, `since`, `until`, `search_type`,
-                `weights`, `expand`, `context`, `exclude_ids`, `min_score`, `recency`, `with_total`,
+                `weights`, `expand`, `context`, `exclude_ids`, `min_score`, `recency`, `total`,
                 `use_cache`, `cache_ttl` and `on_embed_error`; see docs/concepts/retrieval.md.
 
         Raises:

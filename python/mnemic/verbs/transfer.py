@@ -2,7 +2,8 @@
 
 from mnemic.model import ImportResult
 from mnemic.model.validation import flag
-from mnemic.protocols import Progress, Source, Target
+from mnemic.progress import Progress
+from mnemic.protocols import Source, Target
 from mnemic.verbs.base import ScopedBase
 
 
@@ -18,7 +19,8 @@ class AsyncImportVerbs(ScopedBase):
 
         Args:
             source: A path, or an open file.
-            progress: Called periodically with the number of memories done so far.
+            progress: Called with the number of memories done so far and of all; or True for a
+                bar. See `mnemic.annotations.Progress`.
 
         Raises:
             ExportFormatError: At the first invalid line; nothing is stored then.
@@ -58,7 +60,8 @@ class AsyncTransferVerbs(AsyncImportVerbs):
             include_deleted: Those that can be restored, and expired ones, too.
             embeddings: Their vectors too, which take about 2 KB each.
             overwrite: Whether a file at this path may be replaced.
-            progress: Called now and then with the number of memories written so far.
+            progress: Called with the number of memories written so far and of all, as they were
+                counted before; or True for a bar. See `mnemic.annotations.Progress`.
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.

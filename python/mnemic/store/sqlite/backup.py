@@ -2,15 +2,21 @@
 
 import os
 
+import apsw
+
 from mnemic.errors import StoreFileError
 from mnemic.new_files import file_errors, new_part
+from mnemic.progress import Report, silent
 from mnemic.store.sqlite.connections import Connections
 from mnemic.store.sqlite.log_mark import MARK_OFFSET, LogState, Mark
 from mnemic.store.sqlite.opening import MEMORY_PATH
 from mnemic.store.sqlite.sqlite_errors import typed_errors
 
+STEPS_PER_REPORT = 2_000
+"""Steps of SQLite between two reports: some two hundred rows."""
 
-def backup_to(connections: Connections, target: str) -> None:
+
+def backup_to(connections: Connections, target: str, report: Report = silent) -> None:
     """Copy everything, as of one moment, to a new file of mode 0600, and flush it to the disk.
 
     Other connections read and write meanwhile without waiting; the log grows by their writes and
@@ -20,6 +26,7 @@ def backup_to(connections: Connections, target: str) -> None:
     Args:
         connections: Connections of the memory to copy.
         target: Path of the copy; it must not exist, and its directory must.
+        report: Called periodically with the bytes written so far and their expected number.
 
     Raises:
         StoreFileError: If the path exists or cannot be used.
@@ -31,7 +38,7 @@ def backup_to(connections: Connections, target: str) -> None:
     _check_path(target)
     try:
         with new_part(target) as (descriptor, part):
-            _copy(connections, part, target)
+            _copy(connections, part, target, report)
             with file_errors(target):
                 os.lseek(descriptor, MARK_OFFSET, os.SEEK_SET)
                 os.write(descriptor, Mark(LogState.ENDED).encoded())
@@ -52,6 +59,28 @@ def _exists(target: str) -> StoreFileError:
     return StoreFileError(f"{target}: something is there already; choose another path")
 
 
-def _copy(connections: Connections, part: str, target: str) -> None:
+def _copy(connections: Connections, part: str, target: str, report: Report) -> None:
     with typed_errors(target), connections.copying() as connection:
-        connection.execute("VACUUM INTO ?", (part,))
+        if report is silent:
+            connection.execute("VACUUM INTO ?", (part,))
+            return
+        size = _size(connection)
+
+        def look() -> bool:
+            report(min(os.stat(part).st_size, size), size)  # noqa: PTH116 - pathlib is slow to import
+            return False
+
+        connection.set_progress_handler(look, STEPS_PER_REPORT, id=_copy)
+        try:
+            connection.execute("VACUUM INTO ?", (part,))
+        finally:
+            connection.set_progress_handler(None, id=_copy)
+        report(size, size)
+
+
+def _size(connection: apsw.Connection) -> int:
+    """Return the bytes of the pages in use."""
+    pages, free, size = (
+        int(connection.pragma(name)) for name in ("page_count", "freelist_count", "page_size")
+    )
+    return (pages - free) * size

@@ -77,7 +77,8 @@ def check_readable(path: str) -> None:
     if version < len(MIGRATIONS):
         raise SchemaVersionError(
             f"{path}: its schema version {version} is older than this mnemic's "
-            f"({len(MIGRATIONS)}); open it once for writing"
+            f"({len(MIGRATIONS)}); open it once for writing, "
+            "as by Memory(path, embedder=None).close(), which keeps all that it holds"
         )
 
 

@@ -32,7 +32,7 @@ from mnemic.model import (
 )
 from mnemic.model.agent_id import canonical, stored_spelling
 from mnemic.model.timestamps import to_microseconds
-from mnemic.protocols import Progress
+from mnemic.progress import Report, silent
 from mnemic.store.base import BatchSink
 from mnemic.store.embedding_model import model_of
 from mnemic.store.futures import MAX_THREADS, Workers, succeeded
@@ -390,12 +390,12 @@ class SqliteStore(SqliteLists, SqliteBulkWrites, SqliteUsageReads):
             stored = () if canonical(agent_id) is None else reads.agent_ids(connection)
         return stored_spelling(agent_id, stored)
 
-    def verify(self, *, repair: bool = False, progress: Progress | None = None) -> VerifyReport:
+    def verify(self, *, repair: bool = False, report: Report = silent) -> VerifyReport:
         """Read the whole file and compare it with its checksums; see `Store.verify`."""
         if repair:
             self._connections.check_writable()
-        report = self._verify(progress)
-        return self._repaired(report) if repair else report
+        found = self._verify(report)
+        return self._repaired(found) if repair else found
 
     def _repaired(self, report: VerifyReport) -> VerifyReport:
         checksums_added = after = 0
@@ -410,9 +410,9 @@ class SqliteStore(SqliteLists, SqliteBulkWrites, SqliteUsageReads):
             report, checksums_added=checksums_added, repaired_agents=tuple(agents)
         )
 
-    def _verify(self, progress: Progress | None) -> VerifyReport:
+    def _verify(self, report: Report) -> VerifyReport:
         with self._reading() as connection, one_moment(connection):
-            walk = verification.Verification(connection, self._codec, progress)
+            walk = verification.Verification(connection, self._codec, report)
             return walk.report(self._connections.log_problem)
 
     def _rows_without_sums(self, after: int) -> list[int]:
@@ -505,9 +505,9 @@ class SqliteStore(SqliteLists, SqliteBulkWrites, SqliteUsageReads):
         self._connections.check_writable()
         return self._workers.run(self._connections.erase)
 
-    def backup(self, target: str | os.PathLike[str]) -> None:
+    def backup(self, target: str | os.PathLike[str], *, report: Report = silent) -> None:
         """Copy everything, as of one moment, to a new file of mode 0600; see `backup_to`."""
-        backup_to(self._connections, path_of(target))
+        backup_to(self._connections, path_of(target), report)
 
     def close(self) -> None:
         """Finish submitted writes, then release the file. Repeated calls have no effect."""

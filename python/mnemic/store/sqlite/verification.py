@@ -13,7 +13,7 @@ import apsw
 from mnemic._core import RECORD_COLUMNS
 from mnemic.errors import StoreCorruptError
 from mnemic.model import VerifyProblem, VerifyReport
-from mnemic.protocols import Progress
+from mnemic.progress import Report, silent
 from mnemic.store.row_codec import RowCodec, uuid_of, vector_of
 from mnemic.store.sqlite.checksums import (
     CHECKED_COLUMNS,
@@ -96,15 +96,15 @@ class Verification:
     Args:
         connection: The connection.
         codec: Codec of the entries.
-        progress: Called periodically with the number of memories so far.
+        report: Called periodically with the number of memories so far.
     """
 
     def __init__(
-        self, connection: apsw.Connection, codec: RowCodec, progress: Progress | None = None
+        self, connection: apsw.Connection, codec: RowCodec, report: Report = silent
     ) -> None:
         self._connection = connection
         self._codec = codec
-        self._progress = progress
+        self._report = report
         self._problems: list[VerifyProblem] = []
         self._agents: dict[str, _Agent] = {}
         self._user_sizes: Counter[_User] = Counter()
@@ -122,8 +122,7 @@ class Verification:
         for page in self._pages():
             self._check_page(page)
             self._memories += len(page)
-            if self._progress is not None:
-                self._progress(self._memories)
+            self._report(self._memories, None)
         self._guarded(self._check_agents)
         self._guarded(self._check_users)
         return VerifyReport(

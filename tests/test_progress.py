@@ -1,0 +1,216 @@
+import asyncio
+import io
+import logging
+import sys
+
+import pytest
+
+from mnemic import AsyncMemory, LongTermMemory, Memory
+from mnemic.errors import InvalidArgumentError
+from mnemic.progress import Lines, reporting
+from tests.support.embedders import WordEmbedder
+
+TEXTS = [f"text {number}" for number in range(600)]
+
+
+class Heard(list):
+    def __call__(self, done, total):
+        self.append((done, total))
+
+    def check(self, total):
+        """Check that the numbers grow up to the total."""
+        assert [done for done, _ in self] == sorted(done for done, _ in self)
+        assert self[-1] == (total, total)
+        assert {of for _, of in self} == {total}
+
+
+@pytest.fixture
+def heard():
+    return Heard()
+
+
+def test_add_many_reports_what_is_embedded_and_then_stored(heard):
+    with Memory(":memory:", embedder=WordEmbedder()) as memory:
+        stored = memory.add_many(TEXTS, progress=heard)
+        assert [entry.content for entry in stored] == TEXTS
+        assert heard == [(256, 600), (512, 600), (600, 600), (600, 600)]
+        vectors = memory.get(stored[-1].id, embeddings=True).embedding
+    with Memory(":memory:", embedder=WordEmbedder()) as memory:
+        (last,) = memory.add_many(TEXTS[-1:])
+        assert (memory.get(last.id, embeddings=True).embedding == vectors).all()
+
+
+def test_texts_of_several_vectors_count_once(heard):
+    memories = [{"content": text, "embed": [text, text]} for text in TEXTS[:300]]
+    with Memory(":memory:", embedder=WordEmbedder()) as memory:
+        memory.add_many(memories, progress=heard)
+    assert heard == [(128, 300), (256, 300), (300, 300), (300, 300)]
+
+
+def test_add_many_without_an_embedder_reports_its_end(heard):
+    with Memory(":memory:", embedder=None) as memory:
+        memory.add_many(TEXTS[:3], progress=heard)
+        memory.add_many([], progress=heard)
+    assert heard == [(3, 3)]
+
+
+def test_an_export_and_its_import_report_the_total(tmp_path, heard):
+    path, other = tmp_path / "export.jsonl", Heard()
+    with Memory(":memory:", embedder=None) as memory:
+        memory.add_many([f"text {number}" for number in range(2500)])
+        memory.delete(memory.recent(limit=1)[0].id)
+        memory.export(path, progress=heard)
+        assert heard == [(1000, 2500), (2000, 2500), (2500, 2500)]
+        memory.export(tmp_path / "active.jsonl", include_deleted=False, progress=other)
+        other.check(2499)
+    other.clear()
+    with Memory(":memory:", embedder=None) as copy:
+        copy.import_(path, progress=other)
+    assert other == [(1000, 2500), (2000, 2500), (2500, 2500)]
+
+
+def test_a_function_of_one_argument_gets_the_number_alone(tmp_path):
+    numbers = []
+
+    def one(done):
+        numbers.append(done)
+
+    with Memory(":memory:", embedder=None) as memory:
+        memory.add_many(TEXTS)
+        memory.export(tmp_path / "a.jsonl", progress=numbers.append)
+        memory.export(tmp_path / "b.jsonl", progress=one)
+        memory.verify(progress=numbers.append)
+    assert numbers == [600, 600, 600]
+
+
+@pytest.mark.parametrize("path", ["agent.db", ":memory:"])
+def test_a_backup_reports_bytes(tmp_path, heard, path):
+    path = path if path == ":memory:" else tmp_path / path
+    with Memory(path, embedder=None) as memory:
+        memory.add_many(["x" * 5000 + str(number) for number in range(2000)])
+        memory.backup(tmp_path / "copy.db", progress=heard)
+        size = (tmp_path / "copy.db").stat().st_size
+    heard.check(heard[-1][1])
+    assert len(heard) > 2
+    assert heard[-1][1] == pytest.approx(size, rel=0.2)
+    with Memory(tmp_path / "copy.db", embedder=None) as copy:
+        assert copy.count() == 2000
+
+
+def test_opening_reports_the_load_of_the_index(tmp_path, heard):
+    path = tmp_path / "agent.db"
+    with Memory(path, embedder=WordEmbedder()) as memory:
+        memory.add_many(TEXTS)
+    with Memory(path, embedder=WordEmbedder(), progress=heard) as memory:
+        heard.check(600)
+        assert heard[0][0] < 600
+        heard.clear()
+        memory.add("one more")
+        memory.search("text", limit=3)
+        assert heard == []
+
+
+def test_without_an_embedder_the_first_search_loads_the_index(tmp_path, heard):
+    path = tmp_path / "agent.db"
+    with Memory(path, embedder=None) as memory:
+        memory.add_many(TEXTS)
+    with Memory(path, embedder=None, progress=heard) as memory:
+        assert heard == []
+        memory.search("text 5")
+        heard.check(600)
+
+
+def test_the_coroutine_doors_report_too(tmp_path, heard):
+    async def scenario():
+        async with await AsyncMemory.open(tmp_path / "a.db", embedder=None) as memory:
+            await memory.add_many(TEXTS, progress=heard)
+            await memory.backup(tmp_path / "b.db", progress=heard)
+        async with await LongTermMemory.open(tmp_path / "a.db", embedder=None) as memory:
+            await memory.export(tmp_path / "c.jsonl", progress=heard)
+
+    asyncio.run(scenario())
+    assert heard[0] == heard[-1] == (600, 600)
+
+
+def test_a_failing_function_is_logged_once_and_nothing_is_lost(tmp_path, caplog):
+    calls = []
+
+    def failing(done, total):
+        calls.append((done, total))
+        raise LookupError("the words of text 5")
+
+    path = tmp_path / "copy.db"
+    with Memory(":memory:", embedder=WordEmbedder()) as memory:
+        with caplog.at_level(logging.ERROR):
+            memory.add_many(TEXTS, progress=failing)
+        assert memory.count() == 600
+        memory.backup(path, progress=failing)
+    assert calls[0] == (256, 600)
+    assert len(calls) == 2
+    (record,) = [each for each in caplog.records if each.name == "mnemic.progress"][:1]
+    assert "LookupError at test_progress.py" in record.getMessage()
+    assert "the words" not in record.getMessage()
+    with Memory(path, embedder=WordEmbedder(), progress=failing) as copy:
+        assert copy.count() == 600
+
+
+def test_what_is_no_progress_is_refused_before_anything_is_stored(tmp_path):
+    with pytest.raises(InvalidArgumentError, match="progress must be a function"):
+        Memory(tmp_path / "a.db", embedder=None, progress="yes")
+    assert not (tmp_path / "a.db").exists()
+    with Memory(":memory:", embedder=None) as memory:
+        for call in (
+            lambda: memory.add_many(["a"], progress=1),
+            lambda: memory.export(io.StringIO(), progress="bar"),
+            lambda: memory.backup(tmp_path / "b.db", progress=[]),
+        ):
+            with pytest.raises(InvalidArgumentError, match="progress must be a function"):
+                call()
+        assert memory.count() == 0
+
+
+def test_a_bar_where_rich_is_installed(capsys):
+    pytest.importorskip("rich")
+    with Memory(":memory:", embedder=None) as memory:
+        memory.add_many(TEXTS, progress=True)
+    shown = capsys.readouterr()
+    assert "add_many" in shown.err
+    assert shown.out == ""
+
+
+@pytest.mark.parametrize("nobody", [None, False])
+def test_rich_is_imported_for_a_bar_alone(nobody, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rich.progress", None)
+    with reporting(nobody, "work") as report:
+        report(1, 2)
+    with reporting(lambda done: done, "work") as report:
+        report(1, 2)
+    assert sys.modules["rich.progress"] is None
+
+
+def test_lines_where_rich_is_not_installed(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "rich.progress", None)
+    with Memory(":memory:", embedder=None) as memory:
+        memory.add_many(TEXTS, progress=True)
+    assert capsys.readouterr().err == ""  # it took less than a second
+
+
+def test_lines_are_a_second_apart(capsys):
+    now = [0.0]
+    lines = Lines("export", lambda: now[0])
+    for at, done in ((0.4, 10), (1.0, 20), (1.9, 30), (2.1, 40), (2.2, 50)):
+        now[0] = at
+        lines.show(done, 50)
+    lines.close()
+    wanted = ["export: 20 of 50 (40 %)", "export: 40 of 50 (80 %)", "export: 50 of 50 (100 %)"]
+    assert capsys.readouterr().err.splitlines() == wanted
+
+
+@pytest.mark.parametrize("total", [None, 0])
+def test_lines_without_a_total(total, capsys):
+    now = [0.0]
+    lines = Lines("import", lambda: now[0])
+    now[0] = 1.5
+    lines.show(7, total)
+    lines.close()
+    assert capsys.readouterr().err == "import: 7\n"
