@@ -141,7 +141,7 @@ def names_arguments(kind: Kind) -> Kind:
     """Let the coroutine methods and the constructor of a class raise `ArgumentMismatchError`.
 
     Each is called within a `try`, which costs nothing unless the call fails; a coroutine method
-    takes one more frame, about 0.2 µs.
+    takes one more frame, about 1 µs.
     """
     members = {name: value for base in reversed(kind.__mro__) for name, value in vars(base).items()}
     for name, method in members.items():
