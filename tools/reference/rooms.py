@@ -91,7 +91,7 @@ ROOMS = (
         "hosts.md",
         "Hosts",
         "Licences, clocks, ids, files: what a program may supply.",
-        ("mnemic.licensing", "mnemic.protocols"),
+        ("mnemic.licensing", "mnemic.progress", "mnemic.protocols"),
     ),
     Room("errors.md", "Errors", "Every error, in `mnemic.errors`.", ("mnemic.errors",)),
     Room(
