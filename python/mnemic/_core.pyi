@@ -1,7 +1,7 @@
 """The compiled core: exact vector search and text work over many memories."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, Self, final, overload
+from typing import Any, Final, NoReturn, Self, final, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -432,7 +432,11 @@ class Prior:
 
 @final
 class Hits:
-    """The result of a search, best first. Unpacks as `ids, scores = hits`."""
+    """The result of a search, best first: two arrays, which unpack as `ids, scores = hits`.
+
+    Pairs are `zip(hits.ids, hits.scores)`. Hits are true if there is any. They have neither a
+    length nor items of their own: `len(hits)` and `hits[0]` raise a TypeError that names the arrays.
+    """
 
     @property
     def ids(self) -> NDArray[np.int64]:
@@ -447,6 +451,9 @@ class Hits:
         """Number of hits of each query of a batch, shape (m,); None for a single query."""
 
     def __iter__(self) -> Iterator[NDArray[Any]]: ...
+    def __bool__(self) -> bool: ...
+    def __len__(self) -> NoReturn: ...
+    def __getitem__(self, at: object, /) -> NoReturn: ...
 
 @final
 class VectorMap:

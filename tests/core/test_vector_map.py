@@ -108,6 +108,28 @@ def test_hits_are_best_first_and_unpack(small):
     assert isinstance(small.search([1, 0]), Hits)
 
 
+def test_hits_are_arrays_and_their_errors_name_them(small):
+    hits, none = small.search([1, 0], k=2), small.search([1, 0], min_score=2.0)
+    for read in (len, lambda answer: answer[0], lambda answer: answer[:1]):
+        for answer in (hits, none, small.search([[1, 0]])):
+            with pytest.raises(TypeError, match=r"zip\(hits\.ids, hits\.scores\)"):
+                read(answer)
+    assert next(zip(hits.ids, hits.scores, strict=True)) == (1, 1.0)
+    assert hits
+    assert not none
+    assert small.search([[1, 0], [0, 1]])
+    assert not small.search([[1, 0]], min_score=2.0)
+
+
+def test_hits_are_shown_on_one_line(small):
+    many = VectorMap(2)
+    many.replace(range(1_000), np.ones((1_000, 2), np.float32))
+    assert repr(many.search([1, 1], k=1_000)).endswith(" 4: 1.000, …})")
+    assert repr(many.search([1, 1], k=1_000)).startswith("Hits(1000 hits, {0: 1.000, ")
+    assert repr(small.search([1, 0], k=0)) == "Hits(0 hits, {})"
+    assert repr(small.search([[1, 0], [0, 1]], k=7)) == "Hits(2 queries, k=7)"
+
+
 @pytest.mark.parametrize(
     ("row", "query", "score"),
     [([1, 0, 0], [1, 0, 0], 1), ([1, 0, 0], [0, 1, 0], 0), ([1, 2, 3], [4, 5, 6], 32)],
@@ -296,7 +318,7 @@ def test_the_map_describes_itself(small):
     assert 1 in small
     assert "1" not in small
     assert "Selection of 2 ids" in repr(small.select([1, 2]))
-    assert "ids=array([1" in repr(small.search([1, 0]))
+    assert repr(small.search([1, 0], k=1)) == "Hits(1 hit, {1: 1.000})"
 
 
 def test_the_coarse_copies_cost_less_than_two_fifths():

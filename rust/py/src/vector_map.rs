@@ -5,8 +5,9 @@ use std::sync::Arc;
 use mnemic_core::system::memory_budget::filled;
 use mnemic_core::{Error, Hit, Metric, Prior, Search, Selection, VectorMap};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyIterator, PyTuple};
+use pyo3::types::{PyInt, PyIterator, PySlice, PyTuple};
 
 use crate::arrays;
 use crate::errors::{InvalidArgumentError, passes, raised, room};
@@ -16,6 +17,13 @@ const BYTES_PER_ID: usize = 16;
 
 /// Fills the places of a batch answer that have no hit, and so can be no row's id.
 const PADDING: i64 = -1;
+
+/// Hits of a single query that its repr shows.
+const SHOWN_HITS: isize = 5;
+
+/// What to write in place of `len(hits)` and `hits[at]`.
+const USE_OF_HITS: &str = "they are two arrays; write `ids, scores = hits`, `hits.ids[0]`, \
+    `len(hits.ids)`, or `for id, score in zip(hits.ids, hits.scores)`";
 
 /// Largest batch answer, in elements; asking for more is a mistake in `k`.
 const BATCH_ELEMENTS: usize = 1 << 28;
@@ -265,9 +273,40 @@ impl PyHits {
         PyTuple::new(py, [&self.ids, &self.scores])?.try_iter()
     }
 
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        match &self.counts {
+            Some(counts) => Ok(counts.bind(py).try_readonly()?.as_array().iter().any(|n| *n > 0)),
+            None => Ok(self.ids.bind(py).len()? > 0),
+        }
+    }
+
+    #[expect(clippy::unused_self, reason = "Python calls it with the hits")]
+    fn __len__(&self) -> PyResult<usize> {
+        Err(PyTypeError::new_err(format!("Hits have no length: {USE_OF_HITS}")))
+    }
+
+    #[expect(clippy::unused_self, reason = "Python calls it with the hits")]
+    fn __getitem__(&self, _at: &Bound<'_, PyAny>) -> PyResult<()> {
+        Err(PyTypeError::new_err(format!("Hits have no items: {USE_OF_HITS}")))
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let (ids, scores) = (self.ids.bind(py).repr()?, self.scores.bind(py).repr()?);
-        Ok(format!("Hits(ids={ids}, scores={scores})"))
+        let ids = self.ids.bind(py);
+        if self.counts.is_some() {
+            let (queries, k): (usize, usize) = ids.getattr("shape")?.extract()?;
+            return Ok(format!("Hits({queries} queries, k={k})"));
+        }
+        let first = PySlice::new(py, 0, SHOWN_HITS, 1);
+        let shown_ids: Vec<i64> = ids.get_item(&first)?.extract()?;
+        let shown_scores: Vec<f64> = self.scores.bind(py).get_item(&first)?.extract()?;
+        let pairs = shown_ids.iter().zip(&shown_scores);
+        let mut shown: Vec<String> = pairs.map(|(id, score)| format!("{id}: {score:.3}")).collect();
+        let hits = ids.len()?;
+        if hits > shown.len() {
+            shown.push("…".to_owned());
+        }
+        let noun = if hits == 1 { "hit" } else { "hits" };
+        Ok(format!("Hits({hits} {noun}, {{{}}})", shown.join(", ")))
     }
 }
 
