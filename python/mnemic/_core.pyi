@@ -558,7 +558,8 @@ class VectorMap:
 
     def flush(self) -> None:
         """Finish background maintenance: compaction, and the sketches that make long searches
-        faster. Answers are the same before and after."""
+        faster. Answers are the same before and after.
+        """
 
     def search(
         self,

@@ -31,6 +31,7 @@ pub(crate) fn columns() -> impl Iterator<Item = &'static str> {
 /// Number, sum of columns, of vectors and of links, status and time of deletion of a row.
 type Placed = (i64, Option<u64>, Option<u64>, Option<u64>, i64, Option<i64>);
 
+#[doc = stub!("row_sums")]
 #[pyfunction]
 #[pyo3(signature = (rows, /))]
 pub(crate) fn row_sums(rows: &Bound<'_, PyList>) -> PyResult<Vec<u64>> {
@@ -38,6 +39,7 @@ pub(crate) fn row_sums(rows: &Bound<'_, PyList>) -> PyResult<Vec<u64>> {
     rows.iter().map(|row| hasher.sum(row.cast::<PyTuple>()?, 0)).collect()
 }
 
+#[doc = stub!("column_sum")]
 #[pyfunction]
 #[pyo3(signature = (column, value, /))]
 pub(crate) fn column_sum(column: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
@@ -47,14 +49,14 @@ pub(crate) fn column_sum(column: &str, value: &Bound<'_, PyAny>) -> PyResult<u64
     Ok(hashed(number, value)? & MASK)
 }
 
-/// The sums of the vectors of rows that have sums, 0 where a row has no vectors.
+#[doc = stub!("VectorSums")]
 #[pyclass(name = "VectorSums", module = "mnemic._core")]
 pub(crate) struct PyVectorSums(VectorSums);
 
 #[pymethods]
 impl PyVectorSums {
     #[new]
-    #[pyo3(signature = (sums = vec![], /))]
+    #[pyo3(signature = (sums = vec![], /), text_signature = "(sums=(), /)")]
     fn new(sums: Vec<(i64, u64)>) -> PyResult<Self> {
         let mut of_rows = VectorSums::default();
         of_rows.reserve(sums.len()).map_err(raised)?;
@@ -64,7 +66,7 @@ impl PyVectorSums {
         Ok(Self(of_rows))
     }
 
-    /// How many rows have vectors.
+    #[doc = stub!("VectorSums.rows")]
     #[getter]
     fn rows(&self) -> usize {
         self.0.rows()
@@ -75,6 +77,7 @@ impl PyVectorSums {
 /// and that of each row's links where it has any.
 type Checked<'py> = (Option<usize>, u64, u64, Bound<'py, PyDict>);
 
+#[doc = stub!("check_rows")]
 #[pyfunction]
 #[pyo3(signature = (rows, vectors, /))]
 pub(crate) fn check_rows<'py>(
@@ -110,7 +113,7 @@ pub(crate) fn check_rows<'py>(
     Ok((wrong, count, total & MASK, of_links))
 }
 
-/// How many rows have sums, and the sum of their places.
+#[doc = stub!("placed_sums")]
 #[pyfunction]
 #[pyo3(signature = (rows, /))]
 #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
@@ -120,7 +123,7 @@ pub(crate) fn placed_sums(rows: Vec<Placed>) -> (u64, u64) {
     (summed().count() as u64, total & MASK)
 }
 
-/// The sum of each row's vectors, given as bytes or float32 arrays.
+#[doc = stub!("vector_sums")]
 #[pyfunction]
 #[pyo3(signature = (model, rows, /))]
 #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
@@ -132,8 +135,9 @@ pub(crate) fn vector_sums(model: &str, rows: Vec<Vec<Bound<'_, PyAny>>>) -> PyRe
     rows.iter().map(sum).collect()
 }
 
-/// The first row whose vectors do not have its sum, and how many rows with vectors have a sum.
-/// A row's vectors stand together, in the order of its chunks.
+// The first row whose vectors do not have its sum, and how many rows with vectors have a sum.
+// A row's vectors stand together, in the order of its chunks.
+#[doc = stub!("check_vectors")]
 #[pyfunction]
 #[pyo3(signature = (model, vectors, sums, /))]
 pub(crate) fn check_vectors(
@@ -156,7 +160,8 @@ pub(crate) fn check_vectors(
 type ReadVectors<'py> =
     (Option<i64>, usize, Option<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray2<f32>>)>);
 
-/// [`check_vectors`] and a copy of the vectors: each is hashed while the processor's cache has it.
+// [`check_vectors`] and a copy of the vectors: each is hashed while the processor's cache has it.
+#[doc = stub!("read_vectors")]
 #[pyfunction]
 #[pyo3(signature = (model, dim, vectors, sums, /))]
 pub(crate) fn read_vectors<'py>(
@@ -192,8 +197,7 @@ pub(crate) fn read_vectors<'py>(
     Ok((wrong, count, Some((rows, values))))
 }
 
-/// The first row, in no order, whose links do not have its sum; a link is given as both its rows,
-/// type, strength and time.
+#[doc = stub!("check_links")]
 #[pyfunction]
 #[pyo3(signature = (links, sums, /))]
 #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
@@ -210,7 +214,7 @@ pub(crate) fn check_links(
     sums.iter().find(|(row, stored)| of_row(row) != **stored).map(|(row, _)| *row)
 }
 
-/// The sum of each link, given as target, type, strength and time.
+#[doc = stub!("link_sums")]
 #[pyfunction]
 #[pyo3(signature = (links, /))]
 pub(crate) fn link_sums(links: Vec<(i64, i64, f64, i64)>) -> Vec<u64> {
@@ -320,7 +324,7 @@ impl std::iter::Sum for Wrapping {
     }
 }
 
-/// The first frame of a write-ahead log that is not right, from 1, and how many commits are lost.
+#[doc = stub!("lost_in_log")]
 #[pyfunction]
 #[pyo3(signature = (log, /))]
 pub(crate) fn lost_in_log(py: Python<'_>, log: &[u8]) -> Option<(usize, usize)> {

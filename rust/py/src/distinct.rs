@@ -13,7 +13,7 @@ use crate::matching::for_each_batch;
 /// Values and the numbers of their memories.
 type Page<'py> = Vec<(Bound<'py, PyAny>, usize)>;
 
-/// The distinct values of records that pass a filter.
+#[doc = stub!("distinct_values")]
 #[pyfunction]
 #[pyo3(signature = (filter, batches, field, prefix, offset, limit, /))]
 pub(crate) fn distinct_values<'py>(

@@ -1,5 +1,14 @@
 //! The extension module `mnemic._core`: every function converts, detaches, calls the core, converts.
 
+#![expect(clippy::doc_markdown, reason = "the docstrings of the stub file are not Markdown")]
+
+/// The docstring of a class, function or method in the stub file; `build.rs` writes them.
+macro_rules! stub {
+    ($name:literal) => {
+        include_str!(concat!(env!("OUT_DIR"), "/", $name, ".txt"))
+    };
+}
+
 mod arrays;
 mod checksum;
 mod deadline;
@@ -19,7 +28,7 @@ mod word_piece;
 
 use pyo3::prelude::*;
 
-/// Name of the kernel this process scans with.
+#[doc = stub!("simd_kernel")]
 #[pyfunction]
 fn simd_kernel() -> PyResult<&'static str> {
     mnemic_core::kernel_name().map_err(errors::raised)

@@ -13,7 +13,7 @@ use crate::records::record_of;
 const MAX_RECORDS: usize = 512;
 const MAX_BYTES: usize = 4 << 20;
 
-/// Whether each record passes a filter, in their order.
+#[doc = stub!("matches")]
 #[pyfunction]
 #[pyo3(signature = (filter, records, /))]
 pub(crate) fn matches(

@@ -27,6 +27,7 @@ use crate::text::{PyCoverage, analyser_of};
 /// Number of components returned without `explain`: the first ones.
 const MAIN_COMPONENTS: usize = 2;
 
+#[doc = stub!("MemoryIndex")]
 #[pyclass(frozen, name = "MemoryIndex", module = "mnemic._core")]
 pub(crate) struct PyMemoryIndex(MemoryIndex, Scorings);
 
@@ -46,22 +47,26 @@ impl PyMemoryIndex {
         Ok(Self(index, Scorings::default()))
     }
 
+    #[doc = stub!("MemoryIndex.dim")]
     #[getter]
     fn dim(&self) -> usize {
         self.0.dim()
     }
 
+    #[doc = stub!("MemoryIndex.nbytes")]
     #[getter]
     fn nbytes(&self) -> usize {
         self.0.bytes()
     }
 
+    #[doc = stub!("MemoryIndex.next_expiry")]
     #[pyo3(signature = (scope, now, /))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn next_expiry(&self, scope: Given<GivenScope>, now: i64) -> Option<i64> {
         self.0.next_expiry(scope.0.users(), now)
     }
 
+    #[doc = stub!("MemoryIndex.docids")]
     #[getter]
     fn docids(&self) -> usize {
         self.0.docids()
@@ -71,10 +76,12 @@ impl PyMemoryIndex {
         self.0.len()
     }
 
+    #[doc = stub!("MemoryIndex.unembedded")]
     fn unembedded(&self) -> Vec<i64> {
         self.0.unembedded()
     }
 
+    #[doc = stub!("MemoryIndex.apply")]
     #[pyo3(signature = (records, embedded, vectors, gone, linked = Listed(vec![]), links = Listed(vec![]), /),
         text_signature = "($self, records, embedded, vectors, gone, linked=[], links=[], /)")]
     #[expect(clippy::too_many_arguments, reason = "the parts of a batch")]
@@ -97,6 +104,7 @@ impl PyMemoryIndex {
             .map_err(raised)
     }
 
+    #[doc = stub!("MemoryIndex.load")]
     #[pyo3(signature = (records, embedded, vectors, /))]
     fn load(
         &self,
@@ -110,18 +118,21 @@ impl PyMemoryIndex {
         py.detach(|| self.0.load(&records, &embedded, &vectors)).map_err(raised)
     }
 
+    #[doc = stub!("MemoryIndex.raise_accesses")]
     #[pyo3(signature = (accesses, /))]
     fn raise_accesses(&self, py: Python<'_>, accesses: Listed<GivenAccess>) -> PyResult<()> {
         let accesses = accesses_of(accesses.0)?;
         py.detach(|| self.0.raise_accesses(&accesses)).map_err(raised)
     }
 
+    #[doc = stub!("MemoryIndex.add_accesses")]
     #[pyo3(signature = (accesses, /))]
     fn add_accesses(&self, py: Python<'_>, accesses: Listed<GivenAccess>) -> PyResult<()> {
         let accesses = accesses_of(accesses.0)?;
         py.detach(|| self.0.add_accesses(&accesses)).map_err(raised)
     }
 
+    #[doc = stub!("MemoryIndex.accesses")]
     #[pyo3(signature = (rows, /))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn accesses(&self, rows: Listed<i64>) -> Vec<Option<(Option<i64>, i64)>> {
@@ -129,11 +140,13 @@ impl PyMemoryIndex {
         self.0.accesses(&rows.0).into_iter().map(access).collect()
     }
 
+    #[doc = stub!("MemoryIndex.has_speakers")]
     #[getter]
     fn has_speakers(&self) -> bool {
         self.0.has_speakers()
     }
 
+    #[doc = stub!("MemoryIndex.in_first_person")]
     #[pyo3(signature = (text, scope, now, deadline = None, /))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn in_first_person(
@@ -150,6 +163,7 @@ impl PyMemoryIndex {
         py.detach(|| self.0.in_first_person(text, &ask)).map_err(raised)
     }
 
+    #[doc = stub!("MemoryIndex.rank")]
     #[pyo3(signature = (search, scope, now, vectors = None, context = None, limit = None, best_match = None, proposed = None, /))]
     #[expect(clippy::too_many_arguments, reason = "a search, and the inputs computed for it")]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
@@ -201,6 +215,7 @@ impl PyMemoryIndex {
         answer_of(py, &answer, search.explain)
     }
 
+    #[doc = stub!("MemoryIndex.selected")]
     #[pyo3(signature = (search, scope, now, few, /))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn selected<'py>(
@@ -227,6 +242,7 @@ impl PyMemoryIndex {
         Ok(selected.map(|selected| (selected.count, row_array(py, selected.rows))))
     }
 
+    #[doc = stub!("MemoryIndex.listed")]
     #[pyo3(signature = (request, /))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn listed<'py>(
@@ -240,6 +256,7 @@ impl PyMemoryIndex {
         Ok(found.into_iter().map(|access| (access.row, access.last, access.count)).collect())
     }
 
+    #[doc = stub!("MemoryIndex.counted")]
     #[pyo3(signature = (request, /))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn counted<'py>(&self, py: Python<'py>, request: Given<ListRequest<'py>>) -> PyResult<usize> {
@@ -248,6 +265,7 @@ impl PyMemoryIndex {
         py.detach(|| self.0.counted(&ask)).map_err(raised)
     }
 
+    #[doc = stub!("MemoryIndex.distinct")]
     #[pyo3(signature = (request, field, prefix = None, /))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn distinct<'py>(
@@ -264,6 +282,7 @@ impl PyMemoryIndex {
         page_of(py, &values, request.0.offset, request.0.limit)
     }
 
+    #[doc = stub!("MemoryIndex.linked")]
     #[pyo3(signature = (request, /))]
     fn linked<'py>(
         &self,
@@ -287,6 +306,7 @@ impl PyMemoryIndex {
         Ok((PyList::new(py, hits)?, found.total))
     }
 
+    #[doc = stub!("MemoryIndex.spellings")]
     #[pyo3(signature = (text, tokens, /))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn surface_forms(
@@ -300,6 +320,7 @@ impl PyMemoryIndex {
         Ok(found.into_iter().map(|form| (form.text, form.tokens)).collect())
     }
 
+    #[doc = stub!("MemoryIndex.related")]
     #[pyo3(signature = (query, texts, scope, limit, /))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn related(
@@ -316,6 +337,7 @@ impl PyMemoryIndex {
         Ok(related.into_iter().map(weighed).collect())
     }
 
+    #[doc = stub!("MemoryIndex.key_phrases")]
     #[pyo3(signature = (text, scope, limit, /))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn key_phrases(

@@ -272,7 +272,7 @@ impl GivenSalience {
     }
 }
 
-/// Recency, frequency and weighted mean of one memory's salience.
+#[doc = stub!("salience_parts")]
 #[pyfunction]
 #[pyo3(signature = (salience, /, *, created_at, last_accessed_at, access_count, importance, now))]
 #[expect(clippy::needless_pass_by_value, reason = "extracted from Python")]

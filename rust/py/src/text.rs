@@ -20,7 +20,7 @@ const BYTES_PER_TEXT: usize = 256;
 /// From this many bytes on, the work takes longer than detaching from the interpreter.
 pub(crate) const DETACH_BYTES: usize = 2048;
 
-/// The languages that an embedder covers.
+#[doc = stub!("Coverage")]
 #[pyclass(frozen, name = "Coverage", module = "mnemic._core")]
 pub(crate) struct PyCoverage(pub(crate) Coverage);
 
@@ -33,12 +33,14 @@ impl PyCoverage {
         Coverage::of(&languages).map(Self).map_err(raised)
     }
 
+    #[doc = stub!("Coverage.covers")]
     #[pyo3(signature = (text, /))]
     fn covers(&self, text: &Bound<'_, PyString>) -> PyResult<bool> {
         Ok(self.0.covers(&utf8(text.clone(), || "text".to_owned())?))
     }
 }
 
+#[doc = stub!("fingerprint")]
 #[pyfunction]
 #[pyo3(signature = (text, /))]
 pub(crate) fn fingerprint(text: Bound<'_, PyString>) -> PyResult<String> {
@@ -53,6 +55,7 @@ pub(crate) fn fingerprint(text: Bound<'_, PyString>) -> PyResult<String> {
     Ok(display_id(&digest))
 }
 
+#[doc = stub!("fingerprint_digests")]
 #[pyfunction]
 #[pyo3(signature = (texts, /))]
 pub(crate) fn fingerprint_digests<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
@@ -65,6 +68,7 @@ pub(crate) fn fingerprint_digests<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bo
     PyList::new(py, digests.iter().map(|digest| PyBytes::new(py, digest)))
 }
 
+#[doc = stub!("fold")]
 #[pyfunction]
 #[pyo3(signature = (text, /))]
 pub(crate) fn fold(text: Bound<'_, PyString>) -> PyResult<String> {
@@ -78,6 +82,7 @@ pub(crate) fn fold(text: Bound<'_, PyString>) -> PyResult<String> {
     }
 }
 
+#[doc = stub!("detect_language")]
 #[pyfunction]
 #[pyo3(signature = (text, /))]
 pub(crate) fn detect_language(text: Bound<'_, PyString>) -> PyResult<Option<&'static str>> {
@@ -86,6 +91,7 @@ pub(crate) fn detect_language(text: Bound<'_, PyString>) -> PyResult<Option<&'st
     Ok(detect(&text).map(Language::code))
 }
 
+#[doc = stub!("tokens")]
 #[pyfunction]
 #[pyo3(signature = (text, /, language = "en"), text_signature = "(text, /, language='en')")]
 pub(crate) fn tokens(text: Bound<'_, PyString>, language: Option<&str>) -> PyResult<Vec<String>> {
@@ -104,6 +110,7 @@ pub(crate) fn analyser_of(language: Option<&str>) -> PyResult<Analyser> {
     language.map_or(Ok(plain), Analyser::of).map_err(raised)
 }
 
+#[doc = stub!("date_ranges")]
 #[pyfunction]
 #[pyo3(signature = (text, /, now, newest=None))]
 pub(crate) fn date_ranges(
@@ -116,6 +123,7 @@ pub(crate) fn date_ranges(
     Ok(ranges.iter().map(|range| (range.start, range.end)).collect())
 }
 
+#[doc = stub!("estimate_tokens")]
 #[pyfunction]
 #[pyo3(signature = (text, /))]
 pub(crate) fn estimate_tokens(text: Bound<'_, PyString>) -> PyResult<usize> {
@@ -128,6 +136,7 @@ pub(crate) fn estimate_tokens(text: Bound<'_, PyString>) -> PyResult<usize> {
     }
 }
 
+#[doc = stub!("estimate_tokens_batch")]
 #[pyfunction]
 #[pyo3(signature = (texts, /))]
 pub(crate) fn estimate_tokens_batch(texts: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {

@@ -28,19 +28,26 @@ const USE_OF_HITS: &str = "they are two arrays; write `ids, scores = hits`, `hit
 /// Largest batch answer, in elements; asking for more is a mistake in `k`.
 const BATCH_ELEMENTS: usize = 1 << 28;
 
+#[doc = stub!("VectorMap")]
 #[pyclass(frozen, name = "VectorMap", module = "mnemic")]
 pub(crate) struct PyVectorMap(VectorMap);
 
+#[doc = stub!("Selection")]
 #[pyclass(frozen, name = "Selection", module = "mnemic")]
 pub(crate) struct PySelection(Arc<Selection>);
 
+#[doc = stub!("Prior")]
 #[pyclass(frozen, name = "Prior", module = "mnemic")]
 pub(crate) struct PyPrior(Arc<Prior>);
 
+#[doc = stub!("Hits")]
 #[pyclass(frozen, get_all, name = "Hits", module = "mnemic")]
 pub(crate) struct PyHits {
+    #[doc = stub!("Hits.ids")]
     ids: Py<PyAny>,
+    #[doc = stub!("Hits.scores")]
     scores: Py<PyAny>,
+    #[doc = stub!("Hits.counts")]
     counts: Option<Py<PyArray1<i64>>>,
 }
 
@@ -54,11 +61,13 @@ impl PyVectorMap {
         VectorMap::new(usize::try_from(dim).unwrap_or(0), metric).map(Self).map_err(raised)
     }
 
+    #[doc = stub!("VectorMap.dim")]
     #[getter]
     fn dim(&self) -> usize {
         self.0.dim()
     }
 
+    #[doc = stub!("VectorMap.metric")]
     #[getter]
     fn metric(&self) -> &'static str {
         match self.0.metric() {
@@ -67,6 +76,7 @@ impl PyVectorMap {
         }
     }
 
+    #[doc = stub!("VectorMap.nbytes")]
     #[getter]
     fn nbytes(&self) -> usize {
         self.0.bytes()
@@ -88,6 +98,7 @@ impl PyVectorMap {
         format!("<VectorMap dim={} metric={} rows={}>", self.dim(), self.metric(), self.0.len())
     }
 
+    #[doc = stub!("VectorMap.replace")]
     #[pyo3(signature = (ids, vectors, /))]
     fn replace(
         &self,
@@ -98,6 +109,7 @@ impl PyVectorMap {
         self.write(py, ids, vectors, VectorMap::replace)
     }
 
+    #[doc = stub!("VectorMap.upsert")]
     #[pyo3(signature = (ids, vectors, /))]
     fn upsert(
         &self,
@@ -108,12 +120,14 @@ impl PyVectorMap {
         self.write(py, ids, vectors, VectorMap::upsert)
     }
 
+    #[doc = stub!("VectorMap.remove")]
     #[pyo3(signature = (ids, /))]
     fn remove(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<usize> {
         let ids = arrays::ids(ids)?;
         py.detach(|| self.0.remove(&ids)).map_err(raised)
     }
 
+    #[doc = stub!("VectorMap.get")]
     #[pyo3(signature = (ids, /))]
     fn get<'py>(
         &self,
@@ -133,6 +147,7 @@ impl PyVectorMap {
         }
     }
 
+    #[doc = stub!("VectorMap.select")]
     #[pyo3(signature = (ids, /))]
     #[expect(clippy::unused_self, reason = "the map is where users look for it")]
     fn select(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<PySelection> {
@@ -141,6 +156,7 @@ impl PyVectorMap {
         Ok(PySelection(Arc::new(py.detach(|| Selection::new(&ids)))))
     }
 
+    #[doc = stub!("VectorMap.prior")]
     #[pyo3(signature = (ids, values, /))]
     #[expect(clippy::unused_self, reason = "the map is where users look for it")]
     fn prior(
@@ -156,6 +172,7 @@ impl PyVectorMap {
             .map_err(raised)
     }
 
+    #[doc = stub!("VectorMap.count")]
     #[pyo3(signature = (query, /, *, min_score, allow = None, weight = 1.0, prior = None))]
     fn count<'py>(
         &self,
@@ -179,10 +196,12 @@ impl PyVectorMap {
         Ok(counts.first().copied().unwrap_or(0).into_pyobject(py)?.into_any())
     }
 
+    #[doc = stub!("VectorMap.flush")]
     fn flush(&self, py: Python<'_>) {
         py.detach(|| self.0.flush());
     }
 
+    #[doc = stub!("VectorMap.search")]
     #[pyo3(signature = (query, /, *, k = 10, allow = None, min_score = None, weight = 1.0,
         prior = None, combine = None, threads = 1))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments are the public interface")]
@@ -246,6 +265,7 @@ impl PySelection {
         self.0.ids().len()
     }
 
+    #[doc = stub!("Selection.ids")]
     #[getter]
     fn ids<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
         PyArray1::from_slice(py, self.0.ids())

@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyString};
 use crate::errors::raised;
 use crate::text::{DETACH_BYTES, utf8};
 
-/// Cuts texts into the tokens of an uncased BERT model.
+#[doc = stub!("WordPieceTokenizer")]
 #[pyclass(frozen, name = "WordPieceTokenizer", module = "mnemic._core")]
 pub(crate) struct PyWordPieceTokenizer {
     tokenizer: WordPieceTokenizer,
@@ -37,6 +37,7 @@ impl PyWordPieceTokenizer {
         Ok(Self { tokenizer, max_tokens })
     }
 
+    #[doc = stub!("WordPieceTokenizer.encode")]
     #[pyo3(signature = (text, /))]
     fn encode<'py>(
         &self,
@@ -47,6 +48,7 @@ impl PyWordPieceTokenizer {
         Ok((row.into_pyarray(text.py()), is_truncated))
     }
 
+    #[doc = stub!("WordPieceTokenizer.characters_seen")]
     #[pyo3(signature = (text, /))]
     fn characters_seen(&self, text: &Bound<'_, PyString>) -> PyResult<usize> {
         Ok(self.encoding(text)?.characters)
