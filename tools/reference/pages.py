@@ -157,7 +157,7 @@ class Reference:
         return next((each[name] for each in texts if name in each), None)
 
     def _members(self, public: Public, thing: Class, room: Room) -> Iterator[str]:
-        marks = [mark for name, mark in _PROTOCOLS.items() if name in thing.all_members]
+        marks = [mark for name, mark in _PROTOCOLS.items() if _is_supported(thing, name)]
         if marks:
             yield f"Supports {', '.join(marks)}."
         members = list(methods_and_properties(thing))
@@ -251,3 +251,9 @@ def _enum(members: list[Attribute]) -> str:
 
 def _place(room: Room, title: str) -> str:
     return f"{room.file}#{re.sub(r'[^a-z0-9_]', '', title.lower())}"
+
+
+def _is_supported(thing: Class, name: str) -> bool:
+    """Return whether a class has a method that can return; some only raise an error with advice."""
+    method = thing.all_members.get(name)
+    return method is not None and str(getattr(method, "returns", None)) != "NoReturn"
