@@ -6,10 +6,10 @@ _HIDDEN = "***"
 _LOGIN = r"://(?:[^\s/?#@:]*:\S*@|[^\s/?#]*@)"
 """A user's name, with or without a password. Passwords may have unquoted slashes and signs @."""
 
-_OPTION = (
-    r"(?i)([?&;]\w*(?:password|passwd|pwd|secret|token|api[_-]?key|signature)\w*=)[^&;#\s'\"]+"
-)
+_OPTION = r"([?&;])([\w-]+)=[^&;#\s'\"]+"
+_HIDDEN_NAMES = r"(?i)password|passwd|pwd|secret|token|api[_-]?key|signature"
 # Compiled on first use, and kept by `re`: compiling them takes as long as importing this room.
+# Each takes time in proportion to a text: no part of one is read again from another start.
 
 
 class RedactedStr(str):
@@ -25,8 +25,17 @@ def without_passwords(text: str) -> str:
     """Return a text whose URLs have no login, and no password or token among their options."""
     if "://" not in text:
         return text
-    without_logins = re.sub(_LOGIN, f"://{_HIDDEN}@", text)
-    return re.sub(_OPTION, rf"\1{_HIDDEN}", without_logins)
+    return re.sub(_OPTION, _without_secret, re.sub(r"\S+", _without_logins, text))
+
+
+def _without_logins(word: re.Match[str]) -> str:
+    head, at, rest = word[0].rpartition("@")  # a search behind the last @ would find nothing
+    return re.sub(_LOGIN, f"://{_HIDDEN}@", head + at) + rest
+
+
+def _without_secret(option: re.Match[str]) -> str:
+    start, name = option.groups()
+    return f"{start}{name}={_HIDDEN}" if re.search(_HIDDEN_NAMES, name) else option[0]
 
 
 def safe(value: object) -> object:
