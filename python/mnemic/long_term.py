@@ -28,11 +28,10 @@ from mnemic.model import (
     validation,
 )
 from mnemic.model.new_entry import checked_key, checked_record, checked_records
-from mnemic.model.update import Expiry
 from mnemic.near_names import names_arguments
 from mnemic.progress import Progress
 from mnemic.protocols import Target
-from mnemic.repository import Options, check_limit, required_uuid, required_uuids
+from mnemic.repository import Options, check_limit, required_uuid
 from mnemic.sync_bridge import run_blocking
 from mnemic.verbs.base import MemoryHandle
 from mnemic.verbs.links import AsyncLinkVerbs
@@ -223,28 +222,6 @@ class LongTermMemory(
         )
         return next(iter(found.values()), None)
 
-    async def retrieve_batch(
-        self,
-        entry_ids: Sequence[UUID | str],
-        *,
-        user_id: str | None = None,
-        all_users: bool = False,
-        include_forgotten: bool = False,
-    ) -> dict[UUID, MemoryEntry]:
-        """Return the existing memories with these ids, like `retrieve`.
-
-        Args:
-            entry_ids: Their ids.
-            user_id: The user; None is the memories stored without one.
-            all_users: The memories of all users; goes with no `user_id`.
-            include_forgotten: Also deleted ones that can be restored, and expired ones.
-        """
-        return await self._repository.get(
-            self._scope.narrowed(user_id, all_users=all_users),
-            required_uuids("entry_ids", entry_ids),
-            include_deleted=include_forgotten,
-        )
-
     async def search_semantic(
         self,
         query: str,
@@ -411,28 +388,6 @@ class LongTermMemory(
             scope, required_uuid(entry_id), update, if_version=if_version
         )
         return changed is not None
-
-    async def touch(
-        self,
-        entry_ids: Sequence[UUID | str],
-        *,
-        expires_at: Expiry | None = None,
-        user_id: str | None = None,
-        all_users: bool = False,
-    ) -> None:
-        """Count an access of memories that were used in another way; unknown ids are skipped.
-
-        Accesses are written together, within about a second; a crash may lose the last ones. For
-        the expiry see `Memory.touch`.
-
-        Args:
-            entry_ids: Their ids.
-            expires_at: A new expiry of all of them, or "never"; None leaves it.
-            user_id: The user; None is the memories stored without one.
-            all_users: The memories of all users; goes with no `user_id`.
-        """
-        scope = self._scope.narrowed(user_id, all_users=all_users)
-        await self._repository.touch(scope, required_uuids("entry_ids", entry_ids), expires_at)
 
     async def forget(
         self,

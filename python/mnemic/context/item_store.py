@@ -1,10 +1,11 @@
 """The items of a window and their sums; callers hold the window's lock."""
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from mnemic.context.items import ContextItem, ContextItemType
+from mnemic.context.items import AddOutcome, AddResult, ContextItem, ContextItemType
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
@@ -50,6 +51,20 @@ class ItemStore:
         if item.source_ref is not None:
             self._by_source.setdefault(item.source_ref, {})[item.id] = None
 
+    def refreshed(self, item: ContextItem) -> AddResult | None:
+        """Return the result for an item that is present already; None if it is not.
+
+        The higher priority of both stays.
+        """
+        present = self.find_same(item)
+        if present is None:
+            return None
+        if item.priority <= present.priority:
+            return AddResult(AddOutcome.PRESENT, present, 0)
+        raised = present.with_changes(priority=item.priority)
+        self.put(raised)
+        return AddResult(AddOutcome.REFRESHED, raised, 0)
+
     def remove(self, item_id: str) -> ContextItem | None:
         """Remove the item with an id and return it."""
         item = self._items.pop(item_id, None)
@@ -83,6 +98,17 @@ def in_order(items: Iterable[ContextItem]) -> list[ContextItem]:
     Ties keep the order of addition.
     """
     return sorted(items, key=_sort_key)
+
+
+def sums_by_type(
+    items: Iterable[ContextItem],
+) -> tuple[dict[ContextItemType, int], dict[ContextItemType, int]]:
+    """Return the number of items of each type and of their tokens, in the types' order."""
+    numbers, tokens = Counter[ContextItemType](), Counter[ContextItemType]()
+    for item in in_order(items):
+        numbers[item.type] += 1
+        tokens[item.type] += item.token_count
+    return dict(numbers), dict(tokens)
 
 
 def oldest_first(items: Iterable[ContextItem]) -> list[ContextItem]:

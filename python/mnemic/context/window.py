@@ -7,7 +7,7 @@ from typing import Unpack
 
 from mnemic.context.arguments import check_snapshot, given_item, known_id, listed_items
 from mnemic.context.eviction_order import items_to_evict, to_summarise
-from mnemic.context.item_store import Capacity, ItemStore, in_order
+from mnemic.context.item_store import Capacity, ItemStore, in_order, sums_by_type
 from mnemic.context.items import (
     MAX_ITEMS,
     AddOutcome,
@@ -235,12 +235,12 @@ class ContextWindow:
         """
         timed = self._timed(given_item(item, type, fields))
         with self._lock:
-            present = self._refreshed(timed)
+            present = self._store.refreshed(timed)
         if present is not None:
             return present
         counted = self._counted(timed)
         with self._lock:
-            present = self._refreshed(counted)
+            present = self._store.refreshed(counted)
             if present is not None:
                 return present
             if counted.token_count > self.free_tokens or len(self._store) >= MAX_ITEMS:
@@ -433,16 +433,10 @@ class ContextWindow:
     def stats(self) -> ContextWindowStats:
         """Return statistics of the window."""
         with self._lock:
-            items, tokens, peak = (
-                self._store.in_insertion_order(),
-                self._store.tokens,
-                self._peak_tokens,
-            )
+            items, tokens = self._store.in_insertion_order(), self._store.tokens
+            peak = self._peak_tokens
             compactions, compacted = self._compactions, self._compacted
-        items_by_type, tokens_by_type = Counter[ContextItemType](), Counter[ContextItemType]()
-        for item in in_order(items):
-            items_by_type[item.type] += 1
-            tokens_by_type[item.type] += item.token_count
+        items_by_type, tokens_by_type = sums_by_type(items)
         return ContextWindowStats(
             agent_id=self._agent_id,
             max_tokens=self._max_tokens,
@@ -451,8 +445,8 @@ class ContextWindow:
             usage_percent=tokens / self._max_tokens * 100,
             item_count=len(items),
             pinned_count=sum(item.pinned for item in items),
-            items_by_type=dict(items_by_type),
-            tokens_by_type=dict(tokens_by_type),
+            items_by_type=items_by_type,
+            tokens_by_type=tokens_by_type,
             compactions=compactions,
             items_compacted=compacted,
         )
@@ -589,17 +583,6 @@ class ContextWindow:
         """Return an item with the summary of others, at the place of the newest of them."""
         assert self._summarizer is not None  # noqa: S101 - `_allowed` saw to it
         return self._counted(self._timed(summary_of(items, self._summarizer)))
-
-    def _refreshed(self, item: ContextItem) -> AddResult | None:
-        """Return the result for an item that is present already; None if it is not."""
-        present = self._store.find_same(item)
-        if present is None:
-            return None
-        if item.priority <= present.priority:
-            return AddResult(AddOutcome.PRESENT, present, 0)
-        raised = present.with_changes(priority=item.priority)
-        self._store.put(raised)
-        return AddResult(AddOutcome.REFRESHED, raised, 0)
 
     def _change(self, item_id: str, **changes: object) -> ContextItem:
         with self._lock:

@@ -21,6 +21,8 @@ from mnemic.model import (
     MemoryEntry,
     Scope,
     Search,
+    SearchHit,
+    SearchResults,
     State,
     Weights,
     Why,
@@ -67,6 +69,27 @@ class Found(NamedTuple):
     approximate: bool = False
     share: float | None = None
     reasons: Mapping[int, Why] = MappingProxyType({})
+
+    def results(self) -> SearchResults:
+        """Return them as a result of the public verbs."""
+        hits = tuple(
+            SearchHit(
+                self.entries[hit.row],
+                hit.shown_score,
+                hit.components,
+                hit.similarity,
+                self.reasons.get(hit.row),
+            )
+            for hit in self.hits
+        )
+        return SearchResults(
+            hits,
+            degraded=self.degraded,
+            partial=self.partial,
+            approximate=self.approximate,
+            share=self.share,
+            total=self.total,
+        )
 
 
 NOTHING = Found([], {}, 0)

@@ -33,7 +33,6 @@ from mnemic.model import (
     OnEmbedError,
     Scope,
     Search,
-    SearchHit,
     SearchResults,
     UuidFactory,
     VerifyReport,
@@ -459,7 +458,7 @@ class Repository:
             self._store,
             announced=self.finder.announced(scope, search),
         )
-        return _results(found), milliseconds_since(begun)
+        return found.results(), milliseconds_since(begun)
 
     def find(self, scope: Scope, search: Search, *needs: Need) -> Found:
         """Return the best memories of a scope, best first; runs in the caller's thread.
@@ -567,27 +566,6 @@ class Repository:
                 "this memory was opened with embedder=None, and searching by meaning needs one; "
                 "open it with an embedder, give the query's vector, or search by keywords"
             )
-
-
-def _results(found: Found) -> SearchResults:
-    hits = tuple(
-        SearchHit(
-            found.entries[hit.row],
-            hit.shown_score,
-            hit.components,
-            hit.similarity,
-            found.reasons.get(hit.row),
-        )
-        for hit in found.hits
-    )
-    return SearchResults(
-        hits,
-        degraded=found.degraded,
-        partial=found.partial,
-        approximate=found.approximate,
-        share=found.share,
-        total=found.total,
-    )
 
 
 def check_limit(limit: object) -> None:

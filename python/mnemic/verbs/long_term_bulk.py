@@ -1,19 +1,42 @@
 """The verbs of `LongTermMemory` over many memories."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
-from mnemic.model import DeleteResult, MemoryEntryUpdate, MemoryFilter, OnEmbedError
-from mnemic.repository import criteria
+from mnemic.model import DeleteResult, MemoryEntry, MemoryEntryUpdate, MemoryFilter, OnEmbedError
+from mnemic.model.update import Expiry
+from mnemic.repository import criteria, required_uuids
 from mnemic.verbs.base import ScopedBase
 from mnemic.verbs.deleting import some_criteria
 
 
 class AsyncLongTermBulkVerbs(ScopedBase):
-    """Changes and deletes many memories of users by one write."""
+    """Reads, changes and deletes many memories at once."""
+
+    async def retrieve_batch(
+        self,
+        entry_ids: Sequence[UUID | str],
+        *,
+        user_id: str | None = None,
+        all_users: bool = False,
+        include_forgotten: bool = False,
+    ) -> dict[UUID, MemoryEntry]:
+        """Return the existing memories with these ids, like `retrieve`.
+
+        Args:
+            entry_ids: Their ids.
+            user_id: The user; None is the memories stored without one.
+            all_users: The memories of all users; goes with no `user_id`.
+            include_forgotten: Also deleted ones that can be restored, and expired ones.
+        """
+        return await self._repository.get(
+            self._scope.narrowed(user_id, all_users=all_users),
+            required_uuids("entry_ids", entry_ids),
+            include_deleted=include_forgotten,
+        )
 
     async def update_many(
         self,
@@ -55,6 +78,28 @@ class AsyncLongTermBulkVerbs(ScopedBase):
         return await self._repository.updater.update_all(
             scope, wanted, update, on_embed_error=on_embed_error
         )
+
+    async def touch(
+        self,
+        entry_ids: Sequence[UUID | str],
+        *,
+        expires_at: Expiry | None = None,
+        user_id: str | None = None,
+        all_users: bool = False,
+    ) -> None:
+        """Count an access of memories that were used in another way; unknown ids are skipped.
+
+        Accesses are written together, within about a second; a crash may lose the last ones. For
+        the expiry see `Memory.touch`.
+
+        Args:
+            entry_ids: Their ids.
+            expires_at: A new expiry of all of them, or "never"; None leaves it.
+            user_id: The user; None is the memories stored without one.
+            all_users: The memories of all users; goes with no `user_id`.
+        """
+        scope = self._scope.narrowed(user_id, all_users=all_users)
+        await self._repository.touch(scope, required_uuids("entry_ids", entry_ids), expires_at)
 
     async def delete_many(
         self,
