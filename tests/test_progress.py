@@ -143,11 +143,11 @@ def test_a_failing_function_is_logged_once_and_nothing_is_lost(tmp_path, caplog)
     with Memory(":memory:", embedder=WordEmbedder()) as memory:
         with caplog.at_level(logging.ERROR):
             memory.add_many(TEXTS, progress=failing)
+        (record,) = [each for each in caplog.records if each.name == "mnemic.progress"]
         assert memory.count() == 600
         memory.backup(path, progress=failing)
     assert calls[0] == (256, 600)
     assert len(calls) == 2
-    (record,) = [each for each in caplog.records if each.name == "mnemic.progress"][:1]
     assert "LookupError at test_progress.py" in record.getMessage()
     assert "the words" not in record.getMessage()
     with Memory(path, embedder=WordEmbedder(), progress=failing) as copy:
@@ -178,30 +178,31 @@ def test_a_bar_where_rich_is_installed(capsys):
     assert shown.out == ""
 
 
-@pytest.mark.parametrize("nobody", [None, False])
-def test_rich_is_imported_for_a_bar_alone(nobody, monkeypatch):
-    monkeypatch.setitem(sys.modules, "rich.progress", None)
-    with reporting(nobody, "work") as report:
+@pytest.mark.parametrize("given", [None, False, lambda done: done])
+def test_nothing_is_shown_unless_it_is_wanted(given, monkeypatch):
+    monkeypatch.setattr("mnemic.progress._display", lambda name: pytest.fail(f"shown: {name}"))
+    with reporting(given, "work") as report:
         report(1, 2)
-    with reporting(lambda done: done, "work") as report:
-        report(1, 2)
-    assert sys.modules["rich.progress"] is None
 
 
 def test_lines_where_rich_is_not_installed(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "rich.progress", None)
+    monkeypatch.setattr("mnemic.progress.SECONDS_BETWEEN_LINES", 0.0)
     with Memory(":memory:", embedder=None) as memory:
         memory.add_many(TEXTS, progress=True)
-    assert capsys.readouterr().err == ""  # it took less than a second
+    assert "add_many: 600 of 600 (100 %)" in capsys.readouterr().err.splitlines()
 
 
-def test_lines_are_a_second_apart(capsys):
+def test_lines_are_a_second_apart_and_short_work_prints_none(capsys):
     now = [0.0]
     lines = Lines("export", lambda: now[0])
     for at, done in ((0.4, 10), (1.0, 20), (1.9, 30), (2.1, 40), (2.2, 50)):
         now[0] = at
         lines.show(done, 50)
     lines.close()
+    short = Lines("import", lambda: 0.0)
+    short.show(5, 5)
+    short.close()
     wanted = ["export: 20 of 50 (40 %)", "export: 40 of 50 (80 %)", "export: 50 of 50 (100 %)"]
     assert capsys.readouterr().err.splitlines() == wanted
 
