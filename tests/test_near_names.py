@@ -19,6 +19,7 @@ from mnemic import (
     RecallOptions,
     RetrievalService,
     Weights,
+    as_embedder,
 )
 from mnemic.errors import (
     ArgumentMismatchError,
@@ -110,6 +111,14 @@ CALLS = {
         lambda _: ContextWindow(max_token=3),
         "ContextWindow() has no argument 'max_token'; did you mean 'max_tokens'?",
     ),
+    "a static method": (
+        lambda _: Memory.model_of(file="a.db"),
+        "Memory.model_of() has no argument 'file'; did you mean 'path'?",
+    ),
+    "a function": (
+        lambda _: as_embedder(len, modle="m"),
+        "as_embedder() has no argument 'modle'; did you mean 'model'?",
+    ),
     "a ranking": (
         lambda _: Ranking(weigths=Weights()),
         "Ranking() has no argument 'weigths'; did you mean 'weights'?",
@@ -156,6 +165,10 @@ AWAITED = {
     "search": (lambda memory: memory.search("x", user="a"), "AsyncMemory.search() has no argument"),
     "add": (lambda memory: memory.scoped().add(), "AsyncScopedMemory.add() needs the argument"),
     "open": (lambda _: AsyncMemory.open(":memory:", embeder=None), "AsyncMemory() has no argument"),
+    "a static method": (
+        lambda memory: memory.model_of(agent="a"),
+        "AsyncMemory.model_of() has no argument 'agent'; did you mean 'agent_id'?",
+    ),
     "retrieve": (
         lambda memory: memory.retrieve("x", usr_id="a"),
         "AsyncMemory.retrieve() has no argument 'usr_id'; did you mean 'user_id'?",

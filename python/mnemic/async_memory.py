@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Self, Unpack
 
 from mnemic.model import EmbeddingModel
-from mnemic.near_names import checks_arguments, names_arguments
+from mnemic.near_names import checks_arguments, checks_function, names_arguments
 from mnemic.repository import Options, stored_model
 from mnemic.sync_bridge import run_blocking
 from mnemic.verbs.adding import AsyncAddVerbs
@@ -102,6 +102,7 @@ class AsyncMemory(AsyncMaintenanceVerbs, AsyncRetrievalStats, MemoryHandle, Asyn
     """
 
     @staticmethod
+    @checks_function
     async def model_of(
         path: str | os.PathLike[str], agent_id: str = "default"
     ) -> EmbeddingModel | None:
@@ -115,6 +116,8 @@ class AsyncMemory(AsyncMaintenanceVerbs, AsyncRetrievalStats, MemoryHandle, Asyn
 
         Raises:
             StoreFileError: If there is no such file, or it holds something else.
+            SchemaVersionError: If another version of mnemic wrote the file; the message has the
+                call that brings an earlier one up to date.
         """
         return await run_blocking(lambda: stored_model(path, agent_id))
 

@@ -6,7 +6,7 @@ from typing import Self
 
 from mnemic.async_memory import AsyncMemory, AsyncScopedMemory
 from mnemic.model import EmbeddingModel
-from mnemic.near_names import checks_arguments
+from mnemic.near_names import checks_arguments, checks_function
 from mnemic.repository import stored_model
 from mnemic.sync_bridge import sync_method
 from mnemic.verbs.base import MemoryHandle, ScopedBase
@@ -121,6 +121,7 @@ class Memory(MemoryHandle, ScopedMemory):
         return self._other_door(AsyncMemory)
 
     @staticmethod
+    @checks_function
     def model_of(path: str | os.PathLike[str], agent_id: str = "default") -> EmbeddingModel | None:
         """Return the embedding model of an agent's vectors in a file; None if it has no vectors.
 
@@ -132,6 +133,8 @@ class Memory(MemoryHandle, ScopedMemory):
 
         Raises:
             StoreFileError: If there is no such file, or it holds something else.
+            SchemaVersionError: If another version of mnemic wrote the file; the message has the
+                call that brings an earlier one up to date.
         """
         return stored_model(path, agent_id)
 

@@ -167,6 +167,25 @@ def checks_arguments(method: Method) -> Method:
     return cast("Method", call)
 
 
+def checks_function(function: Method) -> Method:
+    """Let a function, a static method or a coroutine function raise `ArgumentMismatchError`."""
+
+    @wraps(function)
+    def call(*values: Any, **named: Any) -> Any:
+        try:
+            return function(*values, **named)
+        except TypeError:
+            check_call(function.__qualname__, function, values, named)
+            raise
+
+    @wraps(function)
+    async def call_awaited(*values: Any, **named: Any) -> Any:
+        return await call(*values, **named)
+
+    is_coroutine = function.__code__.co_flags & _COROUTINE
+    return cast("Method", call_awaited if is_coroutine else call)
+
+
 def method_name(this: object, method: Callable[..., object]) -> str:
     """Return the public name of a method, such as "Memory.search", or of a constructor."""
     kind = this.__name__ if isinstance(this, type) else type(this).__name__
