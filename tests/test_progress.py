@@ -215,3 +215,53 @@ def test_lines_without_a_total(total, capsys):
     lines.show(7, total)
     lines.close()
     assert capsys.readouterr().err == "import: 7\n"
+
+
+class Gone(io.StringIO):
+    """A terminal whose reader has left."""
+
+    def write(self, _text):
+        raise BrokenPipeError(32, "Broken pipe")
+
+    def isatty(self):
+        return True
+
+
+def closed():
+    stream = io.StringIO()
+    stream.close()
+    return stream
+
+
+@pytest.mark.parametrize("terminal", [Gone, closed, lambda: None])
+@pytest.mark.parametrize("has_rich", [True, False])
+def test_a_terminal_that_is_gone_stops_no_work(monkeypatch, capfd, has_rich, terminal):
+    stderr = terminal()
+    monkeypatch.setattr(sys, "stderr", stderr)
+    monkeypatch.setattr("mnemic.progress.SECONDS_BETWEEN_LINES", 0.0)
+    if not has_rich:
+        monkeypatch.setitem(sys.modules, "rich.progress", None)
+    stdout = sys.stdout
+    with Memory(":memory:", embedder=None) as memory:
+        assert len(memory.add_many(TEXTS, progress=True)) == len(TEXTS)
+        assert memory.verify(progress=True).ok
+    assert (sys.stderr, sys.stdout) == (stderr, stdout)
+    assert capfd.readouterr().out == ""
+
+
+def test_a_coroutine_function_is_refused():
+    async def later(done, total):
+        pass
+
+    class Shown:
+        async def show(self, done):
+            pass
+
+        async def __call__(self, done):
+            pass
+
+    with Memory(":memory:", embedder=None) as memory:
+        for function in (later, Shown().show, Shown()):
+            with pytest.raises(InvalidArgumentError, match="a plain function, got a coroutine"):
+                memory.add_many(TEXTS, progress=function)
+        assert memory.count() == 0

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from mnemic.description import described, failure
@@ -26,6 +26,9 @@ Report: TypeAlias = Callable[[int, int | None], object]
 """Takes the number done so far, and their total; None where it is not known."""
 
 SECONDS_BETWEEN_LINES = 1.0
+
+_GONE = OSError, ValueError
+"""What writing to a closed terminal or pipe raises."""
 
 _log = logger("mnemic.progress")
 
@@ -58,7 +61,8 @@ def reporting(progress: Progress | None, name: str) -> Generator[Report, None, N
     if progress is None or progress is False:
         yield silent
     elif progress is True:
-        display = _display(name)
+        display = _Quiet(_display(name))
+        display.show(0, None)
         try:
             yield display.show
         finally:
@@ -74,6 +78,17 @@ def checked_progress(progress: object) -> None:
             "progress must be a function of the number done and the total, True for a bar, or "
             f"None, got {described(progress)}"
         )
+    if callable(progress) and _is_coroutine(progress):
+        raise InvalidArgumentError(
+            "progress must be a plain function, got a coroutine function, which nothing would "
+            "await: the work reports from another thread"
+        )
+
+
+def _is_coroutine(function: Callable[..., object]) -> bool:
+    from inspect import iscoroutinefunction  # noqa: PLC0415 - as in `_of_two`
+
+    return iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__)
 
 
 class _Guarded:
@@ -113,17 +128,42 @@ def _display(name: str) -> _Display:
     return _Bar(name, Bar)
 
 
+class _Quiet:
+    """Shows numbers on a terminal that may be gone: the work goes on all the same."""
+
+    def __init__(self, display: _Display) -> None:
+        self._display = display
+        self._is_gone = False
+
+    def show(self, done: int, total: int | None) -> None:
+        if self._is_gone:
+            return
+        try:
+            self._display.show(done, total)
+        except _GONE:
+            self._is_gone = True
+
+    def close(self) -> None:
+        with suppress(*_GONE):
+            self._display.close()
+
+
 class _Bar:
     """Shows a bar on stderr."""
 
     def __init__(self, name: str, kind: "type[RichProgress]") -> None:
         from rich.console import Console  # noqa: PLC0415 - of an extra
 
-        self._bar = kind(console=Console(stderr=True))
+        class Stderr(Console):
+            def on_broken_pipe(self) -> None:
+                """Write no more; the method of rich ends the process."""
+                self.quiet = True
+
+        self._bar = kind(console=Stderr(stderr=True))
         self._task = self._bar.add_task(name, total=None)
-        self._bar.start()
 
     def show(self, done: int, total: int | None) -> None:
+        self._bar.start()
         self._bar.update(self._task, completed=done, total=total)
 
     def close(self) -> None:
@@ -158,5 +198,7 @@ class Lines:
             self._print()
 
     def _print(self) -> None:
+        if sys.stderr is None:  # of a program without a console
+            return
         print(self._last, file=sys.stderr, flush=True)  # noqa: T201 - the program asked for it
         self._printed_at, self._has_printed, self._last = self._clock(), True, ""
