@@ -12,6 +12,9 @@ const QUOTES: &str = "\"\"\"";
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed={STUB}");
     let folder = PathBuf::from(env::var_os("OUT_DIR").ok_or(io::ErrorKind::NotFound)?);
+    // A text whose name has left the stub file would still compile here, and nowhere else.
+    fs::remove_dir_all(&folder)?;
+    fs::create_dir(&folder)?;
     for (name, text) in docstrings(&fs::read_to_string(Path::new(STUB))?) {
         fs::write(folder.join(format!("{name}.txt")), text)?;
     }

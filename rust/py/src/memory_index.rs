@@ -306,7 +306,7 @@ impl PyMemoryIndex {
         Ok((PyList::new(py, hits)?, found.total))
     }
 
-    #[doc = stub!("MemoryIndex.spellings")]
+    #[doc = stub!("MemoryIndex.surface_forms")]
     #[pyo3(signature = (text, tokens, /))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
     fn surface_forms(
