@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def rich_table(items: Sequence[Any], title: str) -> "Table":
     """Return a table of memories or hits; texts are not read as markup."""
-    from rich.table import Table  # noqa: PLC0415 - loaded by who calls
+    from rich.table import Table  # noqa: PLC0415 - the caller's package
     from rich.text import Text  # noqa: PLC0415 - as above
 
     scored = bool(items) and hasattr(items[0], "score")
