@@ -15,8 +15,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from mnemic import AsyncMemory
-from mnemic.async_memory import AsyncScopedMemory
+from mnemic import AsyncMemory, AsyncScopedMemory
 from mnemic.errors import MnemicError
 
 USER_OF_TOKEN = {f"{name}-secret": name for name in ("alice", "bob", "carol")}
