@@ -38,7 +38,7 @@ class RuleJudge:
     """Judges English statements by tables and fitted weights: no network, no model, deterministic.
 
     It abstains, with a confidence of 0, where one of two texts is in another language: in another
-    script, or by `mnemic._core.detect_language`. Texts of a few Latin words count as English.
+    script, or detected as another. Texts of a few Latin words count as English.
 
     Of each text the first 4,096 characters are read, and of these the first 64 numbers, dates and
     times. A number of more than 30 digits is ignored.
