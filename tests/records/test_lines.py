@@ -220,7 +220,9 @@ def test_a_repr_reads_nothing(path, monkeypatch):
 def test_a_context_window_shows_its_size():
     window = ContextWindow(500, agent_id="aide")
     window.add("Likes tea", "user_message", token_count=4)
-    assert repr(window) == "ContextWindow(1 items, 4 of 500 tokens, agent 'aide')"
+    assert repr(window) == "ContextWindow(1 item, 4 of 500 tokens, agent 'aide')"
+    window.clear()
+    assert repr(window) == "ContextWindow(0 items, 0 of 500 tokens, agent 'aide')"
 
 
 def test_hits_and_entries_are_hashable_and_records_with_dicts_are_not():

@@ -106,7 +106,8 @@ class ContextWindow:
 
     def __repr__(self) -> str:
         items, tokens = len(self._store), self._store.tokens
-        size = f"{items} items, {tokens} of {self._max_tokens} tokens"
+        noun = "item" if items == 1 else "items"
+        size = f"{items} {noun}, {tokens} of {self._max_tokens} tokens"
         return f"ContextWindow({size}, agent {self._agent_id!r})"
 
     @property
