@@ -65,6 +65,7 @@ PAIRS = {
     "context": ({"context": "green lamp"}, {"context_boost": "green lamp"}),
     "min_score": ({"min_score": 0.7}, {"min_relevance": 0.7}),
     "recency": ({"recency": Recency(days=20)}, {"recency": Recency(days=20)}),
+    "total": ({"total": False, "limit": 1}, {"with_total": False, "limit": 1}),
     "with_total": ({"with_total": False, "limit": 1}, {"with_total": False, "limit": 1}),
     "since": (
         {"since": NOON - 15 * DAY},

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import wait
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakMethod
 
 from mnemic.embed.limited import result_until, started
 from mnemic.embed.validated import ValidatedEmbedder
@@ -72,7 +73,8 @@ class MissingVectors:
         self._agent_id = agent_id
         self._embedder = embedder
         self._index = index
-        self._grow = grow
+        # Weak: a cycle would keep the file of a memory that is dropped without being closed.
+        self._grow = WeakMethod(grow)
         self._embedding: Future[None] | None = None
         self._began = 0.0
         self._begin_lock = threading.Lock()
@@ -156,7 +158,9 @@ class MissingVectors:
 
     def _embed_in_turn(self) -> None:
         with self._embed_lock:
-            self._grow()
+            grow = self._grow()
+            if grow is not None:
+                grow()
             self._embed_all()
 
     def _embed_all(self) -> None:
