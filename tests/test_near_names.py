@@ -284,3 +284,10 @@ def test_a_long_name_is_not_quoted(memory):
 )
 def test_near_names(name, near):
     assert nearest(name, ["user_id", "limit"]) == near
+
+
+def test_a_method_of_a_class_wants_an_open_memory():
+    with pytest.raises(ArgumentMismatchError, match=r"add\(\) was called on a class; call it on"):
+        Memory.add("a text")
+    with pytest.raises(ArgumentMismatchError, match=r"search\(\) was called on a class; call it"):
+        asyncio.run(AsyncMemory.search("a text", k=3))

@@ -265,3 +265,13 @@ def test_a_coroutine_function_is_refused():
             with pytest.raises(InvalidArgumentError, match="a plain function, got a coroutine"):
                 memory.add_many(TEXTS, progress=function)
         assert memory.count() == 0
+
+
+def test_a_second_argument_with_a_value_of_its_own_keeps_it(tmp_path):
+    numbers, totals = [], []
+    with Memory(":memory:", embedder=None) as memory:
+        memory.add_many(TEXTS)
+        memory.export(tmp_path / "a.jsonl", progress=lambda done, kept=numbers: kept.append(done))
+        memory.export(tmp_path / "b.jsonl", progress=lambda _, total=None: totals.append(total))
+        memory.export(tmp_path / "c.jsonl", progress=lambda *both: totals.append(both[1]))
+    assert (numbers, totals) == ([600], [600, 600])

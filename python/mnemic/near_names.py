@@ -105,6 +105,31 @@ def check_call(
         raise ArgumentMismatchError(f"{name}() {problem}") from None
 
 
+def check_method(
+    this: object,
+    method: Callable[..., object],
+    values: Sequence[object],
+    named: Mapping[str, object],
+) -> None:
+    """Raise if the arguments of a failed call of a method do not fit its signature.
+
+    Args:
+        this: The first argument: the object, or the class of a class method.
+        method: The method.
+        values: The other arguments by position.
+        named: The arguments by name.
+
+    Raises:
+        ArgumentMismatchError: As of `check_call`, or if the method was called on its class.
+    """
+    if not hasattr(this, method.__name__):
+        raise ArgumentMismatchError(
+            f"{method.__name__}() was called on a class; call it on an open object: "
+            f"Memory(path).{method.__name__}(…)"
+        ) from None
+    check_call(method_name(this, method), partial(method, this), values, named)
+
+
 def _problems(
     parameters: Sequence["Parameter"],
     values: Sequence[object],
@@ -161,7 +186,7 @@ def checks_arguments(method: Method) -> Method:
         try:
             return method(this, *values, **named)
         except TypeError:
-            check_call(method_name(this, method), partial(method, this), values, named)
+            check_method(this, method, values, named)
             raise
 
     return cast("Method", call)
@@ -198,7 +223,7 @@ def _checked_coroutine(method: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return await method(this, *values, **named)
         except TypeError:
-            check_call(method_name(this, method), partial(method, this), values, named)
+            check_method(this, method, values, named)
             raise
 
     return call

@@ -111,13 +111,20 @@ class _Guarded:
 
 def _of_two(function: Callable[..., object]) -> Report:
     """Return a function that takes two arguments; the given one may take the first alone."""
-    from inspect import signature  # noqa: PLC0415 - takes 12 ms, and is needed here alone
+    return function if _takes_total(function) else lambda done, _: function(done)
+
+
+def _takes_total(function: Callable[..., object]) -> bool:
+    from inspect import Parameter, signature  # noqa: PLC0415 - takes 12 ms, and is needed here alone
 
     try:
-        signature(function).bind(0, None)
+        shape = signature(function)
+        shape.bind(0, None)
     except (TypeError, ValueError):  # of one argument, or a compiled function without a signature
-        return lambda done, _: function(done)
-    return function
+        return False
+    # The second may be the function's own: `lambda done, bar=bar: bar.update(done)`.
+    second = [each.default for each in shape.parameters.values()][1:2]
+    return not second or second[0] is None or second[0] is Parameter.empty
 
 
 def _display(name: str) -> _Display:

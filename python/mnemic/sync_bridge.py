@@ -9,11 +9,11 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager
 from contextvars import copy_context
-from functools import partial, wraps
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from mnemic.loop_threads import Call, current_call, threads_of
-from mnemic.near_names import check_call, method_name
+from mnemic.near_names import check_method
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -160,7 +160,7 @@ def sync_method(
         try:
             return run_sync(inner(this, *args, **named))
         except TypeError:
-            check_call(method_name(this, inner), partial(inner, this), args, named)
+            check_method(this, inner, args, named)
             raise
 
     call.__qualname__ = method.__qualname__.removeprefix("Async")
