@@ -281,6 +281,7 @@ def resolved_path(path: str) -> str:
     The process may change its directory while the file is open, and SQLite names the log after the
     file itself, not after a link to it.
     """
-    if path == MEMORY_PATH or "\0" in path:  # which no file has; opening it says so
+    try:
+        return path if path == MEMORY_PATH else os.path.realpath(path)
+    except ValueError:  # a NUL, or what no encoding has; opening it says so
         return path
-    return os.path.realpath(path)
