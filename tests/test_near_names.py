@@ -1,5 +1,6 @@
 import asyncio
 import inspect
+import re
 import subprocess
 import sys
 
@@ -164,7 +165,10 @@ def test_the_error_names_the_public_method_and_the_near_argument(memory, name):
 AWAITED = {
     "search": (lambda memory: memory.search("x", user="a"), "AsyncMemory.search() has no argument"),
     "add": (lambda memory: memory.scoped().add(), "AsyncScopedMemory.add() needs the argument"),
-    "open": (lambda _: AsyncMemory.open(":memory:", embeder=None), "AsyncMemory() has no argument"),
+    "open": (
+        lambda _: AsyncMemory.open(":memory:", embeder=None),
+        "AsyncMemory.open() has no argument",
+    ),
     "a static method": (
         lambda memory: memory.model_of(agent="a"),
         "AsyncMemory.model_of() has no argument 'agent'; did you mean 'agent_id'?",
@@ -291,3 +295,20 @@ def test_a_method_of_a_class_wants_an_open_memory():
         Memory.add("a text")
     with pytest.raises(ArgumentMismatchError, match=r"search\(\) was called on a class; call it"):
         asyncio.run(AsyncMemory.search("a text", k=3))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: AsyncMemory.open(file="x"), "AsyncMemory.open() has no argument 'file'; did you"),
+        (AsyncMemory.open, "AsyncMemory.open() needs the argument 'path'"),
+        (lambda: LongTermMemory.open(path="x"), "LongTermMemory.open() has no argument 'path'"),
+    ],
+)
+def test_opening_names_its_arguments(call, message):
+    async def opened():
+        await call()
+
+    assert inspect.iscoroutinefunction(AsyncMemory.open)
+    with pytest.raises(ArgumentMismatchError, match=re.escape(message)):
+        asyncio.run(opened())

@@ -169,10 +169,13 @@ def names_arguments(kind: Kind) -> Kind:
     takes one more frame, about 1 µs.
     """
     members = {name: value for base in reversed(kind.__mro__) for name, value in vars(base).items()}
-    for name, method in members.items():
+    for name, member in members.items():
+        of_class = isinstance(member, classmethod)
+        method = member.__func__ if of_class else member
         is_coroutine = isinstance(method, FunctionType) and method.__code__.co_flags & _COROUTINE
         if is_coroutine and not (name.startswith("_") or hasattr(method, "__wrapped__")):
-            setattr(kind, name, _checked_coroutine(method))
+            checked = _checked_coroutine(method)
+            setattr(kind, name, classmethod(checked) if of_class else checked)
     if _CONSTRUCTOR in vars(kind):
         setattr(kind, _CONSTRUCTOR, checks_arguments(members[_CONSTRUCTOR]))
     return kind
