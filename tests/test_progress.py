@@ -275,3 +275,23 @@ def test_a_second_argument_with_a_value_of_its_own_keeps_it(tmp_path):
         memory.export(tmp_path / "b.jsonl", progress=lambda _, total=None: totals.append(total))
         memory.export(tmp_path / "c.jsonl", progress=lambda *both: totals.append(both[1]))
     assert (numbers, totals) == ([600], [600, 600])
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_what_is_printed_beside_a_bar_stays_on_stdout(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+
+    class Printing(WordEmbedder):
+        def embed(self, texts):
+            print("a line of the program")  # noqa: T201
+            return super().embed(texts)
+
+    with Memory(":memory:", embedder=Printing()) as memory:
+        memory.add_many(TEXTS[:3], progress=True)
+    assert "add_many" in sys.stderr.getvalue()
+    assert "a line of the program" not in sys.stderr.getvalue()
+    assert "a line of the program\n" in capsys.readouterr().out

@@ -166,7 +166,8 @@ class _Bar:
                 """Write no more; the method of rich ends the process."""
                 self.quiet = True
 
-        self._bar = kind(console=Stderr(stderr=True))
+        # What the program prints meanwhile stays on stdout, which may be a file.
+        self._bar = kind(console=Stderr(stderr=True), redirect_stdout=False)
         self._task = self._bar.add_task(name, total=None)
 
     def show(self, done: int, total: int | None) -> None:
