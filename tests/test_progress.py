@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from mnemic import AsyncMemory, LongTermMemory, Memory
-from mnemic.errors import InvalidArgumentError
+from mnemic.errors import InvalidArgumentError, StoreClosedError
 from mnemic.progress import Lines, reporting
 from tests.support.embedders import WordEmbedder
 
@@ -295,3 +295,28 @@ def test_what_is_printed_beside_a_bar_stays_on_stdout(monkeypatch, capsys):
     assert "add_many" in sys.stderr.getvalue()
     assert "a line of the program" not in sys.stderr.getvalue()
     assert "a line of the program\n" in capsys.readouterr().out
+
+
+def stored_at(path):
+    with Memory(path, embedder=None) as memory:
+        memory.add_many(TEXTS)
+    return path
+
+
+def test_a_function_cannot_search_the_memory_that_is_loaded(tmp_path, caplog):
+    def search(_done, _total):
+        memory.search("text")
+
+    path = stored_at(tmp_path / "agent.db")
+    with Memory(path, embedder=None, progress=search) as memory:
+        assert len(memory.search("text")) == 10
+    assert "failed, and is not called again: InvalidArgumentError" in caplog.text
+
+
+def test_a_function_may_close_the_memory_that_is_loaded(tmp_path):
+    def close(_done, _total):
+        memory.close()
+
+    memory = Memory(stored_at(tmp_path / "agent.db"), embedder=None, progress=close)
+    with pytest.raises(StoreClosedError):
+        memory.search("text")

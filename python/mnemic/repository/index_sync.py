@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.embed.validated import ValidatedEmbedder
-from mnemic.errors import MnemicError, StoreError
+from mnemic.errors import InvalidArgumentError, MnemicError, StoreError
 from mnemic.index import NativeIndex, SourceFactory
 from mnemic.logs import logger
 from mnemic.loop_threads import shared_in_turn
@@ -117,6 +117,7 @@ class IndexSync:
         self._accesses = 0  # number of access writes that the index contains, at least
         self._buffer = AccessBuffer()
         self._access_lock = threading.Lock()
+        self._reporting_thread: int | None = None
         if embedder is not None:  # without one, memories may never be searched
             self.catch_up(patience=None)
 
@@ -211,8 +212,11 @@ class IndexSync:
         self._is_stopped = True
         if self._missing is not None:
             self._missing.stop()
-        with self._catching_up:
+        if self._reports_here():  # its caller has the lock
             rebuilding = self._rebuilding
+        else:
+            with self._catching_up:
+                rebuilding = self._rebuilding
         if rebuilding is not None:
             rebuilding.join()
 
@@ -333,6 +337,10 @@ class IndexSync:
     def _apply_changes(self, deadline: float | None = None) -> None:
         if self._is_current():
             return
+        if self._reports_here():
+            raise InvalidArgumentError(
+                "a progress function cannot search the memory that is being loaded"
+            )
         with self._catching_up:
             while not self._is_current():
                 # Once is enough: later writes of others are not awaited.
@@ -356,8 +364,16 @@ class IndexSync:
         """Read the rows since a change; a full load is reported."""
         if seq is not None or self._progress is None:
             return self._rows_since(seq, self.model, sink, deadline)
-        with self._progress.counted(sink, has_vectors=self.model is not None) as counted:
-            return self._rows_since(seq, self.model, counted, deadline)
+        self._reporting_thread = threading.get_ident()
+        try:
+            with self._progress.counted(sink, has_vectors=self.model is not None) as counted:
+                return self._rows_since(seq, self.model, counted, deadline)
+        finally:
+            self._reporting_thread = None
+
+    def _reports_here(self) -> bool:
+        """Return whether a progress function calls this, from within the load it is told of."""
+        return self._reporting_thread == threading.get_ident()
 
     def _restores_accessed_rows(self, batch: RowBatch) -> bool:
         """Return whether the batch adds or restores rows whose accesses are not on disk yet."""
