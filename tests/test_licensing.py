@@ -201,7 +201,9 @@ def test_the_tier_that_a_message_names_allows_the_call():
                 assert error.required_tier in str(error), name
                 assert named > tier, name
                 assert await refusal(name, named) is None, name
-                assert isinstance(await refusal(name, LicenseTier(named - 1)), type(error)), name
+                assert isinstance(
+                    await refusal(name, LicenseTier(named.number - 1)), type(error)
+                ), name
 
     asyncio.run(main())
 

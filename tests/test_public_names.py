@@ -12,6 +12,7 @@ from tests.support.public_names import classes, names_in_signatures
 
 INTERNAL_ENUMS = {
     "Kind",  # of a declared field
+    "NumberedEnum",  # base of the public ones
     "LogState",  # of SQLite's log
     "Op",  # of a parsed filter
     "Order",  # of a request to the index

@@ -1,21 +1,21 @@
 """License tiers, their features, and their storage quotas."""
 
-from enum import IntEnum
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, cast
 
 from mnemic.description import quoted
 from mnemic.errors import InvalidArgumentError, LicenseRestrictionError
 from mnemic.records import Record
+from mnemic.records.numbered import NumberedEnum
 
 
-class LicenseTier(IntEnum):
+class LicenseTier(NumberedEnum):
     """License tiers, lowest first; each includes the features of the lower ones."""
 
-    CORE = 0
-    WRITER_PRO = 1
-    TEAMS = 2
-    ENTERPRISE = 3
+    CORE = "core", 0
+    WRITER_PRO = "writer_pro", 1
+    TEAMS = "teams", 2
+    ENTERPRISE = "enterprise", 3
 
     @property
     def label(self) -> str:

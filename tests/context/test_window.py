@@ -49,7 +49,7 @@ def test_an_item_has_the_documented_defaults():
     item = ContextItem(content="tea", type=USER)
     assert (item.priority, item.token_count, item.pinned) == (50, 0, False)
     assert (item.source_ref, item.role, item.metadata) == (None, None, {})
-    assert {kind.name: kind.value for kind in ContextItemType} == {
+    assert {kind.name: kind.number for kind in ContextItemType} == {
         "SYSTEM_PROMPT": 0,
         "INSTRUCTION": 1,
         "RETRIEVED_DOCUMENT": 2,

@@ -6,7 +6,6 @@ value, an answer or a `MnemicError`.
 """
 
 import asyncio
-import enum
 import inspect
 import io
 import math
@@ -23,6 +22,7 @@ from mnemic.context import ContextItemType, ContextWindow
 from mnemic.contradictions import LanguageModelJudge, RuleJudge
 from mnemic.errors import MnemicError
 from mnemic.observability.events import Events, MemoryStoredEvent
+from mnemic.records.numbered import NumberedEnum
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import entry
@@ -90,7 +90,7 @@ def allows(annotation, value):
         return value is None
     if getattr(annotation, "_is_protocol", False):
         return False  # none of the wrong values has its methods
-    if isinstance(annotation, type) and issubclass(annotation, enum.IntEnum):
+    if isinstance(annotation, type) and issubclass(annotation, NumberedEnum):
         return type(value) is int and value in list(annotation)
     kinds = int | float if annotation is float else annotation
     return isinstance(annotation, type) and isinstance(value, kinds)

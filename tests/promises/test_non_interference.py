@@ -9,6 +9,7 @@ access shows in an entry (`last_accessed_at`, `access_count`): the next write of
 import asyncio
 import io
 from datetime import datetime, timedelta
+from enum import Enum
 from random import Random
 from uuid import UUID
 
@@ -456,7 +457,7 @@ def shown(answer):
         return {key: shown(value) for key, value in answer.items()}
     if isinstance(answer, float):
         return answer.hex()
-    if isinstance(answer, str | bytes | int | datetime | UUID | None):
+    if isinstance(answer, str | bytes | int | Enum | datetime | UUID | None):
         return answer
     return [shown(part) for part in answer]
 

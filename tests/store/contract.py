@@ -3,7 +3,6 @@
 import asyncio
 from concurrent.futures import Future
 from datetime import datetime
-from enum import IntEnum
 from uuid import UUID
 
 import msgspec
@@ -20,6 +19,7 @@ from mnemic.model import (
     parse_filter,
 )
 from mnemic.model.timestamps import to_microseconds
+from mnemic.records.numbered import NumberedEnum
 from mnemic.store.values import StoredLink
 from tests.support.clock import NOON
 from tests.support.entries import numbered, uid
@@ -175,7 +175,7 @@ def _plain(value):
         return to_microseconds(value)
     if isinstance(value, tuple | dict):
         return msgspec.json.encode(value).decode() if value else None
-    return int(value) if isinstance(value, bool | IntEnum) else value
+    return int(value) if isinstance(value, bool | NumberedEnum) else value
 
 
 def shown(batch):

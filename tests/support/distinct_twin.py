@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+from mnemic.records.numbered import NumberedEnum
+
 
 def distinct(entries, field, prefix=None):
     """Return key and number of entries of each value of a field, in the order of the values.
@@ -41,7 +43,7 @@ def key(value):
         return (0,)
     if isinstance(value, bool):
         return (1, value)
-    if isinstance(value, int | float):
+    if isinstance(value, int | float | NumberedEnum):
         return (2, value)
     if isinstance(value, str):
         return (3, value)

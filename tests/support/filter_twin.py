@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from mnemic.model import MemoryStatus, MemoryType
+from mnemic.records.numbered import NumberedEnum
 
 FIELDS = frozenset({
     "id", "type", "status", "role", "speaker", "session_id", "project_id", "category", "scope",
@@ -133,7 +134,7 @@ def _kind(value):
 _KINDS = (
     ("null", type(None)),
     ("boolean", bool),  # before the numbers: a bool is an int to Python
-    ("number", int | float),
+    ("number", int | float | NumberedEnum),
     ("string", str),
     ("time", datetime),
     ("id", UUID),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from enum import Enum, IntEnum
+from enum import Enum
 from functools import partial
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict
@@ -16,6 +16,7 @@ from mnemic.model import validation
 from mnemic.model.limit_alias import LimitAlias
 from mnemic.model.redacted import Redacted
 from mnemic.records import Record
+from mnemic.records.numbered import NumberedEnum
 
 MAX_ITEMS = 1000
 SEPARATOR = "\n\n---\n\n"
@@ -23,17 +24,17 @@ RESERVE_TOKENS = 1000
 MAX_RESERVE_SHARE = 4  # a quarter, so that a small window is not all reserve
 
 
-class ContextItemType(IntEnum):
+class ContextItemType(NumberedEnum):
     """Type of an item and its place: lower numbers come first."""
 
-    SYSTEM_PROMPT = 0
-    INSTRUCTION = 1
-    RETRIEVED_DOCUMENT = 2
-    WORKING_MEMORY = 3
-    TOOL_RESULT = 4
-    USER_MESSAGE = 5
-    ASSISTANT_MESSAGE = 6
-    OTHER = 99
+    SYSTEM_PROMPT = "system_prompt", 0
+    INSTRUCTION = "instruction", 1
+    RETRIEVED_DOCUMENT = "retrieved_document", 2
+    WORKING_MEMORY = "working_memory", 3
+    TOOL_RESULT = "tool_result", 4
+    USER_MESSAGE = "user_message", 5
+    ASSISTANT_MESSAGE = "assistant_message", 6
+    OTHER = "other", 99
 
     @classmethod
     def parse(cls, value: object) -> Self:
@@ -61,16 +62,16 @@ class ContextItemType(IntEnum):
         return "assistant" if self is ContextItemType.ASSISTANT_MESSAGE else "user"
 
 
-class CompactionStrategy(IntEnum):
+class CompactionStrategy(NumberedEnum):
     """Eviction order of a compaction; docs/concepts/context.md has the order of each strategy.
 
     A license policy may restrict SUMMARIZE and SELECTIVE.
     """
 
-    REMOVE_OLDEST = 0
-    REMOVE_LOW_PRIORITY = 1
-    SUMMARIZE = 2
-    SELECTIVE = 3
+    REMOVE_OLDEST = "remove_oldest", 0
+    REMOVE_LOW_PRIORITY = "remove_low_priority", 1
+    SUMMARIZE = "summarize", 2
+    SELECTIVE = "selective", 3
 
     @classmethod
     def parse(cls, value: object) -> Self:

@@ -58,7 +58,7 @@ class DistinctQuery(Redacted, frozen=True, kw_only=True):
     def values(self, found: Iterable[tuple[Any, int]]) -> list[DistinctValue]:
         """Return the records of values as the core or a store has them."""
         if self.declared.kind is Kind.TYPE:
-            return [DistinctValue(MemoryType(value), count) for value, count in found]
+            return [DistinctValue(MemoryType.numbered(value), count) for value, count in found]
         return [DistinctValue(value, count) for value, count in found]
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from enum import IntEnum
 from functools import partial
 from operator import methodcaller
 from typing import Annotated, Any, ClassVar, Self
@@ -28,19 +27,20 @@ from mnemic.model.fields import (
 from mnemic.records import Record
 from mnemic.records.lines import HIDDEN as HIDDEN_VALUE
 from mnemic.records.lines import memory_line
+from mnemic.records.numbered import NumberedEnum
 from mnemic.records.secrets import RedactedStr, without_passwords
 
 
-class MemoryType(IntEnum):
+class MemoryType(NumberedEnum):
     """Sort of statement a memory makes. The numbers are stored."""
 
-    FACT = 0
-    EVENT = 1
-    INSIGHT = 2
-    PREFERENCE = 3
-    CORRECTION = 4
-    CONVERSATION = 5
-    PROCEDURAL = 6
+    FACT = "fact", 0
+    EVENT = "event", 1
+    INSIGHT = "insight", 2
+    PREFERENCE = "preference", 3
+    CORRECTION = "correction", 4
+    CONVERSATION = "conversation", 5
+    PROCEDURAL = "procedural", 6
 
     @classmethod
     def parse(cls, value: object) -> Self:
@@ -70,12 +70,12 @@ _KINDS = {
 _PAYLOAD_TYPES = {MemoryType.EVENT: "summary", MemoryType.CONVERSATION: "message"}
 
 
-class MemoryStatus(IntEnum):
+class MemoryStatus(NumberedEnum):
     """Validity of a memory. The numbers are stored; deletion is separate."""
 
-    ACTIVE = 0
-    ARCHIVED = 1
-    SUPERSEDED = 2
+    ACTIVE = "active", 0
+    ARCHIVED = "archived", 1
+    SUPERSEDED = "superseded", 2
 
     @classmethod
     def parse(cls, value: object) -> Self:

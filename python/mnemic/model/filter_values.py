@@ -15,6 +15,7 @@ from mnemic.description import described, hidden, is_word, quoted
 from mnemic.errors import FilterError
 from mnemic.model import validation
 from mnemic.model.entry import MemoryStatus, MemoryType
+from mnemic.records.numbered import NumberedEnum
 
 MAX_LIST = 10_000
 """Maximum number of values of one test, nested ones included."""
@@ -121,6 +122,8 @@ def scalar(given: object) -> Scalar:
     """Return a scalar in its final form, or raise ValueError."""
     if given is None or isinstance(given, bool):
         return given
+    if isinstance(given, NumberedEnum):
+        return str(given)
     if isinstance(given, str):
         given.encode()  # a lone surrogate is a ValueError
         return given
@@ -207,9 +210,9 @@ read_text = reader(_string, "a str of valid text")
 read_flag = reader(partial(validation.flag, ""), "True or False", shown_word)
 read_id = reader(partial(validation.uuid, ""), "a UUID or its text", shown_word)
 read_time = reader(_moment, "a datetime or its ISO 8601 text, in the years 1 to 9999", shown_word)
-read_type = reader(
-    MemoryType.parse, ", ".join(each.name.lower() for each in MemoryType), shown_word
-)
-read_status = reader(
-    MemoryStatus.parse, ", ".join(each.name.lower() for each in MemoryStatus), shown_word
+_TYPES = ", ".join(map(str, MemoryType))
+read_type = reader(MemoryType.parse, _TYPES, shown_word)
+read_type_number = reader(lambda given: MemoryType.parse(given).number, _TYPES, shown_word)
+read_status_number = reader(
+    lambda given: MemoryStatus.parse(given).number, ", ".join(map(str, MemoryStatus)), shown_word
 )

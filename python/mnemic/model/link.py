@@ -1,7 +1,6 @@
 """MemoryLink, a typed edge between two memories."""
 
 from datetime import datetime
-from enum import IntEnum
 from functools import partial
 from typing import Self
 from uuid import UUID
@@ -11,17 +10,18 @@ from msgspec.structs import force_setattr
 from mnemic.errors import InvalidEntryError
 from mnemic.model import validation
 from mnemic.records import Record
+from mnemic.records.numbered import NumberedEnum
 
 
-class LinkType(IntEnum):
+class LinkType(NumberedEnum):
     """Relation of one memory to another. The numbers are stored."""
 
-    RELATED = 0
-    DERIVED_FROM = 1
-    CONTRADICTS = 2
-    SUPERSEDES = 3
-    REINFORCES = 4
-    REFINES = 5
+    RELATED = "related", 0
+    DERIVED_FROM = "derived_from", 1
+    CONTRADICTS = "contradicts", 2
+    SUPERSEDES = "supersedes", 3
+    REINFORCES = "reinforces", 4
+    REFINES = "refines", 5
 
     @classmethod
     def parse(cls, value: object) -> Self:

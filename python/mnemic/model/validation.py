@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from enum import Enum, IntEnum
+from enum import Enum
 from numbers import Real
 from typing import Any, TypeAlias, TypeGuard, TypeVar
 from uuid import UUID
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mnemic.description import described, quoted, tensor_advice
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
+from mnemic.records.numbered import NumberedEnum
 
 JsonValue: TypeAlias = Any
 """None, bool, int, float, str, or a list or dict (string keys) of these."""
@@ -245,7 +246,7 @@ def choice(field: str, of: type[Choice], value: object) -> Choice:
     return chosen
 
 
-Member = TypeVar("Member", bound=IntEnum)
+Member = TypeVar("Member", bound=NumberedEnum)
 
 
 def member(field: str, of: type[Member], value: object) -> Member:
@@ -254,8 +255,8 @@ def member(field: str, of: type[Member], value: object) -> Member:
         return value
     if isinstance(value, str) and value.upper() in of.__members__:
         return of[value.upper()]
-    if isinstance(value, int) and not isinstance(value, bool) and value in list(of):
-        return of(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value in map(int, of):
+        return of.numbered(value)
     known = ", ".join(each.name.lower() for each in of)
     raise InvalidEntryError(f"{field} {quoted(value)} is unknown; it is one of {known}")
 

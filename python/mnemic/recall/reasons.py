@@ -39,7 +39,8 @@ def frequent_reason(hit: RankedRow) -> tuple[float, str]:
 def linked_reason(kinds: tuple[int, ...]) -> str:
     """Return the reason of a memory that links of these types lead to."""
     names = (
-        "".join(part.capitalize() for part in LinkType(kind).name.split("_")) for kind in kinds
+        "".join(part.capitalize() for part in LinkType.numbered(kind).name.split("_"))
+        for kind in kinds
     )
     return f"Linked via {', '.join(names)}"
 

@@ -252,7 +252,7 @@ class Finder:
             now=to_microseconds(now),
             row=row,
             direction=direction,
-            kinds=sum(1 << kind for kind in (LinkType if kinds is None else set(kinds))),
+            kinds=sum(1 << kind.number for kind in (LinkType if kinds is None else set(kinds))),
             depth=depth,
             limit=limit,
             filters=filters,

@@ -25,6 +25,7 @@ from mnemic.model.entry import MEMORY_FIELDS
 from mnemic.model.fields import CHANGED, Kind, MemoryField
 from mnemic.model.timestamps import EPOCH, from_microseconds, to_microseconds
 from mnemic.model.validation import MAX_CONTENT_BYTES, MAX_METADATA_DEPTH
+from mnemic.records.numbered import NumberedEnum
 from mnemic.store.fingerprints import fingerprints
 
 Columns: TypeAlias = tuple[Any, ...]
@@ -315,8 +316,8 @@ _WRITE: Final = {
     Kind.UUID: "{}.bytes",
     Kind.TIME: "to_microseconds({})",
     Kind.FLAG: "int({})",
-    Kind.TYPE: "int({})",
-    Kind.STATUS: "int({})",
+    Kind.TYPE: "{}.number",
+    Kind.STATUS: "{}.number",
 }
 """Expressions of the kinds that are stored in another form; tags and metadata go together."""
 
@@ -391,5 +392,7 @@ def _reading(field: MemoryField) -> str:
         return assigned
     if field.is_optional or field.kind is Kind.TAGS:  # an empty list is stored as NULL
         return f"if {stored} is not None: {assigned}"
-    default = int(field.default) if isinstance(field.default, int) else field.default
+    default = field.default
+    if isinstance(default, int | NumberedEnum):
+        default = int(default)
     return f"if {stored} != {default!r}: {assigned}"

@@ -361,7 +361,7 @@ def _link(columns: Columns) -> _Link:
     from_row, to_row, user_id, from_id, to_id, kind, strength, created_at = columns
     ends = uuid_of(from_id), uuid_of(to_id)
     try:
-        link = MemoryLink(*ends, LinkType(kind), strength, from_microseconds(created_at))
+        link = MemoryLink(*ends, LinkType.numbered(kind), strength, from_microseconds(created_at))
     except InvalidEntryError as error:
         raise ValueError(str(error)) from error
     return _Link(from_row, to_row, user_id, link)

@@ -467,7 +467,7 @@ def stats(
             forgotten_entries=number.get("forgotten", 0),
             expired_entries=number.get("expired", 0),
             storage_bytes_used=sum(size for *_, size in states),
-            entries_by_type={MemoryType(kind): used for kind, used in types},
+            entries_by_type={MemoryType.numbered(kind): used for kind, used in types},
             top_tags=_top_tags(codec, tags),
             oldest_entry=None if oldest is None else from_microseconds(oldest),
             newest_entry=None if newest is None else from_microseconds(newest),
