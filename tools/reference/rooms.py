@@ -111,15 +111,21 @@ ROOMS = (
 MADE_BY_CALLS = {
     "AdaptedEmbedder",
     "AsyncScopedMemory",
+    "CompactionStrategy",
+    "ContextItemType",
     "DeleteResult",
     "Events",
+    "LicenseTier",
+    "LinkType",
     "MemoryContext",
+    "MemoryStatus",
+    "MemoryType",
     "ScopedMemory",
     "Suggestions",
     "SyncMemoryRetriever",
     "SyncRetrievalService",
 }
-"""Classes that programs do not construct."""
+"""Classes that programs do not construct, enumerations with numbers among them."""
 
 INTERNAL = {
     "AddOutcome.of",

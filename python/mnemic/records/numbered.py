@@ -14,20 +14,21 @@ class NumberedEnum(Enum):
     """
 
     _value_: str
+    number: int  # pyright: ignore[reportUninitializedInstanceVariable] - set for each member
 
-    def __new__(cls, word: str, _number: int) -> Self:
+    def __new__(cls, word: str, number: int) -> Self:
         """Make a member whose value is the word."""
         member = object.__new__(cls)
         member._value_ = word
+        member.number = number
         return member
-
-    def __init__(self, _word: str, number: int) -> None:
-        """Set the number, which only the member has."""
-        self.number = number
 
     @classmethod
     def numbered(cls, number: int) -> Self:
         """Return the member with a number.
+
+        Args:
+            number: The stored number.
 
         Raises:
             ValueError: If there is none.
