@@ -58,3 +58,12 @@ def test_msgspec_writes_the_words_of_records():
         assert (entry["type"], entry["status"]) == ("preference", "active")
         (link,) = memory.links(first)
         assert msgspec.json.decode(msgspec.json.encode(link))["type"] == "refines"
+
+
+def test_metadata_and_filters_of_metadata_take_a_member_as_its_word():
+    with Memory(":memory:", embedder=None) as memory:
+        stored = memory.add("tea", metadata={"kind": MemoryType.EVENT, "all": [LinkType.REFINES]})
+        assert stored.metadata == {"kind": "event", "all": ["refines"]}
+        assert memory.get(stored.id).metadata == stored.metadata
+        assert memory.count(filters={"metadata": {"kind": MemoryType.EVENT}}) == 1
+        assert memory.count(filters={"metadata": {"kind": MemoryType.FACT}}) == 0

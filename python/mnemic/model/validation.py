@@ -345,6 +345,8 @@ def _is_plain_number(value: object) -> bool:
 def _json_value(path: str, value: object, depth: int) -> JsonValue:
     if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, NumberedEnum):
+        return str(value)
     if isinstance(value, str):
         return text(path, value)
     if isinstance(value, int | float):
