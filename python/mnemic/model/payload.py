@@ -1,0 +1,83 @@
+"""Records of a prompt block: the memories in it, where each came from, and those left out."""
+
+from datetime import datetime
+from typing import ClassVar, Literal, TypeAlias
+
+from mnemic.model.redacted import Redacted
+from mnemic.records import Record
+
+PayloadType: TypeAlias = Literal["message", "fact", "summary"]
+"""Sort of a memory in a prompt block; `MemoryType.payload_type` gives it."""
+
+Step: TypeAlias = Literal["threshold", "redact", "deduplicate", "interleave", "clip", "budget"]
+"""A step that may leave a memory out."""
+
+
+class Provenance(Record, frozen=True, kw_only=True):
+    """Where the text of a memory came from, and the changes that the steps made to it.
+
+    Attributes:
+        collection: "user:alice", or "agent:aide" for a memory without a user.
+        search_type: The kind of search that found it: hybrid, semantic or keyword.
+        original_length: Characters of the stored content, before redaction and clipping.
+        was_redacted: Whether at least one substitution was made.
+        was_clipped: Whether sentences were left out, or the budget cut the text.
+        duplicate_ids: Memories with the same text that were left out in its favour, the best first.
+        position: Place in the interleaved order, from 0; None before that step.
+    """
+
+    collection: str = ""
+    search_type: str = ""
+    original_length: int = 0
+    was_redacted: bool = False
+    was_clipped: bool = False
+    duplicate_ids: tuple[str, ...] = ()
+    position: int | None = None
+
+
+class PayloadMemory(Redacted, frozen=True, kw_only=True):
+    """A memory on its way into a prompt. It never holds the stored entry.
+
+    Attributes:
+        id: The memory's id.
+        content: The text, as the steps left it; `repr` hides it, and the speaker and the role.
+        timestamp: Time of creation, aware.
+        score: From 0 to 1, higher is better.
+        session_id: The memory's session.
+        message_id: Id of the source message.
+        type: A message, a fact or a summary.
+        role: Role of the speaker, such as "user" or "assistant".
+        speaker: Name of the speaker.
+        confidence: The memory's own confidence, 0 to 1; None where nobody gave one.
+        provenance: Where the text came from.
+    """
+
+    _hidden: ClassVar[frozenset[str]] = frozenset({"content", "role", "speaker"})
+
+    id: str
+    content: str
+    timestamp: datetime
+    score: float = 0.0
+    session_id: str | None = None
+    message_id: str | None = None
+    type: PayloadType = "fact"
+    role: str | None = None
+    speaker: str | None = None
+    confidence: float | None = None
+    provenance: Provenance = Provenance()
+
+
+class DroppedMemory(Record, frozen=True, kw_only=True):
+    """A memory that was found and is not in the prompt.
+
+    Attributes:
+        id: The memory's id.
+        step: The step that left it out.
+        reason: A sentence, without content.
+        score: Its score.
+    """
+
+    id: str
+    step: Step
+    reason: str
+    score: float
