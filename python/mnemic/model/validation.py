@@ -157,6 +157,13 @@ def whole(field: str, value: object, *, minimum: int = 0) -> int:
     return value
 
 
+def positive(field: str, value: object) -> float:
+    """Return `value` if it is a finite number above 0."""
+    if not (is_number(value) and 0 < value < float("inf")):
+        raise InvalidEntryError(f"{field} must be a number above 0, got {described(value)}")
+    return float(value)
+
+
 def optional_whole(field: str, value: object) -> int | None:
     """Return `value` if it is None or a `whole`."""
     return None if value is None else whole(field, value)

@@ -1,0 +1,1 @@
+"""The retrieval policy: from a message to a bounded block of memories for a prompt."""

@@ -1,0 +1,185 @@
+"""A circuit breaker: after repeated failures the back end is left alone for a while.
+
+The pattern is Michael Nygard's (Release It!, 2nd edition, chapter 5).
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Literal, NamedTuple, Self, TypeAlias
+
+from mnemic.model.validation import function, positive, whole
+
+CircuitState: TypeAlias = Literal["closed", "open", "half_open"]
+"""Calls pass; none pass; or one passes as a probe."""
+
+Timer: TypeAlias = Callable[[], float]
+"""Returns seconds that never go back, such as `time.monotonic`."""
+
+FAILURE_THRESHOLD = 5
+RECOVERY_SECONDS = 30.0
+
+
+class CircuitChange(NamedTuple):
+    """A change of state.
+
+    Attributes:
+        before: State before.
+        after: State after.
+    """
+
+    before: CircuitState
+    after: CircuitState
+
+
+class CircuitBreaker:
+    """Refuses calls after repeated failures, and lets single calls through to test the back end.
+
+    Closed, it lets every call pass and opens at so many failures without a success between them.
+    Open, it refuses every call until the recovery time is over. Then it is half-open: one call at a
+    time passes as a probe, whose success closes it and whose failure opens it again. A call that
+    was let in before the last change of state changes nothing by its end. A probe that has not
+    ended after a further recovery time is given up, and the next call is the probe.
+
+    Thread-safe, for any number of event loops; no call waits.
+
+    Example:
+        >>> from mnemic.policy import CircuitBreaker
+        >>> breaker = CircuitBreaker(failure_threshold=1)
+        >>> with breaker.admit() as permit:
+        ...     permit.failed()
+        >>> breaker.state, breaker.admit() is None
+        ('open', True)
+
+    Args:
+        failure_threshold: Failures in a row that open it, at least 1.
+        recovery_seconds: Seconds without calls before a probe, above 0.
+        clock: Gives the seconds.
+        on_change: Called with each change, under the breaker's lock: it must be short and must not
+            call the breaker.
+    """
+
+    def __init__(
+        self,
+        failure_threshold: int = FAILURE_THRESHOLD,
+        recovery_seconds: float = RECOVERY_SECONDS,
+        *,
+        clock: Timer = time.monotonic,
+        on_change: Callable[[CircuitChange], object] | None = None,
+    ) -> None:
+        self.failure_threshold = whole("failure_threshold", failure_threshold, minimum=1)
+        self.recovery_seconds = positive("recovery_seconds", recovery_seconds)
+        function("clock", clock)
+        self._now = clock
+        self._on_change = on_change
+        self._lock = threading.Lock()
+        self._state: CircuitState = "closed"
+        self._failures = 0
+        self._opened_at = 0.0
+        self._probe_at: float | None = None
+        self._era = 0  # permits of an earlier one have no effect
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.state})"
+
+    @property
+    def state(self) -> CircuitState:
+        """The state of the last call; an open breaker turns half-open when a call comes."""
+        return self._state
+
+    def admit(self) -> "Permit | None":
+        """Return a permit for one call, or None if the call must not be made.
+
+        A permit must be settled by one of its methods, or used in a `with` statement.
+        """
+        with self._lock:
+            if self._state == "closed":
+                return Permit(self, self._era)
+            now = self._now()
+            if self._state == "open":
+                if now - self._opened_at < self.recovery_seconds:
+                    return None
+                self._change("half_open")
+            elif self._is_probing(now):
+                return None
+            self._probe_at = now
+            self._era += 1
+            return Permit(self, self._era)
+
+    def settle(self, era: int, *, failed: bool | None) -> None:
+        """Take the outcome of a call; None is a call that was given up. For `Permit`."""
+        with self._lock:
+            if era != self._era:
+                return
+            if failed is None:
+                self._probe_at = None
+            elif failed:
+                self._fail()
+            else:
+                self._succeed()
+
+    def _is_probing(self, now: float) -> bool:
+        return self._probe_at is not None and now - self._probe_at < self.recovery_seconds
+
+    def _fail(self) -> None:
+        self._failures += 1
+        if self._state == "half_open" or self._failures >= self.failure_threshold:
+            self._opened_at = self._now()
+            self._change("open")
+
+    def _succeed(self) -> None:
+        self._failures = 0
+        if self._state == "half_open":
+            self._change("closed")
+
+    def _change(self, state: CircuitState) -> None:
+        change = CircuitChange(self._state, state)
+        self._state, self._probe_at = state, None
+        self._failures = 0
+        self._era += 1
+        if self._on_change is not None:
+            self._on_change(change)
+
+
+class Permit:
+    """Leave to make one call; its outcome decides about later ones.
+
+    As a context manager it is released at the end of the block, unless it was settled in it. Only
+    the first of its methods has an effect.
+    """
+
+    __slots__ = ("_breaker", "_era", "_is_settled")
+
+    def __init__(self, breaker: CircuitBreaker, era: int) -> None:
+        self._breaker = breaker
+        self._era = era
+        self._is_settled = False
+
+    def succeeded(self) -> None:
+        """The back end answered, be it with an error about the call itself."""
+        self._settle(failed=False)
+
+    def failed(self) -> None:
+        """The back end failed, or did not answer in time."""
+        self._settle(failed=True)
+
+    def release(self) -> None:
+        """Give the call up without an outcome, as after a cancellation: another may be made."""
+        self._settle(failed=None)
+
+    def _settle(self, *, failed: bool | None) -> None:
+        if not self._is_settled:
+            self._is_settled = True
+            self._breaker.settle(self._era, failed=failed)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()

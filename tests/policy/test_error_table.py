@@ -1,0 +1,132 @@
+"""The table of errors, and the error of each exception."""
+
+import asyncio
+
+import pytest
+
+from mnemic import errors
+from mnemic.policy.errors import (
+    COLLECTION_NOT_FOUND,
+    ERROR_POLICIES,
+    INVALID_QUERY,
+    TIMEOUT,
+    UNAVAILABLE,
+    RetrievalError,
+    error_of,
+    is_expected,
+    query_error,
+    timed_out,
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "fallback"),
+    [
+        pytest.param(
+            "ZEP_UNAVAILABLE",
+            "Memory service temporarily unavailable",
+            "skip",
+            marks=pytest.mark.requirement("R307"),
+        ),
+        pytest.param(
+            "COLLECTION_NOT_FOUND",
+            "User memory collection does not exist",
+            "empty",
+            marks=pytest.mark.requirement("R308"),
+        ),
+        pytest.param(
+            "RATE_LIMITED",
+            "Memory retrieval rate limit exceeded",
+            "cache",
+            marks=pytest.mark.requirement("R309"),
+        ),
+        pytest.param(
+            "INVALID_QUERY",
+            "Query text invalid or too long",
+            "skip",
+            marks=pytest.mark.requirement("R310"),
+        ),
+        pytest.param(
+            "TIMEOUT",
+            "Memory retrieval exceeded its time limit",
+            "skip",
+            marks=pytest.mark.requirement("C051"),
+        ),
+    ],
+)
+@pytest.mark.requirement("R311")
+def test_the_table_has_the_documented_rows(code, message, fallback):
+    row = RetrievalError(code=code, message=message, fallback=fallback)
+    assert ERROR_POLICIES[code] == row
+    assert row.to_dict() == {"code": code, "message": message, "fallback": fallback}
+
+
+def test_the_table_has_no_other_rows_and_cannot_be_changed():
+    assert len(ERROR_POLICIES) == 5
+    with pytest.raises(TypeError):
+        ERROR_POLICIES["TIMEOUT"] = UNAVAILABLE
+
+
+class UnforeseenError(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("failure", "error"),
+    [
+        (errors.DeadlineExceededError(), TIMEOUT),
+        (errors.StoreError("x"), UNAVAILABLE),
+        (errors.StoreClosedError("x"), UNAVAILABLE),
+        (errors.StoreBusyError("x"), UNAVAILABLE),
+        (errors.StoreCorruptError("x"), UNAVAILABLE),
+        (errors.EmbeddingModelMismatchError("x"), UNAVAILABLE),
+        (errors.EmbeddingError("x"), UNAVAILABLE),
+        (errors.EmbedderResultError("x"), UNAVAILABLE),
+        (errors.OutOfMemoryError("x"), UNAVAILABLE),
+        (OSError(5, "x"), UNAVAILABLE),
+        (TimeoutError("of a socket"), UNAVAILABLE),
+        (MemoryError(), UNAVAILABLE),
+        (UnforeseenError("x"), UNAVAILABLE),
+        (errors.EntryNotFoundError("x"), COLLECTION_NOT_FOUND),
+        (errors.InvalidArgumentError("x"), None),
+        (errors.ArgumentMismatchError("x"), None),
+        (errors.FilterError("x"), None),
+        (errors.EmbedderRequiredError("x"), None),
+        (errors.MissingExtraError("x"), None),
+        (errors.LicenseRestrictionError("x", "key", "pro", "free"), None),
+    ],
+)
+@pytest.mark.requirement("C150")
+def test_each_exception_has_its_row_or_is_raised(failure, error):
+    assert error_of(failure) == error
+
+
+@pytest.mark.requirement("T086")
+def test_the_error_of_a_time_limit_names_the_limit():
+    assert error_of(errors.DeadlineExceededError(), 0.5) == timed_out(0.5)
+    assert timed_out(0.5).message == "Memory retrieval exceeded its time limit of 0.5 s"
+    assert (timed_out(0.5).code, timed_out(0.5).fallback) == (TIMEOUT.code, TIMEOUT.fallback)
+
+
+def test_cancellations_and_interrupts_are_no_exceptions_of_the_table():
+    for kind in (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+        assert not issubclass(kind, Exception)
+
+
+def test_errors_in_code_are_unexpected():
+    assert is_expected(errors.StoreError("x"))
+    assert is_expected(OSError())
+    assert is_expected(MemoryError())
+    assert not is_expected(UnforeseenError())
+    assert not is_expected(TypeError())
+
+
+@pytest.mark.parametrize("message", ["", " \n\t\u3000", "x" * 4001, "half \ud800 a pair"])
+@pytest.mark.requirement("R310", "C051")
+def test_blank_long_and_broken_messages_are_invalid(message):
+    assert query_error(message, 4000) == INVALID_QUERY
+
+
+@pytest.mark.parametrize("message", ["x", "x" * 4000, "😀" * 4000, " a "])
+def test_other_messages_are_valid(message):
+    assert query_error(message, 4000) is None
