@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, Self, cast, final
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, cast, final
 
 from mnemic._core import estimate_tokens
 from mnemic.errors import InvalidArgumentError, MissingExtraError
@@ -11,7 +11,7 @@ from mnemic.model import validation
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mnemic.protocols import TokenCounter
 
@@ -39,6 +39,22 @@ def counted(counter: TokenCounter, text: str) -> int:
         InvalidArgumentError: If the result is not an int, or is negative.
     """
     return validation.whole("the counter's answer", counter.count(text))
+
+
+Count: TypeAlias = "Callable[[str], int]"
+
+
+def count_of(counter: TokenCounter | None) -> Count:
+    """Return the function of a counter; that of the estimate for None.
+
+    Raises:
+        InvalidArgumentError: If the counter has no method `count`. The function raises it if a
+            result is not an int, or is negative.
+    """
+    if counter is None or isinstance(counter, EstimatedTokens):
+        return estimate_tokens
+    used: TokenCounter = validation.capable("counter", counter, "count")
+    return lambda text: counted(used, text)
 
 
 class _Encoding(Protocol):

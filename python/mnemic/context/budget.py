@@ -1,0 +1,217 @@
+"""The budget of a prompt block: as many memories, the best first, as its tokens allow."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mnemic.context.cutting import MIN_CUT_TOKENS, cut_to
+from mnemic.context.prompt_block import MAX_LATENCY, PromptBlock, PromptForm, joined
+from mnemic.context.tokens import Count, count_of
+from mnemic.model import validation
+from mnemic.model.payload import PayloadMemory
+from mnemic.protocols import TokenCounter
+
+MAX_PASSED_OVER = 64
+"""Memories that do not fit before the search for smaller ones ends."""
+
+
+MAX_FURTHER_CUTS = 4
+"""Cuts of the last memory where a block takes more tokens than its lines."""
+
+MAX_CHARACTERS_PER_TOKEN = 32
+"""A longer line is first counted in part, so that a slow tokenizer need not read it whole."""
+
+
+class Refusal(NamedTuple):
+    """A memory that the budget leaves out, and the reason."""
+
+    memory: PayloadMemory
+    reason: str
+
+
+class Spent(NamedTuple):
+    """Result of spending a budget.
+
+    Attributes:
+        kept: The memories of the block, in the order in which they were given.
+        costs: Tokens of each one's line.
+        text: The block; "" without memories.
+        tokens: Number of tokens of the text.
+        refused: The others, best first.
+    """
+
+    kept: list[PayloadMemory]
+    costs: list[int]
+    text: str
+    tokens: int
+    refused: list[Refusal]
+
+
+def enforce_budget(
+    memories: Sequence[PayloadMemory],
+    max_tokens: int = 1500,
+    *,
+    counter: TokenCounter | None = None,
+    block: PromptForm | None = None,
+) -> list[PayloadMemory]:
+    """Return the memories whose block takes at most a number of tokens.
+
+    The budget holds for the whole rendered block, with header, headings and footer. It is spent by
+    score, then newest, then smallest id. The first memory that does not fit is cut, the ellipsis
+    within the budget, and is the last one; if fewer than 16 tokens are left for its content, it is
+    passed over, and smaller ones take its room. After 64 that do not fit the search ends.
+
+    Args:
+        memories: In the order of the block.
+        max_tokens: Maximum number of tokens, at least 1.
+        counter: Token counter; an estimate by script unless given.
+        block: Form of the block; `PromptBlock()` unless given.
+
+    Returns:
+        The memories that fit, in their order. The cut one is a new record.
+
+    Raises:
+        InvalidArgumentError: If the counter's result is not an int, or is negative.
+    """
+    form = PromptBlock() if block is None else block
+    budget = validation.whole("max_tokens", max_tokens, minimum=1)
+    return spent(memories, budget, form, counter, cuts_last=True).kept
+
+
+def spent(
+    memories: Sequence[PayloadMemory],
+    max_tokens: int,
+    form: PromptForm,
+    counter: TokenCounter | None,
+    *,
+    cuts_last: bool,
+) -> Spent:
+    """Spend a budget by score, and render the block in the order of the memories.
+
+    Args:
+        memories: In the order of the block.
+        max_tokens: Maximum number of tokens of the text.
+        form: Form of the block.
+        counter: Token counter; an estimate by script unless given.
+        cuts_last: Whether the first memory that does not fit may be cut.
+    """
+    purse = _Purse(form, count_of(counter), max_tokens, len(memories), cuts_last=cuts_last)
+    places = preferred(memories)
+    for begin in range(0, len(places), MAX_PASSED_OVER):
+        some = places[begin : begin + MAX_PASSED_OVER]
+        purse.offer(some, [memories[place] for place in some])
+    return purse.settled(max_tokens)
+
+
+def preferred(memories: Sequence[PayloadMemory]) -> list[int]:
+    """Return the places of memories by score, then newest, then smallest id."""
+    places = sorted(range(len(memories)), key=[memory.id for memory in memories].__getitem__)
+    times = [memory.timestamp for memory in memories]
+    places.sort(key=times.__getitem__, reverse=True)
+    places.sort(key=[memory.score for memory in memories].__getitem__, reverse=True)
+    return places
+
+
+class _Entry(NamedTuple):
+    memory: PayloadMemory
+    line: str
+    cost: int
+    original: PayloadMemory
+
+
+class _Purse:
+    """The tokens that are left, and the memories that were kept for the others."""
+
+    def __init__(
+        self, form: PromptForm, count: Count, max_tokens: int, candidates: int, *, cuts_last: bool
+    ) -> None:
+        self._form = form
+        self._count = count
+        frame = form.header() + form.footer(candidates, MAX_LATENCY)
+        self._room = max_tokens - (count(frame) if frame else 0)
+        self._cuts_last = cuts_last
+        self._headings = {""}
+        self._kept: dict[int, _Entry] = {}
+        self._refused: list[Refusal] = []
+        self._passed = 0
+        self._cuts_left = MAX_FURTHER_CUTS
+
+    @property
+    def _is_spent(self) -> bool:
+        return self._room < 1 or self._passed >= MAX_PASSED_OVER
+
+    def offer(self, places: Sequence[int], memories: Sequence[PayloadMemory]) -> None:
+        """Keep those of some memories that fit, best first."""
+        if self._is_spent:
+            self._refused += [Refusal(memory, _SPENT) for memory in memories]
+            return
+        for place, memory, line in zip(places, memories, self._form.lines(memories), strict=True):
+            reason = self._reason_against(place, memory, line)
+            if reason:
+                self._refused.append(Refusal(memory, reason))
+
+    def _reason_against(self, place: int, memory: PayloadMemory, line: str) -> str:
+        """Keep a memory, or return the reason not to."""
+        if not line:
+            return "It has no text."
+        if self._is_spent:
+            return _SPENT
+        heading = self._form.heading(memory)
+        room = self._room - self._cost_of_heading(heading)
+        entry = self._fitted(memory, line, room)
+        if entry is None:
+            self._passed += 1
+            return f"It takes more than the {max(room, 0)} tokens that were left."
+        self._headings.add(heading)
+        self._kept[place] = entry
+        self._room = 0 if entry.memory is not memory else room - entry.cost
+        return ""
+
+    def _cost_of_heading(self, heading: str) -> int:
+        return 0 if heading in self._headings else self._count(f"\n{heading}\n")
+
+    def _fitted(self, memory: PayloadMemory, line: str, room: int) -> _Entry | None:
+        number = len(self._kept) + 1
+        text = f"{self._form.numbered(line, number)}\n"
+        if not self._is_too_long(text, room):
+            cost = self._count(text)
+            if cost <= room:
+                return _Entry(memory, line, cost, memory)
+        return self._cut(memory, room, number) if self._cuts_last else None
+
+    def _cut(self, memory: PayloadMemory, room: int, number: int) -> _Entry | None:
+        if room < MIN_CUT_TOKENS:
+            return None
+        cut = cut_to(memory, room, self._form, self._count, number=number)
+        return None if cut is None else _Entry(*cut, memory)
+
+    def _is_too_long(self, text: str, room: int) -> bool:
+        length = room * MAX_CHARACTERS_PER_TOKEN
+        return 0 < length < len(text) and self._count(text[:length]) > room
+
+    def settled(self, max_tokens: int) -> Spent:
+        """Render the block; while it takes more tokens than its lines, shorten it from the end."""
+        while True:
+            entries = [self._kept[place] for place in sorted(self._kept)]
+            memories = [entry.memory for entry in entries]
+            text = joined(self._form, memories, [entry.line for entry in entries])
+            tokens = self._count(text) if text else 0
+            if tokens <= max_tokens:
+                break
+            self._shorten(tokens - max_tokens)
+        costs = [entry.cost for entry in entries]
+        return Spent(memories, costs, text, tokens, self._refused)
+
+    def _shorten(self, excess: int) -> None:
+        """Cut the last memory more if it is a cut one; else, or after some cuts, leave it out."""
+        place, last = self._kept.popitem()
+        if last.memory is not last.original and self._cuts_left:
+            self._cuts_left -= 1
+            shorter = self._cut(last.original, last.cost - excess, len(self._kept) + 1)
+            if shorter is not None:
+                self._kept[place] = shorter
+                return
+        self._refused.append(Refusal(last.original, _WHOLE))
+
+
+_SPENT = "The budget was spent before it."
+_WHOLE = "The whole block takes more tokens than its lines."
