@@ -27,6 +27,8 @@ __all__ = [
     "VectorSums",
     "check_rows",
     "check_vectors",
+    "clip_sentences",
+    "clip_sentences_batch",
     "column_sum",
     "date_ranges",
     "detect_language",
@@ -45,8 +47,11 @@ __all__ = [
     "read_vectors",
     "row_sums",
     "salience_parts",
+    "sentences",
     "simd_kernel",
     "tokens",
+    "truncate",
+    "truncate_to_tokens",
     "vector_sums",
 ]
 
@@ -268,6 +273,91 @@ def tokens(text: str, /, language: str | None = "en") -> list[str]:
     Raises:
         TypeError: If `text` is not a str.
         InvalidArgumentError: If the language is unknown, or `text` holds a lone surrogate.
+    """
+
+def sentences(text: str, /) -> list[tuple[int, int]]:
+    """Return the start and the end of each sentence in characters, in the order of the text.
+
+    A sentence ends behind ``.``, ``!``, ``?`` or a terminator of another script, with the closing
+    quotes and brackets that follow it. A full stop ends none in an abbreviation, an initial, a
+    number, a list marker, an address or a file name; an ellipsis ends one before a capital or a
+    letter without case alone. A line end ends one too, unless a line of at least 40 characters goes
+    on in lower case. Text without a terminator at its end is a sentence; Thai and other scripts
+    without terminators are split at line ends alone. White space between sentences is in none.
+
+    Takes time linear in the text. The interpreter is detached for texts of 2 KB and more.
+
+    Args:
+        text: Any text.
+
+    Raises:
+        TypeError: If `text` is not a str.
+        InvalidArgumentError: If `text` holds a lone surrogate, which UTF-8 cannot express.
+        OutOfMemoryError: If there is too little memory for the places.
+    """
+
+def clip_sentences(text: str, max_sentences: int, /) -> str:
+    """Return a text up to the end of its first sentences, as `sentences` finds them.
+
+    The result is the start of the text as it stands, with "…" in the place of its final full stop, or
+    behind another mark; quotes and brackets that close behind the full stop stay. A text of no more
+    sentences is returned itself, the same object. Reads little further than the sentences kept.
+
+    Args:
+        text: Any text.
+        max_sentences: At least 1.
+
+    Raises:
+        TypeError: If `text` is not a str, or `max_sentences` not an int.
+        InvalidArgumentError: If `max_sentences` is less than 1, or `text` holds a lone surrogate.
+    """
+
+def clip_sentences_batch(texts: Iterable[str], max_sentences: int, /) -> list[str]:
+    """Clip each text as `clip_sentences` does, in the order of `texts`.
+
+    The interpreter is detached while clipping 2 KB and more. Nothing is returned if one text cannot
+    be used.
+
+    Args:
+        texts: Any iterable of str, but not one str.
+        max_sentences: At least 1.
+
+    Raises:
+        TypeError: If `texts` is a str or no iterable, an item is not a str, or `max_sentences` not an
+            int.
+        InvalidArgumentError: If `max_sentences` is less than 1, or an item holds a lone surrogate;
+            the message has index and position.
+    """
+
+def truncate_to_tokens(text: str, max_tokens: int, /) -> str:
+    """Cut a text to a number of tokens as `estimate_tokens` counts them, "…" at its end included.
+
+    A text that fits is returned itself, the same object. A longer one ends behind a word, or between
+    two characters of a script without spaces, or inside a word of more than 32 characters;
+    user-perceived characters (grapheme clusters) stay whole. Without room for the ellipsis the
+    result is empty. Reads little further than the kept text.
+
+    Args:
+        text: Any text.
+        max_tokens: At least 0.
+
+    Raises:
+        TypeError: If `text` is not a str, or `max_tokens` not an int.
+        InvalidArgumentError: If `max_tokens` is negative, or `text` holds a lone surrogate.
+    """
+
+def truncate(text: str, max_characters: int, /) -> str:
+    """Cut a text to a number of characters (code points, as `len` counts them), "…" included.
+
+    As `truncate_to_tokens` otherwise. With another counter of tokens, bisect over `max_characters`.
+
+    Args:
+        text: Any text.
+        max_characters: At least 0.
+
+    Raises:
+        TypeError: If `text` is not a str, or `max_characters` not an int.
+        InvalidArgumentError: If `max_characters` is negative, or `text` holds a lone surrogate.
     """
 
 def estimate_tokens(text: str, /) -> int:

@@ -22,6 +22,7 @@ mod memory_index;
 mod records;
 mod requests;
 mod scorings;
+mod sentences;
 mod text;
 mod vector_map;
 mod word_piece;
@@ -60,6 +61,10 @@ mod _core {
     use super::memory_index::PyMemoryIndex;
     #[pymodule_export]
     use super::requests::salience_parts;
+    #[pymodule_export]
+    use super::sentences::{
+        clip_sentences, clip_sentences_batch, sentences, truncate, truncate_to_tokens,
+    };
     #[pymodule_export]
     use super::simd_kernel;
     #[pymodule_export]

@@ -2,6 +2,7 @@
 
 pub(crate) mod address;
 mod answer_type;
+mod clipping;
 mod coverage;
 mod dates;
 pub(crate) mod detection;
@@ -13,6 +14,7 @@ pub(crate) mod names;
 mod normalise;
 pub(crate) mod ordinary_names;
 pub(crate) mod roles;
+mod sentences;
 pub(crate) mod spelling;
 mod stems;
 mod stop_pairs;
@@ -20,12 +22,14 @@ mod strip;
 mod surface_forms;
 mod token_estimate;
 pub(crate) mod tokenizer;
+mod truncation;
 mod turn;
 mod unicode;
 mod word_piece;
 
 pub(crate) use answer_type::answer_types_held;
 pub use answer_type::{AnswerType, answer_type};
+pub use clipping::clip;
 pub use coverage::Coverage;
 pub use dates::{DateRange, Granularity, date_ranges};
 pub use detection::detect;
@@ -33,8 +37,10 @@ pub use fingerprint::{Digest, FINGERPRINT_VERSION, display_id, fingerprint, fing
 pub use language::Language;
 pub use normalise::{fold, normalise};
 pub use roles::Role;
+pub use sentences::{Sentences, sentences};
 pub use surface_forms::{SurfaceForm, surface_forms};
 pub use token_estimate::estimate_tokens;
 pub use tokenizer::{Analyser, Analysis, query_tokens, tokens};
+pub use truncation::{truncate, truncate_to_tokens};
 pub use turn::{Turn, turn};
 pub use word_piece::{Encoding, WordPieceTokenizer};

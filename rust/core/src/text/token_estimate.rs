@@ -6,7 +6,7 @@ use icu_properties::props::{
 use icu_properties::{CodePointMapData, CodePointSetData};
 
 /// Costs are whole quarters of a token, so that sums are exact and one rounding is enough.
-const QUARTERS: usize = 4;
+pub(super) const QUARTERS: usize = 4;
 
 const LATIN: usize = 1;
 const ALPHABET: usize = 2;
@@ -40,7 +40,8 @@ pub fn estimate_tokens(text: &str) -> usize {
     quarters.div_ceil(QUARTERS)
 }
 
-fn quarters(character: char) -> usize {
+/// The quarters of a token that a character costs.
+pub(super) fn quarters(character: char) -> usize {
     if character.is_ascii() {
         return LATIN;
     }

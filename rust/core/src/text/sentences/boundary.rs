@@ -1,0 +1,214 @@
+//! The decision at a run of marks: the end of the sentence, or not.
+
+use super::abbreviations::{Class, is_brand, is_month, is_starter, is_time_of_day, is_weekday};
+use super::characters::{is_dash, is_east_asian, is_opening, mark};
+use super::following::{self, Following, Kind as Next};
+use super::lines;
+use super::marks::{self, Kind, Marks};
+use super::preceding::{self, Kind as Word, Preceding};
+use super::reader::Reader;
+
+/// So many quotes and brackets may stand before the first word of a sentence.
+const MOST_OPENING: usize = 16;
+const LONGEST_DAY: usize = 2;
+const LONGEST_ORDINAL: usize = 3;
+const YEAR: usize = 4;
+
+/// The result at a place that may end a sentence.
+pub(super) enum Decision {
+    /// The sentence ends there.
+    Ends(usize),
+    /// The next place to read on from.
+    GoesOn(usize),
+}
+
+pub(super) fn decision(reader: &Reader<'_>, start: usize, marks: &Marks) -> Decision {
+    let ends = match reader.at(marks.close) {
+        None => true,
+        Some(next) if next.is_whitespace() => return before_space(reader, start, marks),
+        Some(next) => ends_without_space(reader, start, marks, next),
+    };
+    if ends { Decision::Ends(marks.close) } else { Decision::GoesOn(marks.close) }
+}
+
+fn ends_without_space(reader: &Reader<'_>, start: usize, marks: &Marks, next: char) -> bool {
+    let is_aside = marks.has_bracket && !begins_with_bracket(reader, start);
+    match marks.kind {
+        _ if mark(next).is_some() || goes_on_with(next) => false,
+        Kind::Definite if marks.is_closed() && is_particle(next) => false,
+        Kind::Definite | Kind::Strong if is_aside && is_east_asian(next) => false,
+        Kind::Definite => true,
+        Kind::Strong | Kind::FullStop => marks::is_east_asian_around(reader, start, marks),
+        Kind::Ellipsis => false,
+    }
+}
+
+fn begins_with_bracket(reader: &Reader<'_>, start: usize) -> bool {
+    reader.at(start).is_some_and(is_opening)
+}
+
+/// Punctuation behind which a sentence goes on.
+fn goes_on_with(next: char) -> bool {
+    is_dash(next)
+        || matches!(
+            next,
+            ',' | ';'
+                | ':'
+                | '/'
+                | '、'
+                | '，'
+                | '；'
+                | '：'
+                | '､'
+                | '،'
+                | '؛'
+                | '·'
+                | '~'
+                | '～'
+                | '='
+        )
+}
+
+/// Particles that bind a Japanese quotation to the sentence around it.
+fn is_particle(next: char) -> bool {
+    matches!(
+        next,
+        'と' | 'っ' | 'の' | 'を' | 'が' | 'は' | 'も' | 'に' | 'へ' | 'で' | 'や' | 'な' | 'か'
+    )
+}
+
+fn before_space(reader: &Reader<'_>, start: usize, marks: &Marks) -> Decision {
+    let close = match marks.kind {
+        Kind::FullStop | Kind::Ellipsis | Kind::Strong => following::emoji(reader, marks.close),
+        Kind::Definite => None,
+    };
+    let has_emoji = close.is_some();
+    let close = close.unwrap_or(marks.close);
+    let following = Following::of(reader, close);
+    let goes_on = following.kind != Next::End
+        && !has_emoji
+        && goes_on(reader, start, marks, &following)
+        && (following.lines == 0 || following.lines == 1 && lines::is_broken(reader, close));
+    if goes_on { Decision::GoesOn(following.start) } else { Decision::Ends(close) }
+}
+
+fn goes_on(reader: &Reader<'_>, start: usize, marks: &Marks, next: &Following<'_>) -> bool {
+    let is_within = next.kind == Next::Lower && (marks.is_closed() || next.has_dash);
+    is_within
+        || marks::is_bracketed(reader, start, marks)
+        || match marks.kind {
+            Kind::FullStop => goes_on_behind_stop(reader, start, marks, next),
+            Kind::Ellipsis => goes_on_behind_dots(reader, start, marks, next),
+            Kind::Strong => {
+                next.kind == Next::Lower && is_brand(preceding::word(reader, start, marks.at).word)
+            }
+            Kind::Definite => false,
+        }
+}
+
+fn goes_on_behind_dots(
+    reader: &Reader<'_>,
+    start: usize,
+    marks: &Marks,
+    next: &Following<'_>,
+) -> bool {
+    !matches!(next.kind, Next::Upper | Next::Caseless) || first_word(reader, start) == marks.at
+}
+
+fn goes_on_behind_stop(
+    reader: &Reader<'_>,
+    start: usize,
+    marks: &Marks,
+    next: &Following<'_>,
+) -> bool {
+    let preceding = preceding::word(reader, start, marks.at);
+    if is_marker(reader, start, &preceding) {
+        return true;
+    }
+    match next.kind {
+        Next::End => false,
+        Next::Lower => goes_on_in_lower_case(&preceding, next),
+        Next::Digit => goes_on_with_number(&preceding, next),
+        Next::Upper | Next::Caseless => goes_on_with_name(reader, start, &preceding, next),
+        Next::Other => preceding.kind == Word::Abbreviation(Class::Always),
+    }
+}
+
+fn is_marker(reader: &Reader<'_>, start: usize, preceding: &Preceding<'_>) -> bool {
+    let is_first = || first_word(reader, start) == preceding.start || is_item(reader, preceding);
+    preceding::is_marker(preceding.word) && is_first()
+}
+
+/// Whether a colon or a bullet stands before a word.
+fn is_item(reader: &Reader<'_>, preceding: &Preceding<'_>) -> bool {
+    let is_number = preceding.word.starts_with(|one: char| one.is_ascii_digit());
+    let end = reader.skip_back(preceding.start, 0, |one| one == ' ');
+    is_number
+        && reader.before(end).is_some_and(|one| matches!(one, ':' | '：' | '•' | '▪' | '◦' | '‣'))
+}
+
+/// The place of the first word, behind quotes, brackets and bullets.
+fn first_word(reader: &Reader<'_>, start: usize) -> usize {
+    let mut at = start;
+    for _ in 0..MOST_OPENING {
+        let is_before = |one: &char| {
+            is_opening(*one)
+                || is_dash(*one)
+                || matches!(one, ' ' | '•' | '▪' | '◦' | '‣' | '#' | '+')
+        };
+        let Some(character) = reader.at(at).filter(is_before) else { break };
+        at += character.len_utf8();
+    }
+    at
+}
+
+fn goes_on_in_lower_case(preceding: &Preceding<'_>, next: &Following<'_>) -> bool {
+    match preceding.kind {
+        Word::Abbreviation(_) | Word::Initial | Word::Unit | Word::Roman => true,
+        Word::Number(digits) => digits <= LONGEST_ORDINAL || digits == YEAR && is_month(next.word),
+        Word::Plain => false,
+    }
+}
+
+fn goes_on_with_number(preceding: &Preceding<'_>, next: &Following<'_>) -> bool {
+    match preceding.kind {
+        Word::Abbreviation(_) | Word::Initial | Word::Unit => true,
+        Word::Number(digits) => is_date(digits, next),
+        Word::Roman | Word::Plain => false,
+    }
+}
+
+/// Whether a number goes on as a date does: "3. 5. 2020", "2020. 5. 3.".
+fn is_date(digits: usize, next: &Following<'_>) -> bool {
+    let more = next.word.chars().count();
+    let is_followed = more <= LONGEST_DAY && next.next == Some('.') || more == YEAR;
+    is_followed && (digits <= LONGEST_DAY || digits == YEAR && more <= LONGEST_DAY)
+}
+
+fn goes_on_with_name(
+    reader: &Reader<'_>,
+    start: usize,
+    preceding: &Preceding<'_>,
+    next: &Following<'_>,
+) -> bool {
+    match preceding.kind {
+        Word::Abbreviation(Class::Always) => true,
+        Word::Abbreviation(Class::BeforeName) | Word::Initial => {
+            !is_starter(next.word) || is_initial(next)
+        }
+        Word::Abbreviation(Class::BeforeLower) => {
+            is_time_of_day(preceding.word) && is_weekday(next.word)
+        }
+        Word::Number(digits) if digits <= LONGEST_ORDINAL => {
+            is_month(next.word)
+                || preceding::is_determined(reader, start, preceding.start)
+                    && !is_starter(next.word)
+        }
+        Word::Number(_) | Word::Roman | Word::Unit | Word::Plain => false,
+    }
+}
+
+/// Whether the next word is an initial, although a word such as "I" and "A" begins sentences too.
+fn is_initial(next: &Following<'_>) -> bool {
+    next.next == Some('.') && preceding::is_letter(next.word)
+}

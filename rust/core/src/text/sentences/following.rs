@@ -1,0 +1,124 @@
+//! The first word behind the white space after a mark.
+
+use super::characters::{is_dash, is_emoji, is_in_word, is_line_end, is_opening};
+use super::reader::Reader;
+
+/// So many quotes, brackets, dashes and spaces are read over before the first letter.
+const MOST_OPENING: usize = 16;
+/// No word that is looked for has more bytes.
+const LONGEST_WORD: usize = 32;
+/// More line ends are as good as two.
+const BLANK: usize = 2;
+
+/// Kinds of first characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    End,
+    Lower,
+    Upper,
+    Caseless,
+    Digit,
+    Other,
+}
+
+/// The start of the text that follows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Following<'t> {
+    pub(super) kind: Kind,
+    /// Behind the white space.
+    pub(super) start: usize,
+    /// Number of line ends in the white space; 2 stand for more.
+    pub(super) lines: usize,
+    /// Whether a dash comes before the word.
+    pub(super) has_dash: bool,
+    /// The letters and digits of the first word, or some of them.
+    pub(super) word: &'t str,
+    /// The character behind the word.
+    pub(super) next: Option<char>,
+}
+
+impl<'t> Following<'t> {
+    pub(super) fn of(reader: &Reader<'t>, at: usize) -> Self {
+        let (start, lines) = gap(reader, at);
+        let (word_start, has_dash) = without_opening(reader, start);
+        let word_end = end_of_word(reader, word_start);
+        Self {
+            kind: kind(reader.at(word_start)),
+            start,
+            lines,
+            has_dash,
+            word: &reader.text[word_start..word_end],
+            next: reader.at(word_end),
+        }
+    }
+}
+
+/// The place behind white space, and the number of line ends in it, at most 2.
+pub(super) fn gap(reader: &Reader<'_>, mut at: usize) -> (usize, usize) {
+    let (mut lines, mut before) = (0, None);
+    while let Some(character) = reader.at(at).filter(|one| one.is_whitespace()) {
+        lines += match character {
+            '\n' if before == Some('\r') => 0,
+            '\u{c}' | '\u{2029}' => BLANK,
+            _ if is_line_end(character) => 1,
+            _ => 0,
+        };
+        before = Some(character);
+        at += character.len_utf8();
+    }
+    (at, lines.min(BLANK))
+}
+
+fn without_opening(reader: &Reader<'_>, mut at: usize) -> (usize, bool) {
+    let mut has_dash = false;
+    for _ in 0..MOST_OPENING {
+        let Some(character) = reader.at(at) else { break };
+        let is_space = character.is_whitespace() && !is_line_end(character);
+        if !(is_space || is_dash(character) || is_opening(character)) {
+            break;
+        }
+        has_dash |= is_dash(character);
+        at += character.len_utf8();
+    }
+    (at, has_dash)
+}
+
+fn end_of_word(reader: &Reader<'_>, start: usize) -> usize {
+    let mut at = start;
+    while let Some(character) = reader.at(at).filter(|one| is_in_word(*one)) {
+        if at + character.len_utf8() - start > LONGEST_WORD {
+            break;
+        }
+        at += character.len_utf8();
+    }
+    at
+}
+
+fn kind(character: Option<char>) -> Kind {
+    match character {
+        None => Kind::End,
+        Some(one) if one.is_numeric() => Kind::Digit,
+        Some(one) if one.is_lowercase() => Kind::Lower,
+        Some(one) if one.is_uppercase() => Kind::Upper,
+        Some(one) if is_in_word(one) => Kind::Caseless,
+        Some(_) => Kind::Other,
+    }
+}
+
+/// The place behind emoji that stand apart behind a mark, with white space or the end behind them.
+pub(super) fn emoji(reader: &Reader<'_>, at: usize) -> Option<usize> {
+    let start = reader.skip(at, |one| one == ' ');
+    let mut end = reader.skip(start, is_emoji);
+    if end == start {
+        return None;
+    }
+    loop {
+        let next = reader.skip(end, |one| one == ' ');
+        let behind = reader.skip(next, is_emoji);
+        if behind == next {
+            break;
+        }
+        end = behind;
+    }
+    reader.at(end).is_none_or(char::is_whitespace).then_some(end)
+}
