@@ -68,6 +68,7 @@ from mnemic.repository.transfer import Transfer
 from mnemic.repository.updating import Updater
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Direction, open_store
+from mnemic.store.change_listeners import ChangeListener
 from mnemic.store.values import Located
 from mnemic.sync_bridge import run_blocking
 
@@ -505,6 +506,10 @@ class Repository:
             own=own,
             on_embed_error=on_embed_error,
         )
+
+    def watch(self, listener: ChangeListener) -> None:
+        """Call a method after each change that this process commits; see `Store.watch`."""
+        self._store.watch(listener)
 
     async def locate(self, scope: Scope, entry_id: UUID) -> Located | None:
         """Return a memory of a scope and its row without counting that as an access."""

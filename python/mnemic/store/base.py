@@ -24,6 +24,7 @@ from mnemic.model import (
 from mnemic.progress import Report, silent
 from mnemic.store.additions import Additions
 from mnemic.store.bulk import BulkWrites
+from mnemic.store.change_listeners import ChangeListener
 from mnemic.store.lists import Lists
 from mnemic.store.usage import UsageReads
 from mnemic.store.values import (
@@ -423,6 +424,19 @@ class Store(Lists, Additions, BulkWrites, UsageReads, Protocol):
         A scope without a user has the revision of the entries without a user; project and session
         are ignored. For all users it is the number of the agent's last change. Accesses and expiry
         are not changes. The number never falls, and is 0 before the first change.
+        """
+        ...
+
+    def watch(self, listener: ChangeListener) -> None:
+        """Call a method after each change of entries that this process commits to the same place.
+
+        Other stores of this process that are open on it are included, other processes are not;
+        accesses and expiry are no changes. The method is called once for each commit, after it and
+        before the Future of a write is done, in the writing thread, and at times for writes that
+        failed. It must be short, must not use a store and must not raise. It is held weakly.
+
+        Args:
+            listener: A bound method that takes the agents and users of the changed entries.
         """
         ...
 

@@ -31,6 +31,7 @@ from mnemic.store.sqlite.checksums import (
     read_vectors,
 )
 from mnemic.store.sqlite.damage import DAMAGED, plain_records
+from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.sql import (
     AMONG,
     BY_ROW,
@@ -445,6 +446,8 @@ def log_changes(
         StorageQuotaExceededError: If the changes exceed the quota of the agent or of a user.
     """
     users = totals_by_user(changes)
+    if isinstance(connection, GuardedConnection):  # which tells of them after the commit
+        connection.changed_users.update((agent_id, user.user_id) for user in users)
     _advance_users(connection, agent_id, users, charge.quotas.user)
     last = _advance(connection, agent_id, users, model, charge)
     first = last - len(changes) + 1

@@ -2,12 +2,13 @@
 
 import os
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Hashable
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 
 import apsw
 
+from mnemic._core import file_id
 from mnemic.errors import (
     MnemicError,
     ReadOnlyError,
@@ -51,6 +52,7 @@ class Connections:
 
     Attributes:
         turn: Lock of the writing connection.
+        file: Equal for connections of the same file in this process.
         log_problem: Damage that the log had when it was opened, or None.
         holder: Id of the thread that holds `turn`: a signal handler or a finalizer may interrupt
             it, and must not wait for it.
@@ -72,6 +74,7 @@ class Connections:
         else:
             self._open_for_writing(path)
         self._process = os.getpid()
+        self.file: Hashable = object() if self._is_shared else file_id(self._path) or self._path
         self.turn = threading.Lock()
         self.holder: int | None = None
         self._lock = threading.Lock()

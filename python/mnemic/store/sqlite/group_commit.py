@@ -15,8 +15,10 @@ import apsw
 from mnemic.description import failure
 from mnemic.errors import MnemicError, StoreClosedError, StoreError
 from mnemic.logs import logger
+from mnemic.store.change_listeners import COMMITTED
 from mnemic.store.futures import WriteFuture, failed, running_loop, succeeded
 from mnemic.store.sqlite.connections import Connections
+from mnemic.store.sqlite.hardening import GuardedConnection
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -317,9 +319,23 @@ class Writer:
         try:
             connection = self._connections.writer
             connection.renew()
-            return work(connection)
+            return self._notifying(connection, work)
         finally:
             self._connections.holder = None
+
+    def _notifying(
+        self, connection: GuardedConnection, work: Callable[[apsw.Connection], Result]
+    ) -> Result:
+        """Do work, then notify of its changes: before its futures are settled.
+
+        Also where it failed, for a commit may have failed after it was on disk.
+        """
+        connection.changed_users = set()
+        try:
+            return work(connection)
+        finally:
+            if connection.changed_users:
+                COMMITTED.notify(self._connections.file, connection.changed_users)
 
     def _with_connection(self, work: Callable[[apsw.Connection], Result]) -> Result:
         self._is_next = True  # or a series of callers could delay it for long

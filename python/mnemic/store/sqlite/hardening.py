@@ -1,10 +1,14 @@
 """Guards against hostile files: no code in a file runs, and no statement runs without end."""
 
 import os
+from typing import TYPE_CHECKING
 
 import apsw
 
 from mnemic.model.deadline import check_deadline
+
+if TYPE_CHECKING:
+    from mnemic.store.change_listeners import ChangedUser
 
 STEPS_PER_CHECK = 1_000_000
 """Steps of a statement between two checks of its work; some 10 ms."""
@@ -39,10 +43,14 @@ class GuardedConnection(apsw.Connection):
     Args:
         path: Path of the file.
         flags: SQLite's flags for opening it.
+
+    Attributes:
+        changed_users: Agents and users whose entries the current write has changed.
     """
 
     def __init__(self, path: str, flags: int) -> None:
         super().__init__(path, flags=flags)
+        self.changed_users: set[ChangedUser] = set()
         for switch, value in _SWITCHES:
             self.config(switch, value)
         self.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)

@@ -34,6 +34,7 @@ from mnemic.model.agent_id import canonical, stored_spelling
 from mnemic.model.timestamps import to_microseconds
 from mnemic.progress import Report, silent
 from mnemic.store.base import BatchSink
+from mnemic.store.change_listeners import COMMITTED, ChangeListener
 from mnemic.store.embedding_model import model_of
 from mnemic.store.futures import MAX_THREADS, Workers, succeeded
 from mnemic.store.pending_accesses import AccessFlush, PendingAccesses
@@ -462,6 +463,10 @@ class SqliteStore(SqliteLists, SqliteBulkWrites, SqliteUsageReads):
         """Return a number that rises with every change within a user, and with no other change."""
         with self._reading() as connection:
             return change_log.revision(connection, scope)
+
+    def watch(self, listener: ChangeListener) -> None:
+        """Call a method after each change that this process commits to the file."""
+        COMMITTED.add(self._connections.file, listener)
 
     def changed_rows_since(self, agent_id: str, seq: int) -> list[int] | None:
         """Return the rows changed after a change, or None if the log has dropped some."""

@@ -1,0 +1,217 @@
+"""The cache of payloads, by example and beside a naive twin."""
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mnemic.policy.answers import CachedPayload, PayloadCache, PayloadKey, bytes_of
+from tests.support.clock import HOUR, MICROSECOND, NOON, SECOND
+from tests.support.threads import run_together
+
+ALICE, BOB = ("aide", "alice"), ("aide", "bob")
+MINUTE = 60 * SECOND
+
+
+def made(**options):
+    return PayloadCache(MINUTE, **options)
+
+
+def put(cache, question="q", user=ALICE, *, revision=1, at=NOON, expires_at=None, size=100):
+    key = PayloadKey(user, question)
+    with cache.computing(user) as computation:
+        kept = CachedPayload(f"payload of {question}", revision, at, expires_at, size)
+        cache.put(computation, key, kept)
+    return key
+
+
+@pytest.mark.requirement("R315", "C149")
+def test_a_payload_is_returned_for_sixty_seconds_and_no_longer():
+    cache = made()
+    key = put(cache)
+    for age in (timedelta(), 59 * SECOND, MINUTE):
+        assert cache.get(key, NOON + age, revision=1).payload == "payload of q"
+    assert cache.get(key, NOON + MINUTE + MICROSECOND) is None
+    assert len(cache) == cache.bytes == 0
+
+
+def test_a_clock_that_goes_back_returns_nothing():
+    cache = made()
+    key = put(cache)
+    assert cache.get(key, NOON - MICROSECOND) is None
+
+
+def test_another_revision_drops_it_and_an_unknown_one_does_not():
+    cache = made()
+    key = put(cache, revision=1)
+    assert cache.get(key, NOON).revision == 1
+    assert cache.get(key, NOON, revision=2) is None
+    assert cache.get(key, NOON) is None
+
+
+def test_the_expiry_of_a_memory_ends_it():
+    cache = made()
+    key = put(cache, expires_at=NOON + SECOND)
+    assert cache.get(key, NOON + SECOND - MICROSECOND)
+    assert cache.get(key, NOON + SECOND) is None
+
+
+def test_a_change_drops_the_payloads_of_its_user_and_no_others():
+    cache = made()
+    mine, also, theirs = put(cache, "a"), put(cache, "b"), put(cache, "a", BOB)
+    cache.drop_users([ALICE, ("aide", None)])
+    assert [cache.get(key, NOON) for key in (mine, also)] == [None, None]
+    assert cache.get(theirs, NOON)
+    assert cache.bytes == 100
+
+
+def test_what_was_computed_during_a_change_is_not_kept():
+    cache = made()
+    with cache.computing(ALICE) as outdated, cache.computing(BOB) as other:
+        cache.drop_users([ALICE])
+        for computation in (outdated, other):
+            key = PayloadKey(computation.user, "q")
+            cache.put(computation, key, CachedPayload("p", 1, NOON, None, 1))
+    assert cache.get(PayloadKey(ALICE, "q"), NOON) is None
+    assert cache.get(PayloadKey(BOB, "q"), NOON)
+
+
+def test_a_search_that_begins_after_the_change_is_kept():
+    cache = made()
+    with cache.computing(ALICE):
+        cache.drop_users([ALICE])
+        key = put(cache)
+    assert cache.get(key, NOON)
+
+
+def test_nothing_is_remembered_of_searches_that_ended():
+    cache = made()
+    with pytest.raises(ValueError, match="failed"), cache.computing(ALICE):
+        raise ValueError("failed")
+    put(cache)
+    assert cache._computing == {}
+
+
+def test_one_user_has_an_eighth_and_the_oldest_go_first():
+    cache = made(size=16)
+    keys = [put(cache, number) for number in range(5)]
+    assert [cache.get(key, NOON) is not None for key in keys] == [False] * 3 + [True] * 2
+
+
+def test_many_payloads_of_one_user_displace_none_of_another():
+    cache = made(size=64, max_bytes=8000)
+    first = put(cache, "first", BOB, size=800)
+    for number in range(100):
+        put(cache, number, ALICE, size=400)
+        put(cache, number, ("aide", f"user {number % 7}"), size=300)
+    assert cache.get(first, NOON)
+    assert len(cache) <= 64
+    assert cache.bytes <= 8000
+
+
+def test_users_without_end_leave_it_bounded():
+    cache = made(size=50, max_bytes=10_000)
+    for number in range(500):
+        put(cache, "q", ("aide", f"user {number}"), size=number)
+    assert len(cache) <= 50
+    assert cache.bytes <= 10_000
+    assert len(cache._users) == len(cache)
+
+
+def test_a_payload_larger_than_a_users_part_is_not_kept():
+    cache = made(max_bytes=800)
+    assert cache.get(put(cache, size=101), NOON) is None
+    assert cache.get(put(cache, size=100), NOON)
+
+
+def test_old_payloads_are_dropped_without_being_looked_up():
+    cache = made()
+    put(cache, "old")
+    put(cache, "new", BOB, at=NOON + HOUR)
+    assert len(cache) == 1
+
+
+def test_a_lifetime_of_zero_keeps_nothing():
+    cache = PayloadCache(timedelta())
+    assert cache.get(put(cache), NOON) is None
+
+
+def test_reprs_hide_questions_and_payloads():
+    cache = made()
+    key = put(cache, ("secret question",))
+    shown = repr((cache, key, cache.get(key, NOON)))
+    assert "secret" not in shown
+    assert "payload of" not in shown
+
+
+def test_threads_may_put_get_and_drop_together():
+    cache = made(size=32, max_bytes=4000)
+
+    def work(name):
+        for number in range(300):
+            key = put(cache, number % 5, ("aide", name))
+            cache.get(key, NOON)
+            if number % 7 == 0:
+                cache.drop_users([("aide", name)])
+
+    run_together(*[lambda name=name: work(name) for name in ("a", "b", "a", None)])
+    cache.drop_users([("aide", name) for name in ("a", "b", None)])
+    assert (len(cache), cache.bytes, cache._users, cache._computing) == (0, 0, {}, {})
+
+
+class Inner(msgspec.Struct):
+    text: str
+
+
+class Outer(msgspec.Struct):
+    parts: tuple[Inner, ...]
+
+
+def test_sizes_grow_with_the_texts():
+    small = bytes_of(Outer((Inner("x"),)))
+    assert bytes_of(Outer((Inner("x" * 1000), Inner("é" * 1000)))) > small + 2000
+
+
+QUESTIONS = st.tuples(st.sampled_from([ALICE, BOB, ("aide", None)]), st.integers(0, 2))
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("put"),
+            QUESTIONS,
+            st.integers(1, 2),
+            st.sampled_from([None, SECOND, 40 * SECOND]),
+        ),
+        st.tuples(st.just("get"), QUESTIONS, st.sampled_from([None, 1, 2]), st.none()),
+        st.tuples(st.just("change"), QUESTIONS, st.none(), st.none()),
+        st.tuples(st.just("wait"), st.sampled_from([0, 1, 25, 60]), st.none(), st.none()),
+    ),
+    max_size=50,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(STEPS)
+def test_with_room_it_does_as_its_naive_twin(steps):
+    cache, twin, now = made(), {}, NOON
+    for step, what, number, lasting in steps:
+        if step == "wait":
+            now += what * SECOND
+            continue
+        user, question = what
+        if step == "put":
+            ends = None if lasting is None else now + lasting
+            put(cache, question, user, revision=number, at=now, expires_at=ends)
+            twin[what] = (number, now, ends)
+        elif step == "change":
+            cache.drop_users([user])
+            twin = {key: value for key, value in twin.items() if key[0] != user}
+        else:
+            cached = cache.get(PayloadKey(user, question), now, revision=number)
+            revision, since, ends = twin.get(what, (None, now, None))
+            is_current = number is None or number == revision
+            is_valid = now - since <= MINUTE and (ends is None or now < ends)
+            assert (cached is not None) == (revision is not None and is_current and is_valid)
+            if revision is not None and not (is_current and is_valid):
+                del twin[what]

@@ -1,0 +1,131 @@
+"""What every store promises to listeners of the changes that its process commits."""
+
+import asyncio
+import gc
+
+import pytest
+
+from mnemic.model import NewEntry
+from tests.store.contract import AGENT, ALICE, BOB, EVERYONE, added, changed, link_of, one
+from tests.support.clock import HOUR, NOON
+from tests.support.entries import numbered, uid
+
+
+class Listener:
+    def __init__(self):
+        self.heard = []
+
+    def hear(self, changed_users):
+        self.heard.append(set(changed_users))
+
+    def take(self):
+        heard, self.heard = self.heard, []
+        return heard
+
+
+@pytest.fixture
+def listener(store):
+    listener = Listener()
+    store.watch(listener.hear)
+    return listener
+
+
+def test_a_change_is_told_with_agent_and_user(store, listener):
+    added(store, "a", [numbered(1, user_id="alice"), numbered(2, user_id="alice")])
+    assert listener.take() == [{("a", "alice")}]
+    added(store, "a", [numbered(3), numbered(4, user_id="bob")])
+    assert listener.take() == [{("a", None), ("a", "bob")}]
+    added(store, "b", [numbered(5, agent_id="b")])
+    assert listener.take() == [{("b", None)}]
+
+
+WRITES = {
+    "update": lambda store: changed(store, 1, ALICE, importance=0.1),
+    "expiry": lambda store: store.set_expiry(ALICE, [uid(1)], NOON + 2 * HOUR, now=NOON).result(),
+    "link": lambda store: store.link(ALICE, link_of(1, 2), now=NOON).result(),
+    "soft delete": lambda store: store.soft_delete(ALICE, uid(1), NOON).result(),
+    "delete": lambda store: store.delete(ALICE, uid(1)).result(),
+    "delete all softly": lambda store: store.soft_delete_all(ALICE, NOON).result(),
+    "delete all": lambda store: store.delete_all(ALICE).result(),
+    "delete all of all users": lambda store: store.delete_all(EVERYONE).result(),
+    "purge": lambda store: store.purge(EVERYONE, NOON + 9 * HOUR, NOON + 9 * HOUR).result(),
+    "replace": lambda store: added(
+        store, "a", [numbered(1, user_id="alice", content="new")], on_conflict="replace"
+    ),
+    "merge": lambda store: added(
+        store, "a", [numbered(9, user_id="alice", tags=("new",))], on_duplicate="merge"
+    ),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_every_kind_of_change_is_told(store, listener, write):
+    same = {"content": "x", "user_id": "alice"}
+    added(store, "a", [numbered(1, **same, expires_at=NOON + HOUR), numbered(2, **same)])
+    listener.take()
+    write(store)
+    assert listener.take() == [{("a", "alice")}]
+
+
+def test_restoring_is_told(store, listener):
+    added(store, "a", [numbered(1, user_id="alice")])
+    store.soft_delete(ALICE, uid(1), NOON).result()
+    listener.take()
+    assert store.restore(ALICE, uid(1), oldest=NOON, now=NOON).result()
+    assert listener.take() == [{("a", "alice")}]
+
+
+def test_neither_reads_nor_accesses_nor_writes_without_effect_are_told(store, listener):
+    (row,) = added(store, "a", [numbered(1)]).rows
+    listener.take()
+    store.touch("a", [row], NOON)
+    store.write_accesses().result()
+    store.delete(BOB, uid(1)).result()
+    store.delete_all(BOB).result()
+    one(store, AGENT, 1)
+    assert listener.take() == []
+
+
+def test_a_change_is_on_disk_when_it_is_told_and_told_before_the_write_is_done(stores):
+    store, other = stores
+    told = []
+
+    class Reader:
+        def hear(self, _):
+            told.append((one(other, AGENT, 1) is not None, futures[0].done()))
+
+    reader = Reader()
+    store.watch(reader.hear)
+
+    async def write():  # in an event loop the future is there before the write
+        futures.append(store.add("a", [NewEntry(numbered(1))], now=NOON))
+        await asyncio.wrap_future(futures[0])
+
+    futures = []
+    asyncio.run(write())
+    assert told == [(True, False)]
+
+
+def test_other_stores_of_the_process_on_the_same_place_tell_too(stores):
+    first, second = stores
+    listener = Listener()
+    first.watch(listener.hear)
+    added(second, "a", [numbered(1, user_id="alice")])
+    assert listener.take() == [{("a", "alice")}]
+
+
+def test_stores_on_other_places_do_not_tell(opening):
+    listener = Listener()
+    opening("a").watch(listener.hear)
+    added(opening("b"), "a", [numbered(1)])
+    assert listener.take() == []
+
+
+def test_a_listener_is_held_weakly(store):
+    listener, heard = Listener(), []
+    listener.heard = heard
+    store.watch(listener.hear)
+    del listener
+    gc.collect()
+    added(store, "a", [numbered(1)])
+    assert heard == []
