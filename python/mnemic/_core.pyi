@@ -15,6 +15,7 @@ __all__ = [
     "Hits",
     "MemoryIndex",
     "Prior",
+    "Redactor",
     "Selection",
     "VectorMap",
     "WordPieceTokenizer",
@@ -45,6 +46,7 @@ __all__ = [
     "matches",
     "placed_sums",
     "read_vectors",
+    "redaction_names",
     "row_sums",
     "salience_parts",
     "sentences",
@@ -359,6 +361,49 @@ def truncate(text: str, max_characters: int, /) -> str:
         TypeError: If `text` is not a str, or `max_characters` not an int.
         InvalidArgumentError: If `max_characters` is negative, or `text` holds a lone surrogate.
     """
+
+def redaction_names() -> tuple[list[str], list[str]]:
+    """Return the names of known redaction patterns and of checks."""
+
+@final
+class Redactor:
+    """Compiled patterns of redaction, for any number of threads.
+
+    Matches that overlap become one replacement, so that no part of a match is left over. The
+    replacement is literal. The interpreter is detached for texts of 2 KB and more.
+
+    Args:
+        patterns: Name, regular expression and check of each; without a regular expression the name
+            is that of a known pattern. A check is the name of one, or None.
+        replacement: The text in place of each match.
+
+    Raises:
+        InvalidArgumentError: If a pattern is unknown, invalid, too large or matches the empty text.
+    """
+
+    def __new__(
+        cls, patterns: Sequence[tuple[str, str | None, str | None]], replacement: str, /
+    ) -> Self: ...
+    def redact(self, text: str, /) -> tuple[str, int]:
+        """Return the redacted text and the number of replacements; without any, the text itself.
+
+        Raises:
+            InvalidArgumentError: If the text holds a lone surrogate.
+            RedactionBudgetError: If the searches of a pattern read more than 32 bytes for each byte
+                of the text and 1 MiB.
+            OutOfMemoryError: If there is too little memory for the result.
+        """
+
+    def redact_batch(self, texts: Iterable[str], /) -> list[tuple[str, int]]:
+        """Redact each text as `redact` does, in the order of `texts`.
+
+        Raises:
+            TypeError: If `texts` is a str or no iterable, or an item is not a str.
+            InvalidArgumentError: If an item holds a lone surrogate; the message has index and
+                position.
+            RedactionBudgetError: If the searches of a pattern read one text too many times.
+            OutOfMemoryError: If there is too little memory for a result.
+        """
 
 def estimate_tokens(text: str, /) -> int:
     """Estimate how many tokens a language model takes for `text`, by its scripts, rounded up.

@@ -261,6 +261,13 @@ class ContextWindowFullError(MnemicError, RuntimeError):
         return type(self), (self.current_tokens, self.max_tokens, self.requested_tokens)
 
 
+class RedactionBudgetError(MnemicError, RuntimeError):
+    """A pattern of a redaction read a text too many times; the text was not redacted.
+
+    The message names the pattern.
+    """
+
+
 class DeadlineExceededError(MnemicError, TimeoutError):
     """A call was not done by the deadline that its caller set."""
 

@@ -93,6 +93,28 @@ pub enum Error {
         /// The token.
         token: String,
     },
+    /// A redaction pattern cannot be used.
+    #[error("the redaction pattern '{name}' is refused: {problem}")]
+    InvalidPattern {
+        /// The pattern's name.
+        name: String,
+        /// A sentence, with the words of the crate regex where they are its.
+        problem: String,
+    },
+    /// The searches of a redaction pattern read a text too many times.
+    #[error(
+        "the searches of the redaction pattern '{name}' read more than {budget} bytes of a text of \
+         {size} bytes, so the text was not redacted; let the pattern end sooner: bound its \
+         repetitions, as in x{{1,64}}, and replace .* by a class that ends"
+    )]
+    RedactionBudget {
+        /// The pattern's name.
+        name: String,
+        /// Length of the text in bytes.
+        size: usize,
+        /// Bytes that the searches of one pattern may read in it.
+        budget: usize,
+    },
     /// The deadline of a call passed.
     #[error("the deadline passed")]
     DeadlineExceeded,

@@ -14,6 +14,7 @@ pyo3::import_exception!(mnemic.errors, InvalidArgumentError);
 pyo3::import_exception!(mnemic.errors, KernelUnavailableError);
 pyo3::import_exception!(mnemic.errors, NonFiniteVectorError);
 pyo3::import_exception!(mnemic.errors, OutOfMemoryError);
+pyo3::import_exception!(mnemic.errors, RedactionBudgetError);
 pyo3::import_exception!(mnemic.errors, UnknownIdError);
 
 /// The Python exception for a core error.
@@ -22,6 +23,7 @@ pub(crate) fn raised(error: Error) -> PyErr {
     let message = error.to_string();
     match error {
         Error::DimensionOutOfRange { .. }
+        | Error::InvalidPattern { .. }
         | Error::MissingToken { .. }
         | Error::ThresholdIsNan { .. }
         | Error::NoStemmer { .. }
@@ -33,6 +35,7 @@ pub(crate) fn raised(error: Error) -> PyErr {
         Error::DuplicateId { .. } => DuplicateIdError::new_err(message),
         Error::UnknownId { .. } => UnknownIdError::new_err(message),
         Error::OutOfMemory { .. } => OutOfMemoryError::new_err(message),
+        Error::RedactionBudget { .. } => RedactionBudgetError::new_err(message),
         Error::DeadlineExceeded => DeadlineExceededError::new_err(()),
         Error::UnknownKernel { .. } | Error::UnsupportedKernel { .. } => {
             KernelUnavailableError::new_err(message)

@@ -20,6 +20,7 @@ mod listing;
 mod matching;
 mod memory_index;
 mod records;
+mod redaction;
 mod requests;
 mod scorings;
 mod sentences;
@@ -59,6 +60,8 @@ mod _core {
     use super::matching::matches;
     #[pymodule_export]
     use super::memory_index::PyMemoryIndex;
+    #[pymodule_export]
+    use super::redaction::{PyRedactor, redaction_names};
     #[pymodule_export]
     use super::requests::salience_parts;
     #[pymodule_export]

@@ -147,6 +147,7 @@ pub(crate) fn estimate_tokens_batch(texts: &Bound<'_, PyAny>) -> PyResult<Vec<us
     Ok(if is_short { estimate() } else { py.detach(estimate) })
 }
 
+/// The texts of an iterable of str.
 pub(crate) fn collect(texts: &Bound<'_, PyAny>) -> PyResult<Vec<PyBackedStr>> {
     if texts.is_instance_of::<PyString>() {
         return Err(PyTypeError::new_err("texts must be an iterable of str, not one str"));

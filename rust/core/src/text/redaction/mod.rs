@@ -1,0 +1,238 @@
+//! Redaction: personal data and secrets in a text are replaced.
+//!
+//! Patterns with a name are read by hand from the places where they can stand; patterns of the
+//! user are regular expressions, whose searches are counted. A search is linear in the text, but
+//! all searches together can be quadratic: the text is read to its end for each short match.
+
+mod automaton;
+mod characters;
+mod custom;
+mod email;
+mod known;
+mod numbers;
+mod places;
+mod simulation;
+
+use std::ops::Range;
+
+use parking_lot::Mutex;
+
+use automaton::{Automaton, Spent, States, Work};
+pub use custom::RedactionCheck;
+pub use known::known_patterns;
+use known::{KNOWN, Known, Places};
+use places::Place;
+
+use crate::error::Error;
+
+/// Bytes that one pattern may read for each byte of a text, and in any text.
+const WORK_PER_BYTE: usize = 32;
+const WORK_PER_TEXT: usize = 1 << 20;
+/// Most patterns of one redactor, each of which reads each text.
+const MAX_PATTERNS: usize = 100;
+
+/// A pattern as it is configured.
+#[derive(Debug, Clone)]
+pub struct PatternSource {
+    /// Its name; without a regular expression one of `known_patterns`.
+    pub name: String,
+    /// A regular expression of the crate regex.
+    pub regex: Option<String>,
+    /// A check that a match of the regular expression must pass.
+    pub check: Option<RedactionCheck>,
+}
+
+/// Compiled patterns, and the text that takes the place of their matches.
+#[derive(Debug)]
+pub struct Redactor {
+    known: Vec<&'static Known>,
+    custom: Vec<Custom>,
+    replacement: String,
+    /// States of the custom patterns for each thread that has redacted at the same time.
+    states: Mutex<Vec<Vec<States>>>,
+}
+
+#[derive(Debug)]
+struct Custom {
+    name: String,
+    automaton: Automaton,
+    check: Option<RedactionCheck>,
+}
+
+impl Redactor {
+    /// Compile patterns.
+    ///
+    /// # Errors
+    ///
+    /// If a name is unknown, or a regular expression is invalid, too large or matches the empty
+    /// text.
+    pub fn new(sources: &[PatternSource], replacement: &str) -> Result<Self, Error> {
+        if sources.len() > MAX_PATTERNS {
+            let problem =
+                format!("there are {} patterns, at most {MAX_PATTERNS} can be used", sources.len());
+            return Err(Error::InvalidPattern {
+                name: sources[MAX_PATTERNS].name.clone(),
+                problem,
+            });
+        }
+        let mut redactor = Self {
+            known: Vec::new(),
+            custom: Vec::new(),
+            replacement: replacement.to_owned(),
+            states: Mutex::default(),
+        };
+        sources.iter().try_for_each(|source| redactor.add(source))?;
+        Ok(redactor)
+    }
+
+    fn add(&mut self, source: &PatternSource) -> Result<(), Error> {
+        let name = source.name.clone();
+        match &source.regex {
+            Some(regex) => {
+                let compiled = custom::compiled(regex);
+                let automaton = compiled
+                    .map_err(|problem| Error::InvalidPattern { name: name.clone(), problem })?;
+                self.custom.push(Custom { name, automaton, check: source.check });
+            }
+            None => self.known.push(known_pattern(name)?),
+        }
+        Ok(())
+    }
+
+    /// The places to replace, in order; none touches another, matches that overlap are one place.
+    ///
+    /// # Errors
+    ///
+    /// If the searches of a pattern read too many bytes.
+    pub fn matches(&self, text: &str) -> Result<Vec<Range<usize>>, Error> {
+        let mut found = Vec::new();
+        self.find_known(text, &mut found);
+        self.find_custom(text, &mut found)?;
+        Ok(united(found))
+    }
+
+    /// The length of a text after the places are replaced.
+    pub fn redacted_len(&self, text: &str, places: &[Range<usize>]) -> usize {
+        let removed: usize = places.iter().map(Range::len).sum();
+        places.len().saturating_mul(self.replacement.len()).saturating_add(text.len() - removed)
+    }
+
+    /// The text with the replacement at the places that `matches` found.
+    pub fn redacted(&self, text: &str, places: &[Range<usize>]) -> String {
+        let mut redacted = String::with_capacity(self.redacted_len(text, places));
+        let mut at = 0;
+        for place in places {
+            redacted.push_str(&text[at..place.start]);
+            redacted.push_str(&self.replacement);
+            at = place.end;
+        }
+        redacted.push_str(&text[at..]);
+        redacted
+    }
+
+    fn find_known(&self, text: &str, found: &mut Vec<Range<usize>>) {
+        let at = |places| self.known.iter().filter(move |known| known.places == places);
+        let mut numbers: Vec<_> = at(Places::Numbers).map(|known| Reading::new(known)).collect();
+        if !numbers.is_empty() {
+            places::for_each_number(text, |at, count| {
+                for reading in &mut numbers {
+                    reading.read(Place { text, at, count, floor: 0 }, found);
+                }
+            });
+        }
+        for known in at(Places::AtSigns) {
+            let mut reading = Reading::new(known);
+            places::for_each_at_sign(text, |at| {
+                reading.read(Place { text, at, count: 0, floor: 0 }, found);
+            });
+        }
+    }
+
+    fn find_custom(&self, text: &str, found: &mut Vec<Range<usize>>) -> Result<(), Error> {
+        if self.custom.is_empty() {
+            return Ok(());
+        }
+        let unused = self.states.lock().pop();
+        let mut states = unused.unwrap_or_else(|| {
+            self.custom.iter().map(|custom| custom.automaton.states()).collect()
+        });
+        let mut pairs = self.custom.iter().zip(&mut states);
+        let outcome = pairs.try_for_each(|(custom, states)| custom.find(text, states, found));
+        self.states.lock().push(states);
+        outcome
+    }
+}
+
+/// A pattern with a name, and the end of its last match.
+struct Reading {
+    known: &'static Known,
+    floor: usize,
+}
+
+impl Reading {
+    fn new(known: &'static Known) -> Self {
+        Self { known, floor: 0 }
+    }
+
+    fn read(&mut self, place: Place<'_>, found: &mut Vec<Range<usize>>) {
+        if place.at < self.floor {
+            return;
+        }
+        if let Some(place) = (self.known.reader)(Place { floor: self.floor, ..place }) {
+            self.floor = place.end;
+            found.push(place);
+        }
+    }
+}
+
+impl Custom {
+    fn find(
+        &self,
+        text: &str,
+        states: &mut States,
+        found: &mut Vec<Range<usize>>,
+    ) -> Result<(), Error> {
+        let budget = text.len().saturating_mul(WORK_PER_BYTE).saturating_add(WORK_PER_TEXT);
+        let mut work = Work::new(budget);
+        let mut at = 0;
+        loop {
+            match self.automaton.find(text, at, states, &mut work) {
+                Ok(Some(place)) => {
+                    at = place.end;
+                    if self.check.is_none_or(|check| check.passes(&text[place.clone()])) {
+                        found.push(place);
+                    }
+                }
+                Ok(None) => return Ok(()),
+                Err(Spent) => {
+                    let name = self.name.clone();
+                    return Err(Error::RedactionBudget { name, size: text.len(), budget });
+                }
+            }
+        }
+    }
+}
+
+fn known_pattern(name: String) -> Result<&'static Known, Error> {
+    let known = KNOWN.iter().find(|known| known.name == name);
+    known.ok_or_else(|| {
+        let names: Vec<&str> = known_patterns().collect();
+        let problem = format!("no pattern has this name; the names are {}", names.join(", "));
+        Error::InvalidPattern { name, problem }
+    })
+}
+
+/// Matches in their order; those that overlap become one, so that no part of a match is left over.
+fn united(mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    if !found.is_sorted_by_key(|place| place.start) {
+        found.sort_unstable_by_key(|place| (place.start, place.end));
+    }
+    let mut united: Vec<Range<usize>> = Vec::with_capacity(found.len());
+    for place in found {
+        match united.last_mut() {
+            Some(last) if place.start < last.end => last.end = last.end.max(place.end),
+            _ => united.push(place),
+        }
+    }
+    united
+}

@@ -1,0 +1,84 @@
+//! Places of a text at which patterns can match, found faster than the patterns themselves.
+
+use memchr::memchr_iter;
+use memchr::memmem::Finder;
+
+/// Bytes that are tested at once.
+const CHUNK: usize = 32;
+
+/// A place around which a pattern may match.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) text: &'a str,
+    /// Its first byte.
+    pub(super) at: usize,
+    /// Number of the digits that begin there.
+    pub(super) count: usize,
+    /// The end of the pattern's last match: the next one starts there or later.
+    pub(super) floor: usize,
+}
+
+/// Call for each run of digits with its first byte and their number.
+pub(super) fn for_each_number(text: &str, mut each: impl FnMut(usize, usize)) {
+    let mut at = 0;
+    while let Some(start) = next_digit(text, at) {
+        let (count, len) = digits(&text[start..], usize::MAX);
+        each(start, count);
+        at = start + len;
+    }
+}
+
+/// The number of digits at the start of a text, at most `most`, and of their bytes.
+pub(super) fn digits(text: &str, most: usize) -> (usize, usize) {
+    let (mut count, mut at) = (0, 0);
+    while count < most
+        && let Some(len) = digit_len(text, at)
+    {
+        count += 1;
+        at += len;
+    }
+    (count, at)
+}
+
+fn next_digit(text: &str, from: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = from;
+    while at < bytes.len() {
+        let chunk = &bytes[at..bytes.len().min(at + CHUNK)];
+        if chunk.iter().fold(false, |found, byte| found | can_begin_digit(*byte)) {
+            let begins = |index: &usize| digit_len(text, at + index).is_some();
+            if let Some(index) = (0..chunk.len()).find(begins) {
+                return Some(at + index);
+            }
+        }
+        at += chunk.len();
+    }
+    None
+}
+
+/// ASCII digits, and the first bytes of Arabic-Indic, Persian, Devanagari and full-width ones.
+fn can_begin_digit(byte: u8) -> bool {
+    byte.wrapping_sub(b'0') < 10 || matches!(byte, 0xD9 | 0xDB | 0xE0 | 0xEF)
+}
+
+/// The length of the digit at a place, which need not begin a character.
+fn digit_len(text: &str, at: usize) -> Option<usize> {
+    match text.as_bytes().get(at..)? {
+        [b'0'..=b'9', ..] => Some(1),
+        [0xD9, 0xA0..=0xA9, ..] | [0xDB, 0xB0..=0xB9, ..] => Some(2),
+        [0xE0, 0xA5, 0xA6..=0xAF, ..] | [0xEF, 0xBC, 0x90..=0x99, ..] => Some(3),
+        _ => None,
+    }
+}
+
+/// Call for each at sign, ASCII or full-width, in their order.
+pub(super) fn for_each_at_sign(text: &str, mut each: impl FnMut(usize)) {
+    let bytes = text.as_bytes();
+    let wide: Vec<usize> = Finder::new("＠").find_iter(bytes).collect();
+    if wide.is_empty() {
+        return memchr_iter(b'@', bytes).for_each(each);
+    }
+    let mut all: Vec<usize> = memchr_iter(b'@', bytes).chain(wide).collect();
+    all.sort_unstable();
+    all.into_iter().for_each(&mut each);
+}
