@@ -85,7 +85,7 @@ def test_a_refused_pattern_is_given_the_reason():
 
 @pytest.mark.requirement("C181")
 @pytest.mark.parametrize("text", ["A" * 100_000, "é\n" + "A" * 100_000])
-@pytest.mark.parametrize("pattern", [".*[^A-Z]|[A-Z]", r"\b.*[^A-Z]\b|[A-Z]"])
+@pytest.mark.parametrize("pattern", [".*[^A-Z]|[A-Z]", r".*[^A-Z]\b|[A-Z]"])
 def test_quadratic_work_ends_in_an_error_that_names_the_pattern(pattern, text):
     with pytest.raises(errors.RedactionBudgetError, match="own") as spent:
         redact(text, only(RedactionPattern("own", pattern)))

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Literal
 
-from mnemic import near_names
 from mnemic._core import Redactor
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
@@ -29,6 +28,7 @@ DEFAULT_PATTERNS = ("ssn", "card", "email")
 
 _CACHED = 64
 _SHOWN = 60
+_SIMILARITY = 0.8
 
 
 class RedactionPattern(Record, frozen=True):
@@ -122,10 +122,12 @@ def _source(index: int, pattern: object) -> tuple[str, str | None, str | None]:
 
 def _refuse_misspelt_name(index: int, word: str) -> None:
     """Refuse a word that looks like a known name: as an expression it would match itself alone."""
-    near = near_names.nearest(word, KNOWN_PATTERNS)
-    if near is not None and re.fullmatch(r"[\w-]+", word):
+    from difflib import get_close_matches  # noqa: PLC0415 - for patterns of the user alone
+
+    near = get_close_matches(word.lower(), KNOWN_PATTERNS, 1, _SIMILARITY)
+    if near and re.fullmatch(r"[\w-]+", word):
         raise InvalidArgumentError(
-            f"patterns[{index}]: there is no pattern {word!r}; did you mean {near!r}? There are "
+            f"patterns[{index}]: there is no pattern {word!r}; did you mean {near[0]!r}? There are "
             f"{', '.join(KNOWN_PATTERNS)}; an expression that matches the word itself is "
             f"'(?:{word})'"
         )

@@ -11,8 +11,9 @@ use regex_syntax::hir::Hir;
 
 use super::simulation::{Simulation, Threads};
 
-/// Bytes of one compiled pattern: `\w{150}` takes about as many.
-const SIZE_LIMIT: usize = 1 << 22;
+/// Bytes of one compiled pattern, the limit of the crate regex; `\w{200}` takes about as many.
+const SIZE_LIMIT: usize = 10 << 20;
+const SMALLER: &str = "lower its repetitions, or let its classes be ASCII, as in (?-u:\\w)";
 /// Bytes of the states that one search keeps; a pattern that needs more is simulated.
 const CACHE_CAPACITY: usize = 1 << 20;
 /// A cache that was cleared so often, and gave fewer bytes a state than this, is of no use.
@@ -258,7 +259,7 @@ fn nfa(hir: &Hir, is_backward: bool) -> Result<NFA, String> {
         .nfa_size_limit(Some(SIZE_LIMIT))
         .reverse(is_backward);
     let nfa = NFA::compiler().configure(config).build_from_hir(hir);
-    nfa.map_err(|error| error.to_string())
+    nfa.map_err(|error| format!("{error}; {SMALLER}"))
 }
 
 fn automaton(nfa: NFA, kind: MatchKind, has_prefilter: bool) -> Result<DFA, String> {
