@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 import mnemic
-from mnemic import annotations, errors, events
+from mnemic import annotations, errors, events, policy
 from tests.support.public_names import classes, names_in_signatures
 
 INTERNAL_ENUMS = {
@@ -21,17 +21,20 @@ INTERNAL_ENUMS = {
 INTERNAL_TYPES = {
     "DistinctValues",  # list[DistinctValue], in a class that has a method `list`
     "Entries",  # list[MemoryEntry], likewise
+    "Filters",  # MemoryFilter, or a dict of the grammar
+    "Payload",  # of memories and metadata, such as RetrievalPayload
     "Repository",  # services of the package take it
     "TimeLimit",  # of options that compute it
 }
 
 
 def public_names():
-    return {*mnemic.__all__, *annotations.__all__, *events.__all__, *vars(errors)}
+    modules = (mnemic, annotations, events, policy)
+    return {*vars(errors), *(name for module in modules for name in module.__all__)}
 
 
 def public_objects():
-    modules = (mnemic, annotations, events)
+    modules = (mnemic, annotations, events, policy)
     found = [getattr(module, name) for module in modules for name in module.__all__]
     return [thing for thing in found if inspect.isclass(thing) or inspect.isfunction(thing)]
 
@@ -47,9 +50,10 @@ def test_each_public_name_can_be_imported(name):
     assert namespace[name] is getattr(mnemic, name)
 
 
-def test_the_modules_of_errors_events_and_annotations_are_there_after_importing_the_package():
+def test_the_modules_with_public_names_are_there_after_importing_the_package():
     code = (
-        "import mnemic; mnemic.errors.MnemicError; mnemic.events.Events; mnemic.annotations.Clock"
+        "import mnemic; mnemic.errors.MnemicError; mnemic.events.Events; mnemic.annotations.Clock; "
+        "mnemic.policy.RetrievalPolicy"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -93,7 +97,12 @@ def test_the_walk_finds_the_types_of_methods_fields_and_bases():
     assert {"MemoryPage", "OnConflict", "Why", "MemoryEntry"} <= set(found)
 
 
-@pytest.mark.parametrize("module", [errors, events, annotations])
+@pytest.mark.parametrize("name", sorted(policy.__all__))
+def test_each_name_of_the_policy_can_be_imported(name):
+    assert getattr(policy, name) is not None
+
+
+@pytest.mark.parametrize("module", [errors, events, annotations, policy])
 def test_the_module_says_what_it_has(module):
     assert module.__doc__
     public = [value for name, value in vars(module).items() if not name.startswith("_")]

@@ -1,7 +1,8 @@
 """Long-term memory for AI agents, inside their own process.
 
 The doors, records, results and enums are here. `mnemic.errors` has the errors, `mnemic.events` the
-events, and `mnemic.annotations` the types of arguments, for annotations.
+events, `mnemic.annotations` the types of arguments, for annotations, and `mnemic.policy` the
+retrieval policy: from a message to a block for a prompt.
 """
 
 from mnemic._core import (
@@ -19,7 +20,7 @@ from mnemic._core import (
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from mnemic import annotations, errors, events
+    from mnemic import annotations, errors, events, policy
     from mnemic.async_memory import (
         AsyncMemory,
         AsyncScopedMemory,
@@ -240,6 +241,7 @@ __all__ = [
     "events",
     "fingerprint",
     "fingerprint_digests",
+    "policy",
     "simd_kernel",
 ]
 
@@ -341,6 +343,7 @@ _LAZY = {
     "enc_hook": "mnemic.records.plain",
     "errors": "mnemic.errors",
     "events": "mnemic.events",
+    "policy": "mnemic.policy",
 }
 
 

@@ -10,6 +10,7 @@ import mnemic
 SELDOM_USED = {"sqlite3", "zoneinfo", "json", "ssl", "http", "email", "subprocess", "tempfile"}
 SELDOM_USED |= {"dataclasses", "pathlib", "multiprocessing", "concurrent.futures.thread"}
 SERVICES = {"retrieval", "recall", "context", "contradictions", "llm", "demo", "long_term"}
+SERVICES |= {"policy"}
 HEAVY = {"onnxruntime", "tokenizers", "mnemic_minilm", "httpx", "faiss", "asyncio"}
 
 

@@ -24,6 +24,7 @@ from mnemic.model.fields import (
     MemoryField,
     declared_fields,
 )
+from mnemic.model.payload import PayloadType
 from mnemic.records import Record
 from mnemic.records.lines import HIDDEN as HIDDEN_VALUE
 from mnemic.records.lines import memory_line
@@ -57,7 +58,7 @@ class MemoryType(NumberedEnum):
         return _KINDS.get(self, "SEMANTIC")
 
     @property
-    def payload_type(self) -> str:
+    def payload_type(self) -> PayloadType:
         """The payload type: message, fact or summary."""
         return _PAYLOAD_TYPES.get(self, "fact")
 
@@ -67,7 +68,10 @@ _KINDS = {
     MemoryType.CONVERSATION: "EPISODIC",
     MemoryType.PROCEDURAL: "PROCEDURAL",
 }
-_PAYLOAD_TYPES = {MemoryType.EVENT: "summary", MemoryType.CONVERSATION: "message"}
+_PAYLOAD_TYPES: dict[MemoryType, PayloadType] = {
+    MemoryType.EVENT: "summary",
+    MemoryType.CONVERSATION: "message",
+}
 
 
 class MemoryStatus(NumberedEnum):

@@ -12,10 +12,11 @@ from uuid import UUID
 import msgspec
 
 from mnemic.errors import DeadlineExceededError, EmbeddingError
-from mnemic.index import LinkedRow, LinkSearch, RankedRow, RankInputs
+from mnemic.index import LinkedRow, LinkSearch, ListRequest, RankedRow, RankInputs
 from mnemic.model import (
     MOST_IMPORTANT,
     Access,
+    All,
     Expression,
     LinkType,
     MemoryEntry,
@@ -354,6 +355,22 @@ class Finder:
             hit.row: why_of(hit, found.entries[hit.row], search.text, index) for hit in found.hits
         }
         return found._replace(reasons={row: why for row, why in whys.items() if why is not None})
+
+    def has_memories(self, scope: Scope, deadline: float | None = None) -> bool:
+        """Return whether a scope has any active memory; the index is brought up to date first.
+
+        Args:
+            scope: The scope.
+            deadline: Time limit, in seconds of `time.monotonic()`; None is no limit.
+
+        Raises:
+            DeadlineExceededError: If the deadline passes while changes are read.
+        """
+        check_deadline(deadline)
+        self._active.catch_up(deadline=deadline)
+        now = to_microseconds(self._now())
+        wanted = ListRequest(scope=scope, now=now, filters=All(()), limit=0)
+        return self._active.index.counted(wanted) > 0
 
     def has_memories_of_users(self, scope: Scope) -> bool:
         """Return whether a scope without a user leaves out active memories of users.

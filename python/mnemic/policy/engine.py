@@ -1,0 +1,144 @@
+"""The engine of a retrieval policy: trigger, search, steps and payload, shared by both doors."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from mnemic.description import described
+from mnemic.errors import InvalidArgumentError
+from mnemic.model import Scope, TimeLimit
+from mnemic.policy.breaker import Timer
+from mnemic.policy.conditions import MET, NO_MEMORIES, Trigger, precluded
+from mnemic.policy.config import RetrievalConfig
+from mnemic.policy.errors import RetrievalError, query_error
+from mnemic.policy.payload import RetrievalMetadata, RetrievalPayload
+from mnemic.policy.request import RetrievalRequest
+from mnemic.policy.run import Retrieved, Retriever
+from mnemic.protocols import TokenCounter
+from mnemic.repository import Repository
+from mnemic.sync_bridge import run_blocking
+
+Result = TypeVar("Result")
+
+
+class Run(NamedTuple):
+    """One request on its way.
+
+    Attributes:
+        request: The request.
+        scope: The scope of its user and project, within that of the policy.
+        begun: When it began, by the policy's timer.
+        deadline: When its search gives up, in seconds of `time.monotonic()`; None is never.
+    """
+
+    request: RetrievalRequest
+    scope: Scope
+    begun: float
+    deadline: float | None
+
+
+class PolicyEngine:
+    """Runs requests over one agent's memories.
+
+    Args:
+        repository: The agent's memories.
+        scope: No memory outside it is found.
+        config: The configuration, with the administrator's settings.
+        counter: Token counter; an estimate by script unless given.
+        clock: Gives the seconds for durations.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        scope: Scope,
+        config: RetrievalConfig,
+        *,
+        counter: TokenCounter | None = None,
+        clock: Timer = time.perf_counter,
+    ) -> None:
+        self.repository = repository
+        self.scope = scope
+        self.config = config
+        self.lock = threading.Lock()
+        self._clock = clock
+        self._retriever = Retriever(repository, config, counter)
+
+    async def run(self, request: RetrievalRequest) -> RetrievalPayload:
+        """Return the payload of a request."""
+        run = self._begun(request)
+        trigger = await self._trigger(run)
+        if not trigger:
+            return self._without_memories(run, trigger)
+        error = query_error(request.message, self.config.max_query_length)
+        if error is not None:
+            return self._without_memories(run, trigger, error)
+        return self._payload(run, await self._retrieve(run))
+
+    async def trigger(self, request: RetrievalRequest) -> Trigger:
+        """Return whether retrieval would run for a request."""
+        return await self._trigger(self._begun(request))
+
+    def _begun(self, request: object) -> Run:
+        if not isinstance(request, RetrievalRequest):
+            raise InvalidArgumentError(
+                f"request must be a RetrievalRequest, got {described(request)}"
+            )
+        begun = self._clock()
+        deadline = TimeLimit.after(self.config.timeout, "raise").deadline
+        scope = self.scope.narrowed(request.user_id, request.project_id)
+        return Run(request, scope, begun, deadline)
+
+    async def _trigger(self, run: Run) -> Trigger:
+        unmet = precluded(run.request)
+        if unmet is not None:
+            return unmet
+        has_memories = await self._work(
+            lambda: self._retriever.has_memories(run.scope, run.deadline)
+        )
+        return MET if has_memories else NO_MEMORIES
+
+    async def _retrieve(self, run: Run) -> Retrieved:
+        """Search and pack; the only part that ranks memories."""
+        scope = self._search_scope(run)
+        return await self._work(lambda: self._retriever.retrieve(scope, run.request, run.deadline))
+
+    def _search_scope(self, run: Run) -> Scope:
+        is_bound = self.config.same_session_only or run.scope.session_id is not None
+        return run.scope.narrowed(session_id=run.request.session_id) if is_bound else run.scope
+
+    def _payload(self, run: Run, retrieved: Retrieved) -> RetrievalPayload:
+        packed, found = retrieved.packed, retrieved.found
+        metadata = RetrievalMetadata(
+            trigger=MET,
+            config=retrieved.config,
+            query_time=self._milliseconds(run),
+            total_results=retrieved.total,
+            included_results=len(packed.kept),
+            total_tokens=packed.tokens,
+            applied_filters=packed.applied,
+            dropped=packed.dropped,
+            search_type=retrieved.search_type,
+            degraded=found.degraded,
+            partial=found.partial,
+            approximate=found.approximate,
+        )
+        return RetrievalPayload(memories=packed.kept, metadata=metadata)
+
+    def _without_memories(
+        self, run: Run, trigger: Trigger, error: RetrievalError | None = None
+    ) -> RetrievalPayload:
+        metadata = RetrievalMetadata(
+            trigger=trigger,
+            config=self._retriever.active_config(),
+            query_time=self._milliseconds(run),
+            error=error,
+        )
+        return RetrievalPayload(memories=(), metadata=metadata)
+
+    def _milliseconds(self, run: Run) -> float:
+        return (self._clock() - run.begun) * 1000
+
+    async def _work(self, work: Callable[[], Result]) -> Result:
+        return await run_blocking(work, self.repository)

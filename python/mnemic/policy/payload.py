@@ -1,0 +1,77 @@
+"""RetrievalPayload: the memories for a prompt, and the account of how they were chosen."""
+
+from typing import Any
+
+from mnemic.context.prompt_block import format_for_system_prompt
+from mnemic.model.payload import DroppedMemory, PayloadMemory
+from mnemic.policy.conditions import Trigger
+from mnemic.policy.config import RetrievalConfig
+from mnemic.policy.errors import RetrievalError
+from mnemic.policy.reading import in_camel_case
+from mnemic.records import Record
+
+
+class RetrievalMetadata(Record, frozen=True, kw_only=True):
+    """The account of one run.
+
+    Attributes:
+        trigger: Whether the search ran, and why.
+        config: The active configuration: with the administrator's settings, and with the minimum
+            score of an embedder without floors.
+        query_time: Milliseconds that the run took.
+        total_results: Memories found, before the steps; at most twice `top_k`.
+        included_results: Memories in the payload.
+        total_tokens: Tokens of the prompt block, by the policy's counter.
+        applied_filters: Names of the steps that were applied, in their order.
+        dropped: The memories that were found and are not in the payload.
+        search_type: The search that was really made: "hybrid", "semantic" or "keyword"; "" if
+            there was none.
+        error: The error, if the run had no result of its own.
+        from_cache: Whether the payload is an earlier one of an identical request.
+        age: Seconds since the payload was made, if it is from the cache.
+        degraded: Whether the embedder failed, so that the search was one by keywords.
+        partial: Whether the search was cut at its time limit.
+        approximate: Whether an approximate index chose the memories that were ranked.
+    """
+
+    trigger: Trigger
+    config: RetrievalConfig
+    query_time: float = 0.0
+    total_results: int = 0
+    included_results: int = 0
+    total_tokens: int = 0
+    applied_filters: tuple[str, ...] = ()
+    dropped: tuple[DroppedMemory, ...] = ()
+    search_type: str = ""
+    error: RetrievalError | None = None
+    from_cache: bool = False
+    age: float | None = None
+    degraded: bool = False
+    partial: bool = False
+    approximate: bool = False
+
+
+class RetrievalPayload(Record, frozen=True, kw_only=True):
+    """The memories for a prompt.
+
+    Attributes:
+        memories: In the order of the prompt block's lines, before grouping.
+        metadata: The account of the run.
+    """
+
+    memories: tuple[PayloadMemory, ...]
+    metadata: RetrievalMetadata
+
+    @property
+    def prompt(self) -> str:
+        """The prompt block, in the form that the configuration names; "" without memories."""
+        return format_for_system_prompt(self)
+
+    def to_dict(self, *, camel_case: bool = False) -> dict[str, Any]:
+        """Return a new dict of plain JSON types; times are in ISO 8601.
+
+        Args:
+            camel_case: Whether names are in camelCase, as programs in JavaScript have them.
+        """
+        made = super().to_dict()
+        return in_camel_case(made) if camel_case else made

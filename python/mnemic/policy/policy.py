@@ -1,0 +1,175 @@
+"""The doors of the retrieval policy: `RetrievalPolicy`, and its awaited form."""
+
+import time
+import weakref
+from typing import TypeVar
+
+from mnemic.description import described
+from mnemic.errors import InvalidArgumentError
+from mnemic.model import validation
+from mnemic.near_names import names_arguments
+from mnemic.policy.breaker import Timer
+from mnemic.policy.conditions import Trigger
+from mnemic.policy.config import RetrievalConfig
+from mnemic.policy.engine import PolicyEngine
+from mnemic.policy.payload import RetrievalPayload
+from mnemic.policy.request import RetrievalRequest
+from mnemic.policy.settings import AdminMemorySettings
+from mnemic.protocols import TokenCounter
+from mnemic.repository import Searchable, checked_memory
+from mnemic.sync_bridge import sync_method
+
+Door = TypeVar("Door", bound="PolicyBase")
+
+
+@names_arguments
+class PolicyBase:
+    """The parts of both doors.
+
+    Args:
+        memory: A `Memory`, an `AsyncMemory`, a `LongTermMemory`, or a scoped one; its scope applies
+            to every run.
+        config: The configuration.
+        settings: An administrator's settings, which override the configuration.
+        counter: Token counter; an estimate by script unless given.
+        clock: Gives the seconds for durations.
+    """
+
+    def __init__(
+        self,
+        memory: Searchable,
+        config: RetrievalConfig = RetrievalConfig(),  # noqa: B008 - it is immutable
+        *,
+        settings: AdminMemorySettings | None = None,
+        counter: TokenCounter | None = None,
+        clock: Timer | None = None,
+    ) -> None:
+        memory = checked_memory(memory)
+        validation.optional_function("clock", clock)
+        self._engine = PolicyEngine(
+            memory.repository,
+            memory.scope,
+            _active(config, settings),
+            counter=None if counter is None else validation.capable("counter", counter, "count"),
+            clock=time.perf_counter if clock is None else clock,
+        )
+        self._other: PolicyBase | None = None
+        self._maker: weakref.ref[PolicyBase] | None = None
+
+    @property
+    def config(self) -> RetrievalConfig:
+        """The configuration, with the administrator's settings."""
+        return self._engine.config
+
+    def _other_door(self, kind: type[Door]) -> Door:
+        """Return the other door to the same engine; the same object each time.
+
+        The door that makes the other one holds it, and is held by it weakly: a circle would keep
+        the memory open until the garbage collector runs.
+        """
+        with self._engine.lock:
+            for door in (self._other, None if self._maker is None else self._maker()):
+                if isinstance(door, kind):
+                    return door
+            made = kind.__new__(kind)
+            made._engine = self._engine  # noqa: SLF001 - of the same base
+            made._other, made._maker = None, weakref.ref(self)  # noqa: SLF001 - as above
+            self._other = made
+            return made
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._engine.scope})"
+
+
+@names_arguments
+class AsyncRetrievalPolicy(PolicyBase):
+    """The awaited form of `RetrievalPolicy`; its methods may run in any event loop."""
+
+    @property
+    def sync(self) -> "RetrievalPolicy":
+        """The same policy with plain methods; the same object each time."""
+        return self._other_door(RetrievalPolicy)
+
+    async def run(self, request: RetrievalRequest) -> RetrievalPayload:
+        """Return the memories that belong to a message, as a payload for a prompt.
+
+        The order of the steps: trigger, search, threshold, redaction, deduplication, interleaving,
+        clipping, budget. Values that come from the chat raise nothing: the metadata of the payload
+        has the reason where there are no memories.
+
+        Args:
+            request: The message, and whose memories may belong to it.
+
+        Returns:
+            The payload; `payload.prompt` is the text for the system prompt.
+
+        Raises:
+            InvalidArgumentError: If it is no `RetrievalRequest`, or names another user, project or
+                session than the policy's memory is bound to.
+        """
+        return await self._engine.run(request)
+
+    async def trigger(self, request: RetrievalRequest) -> Trigger:
+        """Return whether `run` would search for a request, and why; nothing is searched.
+
+        Args:
+            request: As for `run`.
+
+        Raises:
+            InvalidArgumentError: As of `run`.
+        """
+        return await self._engine.trigger(request)
+
+
+@names_arguments
+class RetrievalPolicy(PolicyBase):
+    """Turns a message of a chat into a bounded block of memories for the system prompt.
+
+    Example:
+        >>> from mnemic import Memory
+        >>> from mnemic.policy import RetrievalPolicy, RetrievalRequest
+        >>> memory = Memory(":memory:", embedder=None)
+        >>> added = memory.add("Alice cycles to work on a red bike.", user_id="alice")
+        >>> policy = RetrievalPolicy(memory)
+        >>> request = RetrievalRequest("Which bike?", user_id="alice", session_id="monday")
+        >>> payload = policy.run(request)
+        >>> print(payload.prompt.splitlines()[3])
+        - Alice cycles to work on a red bike. (confidence: 0.30)
+
+    Nothing is stored, no access is counted, and no language model is called. Methods may be called
+    from several threads at once, and run in the caller's thread.
+
+    Args:
+        memory: A `Memory`, an `AsyncMemory`, a `LongTermMemory`, or a scoped one; its scope applies
+            to every run.
+        config: The configuration.
+        settings: An administrator's settings, which override the configuration.
+        counter: Token counter; an estimate by script unless given.
+        clock: Gives the seconds for durations.
+
+    Raises:
+        InvalidArgumentError: If an argument is not of its type, or the settings do not go with the
+            configuration.
+    """
+
+    @property
+    def awaited(self) -> AsyncRetrievalPolicy:
+        """The same policy with coroutine methods; the same object each time."""
+        return self._other_door(AsyncRetrievalPolicy)
+
+    run = sync_method(AsyncRetrievalPolicy.run)
+    trigger = sync_method(AsyncRetrievalPolicy.trigger)
+
+
+def _active(config: object, settings: object) -> RetrievalConfig:
+    if not isinstance(config, RetrievalConfig):
+        raise InvalidArgumentError(
+            f"config must be a mnemic.policy.RetrievalConfig, got {described(config)}"
+        )
+    if settings is None:
+        return config
+    if not isinstance(settings, AdminMemorySettings):
+        raise InvalidArgumentError(
+            f"settings must be mnemic.policy.AdminMemorySettings or None, got {described(settings)}"
+        )
+    return settings.applied_to(config)

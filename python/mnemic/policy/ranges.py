@@ -1,0 +1,170 @@
+"""The ranges of a retrieval's options: those that are accepted, and those that are recommended.
+
+Every check, error and warning about an option's range reads them here.
+"""
+
+import sys
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+
+from mnemic.description import described, quoted
+from mnemic.errors import InvalidArgumentError
+from mnemic.model.ranking import SEARCH_TYPES
+from mnemic.model.validation import MAX_QUERY_LENGTH, is_number
+from mnemic.near_names import suggestion
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+Strategy: TypeAlias = Literal["alternate", "score_first", "recency_first"]
+"""The order of memories: best and newest in turns, or one of both lists before the other."""
+STRATEGIES: tuple[str, ...] = get_args(Strategy)
+
+AUTO = "auto"
+"""The `min_score` that the embedder's own floors decide."""
+
+MAX_CACHE_TTL = 60.0
+"""Largest age of a payload that is returned again, in seconds."""
+
+MAX_TIMEOUT = 3600.0
+
+
+class OutsideRecommendedWarning(UserWarning):
+    """An option is accepted, and outside the range in which retrieval is known to work well."""
+
+
+class Range(NamedTuple):
+    """The values of a numeric option.
+
+    Attributes:
+        minimum: Smallest accepted value.
+        maximum: Largest accepted value.
+        recommended: Smallest and largest recommended value; None recommends all.
+        is_whole: Whether it is an int.
+        word: A word that is accepted too; None accepts none.
+        may_be_none: Whether None is accepted.
+        unit: Unit of the value, for messages.
+    """
+
+    minimum: float
+    maximum: float
+    recommended: tuple[float, float] | None = None
+    is_whole: bool = False
+    word: str | None = None
+    may_be_none: bool = False
+    unit: str = ""
+
+    def __str__(self) -> str:
+        noun = "a whole number" if self.is_whole else "a number"
+        unit = f" of {self.unit}" if self.unit else ""
+        ends = f" from {self.minimum:g} to {self.maximum:g}"
+        advice = ""
+        if self.recommended is not None:
+            smallest, largest = self.recommended
+            advice = f" (recommended: {smallest:g} to {largest:g})"
+        words = ([] if self.word is None else [repr(self.word)]) + ["None"] * self.may_be_none
+        return " or ".join([f"{noun}{unit}{ends}{advice}", *words])
+
+    def checked(self, path: str, given: object) -> float | str | None:
+        """Return a value of the range.
+
+        Raises:
+            InvalidArgumentError: If it is none.
+        """
+        if given is None and self.may_be_none:
+            return None
+        if isinstance(given, str) and given == self.word:
+            return given
+        if is_number(given) and self.minimum <= given <= self.maximum:
+            if not self.is_whole:
+                return float(given)
+            if isinstance(given, int):
+                return given
+        raise InvalidArgumentError(f"{path} must be {self}, got {quoted(given)}")
+
+    def advice(self, path: str, value: object) -> str | None:
+        """Return a sentence about an accepted value outside the recommended range."""
+        if self.recommended is None or not is_number(value):
+            return None
+        smallest, largest = self.recommended
+        if smallest <= value <= largest:
+            return None
+        return f"{path}={value:g} is outside the recommended range from {smallest:g} to {largest:g}"
+
+
+RANGES: Mapping[str, Range] = {
+    "top_k": Range(1, 20, (6, 10), is_whole=True),
+    "clip_sentences": Range(1, 5, (1, 2), is_whole=True),
+    "max_tokens": Range(100, 3000, (100, 1500), is_whole=True),
+    "min_score": Range(0, 1, word=AUTO),
+    "ratio": Range(0, 1, may_be_none=True),
+    "near_duplicates": Range(0, 1, may_be_none=True),
+    "session_boost": Range(1, 2),
+    "timeout": Range(0, MAX_TIMEOUT, may_be_none=True, unit="seconds"),
+    "max_query_length": Range(1, MAX_QUERY_LENGTH, is_whole=True),
+    "cache_ttl": Range(0, MAX_CACHE_TTL, unit="seconds"),
+}
+"""Ranges by option."""
+
+CHOICES: Mapping[str, tuple[str, ...]] = {"search_type": SEARCH_TYPES, "strategy": STRATEGIES}
+"""Words by option."""
+
+FLAGS = frozenset({"same_session_only", "include_sensitive", "enable_redaction"})
+"""Options that are True or False."""
+
+
+def checked(path: str, given: object) -> object:
+    """Return the value of an option in its final form.
+
+    Args:
+        path: The path of the option, such as "retrieval.top_k"; its last part names the range.
+        given: The value.
+
+    Raises:
+        InvalidArgumentError: If it is out of range; the message has path, value and range.
+    """
+    name = path.rpartition(".")[2]
+    if name in RANGES:
+        return RANGES[name].checked(path, given)
+    if name in FLAGS and not isinstance(given, bool):
+        raise InvalidArgumentError(f"{path} must be True or False, got {quoted(given)}")
+    words = CHOICES.get(name)
+    if words is not None and given not in words:
+        near = suggestion(given, words)
+        raise InvalidArgumentError(
+            f"{path} must be one of {', '.join(words)}, got {quoted(given)}{near}"
+        )
+    return given
+
+
+def check_ratio(path: str, strategy: object, ratio: object) -> None:
+    """Raise if a strategy does not go with a ratio."""
+    if strategy == "alternate" and ratio not in (None, 0.5):
+        raise InvalidArgumentError(
+            f"{path} must be 0.5 or None with the strategy 'alternate', which gives each list "
+            f"every second place, got {described(ratio)}; other ratios go with 'score_first' and "
+            "'recency_first'"
+        )
+
+
+def warn_outside_recommended(options: Iterable[tuple[str, object]]) -> None:
+    """Warn once about all options outside their recommended ranges.
+
+    Args:
+        options: Paths and checked values.
+    """
+    found = [(RANGES.get(path.rpartition(".")[2]), path, value) for path, value in options]
+    advice = [range_.advice(path, value) for range_, path, value in found if range_ is not None]
+    sentences = [sentence for sentence in advice if sentence is not None]
+    if sentences:
+        warnings.warn("; ".join(sentences), OutsideRecommendedWarning, stacklevel=_caller_level())
+
+
+def _caller_level() -> int:
+    """Return the stack level of the first frame outside the package, as `warnings.warn` counts."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - warnings of Python 3.12 have skip_file_prefixes
+    level = 1
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("mnemic."):
+        frame, level = frame.f_back, level + 1
+    return level

@@ -1,0 +1,132 @@
+"""Records of options from dicts, JSON and TOML, with errors that name the path of a field."""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from mnemic.description import described, quoted
+from mnemic.errors import InvalidArgumentError
+from mnemic.near_names import nearest
+
+Options = TypeVar("Options", bound=msgspec.Struct)
+
+
+def camel_case(name: str) -> str:
+    """Return a field's name in camelCase."""
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def in_camel_case(value: Any) -> Any:
+    """Return plain JSON types with the names of all fields in camelCase."""
+    if isinstance(value, dict):
+        return {camel_case(name): in_camel_case(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [in_camel_case(item) for item in value]
+    return value
+
+
+def fields_of(kind: type[msgspec.Struct], given: object, path: str = "") -> dict[str, Any]:
+    """Return the fields of a mapping under their names in a record.
+
+    Args:
+        kind: The record, whose fields may be written in snake_case or camelCase.
+        given: The mapping.
+        path: Where it stands, such as "retrieval"; "" for the outermost.
+
+    Raises:
+        InvalidArgumentError: If it is no mapping, or a field is unknown or given twice.
+    """
+    if not isinstance(given, Mapping):
+        raise InvalidArgumentError(
+            f"{path or kind.__name__} must be a mapping with fields of {kind.__name__}, got "
+            f"{described(given)}"
+        )
+    known = {alias: name for name in kind.__struct_fields__ for alias in (name, camel_case(name))}
+    found: dict[str, Any] = {}
+    for alias, value in given.items():
+        name = known.get(alias) if isinstance(alias, str) else None
+        if name is None:
+            raise _unknown(kind, alias, path)
+        if name in found:
+            raise InvalidArgumentError(
+                f"{_joined(path, name)} is given twice, as {name} and as {camel_case(name)}"
+            )
+        found[name] = value
+    return found
+
+
+def converted(kind: type[Options], given: object, path: str) -> Options:
+    """Return a record of another room from a mapping; a record of this class is returned itself.
+
+    Raises:
+        InvalidArgumentError: If it has unknown fields, or values that the record refuses.
+    """
+    if isinstance(given, kind):
+        return given
+    fields = fields_of(kind, given, path)
+    try:
+        return msgspec.convert(fields, kind)
+    except msgspec.ValidationError as error:
+        cause = error.__cause__
+        if cause is not None:  # the record's own words
+            raise InvalidArgumentError(f"{path}: {cause}") from cause
+        reason, _, place = str(error).partition(" - at `$")
+        at = f"{path}{place.rstrip('`')}"
+        raise InvalidArgumentError(f"{at}: {reason.replace('`', '')}") from None
+
+
+def parsed(read: Callable[[str], Any], text: object, form: str) -> Any:
+    """Return the value of a text.
+
+    Args:
+        read: Parses the text.
+        text: A text, or its UTF-8 bytes.
+        form: Name of the format.
+
+    Raises:
+        InvalidArgumentError: If it is not in this format; the message has the place.
+    """
+    if isinstance(text, bytes | bytearray):
+        text = _decoded(bytes(text), form)
+    if not isinstance(text, str):
+        raise InvalidArgumentError(f"{form} must be a str or bytes, got {described(text)}")
+    try:
+        return read(text)
+    except (msgspec.DecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidArgumentError(f"the text is no {form}: {error}") from None
+    except (UnicodeEncodeError, RecursionError) as error:
+        raise InvalidArgumentError(f"the text is no {form}: {type(error).__name__}") from None
+
+
+def from_json(text: object) -> Any:
+    """Return the value of a JSON text."""
+    return parsed(msgspec.json.decode, text, "JSON")
+
+
+def from_toml(text: object) -> Any:
+    """Return the value of a TOML text."""
+    return parsed(tomllib.loads, text, "TOML")
+
+
+def _decoded(text: bytes, form: str) -> str:
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidArgumentError(
+            f"{form} must be UTF-8; it is not at byte {error.start}"
+        ) from None
+
+
+def _unknown(kind: type[msgspec.Struct], name: object, path: str) -> InvalidArgumentError:
+    known = ", ".join(kind.__struct_fields__)
+    near = nearest(name, kind.__struct_fields__)
+    shown = quoted(_joined(path, name) if isinstance(name, str) else name)
+    hint = "there are" if near is None else f"did you mean {_joined(path, near)!r}? There are"
+    return InvalidArgumentError(f"{kind.__name__} has no field {shown}; {hint} {known}")
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

@@ -1,0 +1,74 @@
+"""RetrievalRequest: a message of a chat, and whose memories may answer it."""
+
+from typing import ClassVar
+
+from msgspec.structs import force_setattr
+
+from mnemic.description import described
+from mnemic.errors import InvalidArgumentError, InvalidEntryError
+from mnemic.model import IS_NOT_SENSITIVE, All, Expression, parse_filter, validation
+from mnemic.model.filter import copied_filter
+from mnemic.model.named_fields import NamedFields
+from mnemic.model.query import Filters
+from mnemic.model.redacted import Redacted
+
+
+class RetrievalRequest(Redacted, frozen=True, metaclass=NamedFields):
+    """A request for memories that belong to a message.
+
+    Values that come from the chat are judged by `run`, which raises nothing for them: a blank or
+    too long message, and a missing or blank session. Wrong types are errors of the program.
+
+    Attributes:
+        message: The message; `repr` hides it.
+        user_id: The user; None is the memories without a user.
+        session_id: The session of the chat. Memories of all sessions are found unless the
+            configuration says otherwise.
+        use_memory: Whether memories are wanted at all.
+        project_id: Only memories of this project.
+        filters: Only memories that match; see docs/concepts/filters.md.
+
+    Raises:
+        InvalidArgumentError: If a field has a wrong type, or the name of a user or a project is
+            invalid.
+        FilterError: If the filter is invalid.
+    """
+
+    _hidden: ClassVar[frozenset[str]] = frozenset({"message", "filters"})
+
+    message: str
+    user_id: str | None
+    session_id: str | None
+    use_memory: bool = True
+    project_id: str | None = None
+    filters: Filters = None
+
+    def __post_init__(self) -> None:
+        """Check the types of all fields."""
+        for name in ("message", "session_id"):
+            given = getattr(self, name)
+            if not isinstance(given, str) and (name == "message" or given is not None):
+                kinds = "a str" if name == "message" else "a str or None"
+                raise InvalidArgumentError(f"{name} must be {kinds}, got {described(given)}")
+        validation.optional_name("user_id", self.user_id)
+        validation.optional_name("project_id", self.project_id)
+        validation.flag("use_memory", self.use_memory)
+        force_setattr(self, "filters", copied_filter(self.filters))
+
+    @property
+    def has_valid_session(self) -> bool:
+        """Whether the session is a name: not blank, and without control characters."""
+        if self.session_id is None or not self.session_id.strip():
+            return False
+        try:
+            validation.name("session_id", self.session_id)
+        except InvalidEntryError:
+            return False
+        return True
+
+    def expression(self, *, include_sensitive: bool) -> Expression | None:
+        """Return the parsed filter; None excludes nothing."""
+        parts: list[Expression] = [] if include_sensitive else [IS_NOT_SENSITIVE]
+        if self.filters is not None:
+            parts.append(parse_filter(self.filters))
+        return All(tuple(parts)) if parts else None

@@ -1,0 +1,215 @@
+"""The steps of one retrieval: search, boost, candidates, packing."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from mnemic.embed.floors import score_floors
+from mnemic.index import RankedRow
+from mnemic.licensing import SEARCHING_BY_MEANING
+from mnemic.model import BY_SEARCH_TYPE, MemoryEntry, Scope, Search, SearchType, validation
+from mnemic.model.payload import PayloadMemory, Provenance
+from mnemic.model.timestamps import to_microseconds
+from mnemic.policy.config import RetrievalConfig
+from mnemic.policy.ranges import AUTO
+from mnemic.policy.request import RetrievalRequest
+from mnemic.policy.stand_in import Packed, Plan, pack
+from mnemic.protocols import TokenCounter
+from mnemic.repository import Found, Repository
+
+OVER_FETCH = 2
+"""Candidates for each place in a payload: duplicates and weak ones leave room for others."""
+
+DOCUMENTED_MIN_SCORE = 0.3
+"""Minimum score of a search by the vectors of an embedder without floors of its own."""
+
+DEEPER = 4
+"""Factor of the candidates that a boosted search ranks next, until no other can rise."""
+
+
+class Retrieved(NamedTuple):
+    """The outcome of a search and of all steps after it.
+
+    Attributes:
+        packed: The memories of the payload, and those left out.
+        config: The active configuration.
+        total: Memories found.
+        search_type: The search that was really made.
+        found: The search's marks: `degraded`, `partial`, `approximate`.
+    """
+
+    packed: Packed
+    config: RetrievalConfig
+    total: int
+    search_type: SearchType
+    found: Found
+
+
+class Candidate(NamedTuple):
+    """A found memory with its final score."""
+
+    entry: MemoryEntry
+    score: float
+
+
+class Retriever:
+    """Finds the memories for a request and packs them; runs in the caller's thread.
+
+    Args:
+        repository: The agent's memories.
+        config: The configuration, with the administrator's settings.
+        counter: Token counter; an estimate by script unless given.
+    """
+
+    def __init__(
+        self, repository: Repository, config: RetrievalConfig, counter: TokenCounter | None
+    ) -> None:
+        self._repository = repository
+        self._config = config
+        self._counter = counter
+
+    def has_memories(self, scope: Scope, deadline: float | None) -> bool:
+        """Return whether a scope's user has any active memory in its project.
+
+        A session that the scope is bound to counts too.
+        """
+        return self._repository.finder.has_memories(scope, deadline)
+
+    def retrieve(
+        self, scope: Scope, request: RetrievalRequest, deadline: float | None
+    ) -> Retrieved:
+        """Return the memories for a request.
+
+        Args:
+            scope: The request's scope.
+            request: A valid one.
+            deadline: Time limit, in seconds of `time.monotonic()`; None is no limit.
+
+        Raises:
+            DeadlineExceededError: If the deadline passes.
+            StoreError: If the store cannot be read.
+        """
+        config = self.active_config()
+        found = self._found(scope, self._search(config, request, deadline), request)
+        if config.min_score != self._config.min_score and _is_by_keywords(found):
+            # The floor of similarity does not fit a search that compared none.
+            config = self._config
+            by_keywords = config.overridden(search_type="keyword")
+            again = self._found(scope, self._search(by_keywords, request, deadline), request)
+            found = again._replace(degraded=found.degraded)
+        search_type: SearchType = "keyword" if _is_by_keywords(found) else self._search_type(config)
+        candidates = _candidates(found, config, request)
+        memories = [_payload_memory(each, search_type) for each in candidates]
+        packed = pack(memories, self._plan(config))
+        return Retrieved(packed, config, len(memories), search_type, found)
+
+    def active_config(self) -> RetrievalConfig:
+        """Return the configuration with the minimum score of an embedder without floors."""
+        config, embedder = self._config, self._repository.embedder
+        search_type = self._search_type(config)
+        if config.min_score != AUTO or embedder is None or search_type == "keyword":
+            return config
+        if score_floors(embedder)[search_type] is not None:
+            return config
+        return config.overridden(min_score=DOCUMENTED_MIN_SCORE)
+
+    def _search_type(self, config: RetrievalConfig) -> SearchType:
+        has_embedder = self._repository.embedder is not None
+        return config.search_type if has_embedder or config.search_type != "hybrid" else "keyword"
+
+    def _search(
+        self, config: RetrievalConfig, request: RetrievalRequest, deadline: float | None
+    ) -> Search:
+        return Search(
+            text=request.message,
+            limit=OVER_FETCH * config.top_k,
+            ranking=BY_SEARCH_TYPE[self._search_type(config)],
+            filters=request.expression(include_sensitive=config.include_sensitive),
+            needs_evidence=config.min_score == AUTO,
+            falls_back=True,
+            deadline=deadline,
+        )
+
+    def _found(self, scope: Scope, search: Search, request: RetrievalRequest) -> Found:
+        """Find memories, as many as the search wants by their boosted scores.
+
+        A boost may lift a memory from further down, so more are ranked until none below can rise.
+        """
+        boost, wanted = self._config.session_boost, search.limit
+        while True:
+            found = self._repository.find(scope, search, SEARCHING_BY_MEANING)
+            hits = found.hits
+            if boost == 1 or len(hits) < search.limit or found.partial:
+                return found
+            best = sorted((_boosted(hit, found, request, boost) for hit in hits), reverse=True)
+            if hits[-1].score <= 0 or boost * hits[-1].score < best[wanted - 1]:
+                return found
+            search = msgspec.structs.replace(search, limit=DEEPER * search.limit)
+
+    def _plan(self, config: RetrievalConfig) -> Plan:
+        floor = config.min_score if isinstance(config.min_score, float) else None
+        return Plan(
+            redaction=config.redaction,
+            near=config.near_duplicates,
+            limit=config.top_k,
+            strategy=config.strategy,
+            ratio=config.ratio,
+            clip_sentences=config.clip_sentences,
+            max_tokens=config.max_tokens,
+            counter=self._counter,
+            block=config.block,
+            min_score=floor or None,  # no score is below 0
+        )
+
+
+def _is_by_keywords(found: Found) -> bool:
+    return found.degraded or found.share == 0
+
+
+def _boosted(hit: RankedRow, found: Found, request: RetrievalRequest, boost: float) -> float:
+    is_of_session = found.entries[hit.row].session_id == request.session_id
+    return hit.score * boost if is_of_session and hit.score > 0 else hit.score
+
+
+def _candidates(
+    found: Found, config: RetrievalConfig, request: RetrievalRequest
+) -> Sequence[Candidate]:
+    """Return the best candidates by their boosted scores: score, then newest, then smallest id."""
+    boost = config.session_boost
+    hits = [(_boosted(hit, found, request, boost), found.entries[hit.row]) for hit in found.hits]
+    if boost != 1:
+        hits.sort(key=lambda hit: (-hit[0], -to_microseconds(hit[1].created_at), hit[1].id.bytes))
+    best = hits[: OVER_FETCH * config.top_k]
+    return [Candidate(entry, min(1.0, max(0.0, score))) for score, entry in best]
+
+
+def _payload_memory(candidate: Candidate, search_type: SearchType) -> PayloadMemory:
+    entry = candidate.entry
+    return PayloadMemory(
+        id=str(entry.id),
+        content=entry.content,
+        timestamp=entry.created_at,
+        score=candidate.score,
+        session_id=entry.session_id,
+        message_id=entry.message_id,
+        type=entry.type.payload_type,
+        role=entry.role,
+        speaker=entry.speaker,
+        confidence=_confidence(entry),
+        provenance=Provenance(
+            collection=_collection(entry),
+            search_type=search_type,
+            original_length=len(entry.content),
+        ),
+    )
+
+
+def _collection(entry: MemoryEntry) -> str:
+    return f"agent:{entry.agent_id}" if entry.user_id is None else f"user:{entry.user_id}"
+
+
+def _confidence(entry: MemoryEntry) -> float | None:
+    """Return the memory's own confidence, from its metadata; None without a number from 0 to 1."""
+    given = entry.metadata.get("confidence")
+    return float(given) if validation.is_number(given) and 0 <= given <= 1 else None

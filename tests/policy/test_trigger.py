@@ -1,0 +1,146 @@
+import pytest
+
+from mnemic import Memory
+from mnemic.errors import InvalidArgumentError
+from mnemic.policy import RetrievalConfig, RetrievalPolicy, RetrievalRequest, Trigger, trigger
+from tests.support.policy import DOORS, request
+
+
+def never():
+    raise AssertionError("a condition before it is not met")
+
+
+@pytest.mark.requirement("R282", "C050")
+@pytest.mark.parametrize(
+    ("fields", "conditions", "reason"),
+    [
+        ({}, {}, "met"),
+        ({}, {"has_memories": lambda: True, "is_rate_limited": lambda: False}, "met"),
+        (
+            {"use_memory": False, "session_id": None},
+            {"has_memories": never, "is_rate_limited": never},
+            "memory_off",
+        ),
+        (
+            {"session_id": None},
+            {"has_memories": never, "is_rate_limited": never},
+            "no_valid_session",
+        ),
+        ({}, {"has_memories": False, "is_rate_limited": never}, "no_memories"),
+        ({}, {"has_memories": True, "is_rate_limited": True}, "rate_limited"),
+        ({}, {"is_rate_limited": lambda: True}, "rate_limited"),
+    ],
+)
+def test_the_conditions_are_judged_in_their_order(fields, conditions, reason):
+    judged = trigger(request(**fields), **conditions)
+    assert judged == Trigger(reason == "met", reason)
+    assert bool(judged) is (reason == "met")
+    assert judged.sentence.endswith(".")
+
+
+@pytest.mark.requirement("R282", "C056")
+@pytest.mark.parametrize("session_id", [None, "", "  ", "\t", "a\nb", "\0", "\ud800", "a\x85"])
+def test_a_session_without_a_name_is_not_valid(session_id):
+    assert trigger(request(session_id=session_id)).reason == "no_valid_session"
+
+
+@pytest.mark.parametrize("session_id", ["1", "会话", "a b", "session:🙂", "x" * 5000])
+def test_any_name_is_a_valid_session(session_id):
+    assert trigger(request(session_id=session_id))
+
+
+@pytest.mark.requirement("R282")
+@pytest.mark.parametrize("door", DOORS)
+def test_a_policy_judges_a_request_without_a_search(door, monkeypatch):
+    with Memory(":memory:", embedder=None) as memory:
+        policy = RetrievalPolicy(memory)
+        call = DOORS[door]
+        monkeypatch.setattr(memory.repository, "find", lambda *_, **__: never())
+        assert call(policy, "trigger", request()).reason == "no_memories"
+        added = memory.add("The harbour freezes.", user_id="alice")
+        assert call(policy, "trigger", request()).reason == "met"
+        assert call(policy, "trigger", request(user_id="bob")).reason == "no_memories"
+        assert call(policy, "trigger", request(user_id=None)).reason == "no_memories"
+        assert call(policy, "trigger", request(use_memory=False)).reason == "memory_off"
+        memory.delete(added.id, user_id="alice")
+        assert call(policy, "trigger", request()).reason == "no_memories"
+
+
+@pytest.mark.requirement("R282", "C050")
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"use_memory": False}, "memory_off"),
+        ({"session_id": " "}, "no_valid_session"),
+        ({"user_id": "carol"}, "no_memories"),
+    ],
+)
+def test_without_a_trigger_the_payload_is_empty_and_has_the_reason(door, fields, reason):
+    with Memory(":memory:", embedder=None) as memory:
+        memory.add("The harbour freezes in winter.", user_id="alice")
+        payload = DOORS[door](RetrievalPolicy(memory), "run", request(**fields))
+        assert (payload.memories, payload.prompt) == ((), "")
+        metadata = payload.metadata
+        assert (metadata.trigger.reason, metadata.error) == (reason, None)
+        assert (metadata.total_results, metadata.included_results, metadata.total_tokens) == (
+            0,
+            0,
+            0,
+        )
+        assert (metadata.applied_filters, metadata.search_type) == ((), "")
+
+
+def test_a_user_has_a_collection_as_soon_as_another_process_writes(tmp_path):
+    path = tmp_path / "memories.db"
+    with Memory(path, embedder=None) as mine, Memory(path, embedder=None) as other:
+        policy = RetrievalPolicy(mine)
+        assert policy.trigger(request()).reason == "no_memories"
+        entry = other.add("The harbour freezes.", user_id="alice")
+        assert policy.trigger(request())
+        other.delete(entry.id, user_id="alice", permanent=True)
+        assert policy.trigger(request()).reason == "no_memories"
+
+
+def test_memories_of_another_project_are_no_collection():
+    with Memory(":memory:", embedder=None) as memory:
+        memory.add("The harbour freezes.", user_id="alice", project_id="boats")
+        policy = RetrievalPolicy(memory)
+        assert policy.trigger(request(project_id="boats"))
+        assert policy.trigger(request())
+        assert policy.trigger(request(project_id="trains")).reason == "no_memories"
+
+
+@pytest.mark.requirement("C056")
+def test_a_user_with_memories_of_other_sessions_has_a_collection_all_the_same():
+    with Memory(":memory:", embedder=None) as memory:
+        memory.add("The harbour freezes.", user_id="alice", session_id="yesterday")
+        config = RetrievalConfig(same_session_only=True)
+        assert RetrievalPolicy(memory, config).trigger(request()).reason == "met"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"message": 5},
+        {"message": None},
+        {"session_id": 7},
+        {"user_id": ""},
+        {"user_id": 3},
+        {"use_memory": "yes"},
+        {"project_id": "\n"},
+        {"filters": {"nonsense": 1}},
+    ],
+)
+def test_wrong_types_in_a_request_raise(fields):
+    with pytest.raises(InvalidArgumentError):
+        request(**fields)
+
+
+def test_a_request_names_what_it_lacks_and_shows_no_message():
+    with pytest.raises(InvalidArgumentError, match="needs the argument 'user_id'"):
+        RetrievalRequest("hello")
+    shown = repr(request("a secret message", filters={"speaker": "Anna"}))
+    assert "secret" not in shown
+    assert "Anna" not in shown
+    assert "alice" in shown
