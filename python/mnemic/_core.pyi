@@ -34,16 +34,20 @@ __all__ = [
     "date_ranges",
     "detect_language",
     "distinct_values",
+    "duplicates",
     "estimate_tokens",
     "estimate_tokens_batch",
     "file_id",
     "fingerprint",
     "fingerprint_digests",
     "fold",
+    "interleaved",
     "link_sums",
     "lock_calls",
     "lost_in_log",
     "matches",
+    "neutralise",
+    "neutralise_batch",
     "placed_sums",
     "read_vectors",
     "redaction_names",
@@ -405,6 +409,28 @@ class Redactor:
             OutOfMemoryError: If there is too little memory for a result.
         """
 
+def duplicates(texts: Iterable[str], /, near: float | None = None) -> list[int]:
+    """Return for each text the place of the earlier one that it repeats, or its own place.
+
+    Texts repeat each other if their normal forms are equal: they differ only in case, width, white
+    space or the punctuation around them. With `near` they also do if the same numbers stand in both
+    in the same order and the Jaccard similarity of the sets of three consecutive characters of
+    their normal forms is at least so much. A text is compared with those that repeat none, and
+    repeats the first that matches; the place named is always one of those.
+
+    Normal forms themselves are compared, so no text can be made to collide with another. Time is
+    linear in the length of the texts; with `near` O(g·n/64) more, for n texts with g different
+    trigrams each in sum, whatever the texts are. The interpreter is detached for 2 KB and more.
+
+    Args:
+        texts: Any iterable of str, but not one str. In order of preference, the best first.
+        near: From 0 to 1; None for exact duplicates alone.
+
+    Raises:
+        TypeError: If `texts` is a str or no iterable, or an item is not a str.
+        InvalidArgumentError: If `near` is out of range, or an item holds a lone surrogate.
+    """
+
 def estimate_tokens(text: str, /) -> int:
     """Estimate how many tokens a language model takes for `text`, by its scripts, rounded up.
 
@@ -474,6 +500,69 @@ def fold(text: str, /) -> str:
     Raises:
         TypeError: If `text` is not a str.
         InvalidArgumentError: If `text` holds a lone surrogate, which UTF-8 cannot express.
+    """
+
+def interleaved(
+    scores: Sequence[float], times: Sequence[int], limit: int, strategy: str, ratio: float, /
+) -> list[int]:
+    """Choose and order memories by score and time at once.
+
+    The list by score is by score, then time, then place; that by time is by time, then score, then
+    place. Each place of the result takes the first of its list that is not chosen yet.
+
+    Args:
+        scores: Score of each memory, higher is better.
+        times: Time of each memory in any unit, later is newer.
+        limit: Largest number of places.
+        strategy: "alternate" fills even places, from 0, by score and odd ones by time;
+            "score_first" the first places by score and the others by time; "recency_first" the
+            first by time and the others by score.
+        ratio: Share of the limit for the first list, half a place rounded up; "alternate" has no
+            use for it.
+
+    Returns:
+        Places in `scores`, each once: `limit` of them, or all if there are fewer.
+
+    Raises:
+        CountMismatchError: If there are not as many times as scores.
+        InvalidArgumentError: If a score is NaN, the ratio is not from 0 to 1, or the strategy is
+            unknown.
+    """
+
+def neutralise(text: str, /) -> str:
+    """Return `text` as one line that a person still reads and that opens nothing in a prompt.
+
+    White space and line breaks of every kind become single spaces, none at the ends. Invisible
+    characters are removed, but for joiners and variation selectors that emoji and the spelling of
+    Arabic, Indic, Mongolian and other scripts need. Headings, rules, quotations, lists, code
+    fences, tags, comments, the marks of chats (`<|im_start|>`, `[INST]`) and role markers
+    (`System:`) lose the character that makes them so, to one that looks like it: `‹memory>`,
+    `♯ Title`, `System – `. Markup at the start of a line counts at the start of each line of the
+    given text; lists only at its start.
+
+    The result of a result is itself; the text itself is returned if nothing changes. A result has
+    at most twice as many characters. Time is linear. The interpreter is detached for texts of 2 KB
+    and more.
+
+    Args:
+        text: Any text, also an empty one.
+
+    Raises:
+        TypeError: If `text` is not a str.
+        InvalidArgumentError: If `text` holds a lone surrogate, which UTF-8 cannot express.
+    """
+
+def neutralise_batch(texts: Iterable[str], /) -> list[str]:
+    """Neutralise each text as `neutralise` does, in the order of `texts`.
+
+    The interpreter is detached for 2 KB and more. Nothing is returned if one text cannot be used.
+
+    Args:
+        texts: Any iterable of str, but not one str.
+
+    Raises:
+        TypeError: If `texts` is a str or no iterable, or an item is not a str.
+        InvalidArgumentError: If an item holds a lone surrogate; the message has index and position.
     """
 
 def lock_calls() -> list[tuple[str, int]]:

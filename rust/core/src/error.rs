@@ -61,6 +61,20 @@ pub enum Error {
         /// Which argument.
         what: &'static str,
     },
+    /// A score that has no place in an order.
+    #[error("scores[{place}] must be a number, found NaN")]
+    ScoreIsNan {
+        /// Its place among the scores.
+        place: usize,
+    },
+    /// A share of a whole, or a similarity, that is none.
+    #[error("{what} must be a number from 0 to 1, found {found}")]
+    ShareOutOfRange {
+        /// Which argument.
+        what: &'static str,
+        /// The share, as text.
+        found: String,
+    },
     /// A weight that does not keep the order of similarities.
     #[error("weight must be a number from 0 to 1e30, found {found}")]
     WeightOutOfRange {

@@ -27,6 +27,8 @@ pub(crate) fn raised(error: Error) -> PyErr {
         | Error::MissingToken { .. }
         | Error::ThresholdIsNan { .. }
         | Error::NoStemmer { .. }
+        | Error::ScoreIsNan { .. }
+        | Error::ShareOutOfRange { .. }
         | Error::UnknownLanguage { .. }
         | Error::WeightOutOfRange { .. } => InvalidArgumentError::new_err(message),
         Error::DimensionMismatch { .. } => DimensionMismatchError::new_err(message),

@@ -13,12 +13,15 @@ mod arrays;
 mod checksum;
 mod deadline;
 mod distinct;
+mod duplicates;
 mod errors;
 mod file_locks;
 mod filter;
+mod interleaving;
 mod listing;
 mod matching;
 mod memory_index;
+mod neutralise;
 mod records;
 mod redaction;
 mod requests;
@@ -53,13 +56,19 @@ mod _core {
     #[pymodule_export]
     use super::distinct::distinct_values;
     #[pymodule_export]
+    use super::duplicates::duplicates;
+    #[pymodule_export]
     use super::file_locks::{
         after_fork_in_child, after_fork_in_parent, allocate, before_fork, file_id, lock_calls,
     };
     #[pymodule_export]
+    use super::interleaving::interleaved;
+    #[pymodule_export]
     use super::matching::matches;
     #[pymodule_export]
     use super::memory_index::PyMemoryIndex;
+    #[pymodule_export]
+    use super::neutralise::{neutralise, neutralise_batch};
     #[pymodule_export]
     use super::redaction::{PyRedactor, redaction_names};
     #[pymodule_export]

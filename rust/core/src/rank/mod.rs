@@ -5,6 +5,7 @@ pub(crate) mod candidates;
 pub(crate) mod components;
 pub(crate) mod evidence;
 pub(crate) mod fused_score;
+pub mod interleaving;
 pub(crate) mod keyword_match;
 pub(crate) mod largest;
 pub(crate) mod ordinal_map;

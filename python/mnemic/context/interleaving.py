@@ -1,0 +1,81 @@
+"""Chooses and orders memories by score and by time at once."""
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias, get_args
+
+from msgspec.structs import replace
+
+from mnemic._core import interleaved
+from mnemic.context.preference import places_by_id
+from mnemic.errors import InvalidArgumentError
+from mnemic.model.payload import PayloadMemory
+from mnemic.model.timestamps import to_microseconds
+
+InterleavingStrategy: TypeAlias = Literal["alternate", "score_first", "recency_first"]
+"""Order of the memories in a prompt: see `interleave`."""
+
+_HALF = 0.5
+_WHOLE = 1.0
+
+_MAX_PLACES = 2**53
+"""A larger limit means the same and does not fit the core."""
+
+
+def interleave(
+    memories: Sequence[PayloadMemory],
+    limit: int,
+    *,
+    strategy: InterleavingStrategy = "alternate",
+    ratio: float | None = None,
+) -> list[PayloadMemory]:
+    """Choose memories by score and by time, and put them in the order of a prompt.
+
+    Two lists hold all memories: one by score, then time, then id; one by time, newest first, then
+    score, then id. "alternate" fills even places, from 0, from the list by score, and odd places
+    from that by time. "score_first" fills its share of the limit by score and then the other places
+    by time, "recency_first" the other way round. Each place takes the first of its list that is
+    not chosen yet, so nothing is repeated.
+
+    Args:
+        memories: Any order. They are not changed.
+        limit: Largest number of memories to return, at least 0.
+        strategy: Which list fills which place.
+        ratio: Share of the limit for the first list, from 0 to 1, half a place rounded up; by
+            default 1 for "score_first" and "recency_first". "alternate" is always .5.
+
+    Returns:
+        Copies in order, with `provenance.position` from 0.
+
+    Raises:
+        InvalidArgumentError: If the limit is negative, the strategy unknown, the ratio out of range
+            or not .5 for "alternate", or a score NaN.
+    """
+    _check(limit, strategy, ratio)
+    share = (_HALF if strategy == "alternate" else _WHOLE) if ratio is None else float(ratio)
+    order = places_by_id(memories)
+    scores = [memories[place].score for place in order]
+    times = [to_microseconds(memories[place].timestamp) for place in order]
+    chosen = interleaved(scores, times, min(limit, _MAX_PLACES), strategy, share)
+    return [_placed(memories[order[place]], position) for position, place in enumerate(chosen)]
+
+
+def _placed(memory: PayloadMemory, position: int) -> PayloadMemory:
+    return replace(memory, provenance=replace(memory.provenance, position=position))
+
+
+def _check(limit: int, strategy: str, ratio: float | None) -> None:
+    known = get_args(InterleavingStrategy)
+    if strategy not in known:
+        names = " or ".join(map(repr, known))
+        raise InvalidArgumentError(f"strategy must be {names}, found {strategy!r}")
+    if limit < 0:
+        raise InvalidArgumentError(f"limit must be at least 0, found {limit}")
+    if ratio is None:
+        return
+    if not 0 <= ratio <= 1:
+        raise InvalidArgumentError(f"ratio must be from 0 to 1, found {ratio}")
+    if strategy == "alternate" and ratio != _HALF:
+        raise InvalidArgumentError(
+            f"ratio must be 0.5 or None for the strategy 'alternate', found {ratio}; "
+            "'score_first' and 'recency_first' take any share"
+        )

@@ -1,0 +1,260 @@
+//! Characters without a picture: white space becomes one space or one break, the others go unless
+//! spelling needs them.
+
+use std::borrow::Cow;
+
+use icu_properties::props::{Emoji, ExtendedPictographic, Script};
+use icu_properties::{CodePointMapData, CodePointSetData};
+
+/// Whether a byte may begin a character that is not simply kept. Continuation bytes never do.
+const IS_SUSPICIOUS: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte <= 0x20 {
+        table[byte] = true;
+        byte += 1;
+    }
+    // DEL; then the first bytes of U+0080 to U+00BF, U+0340 to U+037F, U+0600 to U+063F, U+1000 to
+    // U+3FFF, U+F000 to U+1FFFF and of planes 3 on.
+    let others = [0x7f, 0xc2, 0xcd, 0xd8, 0xe1, 0xe2, 0xe3, 0xef, 0xf0, 0xf1, 0xf2, 0xf3, 0xf4];
+    let mut at = 0;
+    while at < others.len() {
+        table[others[at]] = true;
+        at += 1;
+    }
+    table
+};
+
+/// The treatment of a character.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Kept,
+    Space,
+    Break,
+    Removed,
+    /// Kept between certain neighbours alone.
+    Joiner,
+    /// Kept behind certain characters alone.
+    Selector,
+}
+
+/// Return the text with single spaces, a line feed for each white space with a line break in it,
+/// none of either at the ends, and without invisible characters.
+pub(super) fn cleaned(text: &str) -> Cow<'_, str> {
+    if is_clean_ascii(text.as_bytes()) {
+        return Cow::Borrowed(text);
+    }
+    let mut cleaner = Cleaner { kept: String::with_capacity(text.len()), space: None, held: None };
+    let mut rest = text;
+    while !rest.is_empty() {
+        let is_suspicious = |byte: &u8| IS_SUSPICIOUS[usize::from(*byte)];
+        let end = rest.as_bytes().iter().position(is_suspicious).unwrap_or(rest.len());
+        let (plain, suspicious) = rest.split_at(end);
+        cleaner.keep(plain);
+        let mut characters = suspicious.chars();
+        if let Some(character) = characters.next() {
+            cleaner.treat(character);
+        }
+        rest = characters.as_str();
+    }
+    if cleaner.kept == text { Cow::Borrowed(text) } else { Cow::Owned(cleaner.kept) }
+}
+
+/// Whether a text is ASCII with nothing to clean. There is no early exit, so that the loops become
+/// vector instructions.
+fn is_clean_ascii(text: &[u8]) -> bool {
+    let is_picture = |byte: u8| (0x20..0x7f).contains(&byte);
+    let is_double = |pair: &[u8]| pair[0] == b' ' && pair[1] == b' ';
+    text.iter().fold(true, |clean, &byte| clean & is_picture(byte))
+        && !text.windows(2).fold(false, |double, pair| double | is_double(pair))
+        && text.first() != Some(&b' ')
+        && text.last() != Some(&b' ')
+}
+
+struct Cleaner {
+    kept: String,
+    /// The white space between what was kept and what follows.
+    space: Option<char>,
+    /// A joiner that the next character decides on.
+    held: Option<char>,
+}
+
+impl Cleaner {
+    fn keep(&mut self, plain: &str) {
+        let Some(next) = plain.chars().next() else { return };
+        if let Some(space) = self.space.take().filter(|_| !self.kept.is_empty()) {
+            self.kept.push(space);
+        }
+        if let Some(joiner) = self.held.take() {
+            let previous = self.previous();
+            if previous.is_some_and(|previous| joins(previous, joiner, next)) {
+                self.kept.push(joiner);
+            }
+        }
+        self.kept.push_str(plain);
+    }
+
+    fn treat(&mut self, character: char) {
+        match kind(character) {
+            Kind::Kept => self.keep(character.encode_utf8(&mut [0; 4])),
+            Kind::Removed => {}
+            Kind::Space => self.add_space(' '),
+            Kind::Break => self.add_space('\n'),
+            Kind::Joiner => self.hold(character),
+            Kind::Selector => self.select(character),
+        }
+    }
+
+    fn add_space(&mut self, space: char) {
+        self.held = None;
+        if self.space != Some('\n') {
+            self.space = Some(space);
+        }
+    }
+
+    fn hold(&mut self, joiner: char) {
+        if self.space.is_none() && self.held.is_none() {
+            self.held = Some(joiner);
+        }
+    }
+
+    fn select(&mut self, selector: char) {
+        if self.space.is_some() || self.held.is_some() {
+            return;
+        }
+        match self.previous() {
+            Some('#' | '*' | '0'..='9') if selector == '\u{fe0f}' => self.held = Some(selector),
+            Some(base) if has_variant(base, selector) => self.kept.push(selector),
+            _ => {}
+        }
+    }
+
+    fn previous(&self) -> Option<char> {
+        self.kept.chars().next_back()
+    }
+}
+
+/// The kind of a character. Default-ignorable characters are removed, and all controls; the marks of
+/// Arabic numbers and the joints of hieroglyphs are format characters with a picture, and stay.
+fn kind(character: char) -> Kind {
+    match character {
+        '\n'..='\r' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}' => Kind::Break,
+        ' ' | '\t' | '\u{1f}' => Kind::Space,
+        '!'..='~' => Kind::Kept,
+        '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200c}' | '\u{200d}' => Kind::Joiner,
+        '\u{180b}'..='\u{180f}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' => {
+            Kind::Selector
+        }
+        _ if is_invisible(character) => Kind::Removed,
+        _ if character.is_whitespace() => Kind::Space,
+        _ => Kind::Kept,
+    }
+}
+
+fn is_invisible(character: char) -> bool {
+    matches!(
+        character,
+        '\0'..='\u{1f}'
+            | '\u{7f}'..='\u{9f}'
+            | '\u{ad}' // soft hyphen
+            | '\u{34f}' // combining grapheme joiner
+            | '\u{61c}' // Arabic letter mark
+            | '\u{17b4}'..='\u{17b5}' // Khmer inherent vowels
+            | '\u{200b}' // zero-width space
+            | '\u{200e}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}' // Hangul filler
+            | '\u{fdd0}'..='\u{fdef}' // no characters, for internal use
+            | '\u{feff}' // byte order mark
+            | '\u{ffa0}' // half-width Hangul filler
+            | '\u{fff0}'..='\u{fffb}' // interlinear annotation, and reserved as ignorable
+            | '\u{1bca0}'..='\u{1bca3}' // shorthand
+            | '\u{1d173}'..='\u{1d17a}' // music
+            | '\u{e0000}'..='\u{e0fff}' // tags, and reserved as ignorable
+    ) || u32::from(character) & 0xfffe == 0xfffe // no characters, the last two of each plane
+}
+
+/// Whether a joiner is part of the spelling between two characters.
+fn joins(previous: char, joiner: char, next: char) -> bool {
+    match joiner {
+        '\u{fe0f}' => next == '\u{20e3}', // a key: digit, selector, enclosing key cap
+        '\u{115f}' => matches!(next, '\u{1161}'..='\u{11a7}'),
+        '\u{1160}' => matches!(previous, '\u{1100}'..='\u{115e}'),
+        '\u{180e}' => is_mongolian(previous) && is_mongolian(next),
+        '\u{200d}' if is_pictographic(next) => ends_emoji(previous),
+        _ => needs_joiners(previous) && needs_joiners(next),
+    }
+}
+
+/// Whether an emoji can end with a character: a picture, a skin tone or a selector behind one.
+fn ends_emoji(character: char) -> bool {
+    matches!(character, '\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}') || is_pictographic(character)
+}
+
+fn is_pictographic(character: char) -> bool {
+    CodePointSetData::new::<ExtendedPictographic>().contains(character)
+}
+
+fn is_mongolian(character: char) -> bool {
+    matches!(character, '\u{1820}'..='\u{18aa}')
+}
+
+/// Whether words of a character's script are spelled with joiners: where letters join by their
+/// place, and where a vowel killer makes conjuncts or shows itself.
+fn needs_joiners(character: char) -> bool {
+    !character.is_ascii()
+        && matches!(
+            CodePointMapData::<Script>::new().get(character),
+            Script::Adlam
+                | Script::Arabic
+                | Script::Balinese
+                | Script::Bengali
+                | Script::Brahmi
+                | Script::Chakma
+                | Script::Devanagari
+                | Script::Grantha
+                | Script::Gujarati
+                | Script::Gurmukhi
+                | Script::HanifiRohingya
+                | Script::Javanese
+                | Script::Kaithi
+                | Script::Kannada
+                | Script::Khmer
+                | Script::Malayalam
+                | Script::Mandaic
+                | Script::Manichaean
+                | Script::Mongolian
+                | Script::Myanmar
+                | Script::Newa
+                | Script::Nko
+                | Script::Oriya
+                | Script::PhagsPa
+                | Script::Sharada
+                | Script::Sinhala
+                | Script::Sogdian
+                | Script::Sundanese
+                | Script::Syriac
+                | Script::TaiTham
+                | Script::Tamil
+                | Script::Telugu
+                | Script::Tibetan
+        )
+}
+
+/// Whether a variation selector may stand behind a character: those of emoji, of Han and of a few
+/// signs and scripts.
+fn has_variant(base: char, selector: char) -> bool {
+    match selector {
+        '\u{180b}'..='\u{180f}' => is_mongolian(base),
+        '\u{fe0e}' | '\u{fe0f}' => {
+            !base.is_ascii() && CodePointSetData::new::<Emoji>().contains(base)
+        }
+        _ => {
+            let script = CodePointMapData::<Script>::new().get(base);
+            let is_sign = matches!(base, '\u{2200}'..='\u{22ff}' | '\u{2a00}'..='\u{2aff}');
+            matches!(script, Script::Han | Script::Myanmar | Script::PhagsPa | Script::Manichaean)
+                || is_sign
+        }
+    }
+}
