@@ -174,12 +174,16 @@ class BucketCounter:
 
 
 OPENINGS = re.compile(
-    r"```|~~~|</?[a-z!|]|<\||\[/?inst\]|<<sys>>|[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u2060\ufeff"
+    r"```|</?[a-z!|]|<\||\[/?inst\]|<<sys>>|[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u2060\ufeff"
     r"\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\u2028\u2029\U000e0000-\U000e007f]",
     re.IGNORECASE,
 )
-ROLE = re.compile(r"[\W_]*(?:system|assistant|user|human|developer|tool|ai)\s*:", re.IGNORECASE)
-BLOCK_START = re.compile(r"\s*(?:#{1,6}(?:\s|$)|>|={3,}|-{3,}|\*{3,})")
+ROLE = re.compile(
+    r"[\s*_#>\"'\-+\[(]*(?:system|assistant|user|human|developer|tool|ai)\s*:", re.IGNORECASE
+)
+BLOCK_START = re.compile(
+    r"(?:[-+*]\s+|\d+[.)]\s+)*(?:#{1,6}(?:\s|$)|>|~~~|([-=*_])(?:\s*\1){2,}\s*$)"
+)
 MESSAGE = re.compile(r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)\] [^:]*: (.*)")
 FACT = re.compile(r"- (.*) \((?:confidence|relevance): \d+\.\d\d\)")
 SUMMARY = re.compile(r"- (.*)")
