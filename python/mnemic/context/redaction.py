@@ -11,7 +11,7 @@ from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.records import Record
 
-Check = Literal["luhn"]
+Check = Literal["luhn", "iban", "ipv4", "ipv6"]
 
 KNOWN_PATTERNS: Mapping[str, str] = MappingProxyType(
     {
@@ -19,6 +19,13 @@ KNOWN_PATTERNS: Mapping[str, str] = MappingProxyType(
         "card": "Numbers of payment cards: 13 to 19 digits, in one or in groups, with a "
         "valid check digit (Luhn).",
         "email": "Addresses of e-mail, in any script.",
+        "phone": "Numbers of telephones: international ones with + or 00, and common national forms; "
+        "neither dates nor, without separators, numbers of orders.",
+        "iban": "International bank account numbers of a country's length with valid check digits.",
+        "ipv4": "IPv4 addresses: four numbers from 0 to 255.",
+        "ipv6": "IPv6 addresses, short and long, with an IPv4 address or a zone in them.",
+        "api_key": "Keys and tokens of services with a known prefix, JSON web tokens, bearer tokens "
+        "and private keys in PEM.",
     }
 )
 """The patterns that have a name, with a sentence each."""
@@ -40,7 +47,8 @@ class RedactionPattern(Record, frozen=True):
             such as `\d`, `\w` and `\p{Greek}`, and `(?i)` to ignore case; without look-around and
             back-references, because a search with them can take exponential time. It may not match
             the empty text.
-        check: A check that a match must pass: "luhn" wants a valid check digit. None for no check.
+        check: A check that a match must pass: "luhn" (check digit of payment cards), "iban"
+            (country, length and check digits), "ipv4", "ipv6" (addresses). None for no check.
     """
 
     name: str

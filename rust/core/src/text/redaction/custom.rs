@@ -1,9 +1,12 @@
 //! Patterns of the user: compiled, or refused with the cause.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 use regex_automata::MatchKind;
 use regex_syntax::ParserBuilder;
 
 use super::automaton::Automaton;
+use super::iban::is_iban;
 use super::numbers::Luhn;
 
 /// Most bytes of a regular expression, and most groups inside each other.
@@ -19,6 +22,12 @@ const WITHOUT: &str = "patterns have neither look-around nor back-references, be
 pub enum RedactionCheck {
     /// The digits have the check digit of payment cards.
     Luhn,
+    /// It is an IBAN of a country's length with valid check digits.
+    Iban,
+    /// It is an IPv4 address.
+    Ipv4,
+    /// It is an IPv6 address.
+    Ipv6,
 }
 
 impl RedactionCheck {
@@ -32,11 +41,15 @@ impl RedactionCheck {
         Self::ALL.iter().map(|(name, _)| *name)
     }
 
-    const ALL: [(&'static str, Self); 1] = [("luhn", Self::Luhn)];
+    const ALL: [(&'static str, Self); 4] =
+        [("luhn", Self::Luhn), ("iban", Self::Iban), ("ipv4", Self::Ipv4), ("ipv6", Self::Ipv6)];
 
     pub(super) fn passes(self, text: &str) -> bool {
         match self {
             Self::Luhn => Luhn::passes(text),
+            Self::Iban => is_iban(text),
+            Self::Ipv4 => text.parse::<Ipv4Addr>().is_ok(),
+            Self::Ipv6 => text.parse::<Ipv6Addr>().is_ok(),
         }
     }
 }

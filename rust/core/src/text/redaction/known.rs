@@ -2,8 +2,12 @@
 
 use std::ops::Range;
 
+use super::addresses::{ipv4, ipv6};
 use super::email::email;
+use super::iban::iban;
+use super::keys::api_key;
 use super::numbers::{card, ssn};
+use super::phone::phone;
 use super::places::Place;
 
 /// A function that returns the match of a pattern around a place.
@@ -14,6 +18,8 @@ pub(super) type Reader = fn(Place<'_>) -> Option<Range<usize>>;
 pub(super) enum Places {
     Numbers,
     AtSigns,
+    Colons,
+    Keys,
 }
 
 /// A pattern with a name.
@@ -24,10 +30,15 @@ pub(super) struct Known {
     pub(super) reader: Reader,
 }
 
-pub(super) const KNOWN: [Known; 3] = [
+pub(super) const KNOWN: [Known; 8] = [
     Known { name: "ssn", places: Places::Numbers, reader: ssn },
     Known { name: "card", places: Places::Numbers, reader: card },
     Known { name: "email", places: Places::AtSigns, reader: email },
+    Known { name: "phone", places: Places::Numbers, reader: phone },
+    Known { name: "iban", places: Places::Numbers, reader: iban },
+    Known { name: "ipv4", places: Places::Numbers, reader: ipv4 },
+    Known { name: "ipv6", places: Places::Colons, reader: ipv6 },
+    Known { name: "api_key", places: Places::Keys, reader: api_key },
 ];
 
 /// Names of the patterns that need no regular expression.

@@ -4,12 +4,16 @@
 //! user are regular expressions, whose searches are counted. A search is linear in the text, but
 //! all searches together can be quadratic: the text is read to its end for each short match.
 
+mod addresses;
 mod automaton;
 mod characters;
 mod custom;
 mod email;
+mod iban;
+mod keys;
 mod known;
 mod numbers;
+mod phone;
 mod places;
 mod simulation;
 
@@ -140,11 +144,18 @@ impl Redactor {
                 }
             });
         }
-        for known in at(Places::AtSigns) {
-            let mut reading = Reading::new(known);
-            places::for_each_at_sign(text, |at| {
-                reading.read(Place { text, at, count: 0, floor: 0 }, found);
-            });
+        let rarer: [(_, EachPlace); 3] = [
+            (Places::AtSigns, places::for_each_at_sign),
+            (Places::Colons, places::for_each_colon),
+            (Places::Keys, keys::for_each_prefix),
+        ];
+        for (places, for_each) in rarer {
+            for known in at(places) {
+                let mut reading = Reading::new(known);
+                for_each(text, &mut |at| {
+                    reading.read(Place { text, at, count: 0, floor: 0 }, found);
+                });
+            }
         }
     }
 
@@ -162,6 +173,9 @@ impl Redactor {
         outcome
     }
 }
+
+/// Calls for each place of a kind.
+type EachPlace = fn(&str, &mut dyn FnMut(usize));
 
 /// A pattern with a name, and the end of its last match.
 struct Reading {

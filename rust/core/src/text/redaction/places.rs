@@ -72,7 +72,7 @@ fn digit_len(text: &str, at: usize) -> Option<usize> {
 }
 
 /// Call for each at sign, ASCII or full-width, in their order.
-pub(super) fn for_each_at_sign(text: &str, mut each: impl FnMut(usize)) {
+pub(super) fn for_each_at_sign(text: &str, each: &mut dyn FnMut(usize)) {
     let bytes = text.as_bytes();
     let wide: Vec<usize> = Finder::new("＠").find_iter(bytes).collect();
     if wide.is_empty() {
@@ -80,5 +80,10 @@ pub(super) fn for_each_at_sign(text: &str, mut each: impl FnMut(usize)) {
     }
     let mut all: Vec<usize> = memchr_iter(b'@', bytes).chain(wide).collect();
     all.sort_unstable();
-    all.into_iter().for_each(&mut each);
+    all.into_iter().for_each(each);
+}
+
+/// Call for each colon.
+pub(super) fn for_each_colon(text: &str, each: &mut dyn FnMut(usize)) {
+    memchr_iter(b':', text.as_bytes()).for_each(each);
 }

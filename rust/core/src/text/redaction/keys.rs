@@ -1,0 +1,242 @@
+//! Keys and tokens of programs, by the prefixes that their makers have given them.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex_automata::util::prefilter::Prefilter;
+use regex_automata::{MatchKind, Span};
+
+use super::characters::starts_word;
+use super::places::Place;
+
+/// Characters that follow a prefix.
+#[derive(Clone, Copy)]
+enum Alphabet {
+    Hexadecimal,
+    /// Letters and digits.
+    Alphanumeric,
+    /// Those, and hyphens and underscores.
+    Token,
+    /// Those, and full stops.
+    Dotted,
+    /// Those of a header, with the signs of Base64.
+    Header,
+}
+
+use Alphabet::{Alphanumeric, Dotted, Header, Hexadecimal, Token};
+
+/// Prefix, alphabet and fewest characters behind the prefix.
+const KEYS: &[(&str, Alphabet, usize)] = &[
+    ("sk-", Token, 20),             // OpenAI, Anthropic, OpenRouter
+    ("sk_live_", Alphanumeric, 10), // Stripe
+    ("sk_test_", Alphanumeric, 10),
+    ("rk_live_", Alphanumeric, 10),
+    ("rk_test_", Alphanumeric, 10),
+    ("pk_live_", Alphanumeric, 10),
+    ("pk_test_", Alphanumeric, 10),
+    ("whsec_", Header, 16),
+    ("ghp_", Alphanumeric, 30), // GitHub
+    ("gho_", Alphanumeric, 30),
+    ("ghu_", Alphanumeric, 30),
+    ("ghs_", Alphanumeric, 30),
+    ("ghr_", Alphanumeric, 30),
+    ("github_pat_", Token, 22),
+    ("AKIA", Alphanumeric, 16), // Amazon Web Services
+    ("ASIA", Alphanumeric, 16),
+    ("AIza", Token, 35), // Google
+    ("GOCSPX-", Token, 20),
+    ("ya29.", Token, 20),
+    ("xoxb-", Token, 10), // Slack
+    ("xoxa-", Token, 10),
+    ("xoxp-", Token, 10),
+    ("xoxr-", Token, 10),
+    ("xoxs-", Token, 10),
+    ("xapp-", Token, 10),
+    ("glpat-", Dotted, 20), // GitLab
+    ("gldt-", Token, 20),
+    ("glrt-", Dotted, 20),
+    ("glptt-", Token, 20),
+    ("npm_", Alphanumeric, 36),
+    ("pypi-", Token, 32),
+    ("hf_", Alphanumeric, 30),  // Hugging Face
+    ("gsk_", Alphanumeric, 30), // Groq
+    ("xai-", Alphanumeric, 30),
+    ("pplx-", Alphanumeric, 30),
+    ("r8_", Alphanumeric, 30),    // Replicate
+    ("SG.", Dotted, 40),          // SendGrid
+    ("dop_v1_", Hexadecimal, 64), // DigitalOcean
+    ("shpat_", Hexadecimal, 32),  // Shopify
+    ("shpss_", Hexadecimal, 32),
+    ("dapi", Hexadecimal, 32),      // Databricks
+    ("hvs.", Token, 20),            // HashiCorp Vault
+    ("tskey-", Token, 20),          // Tailscale
+    ("lin_api_", Alphanumeric, 30), // Linear
+    ("ntn_", Alphanumeric, 30),     // Notion
+    ("PMAK-", Token, 30),           // Postman
+    ("AGE-SECRET-KEY-1", Alphanumeric, 50),
+];
+
+/// Keys of Amazon have exactly 20 characters; longer runs are Base64.
+const EXACT: [&str; 2] = ["AKIA", "ASIA"];
+
+const JSON_WEB_TOKEN: &str = "eyJ";
+const PRIVATE_KEY: &str = "-----BEGIN ";
+const BEARER: [&str; 3] = ["Bearer ", "bearer ", "BEARER "];
+/// Fewest characters of each of the first two parts of a JSON web token, and of a bearer's token.
+const MIN_PART: usize = 8;
+const MIN_BEARER: usize = 16;
+/// Fewest characters of a line of a private key that is not its last.
+const MIN_LINE: usize = 16;
+/// Most bytes of a line such as `DEK-Info: AES-256-CBC,4F2A…`.
+const MAX_HEADER: usize = 256;
+
+/// All prefixes at once; None where the processor has no fast search for them.
+static PREFIXES: LazyLock<Option<Prefilter>> = LazyLock::new(|| {
+    let others = [JSON_WEB_TOKEN, PRIVATE_KEY];
+    let all = KEYS.iter().map(|(prefix, ..)| *prefix).chain(others).chain(BEARER);
+    Prefilter::new(MatchKind::LeftmostFirst, &all.collect::<Vec<_>>())
+});
+
+/// Call for each prefix of a key.
+pub(super) fn for_each_prefix(text: &str, each: &mut dyn FnMut(usize)) {
+    let mut at = 0;
+    while let Some(start) = next_prefix(text, at) {
+        each(start);
+        at = start + 1;
+    }
+}
+
+fn next_prefix(text: &str, at: usize) -> Option<usize> {
+    let Some(prefixes) = &*PREFIXES else {
+        return (at..text.len()).find(|at| text.is_char_boundary(*at));
+    };
+    let span = Span { start: at, end: text.len() };
+    prefixes.find(text.as_bytes(), span).map(|found| found.start)
+}
+
+/// The key whose prefix stands at a place.
+pub(super) fn api_key(place: Place<'_>) -> Option<Range<usize>> {
+    let Place { text, at, .. } = place;
+    let rest = &text[at..];
+    if rest.starts_with(PRIVATE_KEY) {
+        return private_key_len(rest).map(|len| at..at + len);
+    }
+    if !starts_word(text, at) || text[..at].ends_with('-') {
+        return None;
+    }
+    let len = match rest.as_bytes()[0] {
+        b'e' => json_web_token_len(rest),
+        b'B' | b'b' => bearer_len(rest),
+        _ => key_len(rest),
+    };
+    len.map(|len| at..at + len)
+}
+
+fn key_len(text: &str) -> Option<usize> {
+    KEYS.iter().find_map(|(prefix, alphabet, least)| {
+        let body = text.strip_prefix(prefix)?;
+        let len = run(body, *alphabet);
+        let is_long = if EXACT.contains(prefix) { len == *least } else { len >= *least };
+        let is_key = is_long && is_random(&body[..len]);
+        is_key.then(|| prefix.len() + body[..len].trim_end_matches('.').len())
+    })
+}
+
+/// Whether a body is no row of words such as `learn-to-build-the-tree`.
+fn is_random(body: &str) -> bool {
+    let unlike = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
+    body.bytes().any(unlike) || !body.contains(['-', '_', '.'])
+}
+
+/// Three parts, or the five of an encrypted one; the signature may be missing.
+fn json_web_token_len(text: &str) -> Option<usize> {
+    let mut len = run(text, Token);
+    if len < JSON_WEB_TOKEN.len() + MIN_PART {
+        return None;
+    }
+    for part in 1..5 {
+        let Some(next) = text[len..].strip_prefix('.') else { break };
+        let size = run(next, Token);
+        if part == 1 && size < MIN_PART {
+            return None;
+        }
+        if size == 0 && !next.starts_with('.') {
+            break;
+        }
+        len += 1 + size;
+    }
+    text[..len].contains('.').then_some(len)
+}
+
+/// The word, spaces and a token with a digit in it.
+fn bearer_len(text: &str) -> Option<usize> {
+    let prefix = BEARER.into_iter().find(|prefix| text.starts_with(prefix))?;
+    let token = text[prefix.len()..].trim_start_matches(' ');
+    let body = token[..run(token, Header)].trim_end_matches('.');
+    let is_key = body.len() >= MIN_BEARER && body.bytes().any(|byte| byte.is_ascii_digit());
+    is_key.then_some(text.len() - token.len() + body.len())
+}
+
+/// A private key from its first line to its last, or as far as it was copied.
+fn private_key_len(text: &str) -> Option<usize> {
+    let header = text[PRIVATE_KEY.len()..].find("-----").filter(|len| *len < 40)?;
+    if !text[PRIVATE_KEY.len()..][..header].contains("PRIVATE KEY") {
+        return None;
+    }
+    let mut len = PRIVATE_KEY.len() + header + 5;
+    loop {
+        let next = len + line_break(&text[len..]);
+        let line = run(&text[next..], Header);
+        let footer = &text[next + line..];
+        if let Some(end) = footer_len(&text[next..]).or_else(|| {
+            let end = line_break(footer);
+            footer_len(&footer[end..]).map(|footer| line + end + footer)
+        }) {
+            return Some(next + end);
+        }
+        len = match line_end(footer) {
+            Some(end) if footer.starts_with(':') => next + line + end,
+            _ if line < MIN_LINE => return Some(len),
+            _ => next + line,
+        };
+    }
+}
+
+/// The end of a line, written out or escaped.
+fn line_end(text: &str) -> Option<usize> {
+    text.bytes().take(MAX_HEADER).position(|byte| matches!(byte, b'\n' | b'\\'))
+}
+
+/// The length of the last line of a private key.
+fn footer_len(text: &str) -> Option<usize> {
+    let rest = text.strip_prefix("-----END ")?;
+    let len = rest.find("-----").filter(|len| *len < 40)?;
+    Some(text.len() - rest.len() + len + 5)
+}
+
+/// The length of white space, written out or escaped as in JSON.
+fn line_break(text: &str) -> usize {
+    let mut rest = text;
+    loop {
+        let next = rest.trim_start_matches([' ', '\t', '\r', '\n']);
+        let next = next.strip_prefix("\\n").or_else(|| next.strip_prefix("\\r")).unwrap_or(next);
+        if next.len() == rest.len() {
+            return text.len() - rest.len();
+        }
+        rest = next;
+    }
+}
+
+fn run(text: &str, alphabet: Alphabet) -> usize {
+    let belongs = |byte: &u8| match alphabet {
+        Hexadecimal => byte.is_ascii_hexdigit(),
+        Alphanumeric => byte.is_ascii_alphanumeric(),
+        Token => byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'),
+        Dotted => byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'),
+        Header => {
+            byte.is_ascii_alphanumeric()
+                || matches!(byte, b'-' | b'_' | b'.' | b'~' | b'+' | b'/' | b'=')
+        }
+    };
+    text.bytes().take_while(belongs).count()
+}
