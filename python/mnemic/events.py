@@ -4,6 +4,7 @@ Each is a frozen record. `Events` describes subscription, order and failing list
 """
 
 from mnemic.observability.events import (
+    CircuitChangedEvent,
     ContextAugmentedEvent,
     Events,
     Listener,
@@ -15,9 +16,12 @@ from mnemic.observability.events import (
     MemoryStoredEvent,
     MemoryUpdatedEvent,
     QueryExpandedEvent,
+    RetrievalPolicyCompletedEvent,
+    RetrievalPolicyFailedEvent,
 )
 
 __all__ = [
+    "CircuitChangedEvent",
     "ContextAugmentedEvent",
     "Events",
     "Listener",
@@ -29,4 +33,6 @@ __all__ = [
     "MemoryStoredEvent",
     "MemoryUpdatedEvent",
     "QueryExpandedEvent",
+    "RetrievalPolicyCompletedEvent",
+    "RetrievalPolicyFailedEvent",
 ]

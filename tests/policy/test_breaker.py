@@ -19,9 +19,9 @@ class Timer:
         return self.now
 
 
-def breaker(threshold=3, seconds=30.0, **options):
+def breaker(threshold=3, seconds=30.0):
     timer = Timer()
-    return CircuitBreaker(threshold, seconds, clock=timer, **options), timer
+    return CircuitBreaker(threshold, seconds, clock=timer), timer
 
 
 def fail(circuit, times=1):
@@ -136,7 +136,8 @@ def test_a_permit_has_one_outcome():
 
 def test_changes_are_reported_in_order():
     changes = []
-    circuit, timer = breaker(threshold=1, on_change=changes.append)
+    circuit, timer = breaker(threshold=1)
+    circuit.watch(changes.append)
     fail(circuit)
     timer.now += 30
     circuit.admit().succeeded()

@@ -55,6 +55,17 @@ def test_each_user_has_an_allowance_and_so_have_those_without_a_user(make):
 
 
 @pytest.mark.parametrize("make", [window, bucket])
+def test_checking_takes_nothing_and_answers_as_the_next_search_will(make):
+    limiter, timer = make()
+    for _ in range(8):
+        checked = [limiter.check("alice") for _ in range(3)]
+        assert checked == [limiter.acquire("alice")] * 3
+        timer.now += 0.25
+    assert limiter.check("bob")
+    assert len(limiter) == 1
+
+
+@pytest.mark.parametrize("make", [window, bucket])
 def test_a_refused_search_takes_nothing(make):
     limiter, timer = make()
     taken(limiter, times=2)

@@ -26,8 +26,8 @@ def never():
             {"has_memories": never, "is_rate_limited": never},
             "no_valid_session",
         ),
-        ({}, {"has_memories": False, "is_rate_limited": never}, "no_memories"),
-        ({}, {"has_memories": True, "is_rate_limited": True}, "rate_limited"),
+        ({}, {"has_memories": never, "is_rate_limited": True}, "rate_limited"),
+        ({}, {"has_memories": False, "is_rate_limited": False}, "no_memories"),
         ({}, {"is_rate_limited": lambda: True}, "rate_limited"),
     ],
 )

@@ -40,6 +40,13 @@ from mnemic.licensing import DocumentedLicenses
 from mnemic.memory import ScopedMemory
 from mnemic.model import ExpandedQuery, MemoryEntryUpdate, MemoryFilter
 from mnemic.observability import metrics, telemetry
+from mnemic.policy import (
+    CircuitBreaker,
+    FixedWindow,
+    RetrievalConfig,
+    RetrievalPolicy,
+    RetrievalRequest,
+)
 from mnemic.retrieval import LanguageModelExpander, LanguageModelSuggester
 from tests.support.silence import (
     CANARIES,
@@ -170,6 +177,26 @@ def services_of(memory):
         MemoryRetriever(memory, judge=broken),
         MemoryRetriever(memory, judge=LanguageModelJudge(broken)),
     )
+    yield from policies_of(memory)
+
+
+def policies_of(memory):
+    """Return policies with whatever makes them fail."""
+    semantic = RetrievalConfig(search_type="semantic", min_score=0.0)
+    yield from (
+        RetrievalPolicy(memory).awaited,
+        RetrievalPolicy(memory, limiter=FixedWindow(1, 60)).awaited,
+        RetrievalPolicy(memory, limiter=Quoting()).awaited,
+        RetrievalPolicy(memory, semantic, breaker=CircuitBreaker(1)).awaited,
+        RetrievalPolicy(memory, RetrievalConfig(timeout=0), breaker=CircuitBreaker(1)).awaited,
+    )
+
+
+class Quoting:
+    """A limiter that quotes what it is asked."""
+
+    def acquire(self, user):
+        refuse(user, CONTENT)
 
 
 DOORS = [Memory, AsyncMemory, LongTermMemory]
@@ -232,12 +259,20 @@ def test_with_log_content_queries_are_told(tmp_path, ear):
             await world.memory.search(QUERY)
             await RetrievalService(world.memory).retrieve(MemoryQuery(query=QUERY))
             await MemoryRetriever(world.memory).recall(QUERY, user_id=None)
+            asked = RetrievalRequest(QUERY, user_id=None, session_id="s")
+            for policy in policies_of(world.memory):
+                await policy.run(asked)
 
         ear.take()
         asyncio.run(ask())
         assert {event.query for event in heard if hasattr(event, "query")} == {f"{QUERY[:50]}..."}
         lines = found_in(ear.take(), HEAD)
-        for begin in ("hybrid search", "retrieved ", "[mem:retrieve] recalled"):
+        for begin in (
+            "hybrid search",
+            "retrieved ",
+            "[mem:retrieve] recalled",
+            " tokens for 'zqhead query",
+        ):
             assert any(begin in line.lower() for line in lines), begin
 
 
@@ -249,7 +284,11 @@ def test_what_an_embedder_quotes_is_not_told(door, log_content, tmp_path, ear):
         allowed = SHOWN if log_content else []
 
         async def failing():
-            services = RetrievalService(world.memory), MemoryRetriever(world.memory)
+            services = (
+                RetrievalService(world.memory),
+                MemoryRetriever(world.memory),
+                *policies_of(world.memory),
+            )
             for used, verb in (
                 (one, verb) for one in (world.memory, *services) for verb in verbs_of(one)
             ):
@@ -362,10 +401,10 @@ def test_every_kind_of_event_is_heard_by_this_test(tmp_path, ear, monkeypatch):
     monkeypatch.setattr(telemetry, "QUOTA_WARNINGS", (0.000001,))
     with opened(AsyncMemory, tmp_path, ear, quota=10**9) as world:
         service = RetrievalService(world.memory, expander=SayingAll())
-        for door in (service, world.memory):
+        for door in (service, *policies_of(world.memory), world.memory):
             asyncio.run(use_all(ear, door, world))
     assert ear.events == KINDS
-    assert len(KINDS) >= 9
+    assert len(KINDS) >= 12
 
 
 def test_every_public_class_is_a_door_a_record_or_searches_no_memories():
@@ -443,7 +482,7 @@ def test_the_package_logs_under_its_name_and_prints_nothing_by_itself():
     handlers = logging.getLogger("mnemic").handlers
     assert any(isinstance(handler, logging.NullHandler) for handler in handlers)
     loggers = [name for name in logging.Logger.manager.loggerDict if name.startswith("mnemic")]
-    known = {"mnemic", "mnemic.recall", "mnemic.retrieval", "mnemic.context"}
+    known = {"mnemic", "mnemic.recall", "mnemic.retrieval", "mnemic.context", "mnemic.policy"}
     strange = [name for name in loggers if name not in known and name not in sys.modules]
     assert strange == [], "a record says from which module it comes"
 

@@ -23,6 +23,7 @@ from mnemic import (
 from mnemic.context import ContextItem, ContextSnapshot
 from mnemic.model import MemoryEntryUpdate, MemoryFilter
 from mnemic.observability import events
+from mnemic.policy import RetrievalRequest
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 
@@ -187,6 +188,9 @@ RIGHT = {
     "conversation_context": lambda _: QUERY,
     "conversation": lambda _: QUERY,
     "prefix": lambda _: HEAD,
+    "request": lambda _: RetrievalRequest(
+        QUERY, None, "session", filters={"speaker": {"ne": TAIL}}
+    ),
     "field": lambda _: "category",
     "embed": lambda _: [CONTENT],
     "embedding": lambda _: None,

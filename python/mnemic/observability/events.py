@@ -196,6 +196,71 @@ class QueryExpandedEvent(Record, frozen=True, kw_only=True):
     timestamp: datetime
 
 
+class RetrievalPolicyCompletedEvent(Record, frozen=True, kw_only=True):
+    """A run of a retrieval policy has a result.
+
+    Attributes:
+        agent_id: The agent.
+        query: The message, cut to 50 characters; None unless queries may be shown (`log_content`).
+        result_count: Number of memories in the payload.
+        tokens_used: Tokens of the prompt block.
+        dedup_ratio: Duplicates ÷ candidates · 100; None without candidates, and from the cache.
+        from_cache: Whether the payload is an earlier one of an identical request.
+        degraded: Whether the embedder failed, so that the search was one by keywords.
+        latency_ms: Duration.
+        timestamp: Time of completion.
+    """
+
+    agent_id: str
+    query: str | None
+    result_count: int
+    tokens_used: int
+    dedup_ratio: float | None
+    from_cache: bool
+    degraded: bool
+    latency_ms: float
+    timestamp: datetime
+
+
+class RetrievalPolicyFailedEvent(Record, frozen=True, kw_only=True):
+    """A run of a retrieval policy has no result of its own.
+
+    Attributes:
+        agent_id: The agent.
+        query: The message, cut to 50 characters; None unless queries may be shown (`log_content`).
+        code: Code of the error, such as "TIMEOUT".
+        fallback: What was returned in its place: "cache" is an earlier payload, "skip" and "empty"
+            are none.
+        age: Seconds since that payload was made; None without one.
+        latency_ms: Duration.
+        timestamp: Time of completion.
+    """
+
+    agent_id: str
+    query: str | None
+    code: str
+    fallback: str
+    age: float | None
+    latency_ms: float
+    timestamp: datetime
+
+
+class CircuitChangedEvent(Record, frozen=True, kw_only=True):
+    """The circuit breaker of a retrieval policy has another state.
+
+    Attributes:
+        agent_id: The agent.
+        before: State before: "closed", "open" or "half_open".
+        after: State after.
+        timestamp: Time at which the event is published, at the end of a run.
+    """
+
+    agent_id: str
+    before: str
+    after: str
+    timestamp: datetime
+
+
 _KINDS: tuple[type[Any], ...] = (
     MemoryStoredEvent,
     MemoryRetrievedEvent,
@@ -206,6 +271,9 @@ _KINDS: tuple[type[Any], ...] = (
     MemoryRetrievalCompletedEvent,
     ContextAugmentedEvent,
     QueryExpandedEvent,
+    RetrievalPolicyCompletedEvent,
+    RetrievalPolicyFailedEvent,
+    CircuitChangedEvent,
 )
 
 Event = TypeVar("Event", bound=msgspec.Struct)

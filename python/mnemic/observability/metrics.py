@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 LONG_TERM = "agents.memory.longterm."
 RETRIEVAL = "agents.memory.retrieval."
 RETRIEVER = "Agents.Memory.Retriever."
+POLICY = "retrieval."
 """Prefixes of the names of metrics."""
 
 _log = logger(__name__)
@@ -33,6 +34,8 @@ _MILLISECONDS = (
     *(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0),
     *(500.0, 1000.0, 2500.0, 5000.0, 10000.0),
 )
+_PERCENT = (0.0, 1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 99.0, 100.0)
+_TOKENS = (0.0, 50.0, 100.0, 200.0, 400.0, 600.0, 800.0, 1000.0, 1250.0, 1500.0, 2000.0, 3000.0)
 _RESULTS = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 
 
@@ -90,6 +93,16 @@ _HISTOGRAMS = (
     (RETRIEVAL + "results", "{result}", "Memories that a retrieval returned", _RESULTS),
     (RETRIEVER + "Latency", "ms", "One recall", _MILLISECONDS),
     (RETRIEVER + "ResultCount", "{result}", "Memories that were recalled", _RESULTS),
+    (POLICY + "latency_ms", "ms", "One run of a retrieval policy, end to end", _MILLISECONDS),
+    (POLICY + "results_count", "{result}", "Memories that a run returned", _RESULTS),
+    (POLICY + "tokens_used", "{token}", "Tokens of a run's prompt block", _TOKENS),
+    (POLICY + "dedup_ratio", "%", "Duplicates among the candidates of a run", _PERCENT),
+    (
+        POLICY + "cache_hit_rate",
+        "%",
+        "100 for a run served from the cache, 0 for another: the mean is the rate",
+        _PERCENT,
+    ),
 )
 _COUNTERS = (
     (RETRIEVAL + "total", "{retrieval}", "Queries that were answered"),
@@ -162,6 +175,31 @@ class Meter:
     def augmented(self) -> None:
         """Count memories added to a context window."""
         self._count(RETRIEVAL + "augmentations")
+
+    def policy_ran(
+        self,
+        milliseconds: float,
+        results: int,
+        tokens: int,
+        *,
+        from_cache: bool,
+        dedup_ratio: float | None,
+    ) -> None:
+        """Measure a run of a retrieval policy.
+
+        Args:
+            milliseconds: Duration.
+            results: Memories in the payload.
+            tokens: Tokens of the prompt block.
+            from_cache: Whether the payload is an earlier one.
+            dedup_ratio: Duplicates ÷ candidates · 100; None without candidates.
+        """
+        self._record(POLICY + "latency_ms", milliseconds)
+        self._record(POLICY + "results_count", results)
+        self._record(POLICY + "tokens_used", tokens)
+        self._record(POLICY + "cache_hit_rate", 100.0 if from_cache else 0.0)
+        if dedup_ratio is not None:
+            self._record(POLICY + "dedup_ratio", dedup_ratio)
 
     def recalled(self, mode: str, milliseconds: float, results: int) -> None:
         """Measure a recall."""

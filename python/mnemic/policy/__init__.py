@@ -25,6 +25,7 @@ from mnemic.policy.ranges import OutsideRecommendedWarning, Strategy
 from mnemic.policy.request import RetrievalRequest
 from mnemic.policy.settings import AdminMemorySettings, InterleavingSettings, RetrievalSettings
 from mnemic.policy.stand_in import Packed, Plan, pack
+from mnemic.policy.telemetry import RetrievalPolicyStats
 
 __all__ = [
     "DEFAULT_PATTERNS",
@@ -58,6 +59,7 @@ __all__ = [
     "RetrievalMetadata",
     "RetrievalPayload",
     "RetrievalPolicy",
+    "RetrievalPolicyStats",
     "RetrievalRequest",
     "RetrievalSettings",
     "Step",

@@ -56,8 +56,6 @@ class CircuitBreaker:
         failure_threshold: Failures in a row that open it, at least 1.
         recovery_seconds: Seconds without calls before a probe, above 0.
         clock: Gives the seconds.
-        on_change: Called with each change, under the breaker's lock: it must be short and must not
-            call the breaker.
     """
 
     def __init__(
@@ -66,13 +64,12 @@ class CircuitBreaker:
         recovery_seconds: float = RECOVERY_SECONDS,
         *,
         clock: Timer = time.monotonic,
-        on_change: Callable[[CircuitChange], object] | None = None,
     ) -> None:
         self.failure_threshold = whole("failure_threshold", failure_threshold, minimum=1)
         self.recovery_seconds = positive("recovery_seconds", recovery_seconds)
         function("clock", clock)
         self._now = clock
-        self._on_change = on_change
+        self._listeners: tuple[Callable[[CircuitChange], object], ...] = ()
         self._lock = threading.Lock()
         self._state: CircuitState = "closed"
         self._failures = 0
@@ -87,6 +84,16 @@ class CircuitBreaker:
     def state(self) -> CircuitState:
         """The state of the last call; an open breaker turns half-open when a call comes."""
         return self._state
+
+    def watch(self, listener: Callable[[CircuitChange], object]) -> None:
+        """Call a function with each change of state from now on.
+
+        Args:
+            listener: It is called under the breaker's lock: it must be short, and must not call the
+                breaker.
+        """
+        with self._lock:
+            self._listeners = (*self._listeners, listener)
 
     def admit(self) -> "Permit | None":
         """Return a permit for one call, or None if the call must not be made.
@@ -138,8 +145,8 @@ class CircuitBreaker:
         self._state, self._probe_at = state, None
         self._failures = 0
         self._era += 1
-        if self._on_change is not None:
-            self._on_change(change)
+        for listener in self._listeners:
+            listener(change)
 
 
 class Permit:

@@ -26,7 +26,8 @@ class Trigger(Record, frozen=True):
     Attributes:
         should_retrieve: Whether it runs.
         reason: "met"; or the first condition that is not met, in this order: "memory_off",
-            "no_valid_session", "no_memories", "rate_limited".
+            "no_valid_session", "rate_limited", "no_memories". The last one takes a look at the
+            store, which a rate limit spares.
     """
 
     should_retrieve: bool
@@ -71,10 +72,10 @@ def trigger(
     unmet = precluded(request)
     if unmet is not None:
         return unmet
-    if not (has_memories() if callable(has_memories) else has_memories):
-        return NO_MEMORIES
     if is_rate_limited() if callable(is_rate_limited) else is_rate_limited:
         return RATE_LIMITED
+    if not (has_memories() if callable(has_memories) else has_memories):
+        return NO_MEMORIES
     return MET
 
 

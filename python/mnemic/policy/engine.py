@@ -5,16 +5,21 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
+import msgspec
+
 from mnemic.description import described
-from mnemic.errors import InvalidArgumentError
+from mnemic.errors import EntryNotFoundError, InvalidArgumentError
 from mnemic.model import Scope, TimeLimit
-from mnemic.policy.breaker import Timer
-from mnemic.policy.conditions import MET, NO_MEMORIES, Trigger, precluded
+from mnemic.policy.breaker import CircuitBreaker, Timer
+from mnemic.policy.conditions import MET, NO_MEMORIES, RATE_LIMITED, Trigger, precluded
 from mnemic.policy.config import RetrievalConfig
-from mnemic.policy.errors import RetrievalError, query_error
+from mnemic.policy.errors import RetrievalError
+from mnemic.policy.guard import Guard, Outcome, figures_of
+from mnemic.policy.limits import RateLimiter
 from mnemic.policy.payload import RetrievalMetadata, RetrievalPayload
 from mnemic.policy.request import RetrievalRequest
 from mnemic.policy.run import Retrieved, Retriever
+from mnemic.policy.telemetry import PolicyTelemetry, RetrievalPolicyStats
 from mnemic.protocols import TokenCounter
 from mnemic.repository import Repository
 from mnemic.sync_bridge import run_blocking
@@ -46,7 +51,9 @@ class PolicyEngine:
         scope: No memory outside it is found.
         config: The configuration, with the administrator's settings.
         counter: Token counter; an estimate by script unless given.
-        clock: Gives the seconds for durations.
+        clock: Gives the seconds of durations and of the circuit breaker.
+        limiter: Limits the searches of each user; None is no limit.
+        breaker: Refuses searches after repeated failures; one of its own unless given.
     """
 
     def __init__(
@@ -56,7 +63,9 @@ class PolicyEngine:
         config: RetrievalConfig,
         *,
         counter: TokenCounter | None = None,
-        clock: Timer = time.perf_counter,
+        clock: Timer = time.monotonic,
+        limiter: RateLimiter | None = None,
+        breaker: CircuitBreaker | None = None,
     ) -> None:
         self.repository = repository
         self.scope = scope
@@ -64,17 +73,31 @@ class PolicyEngine:
         self.lock = threading.Lock()
         self._clock = clock
         self._retriever = Retriever(repository, config, counter)
+        self._telemetry = PolicyTelemetry(
+            repository.agent_id,
+            repository.events,
+            repository.meter,
+            repository.now,
+            logs_content=repository.logs_content,
+        )
+        breaker = CircuitBreaker(clock=clock) if breaker is None else breaker
+        self._guard = Guard(repository, config, self._telemetry, limiter=limiter, breaker=breaker)
 
     async def run(self, request: RetrievalRequest) -> RetrievalPayload:
         """Return the payload of a request."""
         run = self._begun(request)
-        trigger = await self._trigger(run)
-        if not trigger:
-            return self._without_memories(run, trigger)
-        error = query_error(request.message, self.config.max_query_length)
-        if error is not None:
-            return self._without_memories(run, trigger, error)
-        return self._payload(run, await self._retrieve(run))
+        unmet = precluded(request)
+        if unmet is not None:
+            return self._without_memories(run, unmet)
+        outcome = await self._guard.run(request, run.scope, lambda: self._search(run))
+        payload = self._payload_of(run, outcome)
+        if outcome.trigger is not NO_MEMORIES:
+            await self._telemetry.ran(figures_of(request, outcome, payload))
+        return payload
+
+    def stats(self) -> RetrievalPolicyStats:
+        """Return the statistics so far."""
+        return self._telemetry.stats(self._guard.circuit)
 
     async def trigger(self, request: RetrievalRequest) -> Trigger:
         """Return whether retrieval would run for a request."""
@@ -94,26 +117,36 @@ class PolicyEngine:
         unmet = precluded(run.request)
         if unmet is not None:
             return unmet
+        if self._guard.is_limited(run.scope):
+            return RATE_LIMITED
         has_memories = await self._work(
             lambda: self._retriever.has_memories(run.scope, run.deadline)
         )
         return MET if has_memories else NO_MEMORIES
 
-    async def _retrieve(self, run: Run) -> Retrieved:
-        """Search and pack; the only part that ranks memories."""
+    def _search(self, run: Run) -> RetrievalPayload | None:
+        """Search and pack, in the caller's thread; None if the user has no memories.
+
+        Raises:
+            EntryNotFoundError: If the last of them was deleted meanwhile.
+        """
+        if not self._retriever.has_memories(run.scope, run.deadline):
+            return None
         scope = self._search_scope(run)
-        return await self._work(lambda: self._retriever.retrieve(scope, run.request, run.deadline))
+        retrieved = self._retriever.retrieve(scope, run.request, run.deadline)
+        if not retrieved.total and not self._retriever.has_memories(run.scope, run.deadline):
+            raise EntryNotFoundError("the user's last memory was deleted during the search")
+        return self._payload(retrieved)
 
     def _search_scope(self, run: Run) -> Scope:
         is_bound = self.config.same_session_only or run.scope.session_id is not None
         return run.scope.narrowed(session_id=run.request.session_id) if is_bound else run.scope
 
-    def _payload(self, run: Run, retrieved: Retrieved) -> RetrievalPayload:
+    def _payload(self, retrieved: Retrieved) -> RetrievalPayload:
         packed, found = retrieved.packed, retrieved.found
         metadata = RetrievalMetadata(
             trigger=MET,
             config=retrieved.config,
-            query_time=self._milliseconds(run),
             total_results=retrieved.total,
             included_results=len(packed.kept),
             total_tokens=packed.tokens,
@@ -125,6 +158,21 @@ class PolicyEngine:
             approximate=found.approximate,
         )
         return RetrievalPayload(memories=packed.kept, metadata=metadata)
+
+    def _payload_of(self, run: Run, outcome: Outcome) -> RetrievalPayload:
+        """Return the payload of an outcome, with the figures of this run."""
+        given = outcome.payload
+        if given is None:
+            return self._without_memories(run, outcome.trigger, outcome.error)
+        metadata = msgspec.structs.replace(
+            given.metadata,
+            trigger=outcome.trigger,
+            query_time=self._milliseconds(run),
+            error=outcome.error,
+            from_cache=outcome.age is not None,
+            age=outcome.age,
+        )
+        return msgspec.structs.replace(given, metadata=metadata)
 
     def _without_memories(
         self, run: Run, trigger: Trigger, error: RetrievalError | None = None

@@ -143,6 +143,13 @@ class FixedWindow(_PerUser):
             self._taken[user] += 1
             return GRANTED
 
+    def check(self, user: str | None, /) -> Allowance:
+        """Return whether a user's window has a search left, and take none."""
+        with self._lock:
+            left = self._free_at.get(user, 0.0) - self._now()
+            is_refused = left > 0 and self._taken.get(user, 0) >= self.limit
+            return Allowance(is_granted=False, retry_after=left) if is_refused else GRANTED
+
     def _begin(self, user: str | None, now: float) -> Allowance:
         wait = self._room_for(user, now)
         if wait > 0:
@@ -192,15 +199,27 @@ class TokenBucket(_PerUser):
         """Take one search from a user's bucket; see `RateLimiter.acquire`."""
         with self._lock:
             now = self._now()
-            missing = max(0.0, self._free_at.get(user, now) - now)  # seconds until it is full
-            wait = missing - (self.burst - 1) / self.rate
-            if wait > _ROUNDING * missing:
-                return Allowance(is_granted=False, retry_after=wait)
-            wait = self._room_for(user, now)
+            missing = self._missing(user, now)
+            wait = self._wait(missing) or self._room_for(user, now)
             if wait > 0:
                 return Allowance(is_granted=False, retry_after=wait)
             self._keep(user, now + missing + 1 / self.rate)
             return GRANTED
+
+    def check(self, user: str | None, /) -> Allowance:
+        """Return whether a user's bucket has a search left, and take none."""
+        with self._lock:
+            wait = self._wait(self._missing(user, self._now()))
+            return Allowance(is_granted=False, retry_after=wait) if wait > 0 else GRANTED
+
+    def _missing(self, user: str | None, now: float) -> float:
+        """Return the seconds until a bucket is full."""
+        return max(0.0, self._free_at.get(user, now) - now)
+
+    def _wait(self, missing: float) -> float:
+        """Return the seconds until a bucket holds a search."""
+        wait = missing - (self.burst - 1) / self.rate
+        return wait if wait > _ROUNDING * missing else 0.0
 
 
 _ROUNDING = 1e-9

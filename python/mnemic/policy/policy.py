@@ -8,13 +8,15 @@ from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.near_names import names_arguments
-from mnemic.policy.breaker import Timer
+from mnemic.policy.breaker import CircuitBreaker, Timer
 from mnemic.policy.conditions import Trigger
 from mnemic.policy.config import RetrievalConfig
 from mnemic.policy.engine import PolicyEngine
+from mnemic.policy.limits import RateLimiter
 from mnemic.policy.payload import RetrievalPayload
 from mnemic.policy.request import RetrievalRequest
 from mnemic.policy.settings import AdminMemorySettings
+from mnemic.policy.telemetry import RetrievalPolicyStats
 from mnemic.protocols import TokenCounter
 from mnemic.repository import Searchable, checked_memory
 from mnemic.sync_bridge import sync_method
@@ -32,7 +34,11 @@ class PolicyBase:
         config: The configuration.
         settings: An administrator's settings, which override the configuration.
         counter: Token counter; an estimate by script unless given.
-        clock: Gives the seconds for durations.
+        limiter: Limits the searches of each user, such as `FixedWindow` or `TokenBucket`; no limit
+            unless given.
+        breaker: Refuses searches after repeated failures; a `CircuitBreaker` of the policy's own
+            unless given.
+        clock: Gives the seconds of durations and of the policy's own circuit breaker.
     """
 
     def __init__(
@@ -42,6 +48,8 @@ class PolicyBase:
         *,
         settings: AdminMemorySettings | None = None,
         counter: TokenCounter | None = None,
+        limiter: RateLimiter | None = None,
+        breaker: CircuitBreaker | None = None,
         clock: Timer | None = None,
     ) -> None:
         memory = checked_memory(memory)
@@ -51,7 +59,9 @@ class PolicyBase:
             memory.scope,
             _active(config, settings),
             counter=None if counter is None else validation.capable("counter", counter, "count"),
-            clock=time.perf_counter if clock is None else clock,
+            clock=time.monotonic if clock is None else clock,
+            limiter=None if limiter is None else validation.capable("limiter", limiter, "acquire"),
+            breaker=_checked_breaker(breaker),
         )
         self._other: PolicyBase | None = None
         self._maker: weakref.ref[PolicyBase] | None = None
@@ -120,6 +130,10 @@ class AsyncRetrievalPolicy(PolicyBase):
         """
         return await self._engine.trigger(request)
 
+    async def stats(self) -> RetrievalPolicyStats:
+        """Return statistics since construction, over both doors."""
+        return self._engine.stats()
+
 
 @names_arguments
 class RetrievalPolicy(PolicyBase):
@@ -145,7 +159,11 @@ class RetrievalPolicy(PolicyBase):
         config: The configuration.
         settings: An administrator's settings, which override the configuration.
         counter: Token counter; an estimate by script unless given.
-        clock: Gives the seconds for durations.
+        limiter: Limits the searches of each user, such as `FixedWindow` or `TokenBucket`; no limit
+            unless given.
+        breaker: Refuses searches after repeated failures; a `CircuitBreaker` of the policy's own
+            unless given.
+        clock: Gives the seconds of durations and of the policy's own circuit breaker.
 
     Raises:
         InvalidArgumentError: If an argument is not of its type, or the settings do not go with the
@@ -159,6 +177,15 @@ class RetrievalPolicy(PolicyBase):
 
     run = sync_method(AsyncRetrievalPolicy.run)
     trigger = sync_method(AsyncRetrievalPolicy.trigger)
+    stats = sync_method(AsyncRetrievalPolicy.stats)
+
+
+def _checked_breaker(breaker: object) -> CircuitBreaker | None:
+    if breaker is None or isinstance(breaker, CircuitBreaker):
+        return breaker
+    raise InvalidArgumentError(
+        f"breaker must be a mnemic.policy.CircuitBreaker or None, got {described(breaker)}"
+    )
 
 
 def _active(config: object, settings: object) -> RetrievalConfig:

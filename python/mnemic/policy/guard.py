@@ -1,0 +1,273 @@
+"""What surrounds a search: rate limit, circuit breaker, cache, errors and their fallbacks."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from mnemic.licensing import SEARCHING_BY_MEANING, STORING
+from mnemic.model import Scope, references
+from mnemic.model.canonical_filter import canonical
+from mnemic.policy.answers import CachedPayload, Computation, PayloadCache, PayloadKey, bytes_of
+from mnemic.policy.breaker import CircuitBreaker, CircuitState, Permit
+from mnemic.policy.conditions import MET, NO_MEMORIES, Trigger
+from mnemic.policy.conditions import RATE_LIMITED as IS_LIMITED
+from mnemic.policy.config import RetrievalConfig
+from mnemic.policy.errors import (
+    COLLECTION_NOT_FOUND,
+    RATE_LIMITED,
+    UNAVAILABLE,
+    RetrievalError,
+    error_of,
+    query_error,
+)
+from mnemic.policy.limits import RateLimiter
+from mnemic.policy.payload import RetrievalPayload
+from mnemic.policy.request import RetrievalRequest
+from mnemic.policy.telemetry import PolicyTelemetry, RunFigures
+from mnemic.repository import Repository
+from mnemic.sync_bridge import run_blocking
+
+SearchCall = Callable[[], RetrievalPayload | None]
+"""Searches and packs, in the caller's thread; None if the user has no memories."""
+
+
+class Outcome(NamedTuple):
+    """The outcome of a guarded search.
+
+    Attributes:
+        payload: What was found, or an earlier payload of an identical request; None if neither.
+        trigger: Whether the search was to be made.
+        error: Why there is no result of its own.
+        age: Seconds since the payload was made, if it is an earlier one.
+    """
+
+    payload: RetrievalPayload | None = None
+    trigger: Trigger = MET
+    error: RetrievalError | None = None
+    age: float | None = None
+
+
+class _Attempt(NamedTuple):
+    """What one visit to the back end gave.
+
+    Attributes:
+        payload: None if the user has no memories.
+        began: The time before anything was read.
+        revision: Number of the user's last change then.
+        expires_at: Time at which a memory of the user expires next.
+        cached: The payload's terms, if it is an earlier one.
+    """
+
+    payload: RetrievalPayload | None
+    began: datetime
+    revision: int
+    expires_at: datetime | None = None
+    cached: CachedPayload[RetrievalPayload] | None = None
+
+
+class Guard:
+    """Lets searches through, and answers in place of those that fail or must not be made.
+
+    The steps: query, rate limit, circuit breaker, cache, search. A failure is an error of the
+    table, and the fallback is an earlier payload of the identical request, at most as old as the
+    configuration permits; without one it is the error's own. Payloads with sensitive memories are
+    not cached, nor are degraded and partial ones. A cancelled search changes nothing here but the
+    allowance that it took.
+
+    Args:
+        repository: The agent's memories.
+        config: The configuration.
+        telemetry: Reports causes of errors, and changes of the circuit breaker.
+        limiter: Limits the searches of each user; None is no limit.
+        breaker: Refuses searches after repeated failures.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        config: RetrievalConfig,
+        telemetry: PolicyTelemetry,
+        *,
+        limiter: RateLimiter | None,
+        breaker: CircuitBreaker,
+    ) -> None:
+        self._repository = repository
+        self._config = config
+        self._telemetry = telemetry
+        self._limiter = limiter
+        self._breaker = breaker
+        self._cache = PayloadCache[RetrievalPayload](timedelta(seconds=config.cache_ttl))
+        repository.watch(self._cache.drop_users)
+        breaker.watch(telemetry.circuit_changed)
+
+    @property
+    def circuit(self) -> CircuitState:
+        """State of the circuit breaker."""
+        return self._breaker.state
+
+    def is_limited(self, scope: Scope) -> bool:
+        """Return whether the limiter would refuse a search now, if it can be asked for that."""
+        check = getattr(self._limiter, "check", None)
+        return check is not None and not check(scope.user_id)
+
+    async def run(self, request: RetrievalRequest, scope: Scope, search: SearchCall) -> Outcome:
+        """Return the outcome of a search.
+
+        Args:
+            request: The request.
+            scope: The scope of its user and project.
+            search: Searches for it.
+
+        Raises:
+            InvalidArgumentError: If an argument of the program is wrong; see `error_of`.
+        """
+        error = query_error(request.message, self._config.max_query_length)
+        if error is not None:
+            self._telemetry.failed(error, None)
+            return Outcome(error=error)
+        key = self._key(request, scope)
+        error = self._limit_error(scope)
+        if error is not None:
+            return self._fallback(key, error)
+        permit = self._breaker.admit()
+        if permit is None:
+            self._telemetry.failed(UNAVAILABLE, None)
+            return self._fallback(key, UNAVAILABLE)
+        user = (scope.agent_id, scope.user_id)
+        with permit, self._cache.computing(user) as computation:
+            return await self._search(key, scope, search, permit, computation)
+
+    async def _search(
+        self,
+        key: PayloadKey | None,
+        scope: Scope,
+        search: SearchCall,
+        permit: Permit,
+        computation: Computation,
+    ) -> Outcome:
+        try:
+            attempt = await run_blocking(
+                lambda: self._attempt(key, scope, search), self._repository
+            )
+        except Exception as failure:
+            error = error_of(failure, self._config.timeout)
+            if error is None:
+                raise
+            self._telemetry.failed(error, failure)
+            if error is COLLECTION_NOT_FOUND:
+                permit.succeeded()
+            else:
+                permit.failed()
+            return self._fallback(key, error)
+        permit.succeeded()
+        return self._outcome(key, attempt, computation)
+
+    def _attempt(self, key: PayloadKey | None, scope: Scope, search: SearchCall) -> _Attempt:
+        """Look in the cache, then search; runs in the caller's thread."""
+        self._check_license()
+        finder, now = self._repository.finder, self._repository.now()
+        _, revision = finder.position_and_revision(scope)
+        cached = None if key is None else self._cache.get(key, now, revision)
+        if cached is not None:
+            return _Attempt(cached.payload, now, revision, cached=cached)
+        payload = search()
+        # Only now the index contains all the memories of the payload.
+        return _Attempt(payload, now, revision, finder.next_expiry(scope, now))
+
+    def _outcome(
+        self, key: PayloadKey | None, attempt: _Attempt, computation: Computation
+    ) -> Outcome:
+        payload = attempt.payload
+        if payload is None:
+            return Outcome(trigger=NO_MEMORIES)
+        if attempt.cached is not None:
+            age = (attempt.began - attempt.cached.computed_at).total_seconds()
+            return Outcome(payload, age=age)
+        if key is not None and not (payload.metadata.degraded or payload.metadata.partial):
+            size = bytes_of(payload) + bytes_of(key.question)
+            terms = attempt.revision, attempt.began, attempt.expires_at
+            self._cache.put(computation, key, CachedPayload(payload, *terms, size))
+        return Outcome(payload)
+
+    def _fallback(self, key: PayloadKey | None, error: RetrievalError) -> Outcome:
+        """Return an earlier payload of the identical request; the error alone if there is none.
+
+        Nothing is read but memory. A collection that is gone has no earlier payload.
+        """
+        trigger = IS_LIMITED if error is RATE_LIMITED else MET
+        now = self._repository.now()
+        is_gone = key is None or error is COLLECTION_NOT_FOUND
+        cached = None if key is None or is_gone else self._cache.get(key, now)
+        if cached is None:
+            return Outcome(trigger=trigger, error=error)
+        age = (now - cached.computed_at).total_seconds()
+        return Outcome(cached.payload, trigger, error, age)
+
+    def _limit_error(self, scope: Scope) -> RetrievalError | None:
+        if self._limiter is None:
+            return None
+        try:
+            if self._limiter.acquire(scope.user_id):
+                return None
+        except Exception as failure:
+            error = error_of(failure)
+            if error is None:
+                raise
+            self._telemetry.failed(error, failure)
+            return error
+        self._telemetry.failed(RATE_LIMITED, None)
+        return RATE_LIMITED
+
+    def _check_license(self) -> None:
+        has_embedder = self._repository.embedder is not None
+        by_meaning = has_embedder and self._config.search_type != "keyword"
+        self._repository.limits.require(STORING, *((SEARCHING_BY_MEANING,) if by_meaning else ()))
+
+    def _key(self, request: RetrievalRequest, scope: Scope) -> PayloadKey | None:
+        """Return the key of a request; None if its payload must not be cached.
+
+        Sensitive memories are in no cache. Accesses are in no revision, so a payload whose filter
+        tests them could be outdated unnoticed.
+        """
+        config = self._config
+        expression = request.expression(include_sensitive=config.include_sensitive)
+        by_access = expression is not None and references(
+            expression, "access_count", "last_accessed_at"
+        )
+        if config.include_sensitive or by_access:
+            return None
+        is_by_session = config.same_session_only or config.session_boost != 1
+        is_bound = scope.session_id is not None
+        question = (
+            scope.project_id,
+            request.session_id if is_by_session or is_bound else None,
+            request.message,
+            None if expression is None else canonical(expression),
+        )
+        return PayloadKey((scope.agent_id, scope.user_id), question)
+
+
+_BEFORE_DUPLICATES = ("threshold", "redact")
+"""Steps that leave memories out before duplicates are looked for."""
+
+
+def figures_of(
+    request: RetrievalRequest, outcome: Outcome, payload: RetrievalPayload
+) -> RunFigures:
+    """Return the figures of a run; those of a search only if one was made for it."""
+    metadata = payload.metadata
+    is_new = outcome.payload is not None and outcome.age is None
+    steps = [each.step for each in metadata.dropped] if is_new else []
+    left_out = sum(step in _BEFORE_DUPLICATES for step in steps)
+    return RunFigures(
+        message=request.message,
+        milliseconds=metadata.query_time,
+        results=metadata.included_results,
+        tokens=metadata.total_tokens,
+        candidates=metadata.total_results - left_out if is_new else 0,
+        duplicates=steps.count("deduplicate"),
+        from_cache=metadata.from_cache,
+        age=metadata.age,
+        degraded=metadata.degraded,
+        error=metadata.error,
+    )

@@ -1,0 +1,254 @@
+"""Log lines, events, metrics and statistics of a retrieval policy."""
+
+import logging
+import threading
+from collections import Counter, deque
+from typing import NamedTuple
+
+from mnemic.description import failure, hidden
+from mnemic.logs import logger
+from mnemic.observability.events import (
+    CircuitChangedEvent,
+    Events,
+    RetrievalPolicyCompletedEvent,
+    RetrievalPolicyFailedEvent,
+)
+from mnemic.observability.metrics import Meter
+from mnemic.observability.telemetry import shortened
+from mnemic.policy.breaker import CircuitChange, CircuitState
+from mnemic.policy.errors import RetrievalError, is_expected
+from mnemic.protocols import Clock
+from mnemic.records import Record
+
+_log = logger("mnemic.policy")
+
+
+class RetrievalPolicyStats(Record, frozen=True, kw_only=True):
+    """Statistics of a policy since its construction. Only runs that were triggered count.
+
+    Attributes:
+        runs: Number of runs.
+        from_cache: Runs whose payload is an earlier one.
+        cache_hit_rate: Their share in percent; 0 without runs.
+        errors: Number of runs with each code of an error, with and without a payload.
+        average_results: Memories in a payload.
+        average_tokens: Tokens of a prompt block.
+        average_latency_ms: Milliseconds of a run.
+        dedup_ratio: Duplicates ÷ candidates · 100, over all runs that searched; 0 without any.
+        circuit: State of the circuit breaker.
+    """
+
+    runs: int
+    from_cache: int
+    cache_hit_rate: float
+    errors: dict[str, int]
+    average_results: float
+    average_tokens: float
+    average_latency_ms: float
+    dedup_ratio: float
+    circuit: CircuitState
+
+
+class RunFigures(NamedTuple):
+    """The figures of one run.
+
+    Attributes:
+        message: The message.
+        milliseconds: Duration.
+        results: Memories in the payload.
+        tokens: Tokens of the prompt block.
+        candidates: Memories that were compared for duplicates; 0 without a search.
+        duplicates: Those left out.
+        from_cache: Whether the payload is an earlier one.
+        age: Its age in seconds; None if it is not.
+        degraded: Whether the embedder failed.
+        error: The error, if the run has no result of its own.
+    """
+
+    message: str
+    milliseconds: float
+    results: int
+    tokens: int
+    candidates: int = 0
+    duplicates: int = 0
+    from_cache: bool = False
+    age: float | None = None
+    degraded: bool = False
+    error: RetrievalError | None = None
+
+    @property
+    def dedup_ratio(self) -> float | None:
+        """Duplicates ÷ candidates · 100; None without candidates."""
+        return 100 * self.duplicates / self.candidates if self.candidates else None
+
+    @property
+    def fallback(self) -> str:
+        """What was returned in place of a result; "cache" only if there was one."""
+        if self.from_cache or self.error is None:
+            return "cache"
+        return "empty" if self.error.fallback == "empty" else "skip"
+
+
+class PolicyTelemetry:
+    """Emits log lines, events and metrics of one policy's runs; messages only if permitted.
+
+    Thread-safe.
+
+    Args:
+        agent_id: The agent.
+        events: Listeners of events.
+        meter: Measures the runs.
+        clock: Gives events their times.
+        logs_content: Whether messages may be shown.
+    """
+
+    def __init__(
+        self, agent_id: str, events: Events, meter: Meter, clock: Clock, *, logs_content: bool
+    ) -> None:
+        self._agent_id = agent_id
+        self._events = events
+        self._meter = meter
+        self._now = clock
+        self._logs_content = logs_content
+        self._changes: deque[CircuitChange] = deque()
+        self._counts = _Counts()
+
+    def stats(self, circuit: CircuitState) -> RetrievalPolicyStats:
+        """Return the statistics so far."""
+        return self._counts.read(circuit)
+
+    def circuit_changed(self, change: CircuitChange) -> None:
+        """Note a change of the circuit breaker; it is told of at the end of the run."""
+        self._changes.append(change)
+
+    def failed(self, error: RetrievalError, cause: Exception | None) -> None:
+        """Log the cause of an error by its type and place: its text may quote a message."""
+        if cause is None:
+            _log.info("Retrieval for agent %s: %s", self._agent_id, error.code)
+            return
+        level = logging.WARNING if is_expected(cause) else logging.ERROR
+        _log.log(
+            level, "Retrieval for agent %s: %s (%s)", self._agent_id, error.code, failure(cause)
+        )
+
+    async def ran(self, figures: RunFigures) -> None:
+        """Log, publish and measure a run that was triggered."""
+        self._counts.add(figures)
+        self._meter.policy_ran(
+            figures.milliseconds,
+            figures.results,
+            figures.tokens,
+            from_cache=figures.from_cache,
+            dedup_ratio=figures.dedup_ratio,
+        )
+        self._log_run(figures)
+        if figures.error is None:
+            await self._publish_completed(figures)
+        else:
+            await self._publish_failed(figures, figures.error)
+        await self.publish_changes()
+
+    async def publish_changes(self) -> None:
+        """Log and publish the changes of the circuit breaker, in their order."""
+        while self._changes:
+            try:
+                before, after = self._changes.popleft()
+            except IndexError:  # another thread took it
+                return
+            level = logging.WARNING if after == "open" else logging.INFO
+            _log.log(level, "Circuit of agent %s: %s, was %s", self._agent_id, after, before)
+            if self._events.has_listeners(CircuitChangedEvent):
+                event = CircuitChangedEvent(
+                    agent_id=self._agent_id, before=before, after=after, timestamp=self._now()
+                )
+                await self._events.publish(event)
+
+    def _log_run(self, figures: RunFigures) -> None:
+        if not _log.isEnabledFor(logging.DEBUG):
+            return
+        shown = shortened(figures.message) if self._logs_content else hidden(figures.message)
+        _log.debug(
+            "Retrieved %d memories of %d tokens for '%s' in %.1fms%s",
+            figures.results,
+            figures.tokens,
+            shown,
+            figures.milliseconds,
+            ", from the cache" if figures.from_cache else "",
+        )
+
+    async def _publish_completed(self, figures: RunFigures) -> None:
+        if not self._events.has_listeners(RetrievalPolicyCompletedEvent):
+            return
+        event = RetrievalPolicyCompletedEvent(
+            agent_id=self._agent_id,
+            query=self._query(figures),
+            result_count=figures.results,
+            tokens_used=figures.tokens,
+            dedup_ratio=figures.dedup_ratio,
+            from_cache=figures.from_cache,
+            degraded=figures.degraded,
+            latency_ms=figures.milliseconds,
+            timestamp=self._now(),
+        )
+        await self._events.publish(event)
+
+    async def _publish_failed(self, figures: RunFigures, error: RetrievalError) -> None:
+        if not self._events.has_listeners(RetrievalPolicyFailedEvent):
+            return
+        event = RetrievalPolicyFailedEvent(
+            agent_id=self._agent_id,
+            query=self._query(figures),
+            code=error.code,
+            fallback=figures.fallback,
+            age=figures.age,
+            latency_ms=figures.milliseconds,
+            timestamp=self._now(),
+        )
+        await self._events.publish(event)
+
+    def _query(self, figures: RunFigures) -> str | None:
+        return shortened(figures.message) if self._logs_content else None
+
+
+class _Counts:
+    """Sums over runs. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs = 0
+        self._from_cache = 0
+        self._results = 0
+        self._tokens = 0
+        self._candidates = 0
+        self._duplicates = 0
+        self._milliseconds = 0.0
+        self._errors: Counter[str] = Counter()
+
+    def add(self, figures: RunFigures) -> None:
+        """Count a run."""
+        with self._lock:
+            self._runs += 1
+            self._from_cache += figures.from_cache
+            self._results += figures.results
+            self._tokens += figures.tokens
+            self._candidates += figures.candidates
+            self._duplicates += figures.duplicates
+            self._milliseconds += figures.milliseconds
+            if figures.error is not None:
+                self._errors[figures.error.code] += 1
+
+    def read(self, circuit: CircuitState) -> RetrievalPolicyStats:
+        """Return the statistics."""
+        with self._lock:
+            each = max(1, self._runs)
+            return RetrievalPolicyStats(
+                runs=self._runs,
+                from_cache=self._from_cache,
+                cache_hit_rate=100 * self._from_cache / each,
+                errors=dict(self._errors),
+                average_results=self._results / each,
+                average_tokens=self._tokens / each,
+                average_latency_ms=self._milliseconds / each,
+                dedup_ratio=100 * self._duplicates / max(1, self._candidates),
+                circuit=circuit,
+            )
