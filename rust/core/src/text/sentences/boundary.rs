@@ -1,7 +1,9 @@
 //! The decision at a run of marks: the end of the sentence, or not.
 
-use super::abbreviations::{Class, is_brand, is_month, is_starter, is_time_of_day, is_weekday};
-use super::characters::{is_dash, is_east_asian, is_opening, mark};
+use super::abbreviations::{
+    Class, class_of_pair, is_brand, is_month, is_starter, is_time_of_day, is_weekday,
+};
+use super::characters::{is_dash, is_east_asian, is_hangul, is_opening, mark};
 use super::following::{self, Following, Kind as Next};
 use super::lines;
 use super::marks::{self, Kind, Marks};
@@ -36,6 +38,7 @@ fn ends_without_space(reader: &Reader<'_>, start: usize, marks: &Marks, next: ch
     match marks.kind {
         _ if mark(next).is_some() || goes_on_with(next) => false,
         Kind::Definite if marks.is_closed() && is_particle(next) => false,
+        Kind::Strong if marks.is_closed() && is_hangul(next) => false,
         Kind::Definite | Kind::Strong if is_aside && is_east_asian(next) => false,
         Kind::Definite => true,
         Kind::Strong | Kind::FullStop => marks::is_east_asian_around(reader, start, marks),
@@ -92,9 +95,12 @@ fn before_space(reader: &Reader<'_>, start: usize, marks: &Marks) -> Decision {
     if goes_on { Decision::GoesOn(following.start) } else { Decision::Ends(close) }
 }
 
+/// Whether a sentence goes on, as it does within the row of a table too.
 fn goes_on(reader: &Reader<'_>, start: usize, marks: &Marks, next: &Following<'_>) -> bool {
-    let is_within = next.kind == Next::Lower && (marks.is_closed() || next.has_dash);
-    is_within
+    let is_part = next.kind == Next::Lower && (marks.is_closed() || next.has_dash)
+        || next.kind == Next::Signs
+        || reader.at(next.start) == Some('|');
+    is_part
         || marks::is_bracketed(reader, start, marks)
         || match marks.kind {
             Kind::FullStop => goes_on_behind_stop(reader, start, marks, next),
@@ -122,12 +128,12 @@ fn goes_on_behind_stop(
     next: &Following<'_>,
 ) -> bool {
     let preceding = preceding::word(reader, start, marks.at);
-    if is_marker(reader, start, &preceding) {
+    if is_marker(reader, start, &preceding) || is_pair(&preceding, next) {
         return true;
     }
     match next.kind {
-        Next::End => false,
-        Next::Lower => goes_on_in_lower_case(&preceding, next),
+        Next::End | Next::Signs => false,
+        Next::Lower => goes_on_in_lower_case(reader, start, &preceding, next),
         Next::Digit => goes_on_with_number(&preceding, next),
         Next::Upper | Next::Caseless => goes_on_with_name(reader, start, &preceding, next),
         Next::Other => preceding.kind == Word::Abbreviation(Class::Always),
@@ -139,11 +145,17 @@ fn is_marker(reader: &Reader<'_>, start: usize, preceding: &Preceding<'_>) -> bo
     preceding::is_marker(preceding.word) && is_first()
 }
 
+/// Whether the next word makes an abbreviation of two words, as in "EE. UU.".
+fn is_pair(preceding: &Preceding<'_>, next: &Following<'_>) -> bool {
+    next.next == Some('.') && class_of_pair(preceding.word, next.word).is_some()
+}
+
 /// Whether a colon or a bullet stands before a word.
 fn is_item(reader: &Reader<'_>, preceding: &Preceding<'_>) -> bool {
     let is_number = preceding.word.starts_with(|one: char| one.is_ascii_digit());
     let end = reader.skip_back(preceding.start, 0, |one| one == ' ');
     is_number
+        && end < preceding.start
         && reader.before(end).is_some_and(|one| matches!(one, ':' | '：' | '•' | '▪' | '◦' | '‣'))
 }
 
@@ -162,10 +174,22 @@ fn first_word(reader: &Reader<'_>, start: usize) -> usize {
     at
 }
 
-fn goes_on_in_lower_case(preceding: &Preceding<'_>, next: &Following<'_>) -> bool {
+fn goes_on_in_lower_case(
+    reader: &Reader<'_>,
+    start: usize,
+    preceding: &Preceding<'_>,
+    next: &Following<'_>,
+) -> bool {
     match preceding.kind {
-        Word::Abbreviation(_) | Word::Initial | Word::Unit | Word::Roman => true,
-        Word::Number(digits) => digits <= LONGEST_ORDINAL || digits == YEAR && is_month(next.word),
+        Word::Abbreviation(class) => class > Class::BeforeNumber,
+        Word::Initial | Word::Unit | Word::Roman => true,
+        Word::Number(digits) if digits <= LONGEST_ORDINAL => {
+            is_month(next.word)
+                || preceding::is_determined(reader, start, preceding.start)
+                || !is_starter(next.word)
+        }
+        Word::Number(digits) => digits == YEAR && is_month(next.word),
+        Word::Marked => is_initial(next),
         Word::Plain => false,
     }
 }
@@ -174,7 +198,7 @@ fn goes_on_with_number(preceding: &Preceding<'_>, next: &Following<'_>) -> bool 
     match preceding.kind {
         Word::Abbreviation(_) | Word::Initial | Word::Unit => true,
         Word::Number(digits) => is_date(digits, next),
-        Word::Roman | Word::Plain => false,
+        Word::Roman | Word::Marked | Word::Plain => false,
     }
 }
 
@@ -196,14 +220,16 @@ fn goes_on_with_name(
         Word::Abbreviation(Class::BeforeName) | Word::Initial => {
             !is_starter(next.word) || is_initial(next)
         }
-        Word::Abbreviation(Class::BeforeLower) => {
+        Word::Abbreviation(Class::BeforeLower | Class::BeforeNumber) => {
             is_time_of_day(preceding.word) && is_weekday(next.word)
         }
         Word::Number(digits) if digits <= LONGEST_ORDINAL => {
             is_month(next.word)
+                || next.word.starts_with(is_hangul) && preceding.follows_stop
                 || preceding::is_determined(reader, start, preceding.start)
                     && !is_starter(next.word)
         }
+        Word::Marked => is_initial(next),
         Word::Number(_) | Word::Roman | Word::Unit | Word::Plain => false,
     }
 }

@@ -33,8 +33,10 @@ pub(super) fn mark(character: char) -> Option<Mark> {
     }
 }
 
+/// Unicode counts the comma of Burmese among the terminators.
 fn is_terminal(character: char) -> bool {
     CodePointMapData::<SentenceBreak>::new().get(character) == SentenceBreak::STerm
+        && character != '\u{104a}'
 }
 
 pub(super) fn is_line_end(character: char) -> bool {
@@ -141,6 +143,10 @@ pub(super) fn is_east_asian(character: char) -> bool {
             script(character),
             Script::Han | Script::Hiragana | Script::Katakana | Script::Bopomofo | Script::Hangul
         )
+}
+
+pub(super) fn is_hangul(character: char) -> bool {
+    matches!(character, '\u{ac00}'..='\u{d7a3}')
 }
 
 pub(super) fn is_greek(character: char) -> bool {

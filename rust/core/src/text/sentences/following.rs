@@ -1,6 +1,6 @@
 //! The first word behind the white space after a mark.
 
-use super::characters::{is_dash, is_emoji, is_in_word, is_line_end, is_opening};
+use super::characters::{is_dash, is_emoji, is_in_word, is_line_end, is_opening, mark};
 use super::reader::Reader;
 
 /// So many quotes, brackets, dashes and spaces are read over before the first letter.
@@ -13,7 +13,10 @@ const BLANK: usize = 2;
 /// Kinds of first characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
+    /// The end of the text.
     End,
+    /// Quotes, brackets, dashes and marks up to the end of the line.
+    Signs,
     Lower,
     Upper,
     Caseless,
@@ -43,7 +46,7 @@ impl<'t> Following<'t> {
         let (word_start, has_dash) = without_opening(reader, start);
         let word_end = end_of_word(reader, word_start);
         Self {
-            kind: kind(reader.at(word_start)),
+            kind: kind(reader, start, word_start),
             start,
             lines,
             has_dash,
@@ -94,18 +97,26 @@ fn end_of_word(reader: &Reader<'_>, start: usize) -> usize {
     at
 }
 
-fn kind(character: Option<char>) -> Kind {
-    match character {
-        None => Kind::End,
+fn kind(reader: &Reader<'_>, start: usize, word_start: usize) -> Kind {
+    let behind = if word_start == start {
+        word_start
+    } else {
+        let marks_end = reader.skip(word_start, |one| mark(one).is_some());
+        reader.skip(marks_end, |one| one.is_whitespace() && !is_line_end(one))
+    };
+    match reader.at(word_start) {
+        None if start == word_start => Kind::End,
+        _ if reader.at(behind).is_none_or(is_line_end) => Kind::Signs,
         Some(one) if one.is_numeric() => Kind::Digit,
         Some(one) if one.is_lowercase() => Kind::Lower,
         Some(one) if one.is_uppercase() => Kind::Upper,
         Some(one) if is_in_word(one) => Kind::Caseless,
-        Some(_) => Kind::Other,
+        _ => Kind::Other,
     }
 }
 
-/// The place behind emoji that stand apart behind a mark, with white space or the end behind them.
+/// The place behind emoji that stand apart behind a mark, and further marks, before white space or the
+/// end.
 pub(super) fn emoji(reader: &Reader<'_>, at: usize) -> Option<usize> {
     let start = reader.skip(at, |one| one == ' ');
     let mut end = reader.skip(start, is_emoji);
@@ -120,5 +131,6 @@ pub(super) fn emoji(reader: &Reader<'_>, at: usize) -> Option<usize> {
         }
         end = behind;
     }
+    let end = reader.skip(end, |one| mark(one).is_some());
     reader.at(end).is_none_or(char::is_whitespace).then_some(end)
 }

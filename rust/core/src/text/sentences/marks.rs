@@ -82,22 +82,26 @@ fn next_mark(reader: &Reader<'_>, at: usize, first: char) -> Option<(usize, Mark
     if let Some(mark) = mark(character) {
         return Some((at + character.len_utf8(), mark));
     }
-    spaced_mark(reader, at, character)
+    spaced_mark(reader, at, character, first)
 }
 
 /// A mark that stands apart: the dots of `. . .`, the second mark of `? !`, the shad of `། །`.
-fn spaced_mark(reader: &Reader<'_>, at: usize, space: char) -> Option<(usize, Mark)> {
+fn spaced_mark(reader: &Reader<'_>, at: usize, space: char, first: char) -> Option<(usize, Mark)> {
     if !is_space(space) {
         return None;
     }
     let at = at + space.len_utf8();
     let character = reader.at(at)?;
-    let mark = mark(character).filter(|mark| *mark != Mark::Ellipsis)?;
+    let kind = mark(character)?;
     let end = at + character.len_utf8();
-    let is_apart = reader.at(end).is_none_or(|next| {
-        next.is_whitespace() || is_closing_quote(next) || is_closing_bracket(next)
+    let behind = reader.skip(end, |one| mark(one).is_some());
+    let is_apart = reader.at(behind).is_none_or(|next| {
+        character == first && kind == Mark::Definite
+            || next.is_whitespace()
+            || is_closing_quote(next)
+            || is_closing_bracket(next)
     });
-    is_apart.then_some((end, mark))
+    is_apart.then_some((end, kind))
 }
 
 /// Spaces within a line, also those that French has before its marks.
@@ -123,13 +127,11 @@ fn close(reader: &Reader<'_>, start: usize, marks: &mut Marks) {
     while let Some(character) = reader.at(marks.close) {
         let here = marks.close;
         if is_closing_bracket(character) {
-            (marks.has_bracket, unclear_from) = (true, None);
+            marks.has_bracket |= !is_corner(character);
+            marks.has_quote |= is_corner(character);
+            unclear_from = None;
         } else if is_closing_quote(character) {
-            if is_unclear(character) && !is_open(reader, start, marks.at, character) {
-                unclear_from = unclear_from.or(Some(here));
-            } else {
-                unclear_from = None;
-            }
+            unclear_from = unclear_from.or(Some(here)).filter(|_| is_unclear(character));
             marks.has_quote = true;
         } else if let Some(end) = french_quote(reader, here) {
             (marks.has_quote, marks.close) = (true, end);
@@ -142,9 +144,15 @@ fn close(reader: &Reader<'_>, start: usize, marks: &mut Marks) {
         }
         marks.close += character.len_utf8();
     }
-    if let Some(opening) = unclear_from.filter(|_| begins_word(reader, marks.close)) {
+    let opening = unclear_from.filter(|_| begins_word(reader, marks.close));
+    if let Some(opening) = opening.filter(|quote| !is_open(reader, start, marks.at, *quote)) {
         marks.close = opening;
     }
+}
+
+/// Whether a bracket is a quote in East Asia.
+fn is_corner(bracket: char) -> bool {
+    matches!(bracket, '」' | '』' | '｣' | '﹂' | '﹄' | '》' | '〉' | '〟' | '〞')
 }
 
 /// Whether a quote opens as often as it closes.
@@ -152,11 +160,11 @@ fn is_unclear(quote: char) -> bool {
     !matches!(quote, '”' | '’')
 }
 
-/// Whether a quote that is its own opposite stands an odd number of times before a place.
-fn is_open(reader: &Reader<'_>, start: usize, at: usize, quote: char) -> bool {
-    if !matches!(quote, '"' | '\u{ff02}') {
+/// Whether the quote at a place is its own opposite, and stands an odd number of times before a mark.
+fn is_open(reader: &Reader<'_>, start: usize, at: usize, quote: usize) -> bool {
+    let Some(quote) = reader.at(quote).filter(|quote| matches!(quote, '"' | '\u{ff02}')) else {
         return false;
-    }
+    };
     let mut is_open = false;
     let lowest = at.saturating_sub(QUOTE_REACH).max(start);
     let mut place = at;

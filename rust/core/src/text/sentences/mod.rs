@@ -9,7 +9,7 @@ mod marks;
 mod preceding;
 mod reader;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::ops::Range;
 

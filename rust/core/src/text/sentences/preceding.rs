@@ -17,7 +17,9 @@ pub(super) enum Kind {
     Abbreviation(Class),
     /// One letter, as of a name.
     Initial,
-    /// A letter behind a number, such as a unit.
+    /// A letter with a vowel sign.
+    Marked,
+    /// A unit behind a number.
     Unit,
     /// A number in so many digits.
     Number(usize),
@@ -31,6 +33,8 @@ pub(super) struct Preceding<'t> {
     pub(super) start: usize,
     pub(super) word: &'t str,
     pub(super) kind: Kind,
+    /// Whether a number with a full stop stands before it, as in a date.
+    pub(super) follows_stop: bool,
 }
 
 /// The word that ends before a full stop at `at`, in a sentence from `start` on.
@@ -46,7 +50,10 @@ pub(super) fn word<'t>(reader: &Reader<'t>, start: usize, at: usize) -> Precedin
     } else {
         kind(reader, start, word_start, word)
     };
-    Preceding { start: word_start, word, kind }
+    let follows_stop = matches!(kind, Kind::Number(_))
+        && word_before(reader, start, word_start)
+            .is_some_and(|word| word.chars().all(char::is_numeric));
+    Preceding { start: word_start, word, kind, follows_stop }
 }
 
 fn start_of(reader: &Reader<'_>, start: usize, at: usize) -> Option<usize> {
@@ -74,13 +81,24 @@ fn kind(reader: &Reader<'_>, start: usize, word_start: usize, word: &str) -> Kin
     if word.chars().all(char::is_numeric) {
         return Kind::Number(word.chars().count());
     }
-    if let Some(class) = class_of_pair(reader, start, word_start).or_else(|| class(word)) {
+    let before = word_before(reader, start, word_start);
+    let of_pair = before.and_then(|before| abbreviations::class_of_pair(before, word));
+    if let Some(class) = of_pair {
         return Kind::Abbreviation(class);
     }
-    if is_letter(word) {
-        let is_unit =
-            word.starts_with(char::is_lowercase) && follows_number(reader, start, word_start);
-        return if is_unit { Kind::Unit } else { Kind::Initial };
+    let is_one = is_letter(word);
+    let is_capital = word.starts_with(char::is_uppercase);
+    let may_be_unit = is_one && word.starts_with(char::is_lowercase)
+        || abbreviations::is_unit(word)
+            && !(is_capital && (is_one || class(word) == Some(Class::BeforeName)));
+    if may_be_unit && follows_number(reader, start, word_start) {
+        return Kind::Unit;
+    }
+    if is_one {
+        return letter(reader, start, word_start, word, before);
+    }
+    if let Some(class) = class(word) {
+        return Kind::Abbreviation(class);
     }
     if is_roman(word) {
         return Kind::Roman;
@@ -92,29 +110,62 @@ fn kind(reader: &Reader<'_>, start: usize, word_start: usize, word: &str) -> Kin
 }
 
 fn class(word: &str) -> Option<Class> {
-    let last = word.rsplit(['-', '\u{2011}', '\'', '’']).next();
+    let last = word.rsplit(['-', '\u{2011}', '\'', '’']).next().filter(|last| !is_letter(last));
     let known = abbreviations::class(word).or_else(|| last.and_then(abbreviations::class));
     known.or_else(|| is_initialism(word).then_some(Class::BeforeName))
 }
 
-/// The class of an abbreviation of two words, such as "z. B." and "p. ej.".
-fn class_of_pair(reader: &Reader<'_>, start: usize, word_start: usize) -> Option<Class> {
-    let end = reader.skip_back(word_start, start, |one| matches!(one, ' ' | '\u{a0}' | '\u{202f}'));
+/// The kind of one letter. With a vowel sign it may be a word of an Indian language, but is none
+/// behind another such letter with a full stop.
+fn letter(
+    reader: &Reader<'_>,
+    start: usize,
+    word_start: usize,
+    word: &str,
+    before: Option<&str>,
+) -> Kind {
+    let is_upper = word.starts_with(char::is_uppercase);
+    if let Some(class) = abbreviations::class(word).filter(|_| !is_upper) {
+        return Kind::Abbreviation(class.max(Class::BeforeLower));
+    }
+    if word.starts_with(char::is_lowercase) {
+        return Kind::Abbreviation(Class::BeforeLower);
+    }
+    let is_marked = word.chars().nth(1).is_some() && is_caseless(word);
+    if is_marked && !before.is_some_and(is_letter) {
+        Kind::Marked
+    } else if is_upper && is_labelled(reader, start, word_start) {
+        Kind::Plain
+    } else {
+        Kind::Initial
+    }
+}
+
+fn is_labelled(reader: &Reader<'_>, start: usize, word_start: usize) -> bool {
+    let end = reader.skip_back(word_start, start, is_thin_space);
+    let label = start_of(reader, start, end).filter(|_| end < word_start);
+    label.is_some_and(|label| abbreviations::is_label(&reader.text[label..end]))
+}
+
+fn is_caseless(word: &str) -> bool {
+    !word.starts_with(|one: char| one.is_lowercase() || one.is_uppercase())
+}
+
+/// The word before another one and white space, if it has a full stop: the "z" of "z. B.".
+fn word_before<'t>(reader: &Reader<'t>, start: usize, word_start: usize) -> Option<&'t str> {
+    let end = reader.skip_back(word_start, start, is_thin_space);
     if end == word_start || end == start || reader.before(end) != Some('.') {
         return None;
     }
     let first_start = start_of(reader, start, end - 1)?;
-    let pair = &reader.text[first_start..];
-    abbreviations::class_of_pair(&pair[..end - 1 - first_start], word_of(reader, word_start))
+    Some(&reader.text[first_start..end - 1])
 }
 
-fn word_of<'t>(reader: &Reader<'t>, start: usize) -> &'t str {
-    let rest = &reader.text[start..];
-    let end = rest.find(|one| !is_in_word(one)).unwrap_or(rest.len());
-    &rest[..end]
+fn is_thin_space(character: char) -> bool {
+    matches!(character, ' ' | '\u{a0}' | '\u{202f}')
 }
 
-/// Whether a word is one letter with its marks, as Indian initials have them.
+/// Whether a word is one letter, with the vowel signs of Indian initials.
 pub(super) fn is_letter(word: &str) -> bool {
     let mut characters = word.chars();
     characters.next().is_some_and(char::is_alphabetic) && characters.all(is_joining)
@@ -132,7 +183,14 @@ fn is_roman(word: &str) -> bool {
 
 fn follows_number(reader: &Reader<'_>, start: usize, word_start: usize) -> bool {
     let end = reader.skip_back(word_start, start, |one| matches!(one, ' ' | '\u{a0}' | '\u{202f}'));
-    end > start && reader.before(end).is_some_and(char::is_numeric)
+    if end == start || reader.before(end).is_some_and(char::is_numeric) {
+        return end > start;
+    }
+    let number_start = start_of(reader, start, end).filter(|_| end < word_start);
+    number_start.is_some_and(|number_start| {
+        let number = &reader.text[number_start..end];
+        is_roman(number) || number.strip_suffix('.').is_some_and(abbreviations::is_unit)
+    })
 }
 
 /// Whether a short word has no vowel, as most abbreviations that no list has.
@@ -146,11 +204,12 @@ fn has_no_vowel(word: &str) -> bool {
 
 /// Whether a word marks an item of a list, if it is the first of a sentence: "1.", "2.3.", "b.", "iv.".
 pub(super) fn is_marker(word: &str) -> bool {
+    let is_one = word.chars().nth(1).is_none() && is_letter(word);
     let is_number = |part: &str| {
         (1..=LONGEST_ORDINAL).contains(&part.len())
             && part.bytes().all(|byte| byte.is_ascii_digit())
     };
-    is_letter(word)
+    is_one
         || word.split('.').all(is_number)
         || word.len() <= LONGEST_ROMAN && word.bytes().all(|byte| b"ivxIVX".contains(&byte))
 }

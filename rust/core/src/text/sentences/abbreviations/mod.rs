@@ -13,25 +13,34 @@ mod slavic;
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-/// Classes of abbreviations, by what they go on before.
+/// Classes of abbreviations, by what a sentence goes on with behind them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Class {
-    /// Before words in lower case and numbers.
+    /// Numbers: a word of its own, such as "no" and "art", in other places.
+    BeforeNumber,
+    /// Also words in lower case.
     BeforeLower,
-    /// Also before words in upper case, but for those that begin many sentences.
+    /// Also words in upper case, but for those that begin many sentences.
     BeforeName,
-    /// Before everything: titles, "e.g.".
+    /// Everything: titles, "e.g.".
     Always,
 }
 
-/// Words of a language, in lower case, apart by white space; abbreviations without the last full
-/// stop.
+/// Words of a language, apart by white space; abbreviations without the last full stop.
+///
+/// An abbreviation with a capital counts in this spelling alone, another one in any: so "Me." is the
+/// French title and "me." is a word.
 struct Words {
     always: &'static str,
     before_name: &'static str,
     before_lower: &'static str,
+    before_number: &'static str,
+    /// Abbreviations behind a number alone; they go on in lower case.
+    units: &'static str,
     /// Words that begin many sentences and no names.
     starters: &'static str,
+    /// Words with a single letter behind them that is no initial: "vitamin C".
+    labels: &'static str,
     /// Months, in languages whose ordinals have a full stop.
     months: &'static str,
 }
@@ -100,6 +109,8 @@ const LONGEST: usize = 64;
 
 struct Tables {
     classes: HashMap<&'static str, Class>,
+    units: HashSet<&'static str>,
+    labels: HashSet<&'static str>,
     starters: HashSet<&'static str>,
     months: HashSet<&'static str>,
 }
@@ -108,6 +119,7 @@ static TABLES: LazyLock<Tables> = LazyLock::new(|| {
     let mut classes = HashMap::new();
     for words in LANGUAGES {
         for (list, class) in [
+            (words.before_number, Class::BeforeNumber),
             (words.before_lower, Class::BeforeLower),
             (words.before_name, Class::BeforeName),
             (words.always, Class::Always),
@@ -121,15 +133,22 @@ static TABLES: LazyLock<Tables> = LazyLock::new(|| {
     let all = |list: fn(&Words) -> &'static str| {
         LANGUAGES.iter().flat_map(|words| list(words).split_whitespace()).collect()
     };
-    Tables { classes, starters: all(|words| words.starters), months: all(|words| words.months) }
+    Tables {
+        classes,
+        units: all(|words| words.units),
+        labels: all(|words| words.labels),
+        starters: all(|words| words.starters),
+        months: all(|words| words.months),
+    }
 });
 
 /// The class of an abbreviation, which is given without its last full stop.
 pub(super) fn class(word: &str) -> Option<Class> {
-    in_lower_case([word], |word| {
+    let in_any_case = in_lower_case([word], |word| {
         let known = TABLES.classes.get(word).copied();
         known.or_else(|| is_street(word).then_some(Class::BeforeName))
-    })
+    });
+    in_any_case.max(TABLES.classes.get(word).copied())
 }
 
 /// The class of an abbreviation in two words, such as "z. B.".
@@ -140,6 +159,16 @@ pub(super) fn class_of_pair(first: &str, second: &str) -> Option<Class> {
 /// Whether a German street: "Hauptstr".
 fn is_street(word: &str) -> bool {
     word.len() > 4 && word.ends_with("str")
+}
+
+/// Whether a word in front of a full stop and behind a number is a unit.
+pub(super) fn is_unit(word: &str) -> bool {
+    in_lower_case([word], |word| TABLES.units.get(word).copied()).is_some()
+}
+
+/// Whether a single letter behind a word is no initial.
+pub(super) fn is_label(word: &str) -> bool {
+    in_lower_case([word], |word| TABLES.labels.get(word).copied()).is_some()
 }
 
 pub(super) fn is_starter(word: &str) -> bool {
