@@ -41,8 +41,10 @@ from mnemic.memory import ScopedMemory
 from mnemic.model import ExpandedQuery, MemoryEntryUpdate, MemoryFilter
 from mnemic.observability import metrics, telemetry
 from mnemic.policy import (
+    AsyncRetrievalPolicy,
     CircuitBreaker,
     FixedWindow,
+    Redaction,
     RetrievalConfig,
     RetrievalPolicy,
     RetrievalRequest,
@@ -176,6 +178,17 @@ def services_of(memory):
         RetrievalService(memory, expander=LanguageModelExpander(broken)),
         MemoryRetriever(memory, judge=broken),
         MemoryRetriever(memory, judge=LanguageModelJudge(broken)),
+        AsyncRetrievalPolicy(memory, RetrievalConfig(min_score=0, include_sensitive=True)),
+        AsyncRetrievalPolicy(memory, RetrievalConfig(max_query_length=5)),
+        AsyncRetrievalPolicy(
+            memory,
+            RetrievalConfig(
+                min_score=0,
+                session_boost=2,
+                near_duplicates=0.5,
+                redaction=Redaction(enabled=True, patterns=("email", "[a-z]+word")),
+            ),
+        ),
     )
     yield from policies_of(memory)
 
@@ -413,32 +426,44 @@ def test_every_public_class_is_a_door_a_record_or_searches_no_memories():
         *DOORS,
         RetrievalService,
         MemoryRetriever,
+        AsyncRetrievalPolicy,
         ContextWindow,
         Memory,
         AsyncMemory,
     }
     views = {"ScopedMemory", "AsyncScopedMemory"}  # called above
-    plain = {"SyncRetrievalService", "SyncMemoryRetriever"}  # made from the awaited verbs
+    plain = {
+        "SyncRetrievalService",
+        "SyncMemoryRetriever",
+        "RetrievalPolicy",
+    }  # made from the awaited verbs
     vectors = {"VectorMap", "Selection", "Prior"}  # vectors and ids alone
     parts = {  # hold no memories; a door's verbs call them
         "AdaptedEmbedder",
+        "CircuitBreaker",
         "CorpusExpander",
         "CorpusSuggester",
         "EstimatedTokens",
+        "FixedWindow",
         "LanguageModelExpander",
         "LanguageModelJudge",
         "LanguageModelSuggester",
         "MiniLmEmbedder",
+        "Permit",
+        "PromptForm",
+        "RateLimiter",
         "RuleJudge",
         "SynonymExpander",
+        "TokenBucket",
         "TokenizerTokens",
     }
     others = views | plain | vectors | parts
-    for name in mnemic.__all__:
-        found = getattr(mnemic, name)
+    public = [(module, name) for module in (mnemic, mnemic.policy) for name in module.__all__]
+    for module, name in public:
+        found = getattr(module, name)
         if not inspect.isclass(found) or found in called_here or name in others:
             continue
-        is_record = issubclass(found, msgspec.Struct | tuple | str | int | list)
+        is_record = issubclass(found, msgspec.Struct | tuple | str | int | list | Warning)
         is_enum = isinstance(found, type) and hasattr(found, "__members__")
         is_answer = found.__module__.startswith("mnemic.model") or name == "Hits"
         assert is_record or is_enum or is_answer, f"{name} has verbs that no canary has seen"

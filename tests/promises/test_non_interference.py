@@ -22,6 +22,7 @@ from mnemic import AsyncMemory, MemoryRetriever
 from mnemic.errors import MnemicError
 from mnemic.index import ExactSource
 from mnemic.model import HYBRID, AdaptiveShare, MemoryFilter, MemoryQuery, MemorySortOrder
+from mnemic.policy import AsyncRetrievalPolicy, RetrievalConfig, RetrievalRequest
 from mnemic.retrieval import RetrievalService
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
@@ -102,6 +103,14 @@ def fields_of(random, now, user):
     return given
 
 
+# The policies have no time limit: a loaded machine answers one run in time and not the other.
+POLICIES = [
+    RetrievalConfig(timeout=None),
+    RetrievalConfig(timeout=None, min_score=0, session_boost=1.5, near_duplicates=0.8),
+    RetrievalConfig(timeout=None, min_score=0, search_type="keyword", same_session_only=True),
+]
+
+
 class Door:
     """One open memory with its services, as one user sees it."""
 
@@ -109,6 +118,7 @@ class Door:
         self.memory, self.turns = memory, turns
         self.service = RetrievalService(memory)
         self.retriever = MemoryRetriever(memory)
+        self.policies = [AsyncRetrievalPolicy(memory, config) for config in POLICIES]
         self.known = {}
 
     async def done(self, user, verb, seed):
@@ -404,6 +414,15 @@ class Door:
 
     async def context(self, random, user):
         return str(await self.memory.context(text_of(random, user, 4), user_id=user))
+
+    async def policy_run(self, random, user):
+        message, session = text_of(random, user, 4), random.choice(SESSIONS) or "u"
+        policy = random.choice(self.policies)
+        return await policy.run(RetrievalRequest(message, user, session))
+
+    async def policy_trigger(self, random, user):
+        request = RetrievalRequest("ferry", user, "s")
+        return await random.choice(self.policies).trigger(request)
 
     async def export(self, _random, user):
         target = io.StringIO()

@@ -16,6 +16,7 @@ import pytest
 from mnemic.errors import MnemicError
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, MemoryQuery
+from mnemic.policy import RetrievalConfig, RetrievalPolicy, RetrievalRequest
 from tests.support.clock import NOON, SECOND
 from tests.support.whole import whole
 
@@ -72,6 +73,7 @@ def any_step(draw):
             ("retrieve", word),
             ("recall", "recent"),
             ("recall", "frequent"),
+            ("policy", word),
             ("export",),
             ("import",),
         ]
@@ -178,6 +180,12 @@ def recalled(world, user, mode):
     return [(each.memory, each.score, each.match_reason) for each in result], result.total_matches
 
 
+def prompted(world, user, word):
+    policy = RetrievalPolicy(world.memory, RetrievalConfig(timeout=None, min_score=0))
+    payload = policy.run(RetrievalRequest(word, user, "today"))
+    return payload.memories, payload.prompt, payload.metadata.dropped, payload.metadata.trigger
+
+
 def linked(world, user, entry_id):
     view = world.memory.scoped(user_id=user)
     return view.links(entry_id, direction="out")
@@ -252,6 +260,7 @@ STEPS_BY_NAME = {
     "by access": lambda world, user, word: searched(world, user, word, weights={"access": 1}),
     "retrieve": retrieved,
     "recall": recalled,
+    "policy": prompted,
     "export": exported,
     "import": imported,
 }

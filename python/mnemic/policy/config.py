@@ -127,12 +127,26 @@ class RetrievalConfig(Record, frozen=True, kw_only=True, metaclass=NamedFields):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Return a configuration from a JSON object; see `from_dict`."""
+        """Return a configuration from a JSON object; see `from_dict`.
+
+        Args:
+            text: The JSON, as a text or in UTF-8.
+
+        Raises:
+            InvalidArgumentError: If it is no JSON; or as of `from_dict`.
+        """
         return cls.from_dict(from_json(text))
 
     @classmethod
     def from_toml(cls, text: str | bytes) -> Self:
-        """Return a configuration from a TOML document; see `from_dict`."""
+        """Return a configuration from a TOML document; see `from_dict`.
+
+        Args:
+            text: The TOML, as a text or in UTF-8.
+
+        Raises:
+            InvalidArgumentError: If it is no TOML; or as of `from_dict`.
+        """
         return cls.from_dict(from_toml(text))
 
     def to_dict(self, *, camel_case: bool = False) -> dict[str, Any]:

@@ -146,9 +146,8 @@ class RetrievalPolicy(PolicyBase):
         >>> added = memory.add("Alice cycles to work on a red bike.", user_id="alice")
         >>> policy = RetrievalPolicy(memory)
         >>> request = RetrievalRequest("Which bike?", user_id="alice", session_id="monday")
-        >>> payload = policy.run(request)
-        >>> print(payload.prompt.splitlines()[3])
-        - Alice cycles to work on a red bike. (confidence: 0.30)
+        >>> policy.run(request).prompt.splitlines()[3]
+        '- Alice cycles to work on a red bike. (confidence: 0.30)'
 
     Nothing is stored, no access is counted, and no language model is called. Methods may be called
     from several threads at once, and run in the caller's thread.
