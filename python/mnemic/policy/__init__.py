@@ -5,6 +5,8 @@
 
 from mnemic.context.budget import enforce_budget
 from mnemic.context.clipping import clip
+from mnemic.context.deduplication import deduplicate
+from mnemic.context.interleaving import InterleavingStrategy, interleave
 from mnemic.context.prompt_block import PromptBlock, PromptForm, format_for_system_prompt
 from mnemic.context.redaction import (
     DEFAULT_PATTERNS,
@@ -21,7 +23,7 @@ from mnemic.policy.errors import ERROR_POLICIES, ErrorCode, Fallback, RetrievalE
 from mnemic.policy.limits import Allowance, FixedWindow, RateLimiter, TokenBucket
 from mnemic.policy.payload import RetrievalMetadata, RetrievalPayload
 from mnemic.policy.policy import AsyncRetrievalPolicy, RetrievalPolicy
-from mnemic.policy.ranges import OutsideRecommendedWarning, Strategy
+from mnemic.policy.ranges import OutsideRecommendedWarning
 from mnemic.policy.request import RetrievalRequest
 from mnemic.policy.settings import AdminMemorySettings, InterleavingSettings, RetrievalSettings
 from mnemic.policy.stand_in import Packed, Plan, pack
@@ -42,6 +44,7 @@ __all__ = [
     "Fallback",
     "FixedWindow",
     "InterleavingSettings",
+    "InterleavingStrategy",
     "OutsideRecommendedWarning",
     "Packed",
     "PayloadMemory",
@@ -63,14 +66,15 @@ __all__ = [
     "RetrievalRequest",
     "RetrievalSettings",
     "Step",
-    "Strategy",
     "Timer",
     "TokenBucket",
     "Trigger",
     "TriggerReason",
     "clip",
+    "deduplicate",
     "enforce_budget",
     "format_for_system_prompt",
+    "interleave",
     "pack",
     "redact",
     "trigger",

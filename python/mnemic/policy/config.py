@@ -6,13 +6,14 @@ from typing import Any, ClassVar, Literal, Self
 import msgspec
 from msgspec.structs import force_setattr
 
+from mnemic.context.interleaving import InterleavingStrategy
 from mnemic.context.prompt_block import PromptBlock
 from mnemic.context.redaction import Redaction
 from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import SearchType
-from mnemic.policy.ranges import Strategy, check_ratio, checked, warn_outside_recommended
+from mnemic.policy.ranges import check_ratio, checked, warn_outside_recommended
 from mnemic.policy.reading import (
     converted,
     fields_of,
@@ -68,7 +69,7 @@ class RetrievalConfig(Record, frozen=True, kw_only=True, metaclass=NamedFields):
     search_type: SearchType = "hybrid"
     min_score: float | Literal["auto"] = "auto"
     redaction: Redaction = Redaction()
-    strategy: Strategy = "alternate"
+    strategy: InterleavingStrategy = "alternate"
     ratio: float | None = None
     near_duplicates: float | None = None
     same_session_only: bool = False

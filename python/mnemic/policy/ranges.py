@@ -6,8 +6,9 @@ Every check, error and warning about an option's range reads them here.
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
+from mnemic.context.interleaving import InterleavingStrategy
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.ranking import SEARCH_TYPES
@@ -16,10 +17,6 @@ from mnemic.near_names import suggestion
 
 if TYPE_CHECKING:
     from types import FrameType
-
-Strategy: TypeAlias = Literal["alternate", "score_first", "recency_first"]
-"""The order of memories: best and newest in turns, or one of both lists before the other."""
-STRATEGIES: tuple[str, ...] = get_args(Strategy)
 
 AUTO = "auto"
 """The `min_score` that the embedder's own floors decide."""
@@ -107,7 +104,10 @@ RANGES: Mapping[str, Range] = {
 }
 """Ranges by option."""
 
-CHOICES: Mapping[str, tuple[str, ...]] = {"search_type": SEARCH_TYPES, "strategy": STRATEGIES}
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "search_type": SEARCH_TYPES,
+    "strategy": get_args(InterleavingStrategy),
+}
 """Words by option."""
 
 FLAGS = frozenset({"same_session_only", "include_sensitive", "enable_redaction"})

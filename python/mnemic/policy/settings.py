@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 import msgspec
 from msgspec.structs import force_setattr
 
+from mnemic.context.interleaving import InterleavingStrategy
 from mnemic.context.redaction import Redaction
 from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
@@ -12,7 +13,7 @@ from mnemic.model import validation
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import SearchType
 from mnemic.policy.config import RetrievalConfig
-from mnemic.policy.ranges import Strategy, check_ratio, checked, warn_outside_recommended
+from mnemic.policy.ranges import check_ratio, checked, warn_outside_recommended
 from mnemic.policy.reading import fields_of, from_json, from_toml, in_camel_case
 from mnemic.records import Record
 
@@ -101,7 +102,7 @@ class InterleavingSettings(_Part, frozen=True, kw_only=True, metaclass=NamedFiel
 
     _path: ClassVar[str] = "interleaving"
 
-    strategy: Strategy | None = None
+    strategy: InterleavingStrategy | None = None
     ratio: float | None = None
 
     def __post_init__(self) -> None:

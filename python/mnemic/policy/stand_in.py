@@ -7,10 +7,10 @@ import msgspec
 from mnemic._core import fingerprint_digests
 from mnemic.context.budget import spent
 from mnemic.context.clipping import clip
+from mnemic.context.interleaving import InterleavingStrategy
 from mnemic.context.prompt_block import PromptBlock, PromptForm
 from mnemic.context.redaction import Redaction, redact
 from mnemic.model.payload import DroppedMemory, PayloadMemory, Step
-from mnemic.policy.ranges import Strategy
 from mnemic.protocols import TokenCounter
 from mnemic.records import Record
 
@@ -22,7 +22,7 @@ class Plan(Record, frozen=True, kw_only=True):
     redaction: Redaction | None = None
     near: float | None = None
     limit: int = 8
-    strategy: Strategy | None = "alternate"
+    strategy: InterleavingStrategy | None = "alternate"
     ratio: float | None = None
     clip_sentences: int | None = None
     max_tokens: int = 1500
