@@ -34,6 +34,7 @@ from tools.reference.source import (
     value_text,
 )
 
+_LONGEST_LINE = 100  # of the formatter
 _LONGEST_VALUE = 160
 _NOTE = "<!-- Written by `make docs` from the package: edit the docstrings there. -->"
 _PROTOCOLS = {
@@ -98,8 +99,9 @@ class Reference:
         if other:
             yield f"Another name of {other}."
             return
-        if value and len(value) <= _LONGEST_VALUE:
-            yield fenced(f"{public.name} = {value}")
+        line = _assignment(public.name, value)
+        if line:
+            yield fenced(line)
         elif thing.annotation is not None:
             yield fenced(f"{public.name}: {annotation_text(thing.annotation)}")
         yield self._needed(text_of(thing.docstring), public.name)
@@ -240,6 +242,16 @@ def _is_set_by_hand(thing: Class, name: str) -> bool:
 def _linked(text: str) -> str:
     """Return a page in which other pages that docstrings name are links."""
     return re.sub(r"\bdocs/((concepts|how-to|lab)/[\w-]+)\.md", r"[\1](../\1.md)", text) + "\n"
+
+
+def _assignment(name: str, value: str) -> str:
+    """Return a value as the formatter writes it; "" for none and for one that is too long."""
+    line = f"{name} = {value}"
+    if len(line) <= _LONGEST_LINE:
+        return line if value else ""
+    kind, bracket, parts = value.removesuffix("]").partition("[")
+    is_alias = bracket and len(value) <= _LONGEST_VALUE and "(" not in value
+    return f"{name} = {kind}[\n    {parts}\n]" if is_alias else ""
 
 
 def _enum(members: list[Attribute]) -> str:
