@@ -298,7 +298,6 @@ RIGHT = {
     "strategy": lambda _: None,
     "target_percent": lambda _: 50,
     "snapshot": lambda world: world.snapshot(),
-    "request": lambda _: RetrievalRequest(QUERY, None, "today", filters={"speaker": {"ne": TAIL}}),
 }
 """Right values by the parameter's name; a parameter without one fails the test."""
 
