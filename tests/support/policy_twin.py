@@ -179,7 +179,7 @@ OPENINGS = re.compile(
     re.IGNORECASE,
 )
 ROLE = re.compile(
-    r"[\s*_#>\"'\-+\[(]*(?:system|assistant|user|human|developer|tool|ai)\s*:", re.IGNORECASE
+    r"[\s*_#>\"'\[(]*(?:system|assistant|user|human|developer|tool|ai)\s*:", re.IGNORECASE
 )
 BLOCK_START = re.compile(
     r"(?:[-+*]\s+|\d+[.)]\s+)*(?:#{1,6}(?:\s|$)|>|~~~|([-=*_])(?:\s*\1){2,}\s*$)"
