@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnemic.context import EstimatedTokens
-from mnemic.context.budget import enforce_budget, preferred, spent
+from mnemic.context.budget import enforce_budget, spent
+from mnemic.context.preference import places_by_score
 from mnemic.context.prompt_block import NumberedLines, PromptBlock, format_for_system_prompt
 from mnemic.errors import InvalidArgumentError
 from tests.support.payloads import NOON, memory
@@ -109,7 +110,7 @@ def test_each_memory_is_kept_or_refused(found, budget, name, cuts):
 def test_the_best_memories_that_fit_are_kept(found, budget):
     """Add whole lines by score to a block of numbered lines, as long as they fit."""
     counter, room, wanted = EstimatedTokens(), budget, []
-    for place in preferred(found):
+    for place in places_by_score(found):
         line = NumberedLines().lines([found[place]])[0]
         cost = counter.count(f"[{len(wanted) + 1}] {line}\n")
         if line and cost <= room:
@@ -128,7 +129,7 @@ def test_the_best_are_preferred_then_the_newest_then_the_smallest_id():
         memory("a", score=0.1),
         memory("e", score=0.9),
     ]
-    assert [found[place].id for place in preferred(found)] == ["e", "c", "b", "d", "a"]
+    assert [found[place].id for place in places_by_score(found)] == ["e", "c", "b", "d", "a"]
 
 
 @pytest.mark.requirement("C041")

@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnemic import AsyncMemory, Memory, fingerprint
-from mnemic.context import EstimatedTokens, MemoryContext, packed
+from mnemic.context import EstimatedTokens, MemoryContext
 from mnemic.errors import InvalidArgumentError
+from mnemic.model import SearchHit, SearchResults
+from mnemic.verbs.packing import context_of
 from tests.support.clock import NOON, Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.retrieval import record
@@ -56,6 +58,12 @@ def records(draw):
         )
         for _ in range(draw(st.integers(0, 8)))
     ]
+
+
+def packed(entries, budget, counter=None):
+    """Return the context of entries that a search found in this order."""
+    hits = [SearchHit(entry, 1 - place / 100, {}) for place, entry in enumerate(entries)]
+    return context_of(SearchResults(hits), budget, counter, explain=False)
 
 
 @PROFILE

@@ -13,6 +13,8 @@ import msgspec
 import numpy as np
 
 import mnemic
+from mnemic.context.prompt_block import NumberedLines
+from mnemic.context.redaction import Redaction
 from mnemic.model import MemoryFilter, MemoryKind, MemoryStatus, MemoryType
 
 NOON = datetime(2026, 5, 1, 12, 30, 15, 250_000, tzinfo=UTC)
@@ -70,6 +72,7 @@ CHOSEN = {
     },
     "MemoryFilter": {"filters": FILTERS},
     "MemoryLink": {"to_id": UUID(int=8)},
+    "Plan": {"counter": None, "block": NumberedLines(), "redaction": Redaction(enabled=True)},
     "RecallOptions": {"user_id": "u", "all_users": False, "type_filter": MemoryKind.EPISODIC},
     "Recency": {"days": 30.5},
     "SalienceOptions": {"boosts": {"user_correction": 0.5}},

@@ -11,7 +11,8 @@ from mnemic.context.items import (
     ContextSnapshot,
     ContextWindowStats,
 )
-from mnemic.context.packing import MemoryContext, packed
+from mnemic.context.memory_context import MemoryContext
+from mnemic.context.packing import Packed, Plan, pack
 from mnemic.context.tokens import EstimatedTokens, TokenizerTokens
 from mnemic.context.window import ContextWindow
 
@@ -28,6 +29,8 @@ __all__ = [
     "ContextWindowStats",
     "EstimatedTokens",
     "MemoryContext",
+    "Packed",
+    "Plan",
     "TokenizerTokens",
-    "packed",
+    "pack",
 ]

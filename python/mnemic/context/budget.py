@@ -1,9 +1,10 @@
 """The budget of a prompt block: as many memories, the best first, as its tokens allow."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from mnemic.context.cutting import MIN_CUT_TOKENS, cut_to
+from mnemic.context.preference import places_by_score
 from mnemic.context.prompt_block import MAX_LATENCY, PromptBlock, PromptForm, joined
 from mnemic.context.tokens import Count, count_of
 from mnemic.model import validation
@@ -95,27 +96,15 @@ def spent(
         cuts_last: Whether the first memory that does not fit may be cut.
     """
     purse = _Purse(form, count_of(counter), max_tokens, len(memories), cuts_last=cuts_last)
-    places = preferred(memories)
+    places = places_by_score(memories)
     for begin in range(0, len(places), MAX_PASSED_OVER):
         some = places[begin : begin + MAX_PASSED_OVER]
         purse.offer(some, [memories[place] for place in some])
     return purse.settled(max_tokens)
 
 
-def preferred(memories: Sequence[PayloadMemory]) -> list[int]:
-    """Return the places of memories by score, then newest, then smallest id."""
-    places = sorted(range(len(memories)), key=[memory.id for memory in memories].__getitem__)
-    times = [memory.timestamp for memory in memories]
-    places.sort(key=times.__getitem__, reverse=True)
-    places.sort(key=[memory.score for memory in memories].__getitem__, reverse=True)
-    return places
-
-
-class _Entry(NamedTuple):
-    memory: PayloadMemory
-    line: str
-    cost: int
-    original: PayloadMemory
+_Entry: TypeAlias = tuple[PayloadMemory, str, int, PayloadMemory]
+"""A memory, its line, the tokens of the line, and the memory before any cut."""
 
 
 class _Purse:
@@ -132,86 +121,79 @@ class _Purse:
         self._headings = {""}
         self._kept: dict[int, _Entry] = {}
         self._refused: list[Refusal] = []
-        self._passed = 0
-        self._cuts_left = MAX_FURTHER_CUTS
-
-    @property
-    def _is_spent(self) -> bool:
-        return self._room < 1 or self._passed >= MAX_PASSED_OVER
+        self._passes = MAX_PASSED_OVER
+        self._cuts = MAX_FURTHER_CUTS
 
     def offer(self, places: Sequence[int], memories: Sequence[PayloadMemory]) -> None:
         """Keep those of some memories that fit, best first."""
-        if self._is_spent:
+        if self._room < 1 or not self._passes:
             self._refused += [Refusal(memory, _SPENT) for memory in memories]
             return
         for place, memory, line in zip(places, memories, self._form.lines(memories), strict=True):
-            reason = self._reason_against(place, memory, line)
-            if reason:
-                self._refused.append(Refusal(memory, reason))
+            if not line:
+                self._refused.append(Refusal(memory, _EMPTY))
+            elif self._room < 1 or not self._passes:
+                self._refused.append(Refusal(memory, _SPENT))
+            else:
+                self._keep(place, memory, line)
 
-    def _reason_against(self, place: int, memory: PayloadMemory, line: str) -> str:
-        """Keep a memory, or return the reason not to."""
-        if not line:
-            return "It has no text."
-        if self._is_spent:
-            return _SPENT
-        heading = self._form.heading(memory)
-        room = self._room - self._cost_of_heading(heading)
-        entry = self._fitted(memory, line, room)
-        if entry is None:
-            self._passed += 1
-            return f"It takes more than the {max(room, 0)} tokens that were left."
-        self._headings.add(heading)
-        self._kept[place] = entry
-        self._room = 0 if entry.memory is not memory else room - entry.cost
-        return ""
-
-    def _cost_of_heading(self, heading: str) -> int:
-        return 0 if heading in self._headings else self._count(f"\n{heading}\n")
-
-    def _fitted(self, memory: PayloadMemory, line: str, room: int) -> _Entry | None:
+    def _keep(self, place: int, memory: PayloadMemory, line: str) -> None:
+        """Keep a memory, whole or cut, if it fits."""
+        heading, room = self._form.heading(memory), self._room
+        if heading not in self._headings:
+            room -= self._count(f"\n{heading}\n")
         number = len(self._kept) + 1
-        text = f"{self._form.numbered(line, number)}\n"
-        if not self._is_too_long(text, room):
-            cost = self._count(text)
-            if cost <= room:
-                return _Entry(memory, line, cost, memory)
-        return self._cut(memory, room, number) if self._cuts_last else None
+        cost = self._cost(f"{self._form.numbered(line, number)}\n", room)
+        if cost <= room:
+            self._kept[place] = memory, line, cost, memory
+            self._room = room - cost
+            self._headings.add(heading)
+        elif self._cuts_last and (cut := self._cut(memory, room, number)) is not None:
+            self._kept[place] = cut
+            self._room = 0
+        else:
+            self._passes -= 1
+            reason = f"It takes more than the {max(room, 0)} tokens that were left."
+            self._refused.append(Refusal(memory, reason))
+
+    def _cost(self, text: str, room: int) -> int:
+        """Return the tokens of a text, or those of its head if they are too many already."""
+        length = room * MAX_CHARACTERS_PER_TOKEN
+        if 0 < length < len(text) and (tokens := self._count(text[:length])) > room:
+            return tokens
+        return self._count(text)
 
     def _cut(self, memory: PayloadMemory, room: int, number: int) -> _Entry | None:
         if room < MIN_CUT_TOKENS:
             return None
         cut = cut_to(memory, room, self._form, self._count, number=number)
-        return None if cut is None else _Entry(*cut, memory)
-
-    def _is_too_long(self, text: str, room: int) -> bool:
-        length = room * MAX_CHARACTERS_PER_TOKEN
-        return 0 < length < len(text) and self._count(text[:length]) > room
+        return None if cut is None else (*cut, memory)
 
     def settled(self, max_tokens: int) -> Spent:
         """Render the block; while it takes more tokens than its lines, shorten it from the end."""
         while True:
             entries = [self._kept[place] for place in sorted(self._kept)]
-            memories = [entry.memory for entry in entries]
-            text = joined(self._form, memories, [entry.line for entry in entries])
+            memories = [memory for memory, *_ in entries]
+            text = joined(self._form, memories, [line for _, line, *_ in entries])
             tokens = self._count(text) if text else 0
             if tokens <= max_tokens:
                 break
             self._shorten(tokens - max_tokens)
-        costs = [entry.cost for entry in entries]
+        costs = [cost for _, _, cost, _ in entries]
         return Spent(memories, costs, text, tokens, self._refused)
 
     def _shorten(self, excess: int) -> None:
         """Cut the last memory more if it is a cut one; else, or after some cuts, leave it out."""
-        place, last = self._kept.popitem()
-        if last.memory is not last.original and self._cuts_left:
-            self._cuts_left -= 1
-            shorter = self._cut(last.original, last.cost - excess, len(self._kept) + 1)
+        place, (memory, _, cost, original) = self._kept.popitem()
+        if memory is not original and self._cuts:
+            self._cuts -= 1
+            shorter = self._cut(original, cost - excess, len(self._kept) + 1)
             if shorter is not None:
                 self._kept[place] = shorter
                 return
-        self._refused.append(Refusal(last.original, _WHOLE))
+        self._refused.append(Refusal(original, _WHOLE))
 
 
+_EMPTY = "It has no text."
 _SPENT = "The budget was spent before it."
 _WHOLE = "The whole block takes more tokens than its lines."

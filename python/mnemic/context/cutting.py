@@ -2,11 +2,8 @@
 
 from collections.abc import Callable
 
-from msgspec.structs import replace
-
-from mnemic._core import estimate_tokens
+from mnemic._core import estimate_tokens, truncate, truncate_to_tokens
 from mnemic.context.prompt_block import PromptForm
-from mnemic.context.stand_in import truncate, truncate_to_tokens
 from mnemic.context.tokens import Count
 from mnemic.model.payload import PayloadMemory
 
@@ -43,7 +40,7 @@ def cut_to(
     """
 
     def measured(content: str) -> Cut:
-        cut = _with_content(memory, content)
+        cut = memory.with_content(content, was_clipped=True)
         (line,) = form.lines([cut])
         return cut, line, count(f"{form.numbered(line, number)}\n")
 
@@ -60,7 +57,7 @@ def _by_estimate(
     tokens = room_for_content + estimate_tokens("…")
     for _ in range(MAX_PROBES):
         text = truncate_to_tokens(content, tokens) if tokens > 0 else ""
-        if not text:
+        if text in _NOTHING:
             break
         cut = measured(text)
         if cut[2] <= room:
@@ -81,7 +78,7 @@ def _by_search(
         if guess == fits:
             break
         text = truncate(content, guess)
-        cut = measured(text) if text else None
+        cut = None if text in _NOTHING else measured(text)
         left = 0 if cut is None else room - cut[2]
         if left < 0:
             misses = guess
@@ -93,10 +90,4 @@ def _by_search(
     return best
 
 
-def _with_content(memory: PayloadMemory, content: str) -> PayloadMemory:
-    provenance = replace(
-        memory.provenance,
-        was_clipped=True,
-        original_length=memory.provenance.original_length or len(memory.content),
-    )
-    return replace(memory, content=content, provenance=provenance)
+_NOTHING = ("", "…")

@@ -1,141 +1,234 @@
-"""Memories as one text for a prompt: numbered, without duplicates, within a budget of tokens."""
+"""The one way from found memories to a prompt block: seven steps, each leaving out or changing."""
 
-import functools
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import ClassVar
 
-from mnemic._core import fingerprint_digests
-from mnemic.context.tokens import EstimatedTokens, counted
-from mnemic.model import MemoryEntry, validation
+from msgspec.structs import replace
+
+from mnemic._core import clip_sentences_batch
+from mnemic.context.budget import spent
+from mnemic.context.deduplication import deduplicate
+from mnemic.context.interleaving import InterleavingStrategy, interleave
+from mnemic.context.prompt_block import PromptBlock, PromptForm
+from mnemic.context.redaction import Redaction, redact_batch
+from mnemic.errors import RedactionBudgetError
+from mnemic.model.payload import DroppedMemory, PayloadMemory, Step
+from mnemic.model.redacted import Redacted
 from mnemic.protocols import TokenCounter
+from mnemic.records import Record
 
 
-class MemoryContext(str):
-    """A text made of memories.
+class Plan(Record, frozen=True, kw_only=True):
+    """The options of all steps.
 
     Attributes:
-        memories: The cited memories, in the order of their numbers.
-        tokens: Number of tokens of the text.
-        degraded: Whether the embedder failed, so that the memories were found by keywords.
-        partial: Whether the timeout passed, so that better memories may be missing.
-        approximate: Whether an approximate index chose the memories that were ranked: better ones
-            may be missing.
-        hint: A sentence about the cause of an empty text, if one is likely; else None.
+        min_score: Memories with a lower score are left out; None is no floor.
+        redaction: Patterns that are replaced in contents, speakers and roles; None is none.
+        near: Similarity from which on two texts are duplicates, 0 to 1; None compares normal forms.
+        limit: Maximum number of memories, if there is a strategy.
+        strategy: Order by turns of score and time; None keeps all, in the order in which they come.
+        ratio: Share of the strategy's first list in the limit.
+        clip_sentences: Maximum number of sentences of a content; None clips nothing.
+        max_tokens: Maximum number of tokens of the text.
+        counter: Token counter; an estimate by script unless given.
+        cuts_last: Whether the first memory that does not fit may be cut.
+        block: Form of the text.
     """
 
-    __slots__ = ("approximate", "degraded", "hint", "memories", "partial", "tokens")
+    min_score: float | None = None
+    redaction: Redaction | None = None
+    near: float | None = None
+    limit: int = 8
+    strategy: InterleavingStrategy | None = "alternate"
+    ratio: float | None = None
+    clip_sentences: int | None = None
+    max_tokens: int = 1500
+    counter: TokenCounter | None = None
+    cuts_last: bool = True
+    block: PromptForm = PromptBlock()
 
-    memories: tuple[MemoryEntry, ...]
+
+class Packed(Redacted, frozen=True, kw_only=True):
+    """A prompt block, and the way to it.
+
+    Attributes:
+        kept: The memories of the block, in its order.
+        dropped: The others, by step.
+        text: The block; "" without memories.
+        tokens: Number of tokens of the text.
+        costs: Tokens of the line of each kept memory.
+        applied: Names of the steps that were applied to at least one memory, in their order:
+            score_threshold, redaction, deduplication, interleaving, clipping, token_budget.
+    """
+
+    _hidden: ClassVar[frozenset[str]] = frozenset({"text"})
+
+    kept: tuple[PayloadMemory, ...]
+    dropped: tuple[DroppedMemory, ...]
+    text: str
     tokens: int
-    degraded: bool
-    partial: bool
-    approximate: bool
-    hint: str | None
-
-    def __new__(
-        cls,
-        text: str = "",
-        memories: Sequence[MemoryEntry] = (),
-        tokens: int = 0,
-        *,
-        degraded: bool = False,
-        partial: bool = False,
-        approximate: bool = False,
-        hint: str | None = None,
-    ) -> Self:
-        """Return a text with its memories."""
-        made = super().__new__(cls, text)
-        made.memories = tuple(memories)
-        made.tokens = tokens
-        made.degraded = degraded
-        made.partial = partial
-        made.approximate = approximate
-        made.hint = hint
-        return made
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return text, memories and marks as plain JSON types."""
-        marks = {name: getattr(self, name) for name in ("degraded", "partial", "approximate")}
-        memories = [entry.to_dict() for entry in self.memories]
-        return {
-            "text": str(self),
-            "memories": memories,
-            "tokens": self.tokens,
-            **marks,
-            "hint": self.hint,
-        }
-
-    def __getnewargs_ex__(
-        self,
-    ) -> tuple[tuple[str, tuple[MemoryEntry, ...], int], dict[str, bool | str | None]]:
-        """Preserve the attributes in pickles."""
-        names = ("degraded", "partial", "approximate", "hint")
-        marks = {name: getattr(self, name) for name in names}
-        return (str(self), self.memories, self.tokens), marks
+    costs: tuple[int, ...]
+    applied: tuple[str, ...]
 
 
-def packed(
-    entries: Sequence[MemoryEntry],
-    max_tokens: int,
-    counter: TokenCounter | None = None,
-    *,
-    degraded: bool = False,
-    partial: bool = False,
-    approximate: bool = False,
-    hint: str | None = None,
-) -> MemoryContext:
-    """Return as many of these memories, the first ones first, as fit into a number of tokens.
+def pack(memories: Sequence[PayloadMemory], plan: Plan) -> Packed:
+    """Return the prompt block of memories.
 
-    A memory is one line: its number, its date, its speaker, and its text, both with white space and
-    line breaks as single spaces, so that neither can begin a line of its own. A memory that does
-    not fit is skipped, and a later one that fits takes its room.
+    The steps are: threshold, redaction, deduplication, interleaving, clipping, budget, form.
+    Duplicates are found by the contents before redaction. The budget is spent by score, and the
+    block is in the interleaved order. The same memories and plan give the same text.
 
     Args:
-        entries: Best first; of those with the same text the first is used.
-        max_tokens: Maximum number of tokens of the whole text.
-        counter: Token counter; an estimate by script unless given.
-        degraded: See `MemoryContext`.
-        partial: See `MemoryContext`.
-        approximate: See `MemoryContext`.
-        hint: See `MemoryContext`.
+        memories: The found memories; they are not changed.
+        plan: The options.
+
+    Returns:
+        The block. Each memory is either kept or dropped.
 
     Raises:
-        InvalidArgumentError: If the counter's result is not an int, or is negative.
+        InvalidArgumentError: If the counter's result is not an int, or is negative; if a text holds
+            a lone surrogate.
     """
-    made = functools.partial(
-        MemoryContext, degraded=degraded, partial=partial, approximate=approximate, hint=hint
-    )
-    used = EstimatedTokens() if counter is None else validation.capable("counter", counter, "count")
-    kept: list[MemoryEntry] = []
-    lines: list[str] = []
-    room = max_tokens
-    for entry in _distinct([entry for entry in entries if entry.content]):
-        line = _line(len(lines) + 1, entry)
-        tokens = counted(used, f"{line}\n")
-        if tokens <= room:
-            kept.append(entry)
-            lines.append(line)
-            room -= tokens
-    while lines:
-        text = "\n".join(lines)
-        tokens = counted(used, text)
-        if tokens <= max_tokens:
-            return made(text, kept, tokens)
-        kept.pop()  # whole texts may take more than their lines, by some counters
-        lines.pop()
-    return made()
+    packing = _Packing(memories, plan)
+    packing.threshold()
+    packing.redact_and_deduplicate()
+    packing.interleave()
+    packing.clip()
+    return packing.spent()
 
 
-def _distinct(entries: Sequence[MemoryEntry]) -> list[MemoryEntry]:
-    digests = fingerprint_digests([entry.content for entry in entries])
-    firsts = dict(zip(reversed(digests), reversed(entries), strict=True))
-    return [firsts[digest] for digest in dict.fromkeys(digests)]
+class _Packing:
+    """The memories that are left, and the reasons against the others."""
+
+    def __init__(self, memories: Sequence[PayloadMemory], plan: Plan) -> None:
+        self._plan = plan
+        self._left = list(memories)
+        self._dropped: list[DroppedMemory] = []
+        self._applied: list[str] = []
+
+    def threshold(self) -> None:
+        floor = self._plan.min_score
+        if floor is not None and self._applies("score_threshold"):
+            reason = f"Its score is below {floor:.2f}."
+            kept = [memory for memory in self._left if memory.score >= floor]
+            self._keep(kept, "threshold", reason)
+
+    def redact_and_deduplicate(self) -> None:
+        originals = [memory.content for memory in self._left]
+        redaction = self._plan.redaction
+        if redaction is not None and redaction.enabled and self._applies("redaction"):
+            originals = self._redact(redaction)
+        if self._applies("deduplication"):
+            kept = deduplicate(self._left, near=self._plan.near, contents=originals)
+            self._drop_duplicates(kept)
+
+    def _redact(self, redaction: Redaction) -> list[str]:
+        """Redact memories, and return the contents that those that are left had before."""
+        pairs = list(zip(self._left, redacted(self._left, redaction), strict=True))
+        for memory, made in pairs:
+            if made is None:
+                self._drop(memory, "redact", "Its redaction takes too long.")
+        self._left = [made for _, made in pairs if made is not None]
+        return [memory.content for memory, made in pairs if made is not None]
+
+    def interleave(self) -> None:
+        plan = self._plan
+        if plan.strategy is not None and self._applies("interleaving"):
+            kept = interleave(self._left, plan.limit, strategy=plan.strategy, ratio=plan.ratio)
+            self._keep(kept, "interleave", f"The {plan.limit} places were taken by others.")
+
+    def clip(self) -> None:
+        sentences = self._plan.clip_sentences
+        if sentences is not None and self._applies("clipping"):
+            contents = [memory.content for memory in self._left]
+            clipped = clip_sentences_batch(contents, sentences)
+            self._left = [
+                memory if text == memory.content else memory.with_content(text, was_clipped=True)
+                for memory, text in zip(self._left, clipped, strict=True)
+            ]
+
+    def spent(self) -> Packed:
+        plan = self._plan
+        self._applies("token_budget")
+        result = spent(
+            self._left, plan.max_tokens, plan.block, plan.counter, cuts_last=plan.cuts_last
+        )
+        for memory, reason in result.refused:
+            self._drop(memory, "budget", reason)
+        return Packed(
+            kept=tuple(map(_with_length, result.kept)),
+            dropped=tuple(self._dropped),
+            text=result.text,
+            tokens=result.tokens,
+            costs=tuple(result.costs),
+            applied=tuple(self._applied),
+        )
+
+    def _applies(self, name: str) -> bool:
+        """Note the name of a step if any memory is left for it."""
+        if self._left:
+            self._applied.append(name)
+        return bool(self._left)
+
+    def _keep(self, kept: list[PayloadMemory], step: Step, reason: str) -> None:
+        for memory in _without(self._left, kept):
+            self._drop(memory, step, reason)
+        self._left = kept
+
+    def _drop_duplicates(self, kept: list[PayloadMemory]) -> None:
+        better = {name: one.id for one in kept for name in one.provenance.duplicate_ids}
+        for memory in _without(self._left, kept):
+            name = better.get(memory.id, memory.id)
+            self._drop(memory, "deduplicate", f"Its text repeats that of {name}.")
+        self._left = kept
+
+    def _drop(self, memory: PayloadMemory, step: Step, reason: str) -> None:
+        dropped = DroppedMemory(id=memory.id, step=step, reason=reason, score=memory.score)
+        self._dropped.append(dropped)
 
 
-def _line(number: int, entry: MemoryEntry) -> str:
-    text = " ".join(entry.content.split())
-    date = entry.created_at.date().isoformat()
-    speaker = " ".join((entry.speaker or entry.role or "").split())
-    label = f"{speaker}: " if speaker else ""
-    prefix = "" if text.casefold().startswith(label.casefold()) else label
-    return f"[{number}] {date} {prefix}{text}"
+def _without(memories: list[PayloadMemory], kept: list[PayloadMemory]) -> list[PayloadMemory]:
+    """Return the memories that are not kept, in their order; ids may come twice."""
+    if len(kept) == len(memories):
+        return []
+    ids = Counter(memory.id for memory in kept)
+    left = []
+    for memory in memories:
+        if ids[memory.id]:
+            ids[memory.id] -= 1
+        else:
+            left.append(memory)
+    return left
+
+
+def _with_length(memory: PayloadMemory) -> PayloadMemory:
+    """Return a memory with the length of its content if none is noted: no step has changed it."""
+    if memory.provenance.original_length:
+        return memory
+    return memory.with_content(memory.content)
+
+
+def redacted(memories: Sequence[PayloadMemory], redaction: Redaction) -> list[PayloadMemory | None]:
+    """Return memories whose contents, speakers and roles are redacted.
+
+    None stands for a memory that cannot be redacted within the budget of work.
+    """
+    texts = [text for memory in memories for text in (memory.content, memory.speaker, memory.role)]
+    try:
+        results = redact_batch([text or "" for text in texts], redaction)
+    except RedactionBudgetError:
+        if len(memories) == 1:
+            return [None]
+        return [made for memory in memories for made in redacted([memory], redaction)]
+    each = zip(results[::3], results[1::3], results[2::3], strict=True)
+    return [_redacted(memory, *made) for memory, made in zip(memories, each, strict=True)]
+
+
+def _redacted(
+    memory: PayloadMemory, content: tuple[str, int], speaker: tuple[str, int], role: tuple[str, int]
+) -> PayloadMemory:
+    if not (content[1] or speaker[1] or role[1]):
+        return memory
+    changed = memory.with_content(content[0], was_redacted=True)
+    return replace(changed, speaker=speaker[0] or None, role=role[0] or None)

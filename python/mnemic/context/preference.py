@@ -16,7 +16,8 @@ def places_by_id(memories: Sequence[PayloadMemory]) -> list[int]:
     for place, memory in enumerate(memories):
         if isnan(memory.score):
             raise InvalidArgumentError(f"memories[{place}].score must be a number, found NaN")
-    return sorted(range(len(memories)), key=lambda place: memories[place].id)
+    ids = [memory.id for memory in memories]
+    return sorted(range(len(ids)), key=ids.__getitem__)  # a third of the time of a function
 
 
 def places_by_score(memories: Sequence[PayloadMemory]) -> list[int]:
@@ -26,6 +27,8 @@ def places_by_score(memories: Sequence[PayloadMemory]) -> list[int]:
         InvalidArgumentError: If a score is NaN.
     """
     places = places_by_id(memories)
-    places.sort(key=lambda place: memories[place].timestamp, reverse=True)
-    places.sort(key=lambda place: memories[place].score, reverse=True)
+    times = [memory.timestamp for memory in memories]
+    scores = [memory.score for memory in memories]
+    places.sort(key=times.__getitem__, reverse=True)
+    places.sort(key=scores.__getitem__, reverse=True)
     return places

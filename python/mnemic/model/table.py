@@ -1,11 +1,13 @@
 """Search results as a table of plain text, one line for each hit."""
 
 from collections.abc import Sequence
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from mnemic.records.lines import HIDDEN, content_of, cut, display_width
 
 if TYPE_CHECKING:
+    from mnemic.model.payload import DroppedMemory
     from mnemic.model.results import SearchHit
 
 CONTENT_WIDTH = 48
@@ -25,13 +27,56 @@ def table_of(hits: Sequence["SearchHit"]) -> str:
     """
     if not hits:
         return "no hits"
-    parts = _part_names(hits)
-    words = any(hit.why is not None and hit.why.words for hit in hits)
-    head = ["#", "score", *parts, *(["words"] if words else []), "content"]
-    rows = [_cells(at, hit, parts, words=words) for at, hit in enumerate(hits, start=1)]
-    widths = [max(map(display_width, column)) for column in zip(head, *rows, strict=True)]
-    numbers = 2 + len(parts)
-    return "\n".join(_line(row, widths, numbers) for row in [head, *rows])
+    parts, has_words = _part_names(hits), _have_words(hits)
+    head = ["#", "score", *parts, *(["words"] if has_words else []), "content"]
+    rows = [
+        [str(at), f"{hit.score:.3f}", *_reasons(hit, parts, words=has_words), _content(hit)]
+        for at, hit in enumerate(hits, start=1)
+    ]
+    return _aligned([head, *rows], numbers=2 + len(parts))
+
+
+def context_table(
+    hits: Sequence["SearchHit"],
+    costs: Sequence[int],
+    dropped: Sequence["DroppedMemory"],
+    others: Sequence["SearchHit"],
+) -> str:
+    """Return cited and dropped memories as a table, as `table_of` does.
+
+    Args:
+        hits: The cited memories.
+        costs: Tokens of each one's line; may be missing.
+        dropped: The dropped memories.
+        others: The hits of dropped memories, in any order; may be missing.
+    """
+    if not hits and not dropped:
+        return "no memories"
+    known = {str(hit.id): hit for hit in others}
+    explained = [*hits, *known.values()]
+    parts, has_words = _part_names(explained), _have_words(explained)
+    head = ["#", "score", "tokens", *parts, *(["words"] if has_words else []), "content"]
+    rows = [head]
+    for at, (hit, cost) in enumerate(zip(hits, chain(costs, repeat(None)), strict=False), 1):
+        tokens = "" if cost is None else str(cost)
+        reasons = _reasons(hit, parts, words=has_words)
+        rows.append([str(at), f"{hit.score:.3f}", tokens, *reasons, _content(hit)])
+    blank = [""] * (len(parts) + has_words)
+    for one in dropped:
+        other = known.get(one.id)
+        reasons = blank if other is None else _reasons(other, parts, words=has_words)
+        content = f"…{one.id.rpartition('-')[2]}" if other is None else _content(other)
+        rows.append(["-", f"{one.score:.3f}", "", *reasons, content, f"{one.step}: {one.reason}"])
+    if dropped:
+        rows = [row if len(row) > len(head) else [*row, ""] for row in rows]
+        rows[0][-1] = "left out"
+    return _aligned(rows, numbers=3 + len(parts))
+
+
+def _aligned(rows: Sequence[list[str]], numbers: int) -> str:
+    """Join rows, the numbers of the first columns aligned to the right."""
+    widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(_line(row, widths, numbers) for row in rows)
 
 
 def _part_names(hits: Sequence["SearchHit"]) -> list[str]:
@@ -43,12 +88,18 @@ def _part_names(hits: Sequence["SearchHit"]) -> list[str]:
     return [name for name, is_shown in names.items() if is_shown]
 
 
-def _cells(at: int, hit: "SearchHit", parts: list[str], *, words: bool) -> list[str]:
+def _have_words(hits: Sequence["SearchHit"]) -> bool:
+    return any(hit.why is not None and hit.why.words for hit in hits)
+
+
+def _reasons(hit: "SearchHit", parts: list[str], *, words: bool) -> list[str]:
+    """Return the shares of the score and, if wanted, the words matched."""
     shares = {} if hit.why is None else hit.why.parts
-    shown = [_share(shares.get(name)) for name in parts]
-    matched = [_words(hit)] if words else []
-    content = content_of(hit, CONTENT_WIDTH)
-    return [str(at), f"{hit.score:.3f}", *shown, *matched, content]
+    return [*(_share(shares.get(name)) for name in parts), *([_words(hit)] if words else [])]
+
+
+def _content(hit: "SearchHit") -> str:
+    return content_of(hit, CONTENT_WIDTH)
 
 
 def _share(share: float | None) -> str:

@@ -7,7 +7,13 @@ from mnemic.context.budget import enforce_budget
 from mnemic.context.clipping import clip
 from mnemic.context.deduplication import deduplicate
 from mnemic.context.interleaving import InterleavingStrategy, interleave
-from mnemic.context.prompt_block import PromptBlock, PromptForm, format_for_system_prompt
+from mnemic.context.packing import Packed, Plan, pack
+from mnemic.context.prompt_block import (
+    NumberedLines,
+    PromptBlock,
+    PromptForm,
+    format_for_system_prompt,
+)
 from mnemic.context.redaction import (
     DEFAULT_PATTERNS,
     KNOWN_PATTERNS,
@@ -26,7 +32,6 @@ from mnemic.policy.policy import AsyncRetrievalPolicy, RetrievalPolicy
 from mnemic.policy.ranges import OutsideRecommendedWarning
 from mnemic.policy.request import RetrievalRequest
 from mnemic.policy.settings import AdminMemorySettings, InterleavingSettings, RetrievalSettings
-from mnemic.policy.stand_in import Packed, Plan, pack
 from mnemic.policy.telemetry import RetrievalPolicyStats
 
 __all__ = [
@@ -45,6 +50,7 @@ __all__ = [
     "FixedWindow",
     "InterleavingSettings",
     "InterleavingStrategy",
+    "NumberedLines",
     "OutsideRecommendedWarning",
     "Packed",
     "PayloadMemory",

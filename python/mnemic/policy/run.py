@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from mnemic.context.packing import Packed, Plan, pack
 from mnemic.embed.floors import score_floors
 from mnemic.index import RankedRow
 from mnemic.licensing import SEARCHING_BY_MEANING
@@ -14,7 +15,6 @@ from mnemic.model.timestamps import to_microseconds
 from mnemic.policy.config import RetrievalConfig
 from mnemic.policy.ranges import AUTO
 from mnemic.policy.request import RetrievalRequest
-from mnemic.policy.stand_in import Packed, Plan, pack
 from mnemic.protocols import TokenCounter
 from mnemic.repository import Found, Repository
 

@@ -163,6 +163,7 @@ class AsyncSearchVerbs(ScopedBase):
         until: datetime | str | None = None,
         min_score: MinScore = "auto",
         min_similarity: float | None = None,
+        explain: bool = False,
         include_sensitive: bool = False,
         on_embed_error: OnQueryError = "keywords",
         timeout: float | None = None,
@@ -174,9 +175,13 @@ class AsyncSearchVerbs(ScopedBase):
     ) -> "MemoryContext":
         """Return the memories that match a query best as one text, for a prompt.
 
-        Each is one line with its number, its date and its speaker. Equal texts come once, and
-        memories that do not fit, or have no text, are passed over. The whole text takes at most
-        `max_tokens`.
+        Each is one line with its number, its date and its speaker, and can begin no line, heading,
+        tag, fence or role of its own. Equal texts come once, the best of them; memories that do not
+        fit, or have no text, are passed over. The whole text takes at most `max_tokens`.
+
+        The steps are those of `mnemic.policy.RetrievalPolicy` with other options: the order is the
+        search's, contents are neither clipped, cut nor redacted, and there are no conditions and no
+        limit of calls.
 
         Args:
             query: What the prompt is about, not empty, at most 10,000 characters; optional with a
@@ -191,6 +196,8 @@ class AsyncSearchVerbs(ScopedBase):
             min_score: As for `search`; "auto" returns "" for a query that nothing stored is about.
                 None takes the best memories, however low their scores.
             min_similarity: As for `search`.
+            explain: Whether `table()` has the parts of each score, and the dropped memories'
+                contents.
             include_sensitive: Whether sensitive memories are among them.
             on_embed_error: As for `search`; the text is marked as `degraded` too.
             timeout: As for `search`.
@@ -201,11 +208,13 @@ class AsyncSearchVerbs(ScopedBase):
             all_users: Whether to include all users; not if a user is bound.
 
         Returns:
-            The text, with the memories it cites; "" if nothing fits, or nothing is found.
+            The text; "" if nothing fits, or nothing is found. Its attributes are the cited memories
+            with their scores (`hits`), those that were found and left out, each with the step and
+            the reason (`dropped`), and its number of tokens; `table()` shows both.
 
         Errors are those of `search`.
         """
-        from mnemic.context import packed  # noqa: PLC0415 - not every program uses it
+        from mnemic.verbs.packing import context_of  # noqa: PLC0415 - not every program uses it
 
         whole("max_tokens", max_tokens, minimum=1)
         flag("include_sensitive", include_sensitive)
@@ -218,24 +227,15 @@ class AsyncSearchVerbs(ScopedBase):
             expression,
             vector=vector,
             paging=Paging(0, min_score, min_similarity),
+            explain=explain,
             on_embed_error=on_embed_error,
             timeout=timeout,
             on_timeout=on_timeout,
         )
         scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
         found = await self._repository.search(scope, search)
-        entries = [hit.entry for hit in found]
         return await run_blocking(
-            lambda: packed(
-                entries,
-                max_tokens,
-                counter,
-                degraded=found.degraded,
-                partial=found.partial,
-                approximate=found.approximate,
-                hint=found.hint,
-            ),
-            self._repository,
+            lambda: context_of(found, max_tokens, counter, explain=explain), self._repository
         )
 
     async def similar(

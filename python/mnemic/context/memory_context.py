@@ -1,0 +1,123 @@
+"""The result of `Memory.context`: a text with the memories that it cites."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+from mnemic.model import MemoryEntry, SearchHit
+from mnemic.model.payload import DroppedMemory
+from mnemic.model.table import context_table
+
+
+class MemoryContext(str):
+    """A text made of memories.
+
+    Attributes:
+        hits: The cited memories with their scores, in the order of their numbers.
+        tokens: Number of tokens of the text.
+        dropped: The memories that were found and left out, each with the step and the reason.
+        degraded: Whether the embedder failed, so that the memories were found by keywords.
+        partial: Whether the timeout passed, so that better memories may be missing.
+        approximate: Whether an approximate index chose the memories that were ranked: better ones
+            may be missing.
+        hint: A sentence about the cause of an empty text, if one is likely; else None.
+        memories: The entries of the hits.
+    """
+
+    __slots__ = (
+        "_costs",
+        "_others",
+        "approximate",
+        "degraded",
+        "dropped",
+        "hint",
+        "hits",
+        "partial",
+        "tokens",
+    )
+
+    hits: tuple[SearchHit, ...]
+    tokens: int
+    dropped: tuple[DroppedMemory, ...]
+    degraded: bool
+    partial: bool
+    approximate: bool
+    hint: str | None
+    _costs: tuple[int, ...]
+    _others: tuple[SearchHit, ...]
+
+    def __new__(
+        cls,
+        text: str = "",
+        hits: Sequence[SearchHit] = (),
+        tokens: int = 0,
+        *,
+        dropped: Sequence[DroppedMemory] = (),
+        degraded: bool = False,
+        partial: bool = False,
+        approximate: bool = False,
+        hint: str | None = None,
+        costs: Sequence[int] = (),
+        others: Sequence[SearchHit] = (),
+    ) -> Self:
+        """Return a text with its memories.
+
+        Args:
+            text: The text.
+            hits: See `MemoryContext`.
+            tokens: See `MemoryContext`.
+            dropped: See `MemoryContext`.
+            degraded: See `MemoryContext`.
+            partial: See `MemoryContext`.
+            approximate: See `MemoryContext`.
+            hint: See `MemoryContext`.
+            costs: Tokens of the line of each hit, for the table.
+            others: The hits of dropped memories, for the table.
+        """
+        made = super().__new__(cls, text)
+        made.hits = tuple(hits)
+        made.tokens = tokens
+        made.dropped = tuple(dropped)
+        made.degraded = degraded
+        made.partial = partial
+        made.approximate = approximate
+        made.hint = hint
+        made._costs = tuple(costs)
+        made._others = tuple(others)
+        return made
+
+    @property
+    def memories(self) -> tuple[MemoryEntry, ...]:
+        """The entries of the hits."""
+        return tuple(hit.entry for hit in self.hits)
+
+    def table(self) -> str:
+        """Return the cited and the dropped memories as a table of plain text, one line for each.
+
+        Columns are the number, the score, the tokens of the line, and the content, cut; for a
+        dropped memory the step and the reason. With `explain=True` there are the shares that add up
+        to a score, the words matched, and the contents of dropped memories. Content and words of
+        sensitive memories are hidden.
+        """
+        return context_table(self.hits, self._costs, self.dropped, self._others)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return text, memories, scores, dropped memories and marks as plain JSON types."""
+        marks = {name: getattr(self, name) for name in ("degraded", "partial", "approximate")}
+        return {
+            "text": str(self),
+            "memories": [entry.to_dict() for entry in self.memories],
+            "scores": [hit.score for hit in self.hits],
+            "tokens": self.tokens,
+            "dropped": [memory.to_dict() for memory in self.dropped],
+            **marks,
+            "hint": self.hint,
+        }
+
+    def __getnewargs_ex__(
+        self,
+    ) -> tuple[tuple[str, tuple[SearchHit, ...], int], dict[str, object]]:
+        """Preserve the attributes in pickles."""
+        names = ("dropped", "degraded", "partial", "approximate", "hint")
+        marks = {name: getattr(self, name) for name in names}
+        marks |= {"costs": self._costs, "others": self._others}
+        return (str(self), self.hits, self.tokens), marks
