@@ -9,6 +9,7 @@ from mnemic import AsyncMemory, Memory, MemoryType
 from mnemic.errors import InvalidArgumentError
 from mnemic.policy import (
     AsyncRetrievalPolicy,
+    FixedWindow,
     RetrievalConfig,
     RetrievalPolicy,
     format_for_system_prompt,
@@ -413,8 +414,13 @@ def test_a_policy_over_a_scoped_memory_cannot_leave_it(memory, door):
     of_today = RetrievalPolicy(memory.scoped(user_id="alice", session_id="today"), BY_KEYWORDS)
     (found,) = call(of_today, "run", request("harbour")).memories
     assert found.content == "harbour of alice, today"
-    with pytest.raises(InvalidArgumentError, match="session_id is bound to 'today'"):
-        call(of_today, "run", request("harbour", session_id="yesterday"))
+    for verb in ("run", "trigger"):
+        with pytest.raises(InvalidArgumentError, match="session_id is bound to 'today'"):
+            call(of_today, verb, request("harbour", session_id="yesterday"))
+    limited = RetrievalPolicy(memory.scoped(session_id="today"), limiter=FixedWindow(1, 60))
+    for _ in range(2):
+        with pytest.raises(InvalidArgumentError, match="session_id is bound to 'today'"):
+            call(limited, "run", request("harbour", session_id="yesterday"))
 
 
 # Doors

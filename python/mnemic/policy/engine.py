@@ -89,7 +89,8 @@ class PolicyEngine:
         unmet = precluded(request)
         if unmet is not None:
             return self._without_memories(run, unmet)
-        outcome = await self._guard.run(request, run.scope, lambda: self._search(run))
+        scope = self._search_scope(run)
+        outcome = await self._guard.run(request, run.scope, lambda: self._search(run, scope))
         payload = self._payload_of(run, outcome)
         if outcome.trigger is not NO_MEMORIES:
             await self._telemetry.ran(figures_of(request, outcome, payload))
@@ -117,6 +118,7 @@ class PolicyEngine:
         unmet = precluded(run.request)
         if unmet is not None:
             return unmet
+        self._search_scope(run)  # it refuses another session than a bound one
         if self._guard.is_limited(run.scope):
             return RATE_LIMITED
         has_memories = await self._work(
@@ -124,15 +126,18 @@ class PolicyEngine:
         )
         return MET if has_memories else NO_MEMORIES
 
-    def _search(self, run: Run) -> RetrievalPayload | None:
+    def _search(self, run: Run, scope: Scope) -> RetrievalPayload | None:
         """Search and pack, in the caller's thread; None if the user has no memories.
+
+        Args:
+            run: The run.
+            scope: The memories that are ranked: those of a session, where only these are wanted.
 
         Raises:
             EntryNotFoundError: If the last of them was deleted meanwhile.
         """
         if not self._retriever.has_memories(run.scope, run.deadline):
             return None
-        scope = self._search_scope(run)
         retrieved = self._retriever.retrieve(scope, run.request, run.deadline)
         if not retrieved.total and not self._retriever.has_memories(run.scope, run.deadline):
             raise EntryNotFoundError("the user's last memory was deleted during the search")

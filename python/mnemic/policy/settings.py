@@ -140,6 +140,9 @@ class AdminMemorySettings(Record, frozen=True, kw_only=True, metaclass=NamedFiel
     def applied_to(self, config: RetrievalConfig) -> RetrievalConfig:
         """Return a configuration with these settings in place of its own.
 
+        Args:
+            config: The configuration; it is not changed.
+
         Raises:
             InvalidArgumentError: If a ratio does not go with the strategy of the other one.
         """
