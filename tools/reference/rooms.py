@@ -196,6 +196,7 @@ LIKE = {
     "mnemic.policy.limits.FixedWindow": "mnemic.policy.limits.RateLimiter",
     "mnemic.policy.limits.TokenBucket": "mnemic.policy.limits.RateLimiter",
     "mnemic.context.prompt_block.PromptBlock": "mnemic.context.prompt_block.PromptForm",
+    "mnemic.context.prompt_block.NumberedLines": "mnemic.context.prompt_block.PromptForm",
     "mnemic.context.tokens.EstimatedTokens": "mnemic.protocols.TokenCounter",
     "mnemic.context.tokens.TokenizerTokens": "mnemic.protocols.TokenCounter",
     "mnemic.contradictions.rule_judge.RuleJudge": _JUDGE,

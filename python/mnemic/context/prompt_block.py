@@ -45,18 +45,30 @@ class PromptForm(Protocol):
         ...
 
     def heading(self, memory: PayloadMemory, /) -> str:
-        """Return the heading of a memory's group."""
+        """Return the heading of a memory's group.
+
+        Args:
+            memory: The memory.
+        """
         ...
 
     def lines(self, memories: Sequence[PayloadMemory], /) -> list[str]:
         """Return each memory's line, without its number and without a line break at its end.
 
         The line of a memory without any text is empty; it is left out.
+
+        Args:
+            memories: The memories.
         """
         ...
 
     def numbered(self, line: str, number: int, /) -> str:
-        """Return a line with its number, from 1, if the form has numbers."""
+        """Return a line with its number, if the form has numbers.
+
+        Args:
+            line: The line.
+            number: Its number, from 1.
+        """
         ...
 
     def footer(self, count: int, /, latency: float | None = None) -> str:

@@ -95,6 +95,10 @@ def redact(text: str, redaction: Redaction) -> str:
 
     Without a match, or if the redaction is not enabled, that is the text itself.
 
+    Args:
+        text: The text.
+        redaction: The patterns and the replacement.
+
     Raises:
         InvalidArgumentError: If the text holds a lone surrogate.
         RedactionBudgetError: If a pattern reads the text too many times.

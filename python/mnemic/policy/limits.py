@@ -144,7 +144,11 @@ class FixedWindow(_PerUser):
             return GRANTED
 
     def check(self, user: str | None, /) -> Allowance:
-        """Return whether a user's window has a search left, and take none."""
+        """Return whether a user's window has a search left, and take none.
+
+        Args:
+            user: The user; None is the memories without a user.
+        """
         with self._lock:
             left = self._free_at.get(user, 0.0) - self._now()
             is_refused = left > 0 and self._taken.get(user, 0) >= self.limit
@@ -207,7 +211,11 @@ class TokenBucket(_PerUser):
             return GRANTED
 
     def check(self, user: str | None, /) -> Allowance:
-        """Return whether a user's bucket has a search left, and take none."""
+        """Return whether a user's bucket has a search left, and take none.
+
+        Args:
+            user: The user; None is the memories without a user.
+        """
         with self._lock:
             wait = self._wait(self._missing(user, self._now()))
             return Allowance(is_granted=False, retry_after=wait) if wait > 0 else GRANTED
