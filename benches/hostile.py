@@ -89,6 +89,10 @@ def core_cases() -> list[Case]:
         Case("fingerprint", _core.fingerprint),
         Case("fold", _core.fold),
         Case("estimate_tokens", _core.estimate_tokens),
+        Case("sentences", _core.sentences),
+        Case("clip_sentences", lambda text: _core.clip_sentences(text, len(text) // 20)),
+        Case("truncate_to_tokens", lambda text: _core.truncate_to_tokens(text, len(text) // 8)),
+        Case("truncate", lambda text: _core.truncate(text, len(text) // 2)),
         Case("date_ranges", lambda text: _core.date_ranges(text, now)),
     ]
 
