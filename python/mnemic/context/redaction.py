@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Literal
 
+import msgspec
+
 from mnemic._core import Redactor
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
@@ -83,10 +85,9 @@ class Redaction(Record, frozen=True):
     def __post_init__(self) -> None:
         validation.flag("enabled", self.enabled)
         validation.text("replacement", self.replacement)
-        if not isinstance(self.patterns, tuple):
-            raise InvalidArgumentError(
-                f"patterns must be a tuple, not {validation.type_name(self.patterns)}"
-            )
+        msgspec.structs.force_setattr(
+            self, "patterns", tuple(validation.items("patterns", self.patterns))
+        )
         _redactor(self.patterns, self.replacement)
 
 

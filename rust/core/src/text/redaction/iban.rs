@@ -102,7 +102,8 @@ const LENGTHS: [([u8; 2], usize); 89] = [
 pub(super) fn iban(place: Place<'_>) -> Option<Range<usize>> {
     let Place { text, at, count, floor } = place;
     let start = at.checked_sub(2).filter(|start| *start >= floor && count > 1)?;
-    let country = text.get(start..at)?;
+    let is_country = text.as_bytes()[start..at].iter().all(u8::is_ascii_alphabetic);
+    let country = is_country.then(|| &text[start..at])?;
     let len = length(country).filter(|_| starts_word(text, start))?;
     let end = end(&text[at..], len - 2)? + at;
     (ends_word(text, end) && is_iban(&text[start..end])).then_some(start..end)

@@ -32,6 +32,9 @@ use crate::error::Error;
 /// Bytes that one pattern may read for each byte of a text, and in any text.
 const WORK_PER_BYTE: usize = 32;
 const WORK_PER_TEXT: usize = 1 << 20;
+/// Bytes of a text that are read again beside a place, and most bytes between it and a new match.
+const WINDOW: usize = 256;
+const BESIDE: usize = 8;
 /// Most patterns of one redactor, each of which reads each text.
 const MAX_PATTERNS: usize = 100;
 
@@ -112,7 +115,47 @@ impl Redactor {
         let mut found = Vec::new();
         self.find_known(text, &mut found);
         self.find_custom(text, &mut found)?;
-        Ok(united(found))
+        let mut places = united(found);
+        let beside = self.find_beside(text, &places);
+        if !beside.is_empty() {
+            places.extend(beside);
+            places = united(places);
+        }
+        Ok(places)
+    }
+
+    /// The matches that only a place bounds: they stand against letters or digits that will be
+    /// replaced.
+    fn find_beside(&self, text: &str, places: &[Range<usize>]) -> Vec<Range<usize>> {
+        let mut beside = Vec::new();
+        if self.known.is_empty() || places.is_empty() {
+            return beside;
+        }
+        let mut gaps: Vec<_> = gaps(0..text.len(), places).collect();
+        while let Some(gap) = gaps.pop() {
+            let found = united(self.find_at_ends(text, &gap));
+            if !found.is_empty() {
+                gaps.extend(self::gaps(gap, &found));
+                beside.extend(found);
+            }
+        }
+        beside
+    }
+
+    /// The matches at the ends of a part of a text that lies between places.
+    fn find_at_ends(&self, text: &str, gap: &Range<usize>) -> Vec<Range<usize>> {
+        let mut all = Vec::new();
+        for window in windows(text, gap) {
+            let mut found = Vec::new();
+            self.find_known(&text[window.clone()], &mut found);
+            all.extend(found.iter().map(|at| at.start + window.start..at.end + window.start));
+        }
+        let is_beside = |at: &Range<usize>| {
+            (gap.start > 0 && at.start - gap.start <= BESIDE)
+                || (gap.end < text.len() && gap.end - at.end <= BESIDE)
+        };
+        all.retain(is_beside);
+        all
     }
 
     /// The length of a text after the places are replaced.
@@ -234,6 +277,26 @@ fn known_pattern(name: String) -> Result<&'static Known, Error> {
         let problem = format!("no pattern has this name; the names are {}", names.join(", "));
         Error::InvalidPattern { name, problem }
     })
+}
+
+/// The parts of a part of a text that lie before, between and behind places in it.
+fn gaps(part: Range<usize>, places: &[Range<usize>]) -> impl Iterator<Item = Range<usize>> {
+    let starts = [part.start].into_iter().chain(places.iter().map(|place| place.end));
+    let ends = places.iter().map(|place| place.start).chain([part.end]);
+    starts.zip(ends).map(|(start, end)| start..end).filter(|gap| !gap.is_empty())
+}
+
+/// Both ends of a part of a text, as far as a match at an end can reach.
+fn windows(text: &str, part: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let is_boundary = |at: &usize| text.is_char_boundary(*at);
+    let ends = if part.len() <= 2 * WINDOW {
+        [Some(part.clone()), None]
+    } else {
+        let head = (part.start + WINDOW..part.end).find(is_boundary).map(|end| part.start..end);
+        let tail = (part.end - WINDOW..part.end).find(is_boundary).map(|start| start..part.end);
+        [head, tail]
+    };
+    ends.into_iter().flatten()
 }
 
 /// Matches in their order; those that overlap become one, so that no part of a match is left over.

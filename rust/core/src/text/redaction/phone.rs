@@ -36,13 +36,23 @@ struct Groups {
 pub(super) fn phone(place: Place<'_>) -> Option<Range<usize>> {
     let Place { text, at, floor, .. } = place;
     let start = at - opening(&text[floor..at]);
-    if !begins(text, start) {
+    let is_plain = start == at;
+    if (is_plain && !can_begin(text, at, place.count)) || !begins(text, start) {
         return None;
     }
     let groups = groups(text, start, at)?;
     let fits = |len: &usize| groups.is_phone(*len) && ends(text, groups.ends[len - 1]);
     let len = (1..=groups.len).rev().find(fits)?;
     Some(start..extension_end(text, groups.ends[len - 1]))
+}
+
+/// Whether the first digits may be those of a number without a sign: few numbers go further.
+fn can_begin(text: &str, at: usize, count: usize) -> bool {
+    let first = text[at..].chars().next().and_then(digit_value);
+    matches!(
+        (first, count),
+        (Some(0), _) | (_, 2 | 3) | (Some(1), 1 | 4 | 11) | (Some(7 | 8), 1) | (Some(6..=9), 5)
+    )
 }
 
 /// The length of a plus sign and a bracket before the digits.

@@ -45,13 +45,15 @@ fn next_digit(text: &str, from: usize) -> Option<usize> {
     let mut at = from;
     while at < bytes.len() {
         let chunk = &bytes[at..bytes.len().min(at + CHUNK)];
-        if chunk.iter().fold(false, |found, byte| found | can_begin_digit(*byte)) {
-            let begins = |index: &usize| digit_len(text, at + index).is_some();
-            if let Some(index) = (0..chunk.len()).find(begins) {
+        at += if chunk.iter().fold(false, |found, byte| found | can_begin_digit(*byte)) {
+            let index = chunk.iter().position(|byte| can_begin_digit(*byte)).unwrap_or_default();
+            if digit_len(text, at + index).is_some() {
                 return Some(at + index);
             }
-        }
-        at += chunk.len();
+            index + 1
+        } else {
+            chunk.len()
+        };
     }
     None
 }
