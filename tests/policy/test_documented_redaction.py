@@ -104,6 +104,26 @@ def test_no_pattern_hangs(pattern, text):
     assert time.process_time() - began < 2
 
 
+@pytest.mark.requirement("C045", "R296")
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "john.\u200bdoe@exam\u200bple.com",
+        "john.doe@\u00adexample.com",
+        "j\u202eohn.doe@example.com",
+        "john\u0000.doe@example.com",
+        "\ufeffjohn.doe\u2060@example.com",
+        "123-45-\u200d6789",
+        "4111\u200b1111\u200b1111\u200b1111",
+        "4111 1111 \ufe0f1111 1111",
+    ],
+)
+def test_invisible_characters_hide_no_secret_and_leave_no_fragment_of_one(secret):
+    assert redact(f"It is {secret}, so.", DEFAULT) == "It is [REDACTED], so."
+    families = "👩‍👩‍👧‍👦 and ann@example.com"
+    assert redact(families, DEFAULT) == "👩‍👩‍👧‍👦 and [REDACTED]"
+
+
 @pytest.mark.requirement("R288", "R296")
 def test_own_patterns_stand_beside_the_documented_ones():
     redaction = Redaction(enabled=True, patterns=(*Redaction().patterns, r"tea\d+"))
