@@ -1,0 +1,80 @@
+"""No text of a prompt block has a match of the redaction, nor a fragment of one."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mnemic.context.packing import Plan, pack
+from mnemic.context.redaction import Redaction, redact
+from tests.support.policy_twin import made
+
+REDACTION = Redaction(enabled=True)
+PLAN = Plan(redaction=REDACTION, clip_sentences=2, max_tokens=120)
+
+
+@pytest.mark.requirement("C045", "R296")
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "4111\n1111 1111 1111",
+        "4111 1111\r\n1111\t\t1111",
+        "4111\u20281111\u30001111\x0b1111",
+        "4111\u200b1111\u200b\n1111 1111",
+        "john.\u200bdoe@example.com",
+    ],
+)
+@pytest.mark.parametrize("kind", ["fact", "message", "summary"])
+def test_a_match_that_only_the_one_line_of_a_block_has_is_replaced(secret, kind):
+    packed = pack([made(1, f"It is {secret} now", type=kind)], PLAN)
+    assert "It is [REDACTED] now" in packed.text
+    assert packed.kept[0].provenance.was_redacted
+    assert packed.kept[0].provenance.original_length == len(f"It is {secret} now")
+
+
+@pytest.mark.requirement("C047")
+def test_a_replacement_that_matches_its_own_pattern_is_made_once():
+    shouting = Redaction(enabled=True, patterns=("[A-Z]+",))
+    packed = pack([made(1, "so LOUD\nand # <b>")], Plan(redaction=shouting))
+    assert "[REDACTED]" in packed.text
+    assert "[[" not in packed.text
+
+
+PROFILE = settings(max_examples=300, deadline=None, derandomize=True)
+SECRETS = ["ann@example.com", "4111 1111 1111 1111", "123-45-6789", "4111111111111111"]
+HIDERS = ["", "", "\u200b", "\u00ad", "\u2060", "\x00", "\u202e"]
+FILLERS = [
+    "tea. ",
+    "чай\n",
+    "# ",
+    "<b> ",
+    "word " * 60,
+    "茶。",
+    "👩‍👩‍👧 ",
+    "x" * 200 + " ",
+    "3.14 ",
+    "\n\n",
+]
+
+
+@st.composite
+def hidden_secrets(draw):
+    secret = draw(st.sampled_from(SECRETS))
+    hiders = draw(st.lists(st.sampled_from(HIDERS), min_size=len(secret), max_size=len(secret)))
+    return "".join(map("".join, zip(secret, hiders, strict=True)))
+
+
+@PROFILE
+@given(
+    parts=st.lists(st.tuples(st.sampled_from(FILLERS), hidden_secrets()), min_size=1, max_size=4),
+    sentences=st.none() | st.integers(1, 5),
+    budget=st.integers(50, 400),
+    kind=st.sampled_from(["fact", "message", "summary"]),
+)
+def test_no_fragment_of_a_match_is_in_a_block(parts, sentences, budget, kind):
+    content = "".join(f"{filler}{secret} " for filler, secret in parts)
+    plan = Plan(redaction=REDACTION, clip_sentences=sentences, max_tokens=budget)
+    packed = pack([made(1, content, type=kind, minutes=-60 * 24 * 400)], plan)
+    text = packed.text
+    assert redact(text, REDACTION) == text
+    for fragment in ("ann", "example", "4111", "1111", "123-", "6789"):
+        assert fragment not in text
