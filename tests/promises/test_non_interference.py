@@ -413,7 +413,9 @@ class Door:
         return await self.memory.contradictions(text, user_id=user)
 
     async def context(self, random, user):
-        return str(await self.memory.context(text_of(random, user, 4), user_id=user))
+        text, tokens = text_of(random, user, 4), random.choice([20, 60, 1000])
+        block = await self.memory.context(text, user_id=user, max_tokens=tokens, explain=True)
+        return str(block), block.hits, block.dropped, block.table()
 
     async def policy_run(self, random, user):
         message, session = text_of(random, user, 4), random.choice(SESSIONS) or "u"

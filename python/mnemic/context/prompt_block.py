@@ -58,16 +58,16 @@ class PromptForm(Protocol):
         The line of a memory without any text is empty; it is left out.
 
         Args:
-            memories: The memories.
+            memories: The memories of the block, in any order.
         """
         ...
 
     def numbered(self, line: str, number: int, /) -> str:
-        """Return a line with its number, if the form has numbers.
+        """Return a line with its number, from 1, if the form has numbers.
 
         Args:
-            line: The line.
-            number: Its number, from 1.
+            line: A line of `lines`.
+            number: Its place in the block, from 1.
         """
         ...
 
@@ -113,21 +113,39 @@ class PromptBlock(Record, frozen=True, kw_only=True):
         return f"{HEADER}\n\n{PREAMBLE}\n\n" if self.preamble else f"{HEADER}\n\n"
 
     def heading(self, memory: PayloadMemory, /) -> str:
-        """Return the heading of a memory's group."""
+        """Return the heading of a memory's group.
+
+        Args:
+            memory: The memory.
+        """
         return HEADINGS[memory.type] if self.group_by_type else ""
 
     def lines(self, memories: Sequence[PayloadMemory], /) -> list[str]:
-        """Return each memory's line."""
+        """Return each memory's line.
+
+        Args:
+            memories: The memories of the block, in any order.
+        """
         contents, roles = _neutral(memories, [memory.role or "" for memory in memories])
         times = utc([memory.timestamp for memory in memories])
         return list(map(self._line, memories, contents, roles, times))
 
     def numbered(self, line: str, number: int, /) -> str:  # noqa: ARG002 - the form has none
-        """Return the line itself."""
+        """Return the line itself.
+
+        Args:
+            line: A line of `lines`.
+            number: Its place in the block, from 1.
+        """
         return line
 
     def footer(self, count: int, /, latency: float | None = None) -> str:
-        """Return the number of memories, and the latency if it is known and wanted."""
+        """Return the number of memories, and the latency if it is known and wanted.
+
+        Args:
+            count: Number of memories in the block.
+            latency: Milliseconds that the retrieval took, if known.
+        """
         timing = ""
         if self.show_latency and latency is not None:
             timing = f" in {min(round(latency), MAX_LATENCY)}ms"
@@ -161,11 +179,19 @@ class NumberedLines(Record, frozen=True, kw_only=True):
         return ""
 
     def heading(self, memory: PayloadMemory, /) -> str:  # noqa: ARG002 - all are in one group
-        """Return an empty text."""
+        """Return an empty text.
+
+        Args:
+            memory: The memory.
+        """
         return ""
 
     def lines(self, memories: Sequence[PayloadMemory], /) -> list[str]:
-        """Return each memory's line without its number."""
+        """Return each memory's line without its number.
+
+        Args:
+            memories: The memories of the block, in any order.
+        """
         names = [memory.speaker or memory.role or "" for memory in memories]
         contents, speakers = _neutral(memories, names)
         times = utc([memory.timestamp for memory in memories])
@@ -176,11 +202,21 @@ class NumberedLines(Record, frozen=True, kw_only=True):
         ]
 
     def numbered(self, line: str, number: int, /) -> str:
-        """Return the line after its number in square brackets."""
+        """Return the line after its number in square brackets.
+
+        Args:
+            line: A line of `lines`.
+            number: Its place in the block, from 1.
+        """
         return f"[{number}] {line}"
 
     def footer(self, count: int, /, latency: float | None = None) -> str:  # noqa: ARG002 - as above
-        """Return an empty text."""
+        """Return an empty text.
+
+        Args:
+            count: Number of memories in the block.
+            latency: Milliseconds that the retrieval took, if known.
+        """
         return ""
 
 
