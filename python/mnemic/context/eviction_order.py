@@ -1,12 +1,8 @@
 """Order in which items are evicted when a window is compacted."""
 
-import re
-from collections import Counter
 from collections.abc import Iterator
-from math import ceil
-from typing import NamedTuple
 
-from mnemic._core import fold
+from mnemic._core import duplicates
 from mnemic.context.item_store import Capacity, ItemStore, newest_first, oldest_first
 from mnemic.context.items import CompactionStrategy, ContextItem, ContextItemType
 
@@ -16,9 +12,6 @@ before, and so that the next item does not need another summary."""
 
 NEAR_DUPLICATE = 0.9
 """Minimum Jaccard similarity of the trigrams of two near duplicates."""
-
-_GRAM = 3
-_NUMBER = re.compile(r"\d+")
 
 _EVICTION_TYPES = (
     ContextItemType.TOOL_RESULT,
@@ -94,43 +87,9 @@ def _retention_score(item: ContextItem) -> float:
     return item.priority / max(1, item.token_count)
 
 
-class _Signature(NamedTuple):
-    """The compared features of a text."""
-
-    grams: frozenset[str]
-    numbers: tuple[str, ...]
-
-    def is_like(self, other: "_Signature") -> bool:
-        """Return whether two texts with the same numbers in them are near duplicates."""
-        shared = len(self.grams & other.grams)
-        union = len(self.grams) + len(other.grams) - shared
-        return shared >= NEAR_DUPLICATE * union
-
-
-def _signature(item: ContextItem) -> _Signature:
-    folded = " ".join(fold(item.content).split())
-    starts = range(max(1, len(folded) - _GRAM + 1))
-    grams = frozenset(folded[start : start + _GRAM] for start in starts)
-    return _Signature(grams, tuple(_NUMBER.findall(folded)))
-
-
 def _near_duplicates(items: list[ContextItem]) -> Iterator[ContextItem]:
-    """Yield removable items that nearly repeat an earlier one that was not yielded.
-
-    Two sets that share nine tenths of their union share one of the rarest tenth of either, plus one
-    (prefix filtering: Chaudhuri, Ganti, Kaushik, ICDE 2006), so few pairs are compared.
-    """
-    signatures = [_signature(item) for item in items]
-    frequency = Counter(gram for signature in signatures for gram in signature.grams)
-    by_prefix: dict[tuple[str, tuple[str, ...]], list[_Signature]] = {}
-    for item, signature in zip(items, signatures, strict=True):
-        rarest = sorted(signature.grams)
-        rarest.sort(key=frequency.__getitem__)
-        share = len(rarest) - ceil(NEAR_DUPLICATE * len(rarest)) + 1
-        prefix = [(gram, signature.numbers) for gram in rarest[:share]]
-        near = {id(other): other for key in prefix for other in by_prefix.get(key, ())}
-        if not item.is_protected and any(signature.is_like(other) for other in near.values()):
+    """Yield removable items that nearly repeat an earlier one that was not yielded."""
+    repeated = duplicates([item.content for item in items], NEAR_DUPLICATE)
+    for place, item in enumerate(items):
+        if repeated[place] != place and not item.is_protected:
             yield item
-            continue
-        for key in prefix:
-            by_prefix.setdefault(key, []).append(signature)

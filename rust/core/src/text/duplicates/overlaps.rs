@@ -127,8 +127,7 @@ impl Planes {
         self.carry.copy_from_slice(row);
         for at in 0.. {
             if at == self.levels.len() {
-                let (bits, waiting) = (vec![0; self.words], vec![0; self.words]);
-                self.levels.push(Level { bits, waiting, waits: false });
+                self.add_level();
             }
             if !self.levels[at].absorb(&mut self.carry) {
                 break;
@@ -138,9 +137,48 @@ impl Planes {
 
     /// Move the counts to `counts`.
     fn drain_to(&mut self, counts: &mut [u32]) {
-        for (at, level) in self.levels.iter_mut().enumerate() {
-            level.drain_to(counts, at as u32);
+        self.settle();
+        for (word, counts) in counts.chunks_exact_mut(WORD).enumerate() {
+            for (part, counts) in counts.chunks_exact_mut(8).enumerate() {
+                self.add_counts(word, 8 * part, counts);
+            }
         }
+        for level in &mut self.levels {
+            level.bits.fill(0);
+        }
+    }
+
+    /// Add the counts of eight texts, whose bits begin at `shift` in a word: first in the bytes of
+    /// one number for eight levels each.
+    fn add_counts(&self, word: usize, shift: usize, counts: &mut [u32]) {
+        for (at, levels) in self.levels.chunks(8).enumerate() {
+            let eight = |level: &Level| (level.bits[word] >> shift) as u8;
+            let spread =
+                |(weight, level): (usize, &Level)| SPREAD[usize::from(eight(level))] << weight;
+            let sums: u64 = levels.iter().enumerate().map(spread).sum();
+            for (count, sum) in counts.iter_mut().zip(sums.to_le_bytes()) {
+                *count += u32::from(sum) << (8 * at);
+            }
+        }
+    }
+
+    /// Take in the bits that wait for a third.
+    fn settle(&mut self) {
+        self.carry.fill(0);
+        for at in 0.. {
+            if at == self.levels.len() {
+                if self.carry.iter().all(|&bits| bits == 0) {
+                    break;
+                }
+                self.add_level();
+            }
+            self.levels[at].settle(&mut self.carry);
+        }
+    }
+
+    fn add_level(&mut self) {
+        let (bits, waiting) = (vec![0; self.words], vec![0; self.words]);
+        self.levels.push(Level { bits, waiting, waits: false });
     }
 }
 
@@ -153,31 +191,40 @@ impl Level {
             std::mem::swap(&mut self.waiting, carry);
             return false;
         }
-        let waiting = self.waiting.iter();
-        for ((bits, waiting), carry) in self.bits.iter_mut().zip(waiting).zip(carry.iter_mut()) {
+        self.add(carry);
+        true
+    }
+
+    /// Take in a carry and the waiting bits, and put the next carry in its place.
+    fn settle(&mut self, carry: &mut [u64]) {
+        if !std::mem::take(&mut self.waits) {
+            self.waiting.fill(0);
+        }
+        self.add(carry);
+    }
+
+    /// A full adder for each bit.
+    fn add(&mut self, carry: &mut [u64]) {
+        for ((bits, waiting), carry) in self.bits.iter_mut().zip(&self.waiting).zip(carry) {
             let odd = *bits ^ waiting;
             let next = (*bits & waiting) | (odd & *carry);
             *bits = odd ^ *carry;
             *carry = next;
         }
-        true
-    }
-
-    fn drain_to(&mut self, counts: &mut [u32], weight: u32) {
-        add_bits(&mut self.bits, counts, weight);
-        if std::mem::take(&mut self.waits) {
-            add_bits(&mut self.waiting, counts, weight);
-        }
     }
 }
 
-fn add_bits(bits: &mut [u64], counts: &mut [u32], weight: u32) {
-    for (word, counts) in bits.iter_mut().zip(counts.chunks_exact_mut(WORD)) {
-        if *word != 0 {
-            for (bit, count) in counts.iter_mut().enumerate() {
-                *count += ((*word >> bit) as u32 & 1) << weight;
-            }
-            *word = 0;
+/// The bits of a byte, each in a byte of its own.
+const SPREAD: [u64; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut bit = 0;
+        while bit < 8 {
+            table[byte] |= ((byte as u64 >> bit) & 1) << (8 * bit);
+            bit += 1;
         }
+        byte += 1;
     }
-}
+    table
+};

@@ -6,24 +6,16 @@ use std::borrow::Cow;
 use icu_properties::props::{Emoji, ExtendedPictographic, Script};
 use icu_properties::{CodePointMapData, CodePointSetData};
 
-/// Whether a byte may begin a character that is not simply kept. Continuation bytes never do.
-const IS_SUSPICIOUS: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte <= 0x20 {
-        table[byte] = true;
-        byte += 1;
-    }
-    // DEL; then the first bytes of U+0080 to U+00BF, U+0340 to U+037F, U+0600 to U+063F, U+1000 to
-    // U+3FFF, U+F000 to U+1FFFF and of planes 3 on.
-    let others = [0x7f, 0xc2, 0xcd, 0xd8, 0xe1, 0xe2, 0xe3, 0xef, 0xf0, 0xf1, 0xf2, 0xf3, 0xf4];
-    let mut at = 0;
-    while at < others.len() {
-        table[others[at]] = true;
-        at += 1;
-    }
-    table
-};
+use super::bytes::position;
+
+/// Whether a byte may begin a character that is not simply kept, but for spaces. Continuation bytes
+/// never do; the first bytes named are those of U+0080 to U+00BF, U+0340 to U+037F, U+0600 to U+063F,
+/// U+1000 to U+3FFF, U+F000 to U+1FFFF and of planes 3 on.
+const fn is_suspicious(byte: u8) -> bool {
+    let is_control = byte < 0x20 || byte == 0x7f;
+    let is_of_two = byte == 0xc2 || byte == 0xcd || byte == 0xd8;
+    is_control || is_of_two || (byte >= 0xe1 && byte <= 0xe3) || byte >= 0xef
+}
 
 /// The treatment of a character.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,26 +39,43 @@ pub(super) fn cleaned(text: &str) -> Cow<'_, str> {
     let mut cleaner = Cleaner { kept: String::with_capacity(text.len()), space: None, held: None };
     let mut rest = text;
     while !rest.is_empty() {
-        let is_suspicious = |byte: &u8| IS_SUSPICIOUS[usize::from(*byte)];
-        let end = rest.as_bytes().iter().position(is_suspicious).unwrap_or(rest.len());
-        let (plain, suspicious) = rest.split_at(end);
-        cleaner.keep(plain);
+        let (plain, suspicious) = rest.split_at(plain_length(rest));
+        cleaner.keep_plain(plain);
         let mut characters = suspicious.chars();
         if let Some(character) = characters.next() {
             cleaner.treat(character);
         }
         rest = characters.as_str();
     }
+    if cleaner.kept.ends_with(' ') {
+        cleaner.kept.pop();
+    }
     if cleaner.kept == text { Cow::Borrowed(text) } else { Cow::Owned(cleaner.kept) }
+}
+
+/// The length of the text in front of the first character that is not simply kept.
+fn plain_length(text: &str) -> usize {
+    let mut end = 0;
+    loop {
+        end = position(&text.as_bytes()[end..], is_suspicious).map_or(text.len(), |at| end + at);
+        match text[end..].chars().next() {
+            Some(character) if kind(character) == Kind::Kept => end += character.len_utf8(),
+            _ => return end,
+        }
+    }
+}
+
+fn has_double_space(text: &[u8]) -> bool {
+    let is_double = |pair: &[u8]| pair[0] == b' ' && pair[1] == b' ';
+    text.windows(2).fold(false, |any, pair| any | is_double(pair))
 }
 
 /// Whether a text is ASCII with nothing to clean. There is no early exit, so that the loops become
 /// vector instructions.
 fn is_clean_ascii(text: &[u8]) -> bool {
     let is_picture = |byte: u8| (0x20..0x7f).contains(&byte);
-    let is_double = |pair: &[u8]| pair[0] == b' ' && pair[1] == b' ';
     text.iter().fold(true, |clean, &byte| clean & is_picture(byte))
-        && !text.windows(2).fold(false, |double, pair| double | is_double(pair))
+        && !has_double_space(text)
         && text.first() != Some(&b' ')
         && text.last() != Some(&b' ')
 }
@@ -80,8 +89,27 @@ struct Cleaner {
 }
 
 impl Cleaner {
-    fn keep(&mut self, plain: &str) {
-        let Some(next) = plain.chars().next() else { return };
+    /// Keep a text without suspicious bytes, its white space collapsed.
+    fn keep_plain(&mut self, plain: &str) {
+        if !has_double_space(plain.as_bytes()) {
+            let word = plain.trim_start_matches(' ');
+            if word.len() < plain.len() {
+                self.add_space(' ');
+            }
+            self.keep(word);
+            return;
+        }
+        for (at, word) in plain.split(' ').enumerate() {
+            if at > 0 {
+                self.add_space(' ');
+            }
+            self.keep(word);
+        }
+    }
+
+    /// Keep a text whose spaces are single, with none in front.
+    fn keep(&mut self, text: &str) {
+        let Some(next) = text.chars().next() else { return };
         if let Some(space) = self.space.take().filter(|_| !self.kept.is_empty()) {
             self.kept.push(space);
         }
@@ -91,13 +119,12 @@ impl Cleaner {
                 self.kept.push(joiner);
             }
         }
-        self.kept.push_str(plain);
+        self.kept.push_str(text);
     }
 
     fn treat(&mut self, character: char) {
         match kind(character) {
-            Kind::Kept => self.keep(character.encode_utf8(&mut [0; 4])),
-            Kind::Removed => {}
+            Kind::Kept | Kind::Removed => {}
             Kind::Space => self.add_space(' '),
             Kind::Break => self.add_space('\n'),
             Kind::Joiner => self.hold(character),
@@ -107,6 +134,10 @@ impl Cleaner {
 
     fn add_space(&mut self, space: char) {
         self.held = None;
+        if self.kept.ends_with(' ') {
+            self.kept.pop();
+            self.space = Some(' ');
+        }
         if self.space != Some('\n') {
             self.space = Some(space);
         }

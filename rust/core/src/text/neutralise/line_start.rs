@@ -104,16 +104,16 @@ impl Rewriter<'_> {
 
     /// The number of an item of a list, as `1.` or `1)`.
     fn number(&mut self, at: usize, start: Start) -> usize {
-        let rest = &self.text[at..];
-        let digits = rest.bytes().take(MAX_DIGITS).take_while(u8::is_ascii_digit).count();
-        let end = at + digits + 1;
-        let is_item = digits > 0 && rest[digits..].starts_with(['.', ')']);
-        if !is_item || end == self.text.len() || !self.is_space_at(end) {
+        let is_digit = |&(_, one): &(usize, char)| picture(one).is_ascii_digit();
+        let rest = || self.text[at..].char_indices().take(MAX_DIGITS + 1);
+        let Some((point, mark)) = rest().find(|one| !is_digit(one)) else { return at };
+        let end = at + point + mark.len_utf8();
+        if !matches!(picture(mark), '.' | ')') || end == self.text.len() || !self.is_space_at(end) {
             return at;
         }
         if start == Start::OfText {
-            let number = self.text[at..at + digits].to_owned();
-            self.replace(at, end, &format!("({number})"));
+            let number = format!("({})", &self.text[at..at + point]);
+            self.replace(at, end, &number);
         }
         end
     }

@@ -2,21 +2,15 @@
 
 use std::borrow::Cow;
 
+use super::bytes::position;
 use super::line_start::Start;
 use super::markup::{chat_mark_end, is_fence, opens_tag, picture};
 
 /// Whether a byte may begin markup within a line, or end the line. Full-width and small forms begin
 /// with the last two.
-const IS_TRIGGER: [bool; 256] = {
-    let mut table = [false; 256];
-    let bytes = [b'\n', b'<', b'`', b'[', 0xe1, 0xef];
-    let mut at = 0;
-    while at < bytes.len() {
-        table[bytes[at] as usize] = true;
-        at += 1;
-    }
-    table
-};
+const fn is_trigger(byte: u8) -> bool {
+    byte == b'\n' || byte == b'<' || byte == b'`' || byte == b'[' || byte == 0xe1 || byte == 0xef
+}
 
 /// Replaces parts of a clean text, from its start on.
 pub(super) struct Rewriter<'a> {
@@ -61,8 +55,7 @@ impl<'a> Rewriter<'a> {
     }
 
     fn next_trigger(&self, at: usize) -> Option<usize> {
-        let is_trigger = |byte: &u8| IS_TRIGGER[usize::from(*byte)];
-        let found = self.text.as_bytes()[at..].iter().position(is_trigger).map(|found| at + found);
+        let found = position(&self.text.as_bytes()[at..], is_trigger).map(|found| at + found);
         [found, self.colon, self.bracket].into_iter().flatten().filter(|&one| one >= at).min()
     }
 

@@ -123,20 +123,26 @@ const QUALIFIERS: [&str; 7] =
 
 /// The place of the colon behind a role at the start of a line, if there is one.
 pub(super) fn role_colon(line: &str) -> Option<usize> {
-    let mut found = None;
-    for (at, character) in line.char_indices().take(REACH) {
-        match picture(character) {
-            ':' => {
-                found = Some(at);
-                break;
-            }
-            other if is_in_name(other) || is_ornament(other) => {}
-            _ => return None,
-        }
-    }
-    let colon = found?;
+    let colon = label_end(line)?;
     let leads_to_digit = || line[colon..].chars().nth(1).is_some_and(|next| next.is_ascii_digit());
     names_role(&line[..colon], leads_to_digit).then_some(colon)
+}
+
+/// The place of the colon behind a label of two words at most.
+fn label_end(line: &str) -> Option<usize> {
+    let (mut words, mut is_in_word) = (0, false);
+    for (at, character) in line.char_indices().take(REACH) {
+        let character = picture(character);
+        if character == ':' {
+            return (words > 0).then_some(at);
+        }
+        let was_in_word = std::mem::replace(&mut is_in_word, is_in_name(character));
+        words += usize::from(is_in_word && !was_in_word);
+        if words > 2 || !(is_in_word || is_between_words(character)) {
+            return None;
+        }
+    }
+    None
 }
 
 /// Whether the text in front of a colon is a role with its ornaments, perhaps with a qualifier or a
@@ -154,10 +160,14 @@ fn names_role(label: &str, leads_to_digit: impl Fn() -> bool) -> bool {
         && words.next().is_none()
 }
 
-/// Letters, digits, spaces, and the accents of letters that are written apart.
+/// Letters, digits, and the accents of letters that are written apart.
 fn is_in_name(character: char) -> bool {
     character.is_alphanumeric()
-        || matches!(character, ' ' | '\n' | '\u{300}'..='\u{36f}' | '\u{3099}' | '\u{309a}')
+        || matches!(character, '\u{300}'..='\u{36f}' | '\u{3099}' | '\u{309a}')
+}
+
+fn is_between_words(character: char) -> bool {
+    matches!(character, ' ' | '\n') || is_ornament(character)
 }
 
 /// Emphasis, quotes and brackets around a role, before and after they are neutralised.
