@@ -12,7 +12,7 @@ from mnemic.model.payload import PayloadMemory
 from mnemic.model.timestamps import to_microseconds
 
 InterleavingStrategy: TypeAlias = Literal["alternate", "score_first", "recency_first"]
-"""Order of the memories in a prompt: see `interleave`."""
+"""The order of memories: best and newest in turns, or one of both lists before the other."""
 
 _HALF = 0.5
 _WHOLE = 1.0

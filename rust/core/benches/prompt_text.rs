@@ -74,11 +74,11 @@ fn repeated_texts(criterion: &mut Criterion) {
             ("exact", &texts, None),
             ("near", &texts, Some(0.95)),
             ("near, alike at 0.95", &alike, Some(0.95)),
-            ("near, alike at 0.8", &alike, Some(0.9)),
+            ("near, alike at 0.9", &alike, Some(0.9)),
         ] {
             assert_eq!(duplicates(texts, near).expect("in range").len(), count);
             group.bench_function(name, |bencher| {
-                bencher.iter(|| duplicates(black_box(texts), near))
+                bencher.iter(|| duplicates(black_box(texts), near));
             });
         }
         group.finish();

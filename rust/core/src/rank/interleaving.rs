@@ -110,6 +110,9 @@ mod tests {
 
     use super::*;
 
+    const STRATEGIES: [Interleaving; 3] =
+        [Interleaving::Alternate, Interleaving::ScoreFirst, Interleaving::RecencyFirst];
+
     fn memories(values: &[(f64, i64)]) -> Vec<Scored> {
         values.iter().map(|&(score, time)| Scored { score, time }).collect()
     }
@@ -159,12 +162,11 @@ mod tests {
         fn each_place_holds_the_first_of_its_list_that_is_not_chosen_yet(
             values in prop::collection::vec((0..5_i8, 0..5_i64), 0..30),
             limit in 0..40_usize,
-            kind in 0..3,
+            interleaving in prop::sample::select(&STRATEGIES[..]),
             ratio in 0.0..=1.0,
         ) {
             let given = values.iter().map(|&(score, time)| (f64::from(score), time));
             let memories = memories(&given.collect::<Vec<_>>());
-            let interleaving = [Interleaving::Alternate, Interleaving::ScoreFirst, Interleaving::RecencyFirst][kind];
             let found = interleaved(&memories, limit, interleaving, ratio).expect("valid");
             prop_assert_eq!(found.len(), limit.min(values.len()));
             for (place, &chosen) in found.iter().enumerate() {
