@@ -306,6 +306,26 @@ def test_timeouts_open_the_breaker(memory, embedder, run):
     assert embedder.queries <= 2
 
 
+def test_runs_without_a_search_neither_close_the_breaker_nor_reset_its_count(memory, embedder, run):
+    timer = Timer()
+    breaker = CircuitBreaker(2, 30, clock=timer)
+    policy = made(memory, breaker=breaker, search_type="semantic")
+    run(policy, asked())
+    embedder.error = OSError("no network")
+    for number in range(2):
+        assert run(policy, asked(f"Question {number}?")).metadata.error == UNAVAILABLE
+        if number == 0:
+            assert run(policy, asked()).metadata.from_cache
+            assert run(policy, asked(user_id="carol")).metadata.trigger.reason == "no_memories"
+    assert breaker.state == "open"
+    timer.now += 30
+    assert run(policy, asked()).metadata.from_cache
+    assert run(policy, asked(user_id="carol")).metadata.trigger.reason == "no_memories"
+    assert breaker.state == "half_open"
+    assert run(policy, asked("Another?")).metadata.error == UNAVAILABLE
+    assert breaker.state == "open"
+
+
 @pytest.mark.requirement("T087")
 def test_the_answer_of_a_chat_succeeds_while_the_memory_is_down(memory, run):
     policy = made(memory)

@@ -6,6 +6,7 @@ import gc
 import pytest
 
 from mnemic.model import NewEntry
+from mnemic.store.change_listeners import ChangeListeners
 from tests.store.contract import AGENT, ALICE, BOB, EVERYONE, added, changed, link_of, one
 from tests.support.clock import HOUR, NOON
 from tests.support.entries import numbered, uid
@@ -119,6 +120,18 @@ def test_stores_on_other_places_do_not_tell(opening):
     opening("a").watch(listener.hear)
     added(opening("b"), "a", [numbered(1)])
     assert listener.take() == []
+
+
+def test_files_without_listeners_are_forgotten():
+    listeners = ChangeListeners()
+    for number in range(50):
+        listeners.add(number, Listener().hear)
+    kept = Listener()
+    listeners.add("file", kept.hear)
+    assert list(listeners._methods) == ["file"]
+    listeners.notify("file", {("a", None)})
+    listeners.notify(7, {("a", None)})
+    assert kept.take() == [{("a", None)}]
 
 
 def test_a_listener_is_held_weakly(store):

@@ -64,6 +64,11 @@ class _Attempt(NamedTuple):
     expires_at: datetime | None = None
     cached: CachedPayload[RetrievalPayload] | None = None
 
+    @property
+    def is_search(self) -> bool:
+        """Whether a search was made."""
+        return self.payload is not None and self.cached is None
+
 
 class Guard:
     """Lets searches through, and answers in place of those that fail or must not be made.
@@ -159,7 +164,8 @@ class Guard:
             else:
                 permit.failed()
             return self._fallback(key, error)
-        permit.succeeded()
+        if attempt.is_search:  # else the embedder was not called, and may be down still
+            permit.succeeded()
         return self._outcome(key, attempt, computation)
 
     def _attempt(self, key: PayloadKey | None, scope: Scope, search: SearchCall) -> _Attempt:

@@ -166,7 +166,7 @@ class PolicyTelemetry:
     def _log_run(self, figures: RunFigures) -> None:
         if not _log.isEnabledFor(logging.DEBUG):
             return
-        shown = shortened(figures.message) if self._logs_content else hidden(figures.message)
+        shown = self._query(figures) or hidden(figures.message)
         _log.debug(
             "Retrieved %d memories of %d tokens for '%s' in %.1fms%s",
             figures.results,
@@ -207,7 +207,11 @@ class PolicyTelemetry:
         await self._events.publish(event)
 
     def _query(self, figures: RunFigures) -> str | None:
-        return shortened(figures.message) if self._logs_content else None
+        if not self._logs_content:
+            return None
+        return (
+            shortened(figures.message).encode(errors="replace").decode()
+        )  # half a pair is no text
 
 
 class _Counts:

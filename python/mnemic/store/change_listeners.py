@@ -28,8 +28,13 @@ class ChangeListeners:
         """
         method = weakref.WeakMethod(listener)
         with self._lock:
-            living = tuple(each for each in self._methods.get(file, ()) if each() is not None)
-            self._methods[file] = (*living, method)
+            for known, methods in list(self._methods.items()):
+                living = tuple(each for each in methods if each() is not None)
+                if living:
+                    self._methods[known] = living
+                else:
+                    del self._methods[known]
+            self._methods[file] = (*self._methods.get(file, ()), method)
 
     def notify(self, file: Hashable, changed: Collection[ChangedUser]) -> None:
         """Call the listeners of a file."""
