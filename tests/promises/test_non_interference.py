@@ -22,7 +22,7 @@ from mnemic import AsyncMemory, MemoryRetriever
 from mnemic.errors import MnemicError
 from mnemic.index import ExactSource
 from mnemic.model import HYBRID, AdaptiveShare, MemoryFilter, MemoryQuery, MemorySortOrder
-from mnemic.policy import AsyncRetrievalPolicy, RetrievalConfig, RetrievalRequest
+from mnemic.policy import AsyncRetrievalPolicy, FixedWindow, RetrievalConfig, RetrievalRequest
 from mnemic.retrieval import RetrievalService
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
@@ -62,6 +62,9 @@ class Turns:
 
     def __call__(self):
         return self.now
+
+    def seconds(self):
+        return self.now.timestamp()
 
     def new_id(self, _time):
         self.made[self.user] = number = self.made.get(self.user, 0) + 1
@@ -118,7 +121,9 @@ class Door:
         self.memory, self.turns = memory, turns
         self.service = RetrievalService(memory)
         self.retriever = MemoryRetriever(memory)
+        limiter = FixedWindow(3, 900, clock=turns.seconds)
         self.policies = [AsyncRetrievalPolicy(memory, config) for config in POLICIES]
+        self.policies.append(AsyncRetrievalPolicy(memory, POLICIES[1], limiter=limiter))
         self.known = {}
 
     async def done(self, user, verb, seed):
@@ -412,6 +417,11 @@ class Door:
         text = random.choice(["I live in Paris", "I own a boat", "My dog is called Max"])
         return await self.memory.contradictions(text, user_id=user)
 
+    async def policy_repeated(self, random, user):
+        message = random.choice(["the harbour", "the harbour", text_of(random, A, 4)])
+        request = RetrievalRequest(message, user, random.choice(["s", "t"]))
+        return await random.choice(self.policies).run(request)
+
     async def context(self, random, user):
         text, tokens = text_of(random, user, 4), random.choice([20, 60, 1000])
         block = await self.memory.context(text, user_id=user, max_tokens=tokens, explain=True)
@@ -509,7 +519,9 @@ async def answers_of(program, *, with_others, **options):
 
 STEPS = st.tuples(
     st.sampled_from([A, A, *OTHERS]),
-    st.sampled_from([*["add"] * 4, *["add_many"] * 3, *["retrieve"] * 3, *sorted(VERBS)]),
+    st.sampled_from(
+        [*["add"] * 4, *["add_many"] * 3, *["retrieve", "policy_repeated"] * 3, *sorted(VERBS)]
+    ),
     st.integers(0, 1 << 30),
 )
 
