@@ -170,6 +170,21 @@ def test_a_user_whose_memories_are_deleted_during_the_search_has_an_empty_payloa
     assert run(made(memory), asked()).metadata.trigger.reason == "no_memories"
 
 
+@pytest.mark.requirement("R308")
+def test_of_memories_that_are_gone_no_earlier_payload_is_served(memory, embedder, monkeypatch, run):
+    def act():
+        embedder.act = None
+        assert contents(policy.run(asked())) == [TEXT]  # an earlier one, that is kept
+        monkeypatch.setattr(ChangeListeners, "notify", lambda *_: None)  # as by another process
+        memory.delete_all(user_id="alice", permanent=True)
+
+    embedder.act = act
+    policy = made(memory)
+    payload = run(policy, asked())
+    assert payload.metadata.error == COLLECTION_NOT_FOUND
+    assert is_block_less(payload)
+
+
 @pytest.mark.requirement("R309", "C049")
 def test_under_a_rate_limit_the_back_end_is_not_called(memory, run):
     policy = made(memory, limiter=FixedWindow(1, 60))
