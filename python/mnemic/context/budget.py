@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
+from mnemic._core import estimate_tokens
 from mnemic.context.cutting import MIN_CUT_TOKENS, cut_to
 from mnemic.context.preference import places_by_score
 from mnemic.context.prompt_block import MAX_LATENCY, PromptBlock, PromptForm, joined
@@ -115,6 +116,7 @@ class _Purse:
     ) -> None:
         self._form = form
         self._count = count
+        self._counts_at_once = count is estimate_tokens
         frame = form.header() + form.footer(candidates, MAX_LATENCY)
         self._room = max_tokens - (count(frame) if frame else 0)
         self._cuts_last = cuts_last
@@ -143,7 +145,8 @@ class _Purse:
         if heading not in self._headings:
             room -= self._count(f"\n{heading}\n")
         number = len(self._kept) + 1
-        cost = self._cost(f"{self._form.numbered(line, number)}\n", room)
+        text = f"{self._form.numbered(line, number)}\n"
+        cost = self._count(text) if self._counts_at_once else self._cost(text, room)
         if cost <= room:
             self._kept[place] = memory, line, cost, memory
             self._room = room - cost
@@ -173,14 +176,13 @@ class _Purse:
         """Render the block; while it takes more tokens than its lines, shorten it from the end."""
         while True:
             entries = [self._kept[place] for place in sorted(self._kept)]
-            memories = [memory for memory, *_ in entries]
-            text = joined(self._form, memories, [line for _, line, *_ in entries])
+            memories = [entry[0] for entry in entries]
+            text = joined(self._form, memories, [entry[1] for entry in entries])
             tokens = self._count(text) if text else 0
             if tokens <= max_tokens:
                 break
             self._shorten(tokens - max_tokens)
-        costs = [cost for _, _, cost, _ in entries]
-        return Spent(memories, costs, text, tokens, self._refused)
+        return Spent(memories, [entry[2] for entry in entries], text, tokens, self._refused)
 
     def _shorten(self, excess: int) -> None:
         """Cut the last memory more if it is a cut one; else, or after some cuts, leave it out."""

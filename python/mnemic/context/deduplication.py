@@ -41,6 +41,8 @@ def deduplicate(
         raise CountMismatchError(f"{len(texts)} contents were given with {len(memories)} memories")
     order = places_by_score(memories)
     found = duplicates([texts[place] for place in order], near)
+    if found == list(range(len(order))):
+        return list(memories)
     repeated: dict[int, list[str]] = {}
     for place, original in zip(order, (order[first] for first in found), strict=True):
         if place != original:

@@ -13,9 +13,10 @@ def places_by_id(memories: Sequence[PayloadMemory]) -> list[int]:
     Raises:
         InvalidArgumentError: If a score is NaN, which has no place in an order.
     """
-    for place, memory in enumerate(memories):
-        if isnan(memory.score):
-            raise InvalidArgumentError(f"memories[{place}].score must be a number, found NaN")
+    scores = [memory.score for memory in memories]
+    if any(map(isnan, scores)):
+        place = [*map(isnan, scores)].index(True)
+        raise InvalidArgumentError(f"memories[{place}].score must be a number, found NaN")
     ids = [memory.id for memory in memories]
     return sorted(range(len(ids)), key=ids.__getitem__)  # a third of the time of a function
 

@@ -274,12 +274,13 @@ def joined(
     latency: float | None = None,
 ) -> str:
     """Return the block of memories whose lines are rendered; "" without memories."""
-    shown = [(memory, line) for memory, line in zip(memories, lines, strict=True) if line]
+    headings = map(form.heading, memories)
+    shown = [pair for pair in zip(headings, lines, strict=True) if pair[1]]
     if not shown:
         return ""
     groups: dict[str, list[str]] = {heading: [] for heading in form.headings}
-    for number, (memory, line) in enumerate(shown, start=1):
-        groups[form.heading(memory)].append(form.numbered(line, number))
+    for number, (heading, line) in enumerate(shown, start=1):
+        groups[heading].append(form.numbered(line, number))
     texts = [
         "\n".join([heading, *group] if heading else group)
         for heading, group in groups.items()
