@@ -131,6 +131,10 @@ fn goes_on_behind_stop(
     if is_marker(reader, start, &preceding) || is_pair(&preceding, next) {
         return true;
     }
+    let is_short = matches!(preceding.kind, Word::Abbreviation(_) | Word::Unit);
+    if is_short && reader.at(next.start).is_some_and(|one| matches!(one, '(' | '[')) {
+        return true;
+    }
     match next.kind {
         Next::End | Next::Signs => false,
         Next::Lower => goes_on_in_lower_case(reader, start, &preceding, next),
@@ -150,13 +154,17 @@ fn is_pair(preceding: &Preceding<'_>, next: &Following<'_>) -> bool {
     next.next == Some('.') && class_of_pair(preceding.word, next.word).is_some()
 }
 
-/// Whether a colon or a bullet stands before a word.
+/// Whether a number follows a bullet, or is the first of a list behind a colon.
 fn is_item(reader: &Reader<'_>, preceding: &Preceding<'_>) -> bool {
-    let is_number = preceding.word.starts_with(|one: char| one.is_ascii_digit());
     let end = reader.skip_back(preceding.start, 0, |one| one == ' ');
-    is_number
-        && end < preceding.start
-        && reader.before(end).is_some_and(|one| matches!(one, ':' | '：' | '•' | '▪' | '◦' | '‣'))
+    let before = reader.before(end).filter(|_| end < preceding.start);
+    match before {
+        Some(':' | '：') => preceding.word == "1",
+        Some('•' | '▪' | '◦' | '‣') => {
+            preceding.word.starts_with(|one: char| one.is_ascii_digit())
+        }
+        _ => false,
+    }
 }
 
 /// The place of the first word, behind quotes, brackets and bullets.

@@ -77,13 +77,18 @@ fn without_opening(reader: &Reader<'_>, mut at: usize) -> (usize, bool) {
     for _ in 0..MOST_OPENING {
         let Some(character) = reader.at(at) else { break };
         let is_space = character.is_whitespace() && !is_line_end(character);
-        if !(is_space || is_dash(character) || is_opening(character)) {
+        if !(is_space || is_dash(character) || is_opening(character) || is_number_sign(character)) {
             break;
         }
         has_dash |= is_dash(character);
         at += character.len_utf8();
     }
     (at, has_dash)
+}
+
+/// Signs that stand before a number.
+fn is_number_sign(character: char) -> bool {
+    matches!(character, '$' | '#' | '+' | '§' | '£' | '¥' | '±' | '№' | '\u{20a0}'..='\u{20cf}')
 }
 
 fn end_of_word(reader: &Reader<'_>, start: usize) -> usize {
@@ -115,22 +120,40 @@ fn kind(reader: &Reader<'_>, start: usize, word_start: usize) -> Kind {
     }
 }
 
-/// The place behind emoji that stand apart behind a mark, and further marks, before white space or the
-/// end.
+/// The place behind emoji and emoticons that stand apart behind a mark, and further marks, before
+/// white space or the end.
 pub(super) fn emoji(reader: &Reader<'_>, at: usize) -> Option<usize> {
-    let start = reader.skip(at, |one| one == ' ');
-    let mut end = reader.skip(start, is_emoji);
-    if end == start {
-        return None;
-    }
+    let mut end = at;
     loop {
         let next = reader.skip(end, |one| one == ' ');
-        let behind = reader.skip(next, is_emoji);
+        let behind = emoticon(reader, next).unwrap_or_else(|| reader.skip(next, is_emoji));
         if behind == next {
             break;
         }
         end = behind;
     }
+    if end == at {
+        return None;
+    }
     let end = reader.skip(end, |one| mark(one).is_some());
     reader.at(end).is_none_or(char::is_whitespace).then_some(end)
+}
+
+/// The place behind a face of letters and signs: ":)", ";-D", ":'(", "<3", "xD", "^^".
+fn emoticon(reader: &Reader<'_>, at: usize) -> Option<usize> {
+    const WHOLE: [&str; 6] = ["<3", "xD", "XD", "^^", "^_^", "\\o/"];
+    let rest = &reader.text[at..];
+    let length = WHOLE.iter().find(|face| rest.starts_with(**face)).map(|face| face.len());
+    let end = at + length.or_else(|| face(rest.as_bytes()))?;
+    reader.at(end).is_none_or(|next| next.is_whitespace() || mark(next).is_some()).then_some(end)
+}
+
+/// The length of eyes, a nose perhaps, and some of one mouth.
+fn face(bytes: &[u8]) -> Option<usize> {
+    let eyes = bytes.first().filter(|byte| b":;=".contains(byte))?;
+    let nose = usize::from(bytes.get(1).is_some_and(|byte| b"-'^o".contains(byte)));
+    let mouth =
+        bytes.get(1 + nose).filter(|byte| b")(]DPpOo3/|*".contains(byte) && *byte != eyes)?;
+    let mouths = bytes[1 + nose..].iter().take_while(|byte| *byte == mouth).count();
+    Some(1 + nose + mouths)
 }

@@ -214,11 +214,17 @@ pub(super) fn is_marker(word: &str) -> bool {
         || word.len() <= LONGEST_ROMAN && word.bytes().all(|byte| b"ivxIVX".contains(&byte))
 }
 
-/// Whether the word before a number makes an ordinal of it in German: "am 3. Tag".
+/// Whether the word before a number makes an ordinal of it in German, as in "am 3. Tag" but not in
+/// "I am 30. Anna".
 pub(super) fn is_determined(reader: &Reader<'_>, start: usize, number: usize) -> bool {
-    let end = reader.without_white_before(number, start);
-    let word_start = start_of(reader, start, end);
-    word_start.is_some_and(|place| {
-        end < number && abbreviations::makes_ordinals(&reader.text[place..end])
+    let word = |end: usize| {
+        let word_end = reader.without_white_before(end, start);
+        let word_start = start_of(reader, start, word_end).filter(|_| word_end < end)?;
+        Some((word_start, &reader.text[word_start..word_end]))
+    };
+    word(number).is_some_and(|(place, determiner)| {
+        let is_english = || word(place).is_some_and(|(_, word)| word.eq_ignore_ascii_case("i"));
+        abbreviations::makes_ordinals(determiner)
+            && !(determiner.eq_ignore_ascii_case("am") && is_english())
     })
 }
