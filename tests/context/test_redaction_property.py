@@ -22,7 +22,9 @@ LETTERS = "abcDEF019  .,:;-–_@+()/#\n\"'%é中号ж١１"
 pieces = st.one_of(
     st.text(LETTERS, max_size=8),
     st.sampled_from([text for texts in FOUND.values() for text in texts]),
-    st.sampled_from(["::", "sk-", "eyJ", "@", "+1 ", "-----BEGIN ", "GB82", "255.", "\u200b"]),
+    st.sampled_from(
+        ["::", "sk-", "eyJ", "@", "+1 ", "-----BEGIN ", "GB82", "255.", "\u200b", "\u00ad", "\x00"]
+    ),
 )
 texts = st.lists(pieces, max_size=8).map("".join)
 digits = st.text(string.digits, min_size=13, max_size=19)

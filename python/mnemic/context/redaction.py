@@ -35,13 +35,6 @@ KNOWN_PATTERNS: Mapping[str, str] = MappingProxyType(
 DEFAULT_PATTERNS = ("ssn", "card", "email")
 """The patterns that a redaction uses if none are given."""
 
-_INVISIBLE = re.compile(
-    "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
-    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
-    "\U000e0000-\U000e0fff]+"
-)
-"""Characters that a reader does not see, and that prompts leave out."""
-
 _CACHED = 64
 _SHOWN = 60
 _SIMILARITY = 0.8
@@ -102,8 +95,8 @@ def redact(text: str, redaction: Redaction) -> str:
     """Return a text with the matches of a redaction's patterns replaced.
 
     Without a match, or if the redaction is not enabled, that is the text itself. Invisible
-    characters, such as zero-width spaces and soft hyphens, hide no match; a text in which they
-    would is returned without them.
+    characters, such as zero-width spaces and soft hyphens, hide no match: those in it and beside
+    it are replaced with it.
 
     Args:
         text: The text.
@@ -113,31 +106,16 @@ def redact(text: str, redaction: Redaction) -> str:
         InvalidArgumentError: If the text holds a lone surrogate.
         RedactionBudgetError: If a pattern reads the text too many times.
     """
-    return redact_batch([text], redaction)[0][0]
+    if not redaction.enabled:
+        return text
+    return _redactor(redaction.patterns, redaction.replacement).redact(text)[0]
 
 
 def redact_batch(texts: Iterable[str], redaction: Redaction) -> list[tuple[str, int]]:
     """Redact each text as `redact` does; each with the number of replacements in it."""
-    given = list(texts)
     if not redaction.enabled:
-        return [(text, 0) for text in given]
-    redactor = _redactor(redaction.patterns, redaction.replacement)
-    made = redactor.redact_batch(given)
-    for place, text in enumerate(given):
-        if _may_hide(text) and _INVISIBLE.search(text):
-            visible = redactor.redact(_INVISIBLE.sub("", text))
-            made[place] = _preferred(made[place], visible)
-    return made
-
-
-def _may_hide(text: str) -> bool:
-    """Return False where a quick test excludes invisible characters."""
-    return not (text.isascii() and text.replace("\n", " ").isprintable())
-
-
-def _preferred(made: tuple[str, int], visible: tuple[str, int]) -> tuple[str, int]:
-    """Return the redaction of the visible characters where it is another one than that of all."""
-    return made if _INVISIBLE.sub("", made[0]) == visible[0] else visible
+        return [(text, 0) for text in texts]
+    return _redactor(redaction.patterns, redaction.replacement).redact_batch(texts)
 
 
 @functools.lru_cache(_CACHED)

@@ -10,6 +10,7 @@ mod characters;
 mod custom;
 mod email;
 mod iban;
+mod invisible;
 mod keys;
 mod known;
 mod numbers;
@@ -23,6 +24,7 @@ use parking_lot::Mutex;
 
 use automaton::{Automaton, Spent, States, Work};
 pub use custom::RedactionCheck;
+use invisible::Visible;
 pub use known::known_patterns;
 use known::{KNOWN, Known, Places};
 use places::Place;
@@ -106,13 +108,29 @@ impl Redactor {
         Ok(())
     }
 
-    /// The places to replace, in order; none touches another, matches that overlap are one place.
+    /// The places to replace, in order; matches that overlap are one place.
+    ///
+    /// Invisible characters hide no match: the visible ones are searched without them too.
     ///
     /// # Errors
     ///
     /// If the searches of a pattern read too many bytes.
     pub fn matches(&self, text: &str) -> Result<Vec<Range<usize>>, Error> {
-        let mut found = Vec::new();
+        let places = self.find(text, Vec::new())?;
+        let Some(visible) = Visible::of(text) else { return Ok(places) };
+        let shown = places.iter().map(|place| visible.shown(place));
+        let shown = shown.filter(|place| !place.is_empty()).collect();
+        let mut found = self.find(&visible.text, shown)?;
+        for place in &mut found {
+            *place = visible.given(place, text);
+        }
+        found.extend(places);
+        Ok(united(found))
+    }
+
+    /// The places of matches, and those that are known already.
+    fn find(&self, text: &str, known: Vec<Range<usize>>) -> Result<Vec<Range<usize>>, Error> {
+        let mut found = known;
         self.find_known(text, &mut found);
         self.find_custom(text, &mut found)?;
         let mut places = united(found);
