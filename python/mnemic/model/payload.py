@@ -20,7 +20,7 @@ Step: TypeAlias = Literal["threshold", "redact", "deduplicate", "interleave", "c
 """A step that may leave a memory out."""
 
 
-class Provenance(Record, frozen=True, kw_only=True):
+class Provenance(Record, frozen=True, kw_only=True, gc=False):
     """Where the text of a memory came from, and the changes that the steps made to it.
 
     Attributes:
@@ -42,7 +42,7 @@ class Provenance(Record, frozen=True, kw_only=True):
     position: int | None = None
 
 
-class PayloadMemory(Redacted, frozen=True, kw_only=True):
+class PayloadMemory(Redacted, frozen=True, kw_only=True, gc=False):
     """A memory on its way into a prompt. It never holds the stored entry.
 
     Attributes:
@@ -119,7 +119,7 @@ class PayloadMemory(Redacted, frozen=True, kw_only=True):
         return replace(self, content=content, provenance=noted)
 
 
-class DroppedMemory(Record, frozen=True, kw_only=True):
+class DroppedMemory(Record, frozen=True, kw_only=True, gc=False):
     """A memory that was found and is not in the prompt.
 
     Attributes:

@@ -1,9 +1,11 @@
 """Packs the results of a search into the text of `Memory.context`."""
 
+from msgspec import to_builtins
+
 from mnemic.context import MemoryContext, Plan, pack
 from mnemic.context.prompt_block import NumberedLines
-from mnemic.model import SearchResults
-from mnemic.model.payload import PayloadMemory
+from mnemic.model import SearchHit, SearchResults
+from mnemic.model.payload import PayloadMemory, Provenance
 from mnemic.protocols import TokenCounter
 
 _LINES = NumberedLines()
@@ -23,9 +25,9 @@ def context_of(
     plan = Plan(
         strategy=None, cuts_last=False, block=_LINES, max_tokens=max_tokens, counter=counter
     )
-    memories = PayloadMemory.of([(hit.entry, hit.score) for hit in found])
-    packed = pack(memories, plan)
-    hits = {memory.id: hit for memory, hit in zip(memories, found, strict=True)}
+    ids: list[str] = to_builtins([hit.entry.id for hit in found.hits])
+    packed = pack(list(map(_memory, found.hits, ids)), plan)
+    hits = dict(zip(ids, found.hits, strict=True))
     return MemoryContext(
         packed.text,
         [hits[memory.id] for memory in packed.kept],
@@ -37,4 +39,18 @@ def context_of(
         hint=found.hint,
         costs=packed.costs,
         others=[hits[memory.id] for memory in packed.dropped] if explain else (),
+    )
+
+
+def _memory(hit: SearchHit, identity: str) -> PayloadMemory:
+    """Return the fields of a hit that its line is made of."""
+    entry = hit.entry
+    return PayloadMemory(
+        id=identity,
+        content=entry.content,
+        timestamp=entry.created_at,
+        score=hit.score,
+        role=entry.role,
+        speaker=entry.speaker,
+        provenance=Provenance(original_length=len(entry.content)),
     )
