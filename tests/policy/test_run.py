@@ -194,7 +194,10 @@ def test_with_floors_or_by_keywords_the_evidence_decides(embedder):
         payload = policy.run(request("when does the harbour freeze?"))
         assert payload.metadata.config.min_score == "auto"
         assert len(payload.memories) == 1
+        expected = "keyword" if embedder is None else "hybrid"
+        assert payload.metadata.search_type == expected
         nothing = policy.run(request("xyzzy"))
+        assert nothing.metadata.search_type == expected
         assert nothing.memories == ()
         assert nothing.metadata.trigger.should_retrieve
 
@@ -365,6 +368,48 @@ def test_a_boost_lifts_a_memory_of_the_session_over_better_ones(memory):
     config = BY_KEYWORDS.overridden(strategy="score_first", session_boost=1.5)
     payload = RetrievalPolicy(memory, config).run(asked)
     assert ids(payload)[0] == str(mine.id)
+
+
+@pytest.mark.requirement("C056")
+def test_a_boost_ranks_no_further_than_it_must(memory, monkeypatch):
+    for number in range(60):
+        memory.add(f"harbour {'and so on ' * number}", user_id="alice", session_id="today")
+    asked, find = [], memory.repository.find
+
+    def counted(scope, search, *needs):
+        asked.append(search.limit)
+        return find(scope, search, *needs)
+
+    monkeypatch.setattr(memory.repository, "find", counted)
+    config = BY_KEYWORDS.overridden(session_boost=2.0)
+    RetrievalPolicy(memory, config).run(request("harbour"))
+    assert asked == [16], "all are of the session"
+    asked.clear()
+    RetrievalPolicy(memory, config).run(request("harbour", session_id="tomorrow"))
+    assert asked == [16, 256], "any other might be"
+
+
+@pytest.mark.requirement("C056")
+def test_the_best_of_a_session_rise_from_behind_hundreds_of_others():
+    with Memory(":memory:", embedder=WordEmbedder()) as memory:
+        others = [
+            {"content": f"harbour {number}", "user_id": "alice", "session_id": "other"}
+            for number in range(500)
+        ]
+        memory.add_many(others)
+        mine = memory.add("harbour far away", user_id="alice", session_id="today")
+        config = RetrievalConfig(
+            search_type="semantic", min_score=0, strategy="score_first", timeout=None
+        )
+        plain = memory.search("harbour", user_id="alice", search_type="semantic", limit=1000)
+        place = [hit.id for hit in plain].index(mine.id)
+        assert place >= 256
+        assert plain[place].score * 2 > plain[0].score
+        payload = RetrievalPolicy(memory, config.overridden(session_boost=2.0)).run(
+            request("harbour")
+        )
+        assert ids(payload)[0] == str(mine.id)
+        assert payload.memories[0].score == min(1.0, 2 * plain[place].score)
 
 
 # Walls

@@ -51,7 +51,8 @@ class RetrievalConfig(Record, frozen=True, kw_only=True, metaclass=NamedFields):
             exactly.
         same_session_only: Whether only memories of the request's session are found.
         session_boost: Factor of the scores of memories of the request's session, 1 to 2; 1 is off.
-            Boosted scores are at most 1.
+            Boosted scores are at most 1. Memories are ranked by them as far as any may still rise,
+            up to the best 256; from there on those of the session are ranked among themselves.
         timeout: Seconds that a search may take; None is no limit.
         max_query_length: Longest message that is searched for, in characters, 1 to 10,000.
         include_sensitive: Whether sensitive memories are found too.

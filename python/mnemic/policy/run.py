@@ -1,17 +1,13 @@
 """The steps of one retrieval: search, boost, candidates, packing."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
-
-import msgspec
 
 from mnemic.context.packing import Packed, Plan, pack
 from mnemic.embed.floors import score_floors
-from mnemic.index import RankedRow
 from mnemic.licensing import SEARCHING_BY_MEANING
 from mnemic.model import BY_SEARCH_TYPE, MemoryEntry, Scope, Search, SearchType, validation
 from mnemic.model.payload import PayloadMemory, Provenance
-from mnemic.model.timestamps import to_microseconds
+from mnemic.policy.boost import Candidate, SessionBoost
 from mnemic.policy.config import RetrievalConfig
 from mnemic.policy.ranges import AUTO
 from mnemic.policy.request import RetrievalRequest
@@ -23,9 +19,6 @@ OVER_FETCH = 2
 
 DOCUMENTED_MIN_SCORE = 0.3
 """Minimum score of a search by the vectors of an embedder without floors of its own."""
-
-DEEPER = 4
-"""Factor of the candidates that a boosted search ranks next, until no other can rise."""
 
 
 class Retrieved(NamedTuple):
@@ -44,13 +37,6 @@ class Retrieved(NamedTuple):
     total: int
     search_type: SearchType
     found: Found
-
-
-class Candidate(NamedTuple):
-    """A found memory with its final score."""
-
-    entry: MemoryEntry
-    score: float
 
 
 class Retriever:
@@ -91,15 +77,16 @@ class Retriever:
             StoreError: If the store cannot be read.
         """
         config = self.active_config()
-        found = self._found(scope, self._search(config, request, deadline), request)
+        boost = SessionBoost(request.session_id, config.session_boost)
+        found = self._found(scope, self._search(config, request, deadline), boost)
         if config.min_score != self._config.min_score and _is_by_keywords(found):
             # The floor of similarity does not fit a search that compared none.
             config = self._config
             by_keywords = config.overridden(search_type="keyword")
-            again = self._found(scope, self._search(by_keywords, request, deadline), request)
+            again = self._found(scope, self._search(by_keywords, request, deadline), boost)
             found = again._replace(degraded=found.degraded)
         search_type: SearchType = "keyword" if _is_by_keywords(found) else self._search_type(config)
-        candidates = _candidates(found, config, request)
+        candidates = boost.candidates(found, OVER_FETCH * config.top_k)
         memories = [_payload_memory(each, search_type) for each in candidates]
         packed = pack(memories, self._plan(config))
         return Retrieved(packed, config, len(memories), search_type, found)
@@ -131,21 +118,11 @@ class Retriever:
             deadline=deadline,
         )
 
-    def _found(self, scope: Scope, search: Search, request: RetrievalRequest) -> Found:
-        """Find memories, as many as the search wants by their boosted scores.
+    def _found(self, scope: Scope, search: Search, boost: SessionBoost) -> Found:
+        def find(scope: Scope, search: Search) -> Found:
+            return self._repository.find(scope, search, SEARCHING_BY_MEANING)
 
-        A boost may lift a memory from further down, so more are ranked until none below can rise.
-        """
-        boost, wanted = self._config.session_boost, search.limit
-        while True:
-            found = self._repository.find(scope, search, SEARCHING_BY_MEANING)
-            hits = found.hits
-            if boost == 1 or len(hits) < search.limit or found.partial:
-                return found
-            best = sorted((_boosted(hit, found, request, boost) for hit in hits), reverse=True)
-            if hits[-1].score <= 0 or boost * hits[-1].score < best[wanted - 1]:
-                return found
-            search = msgspec.structs.replace(search, limit=DEEPER * search.limit)
+        return boost.found(find, scope, search)
 
     def _plan(self, config: RetrievalConfig) -> Plan:
         floor = config.min_score if isinstance(config.min_score, float) else None
@@ -165,23 +142,6 @@ class Retriever:
 
 def _is_by_keywords(found: Found) -> bool:
     return found.degraded or found.share == 0
-
-
-def _boosted(hit: RankedRow, found: Found, request: RetrievalRequest, boost: float) -> float:
-    is_of_session = found.entries[hit.row].session_id == request.session_id
-    return hit.score * boost if is_of_session and hit.score > 0 else hit.score
-
-
-def _candidates(
-    found: Found, config: RetrievalConfig, request: RetrievalRequest
-) -> Sequence[Candidate]:
-    """Return the best candidates by their boosted scores: score, then newest, then smallest id."""
-    boost = config.session_boost
-    hits = [(_boosted(hit, found, request, boost), found.entries[hit.row]) for hit in found.hits]
-    if boost != 1:
-        hits.sort(key=lambda hit: (-hit[0], -to_microseconds(hit[1].created_at), hit[1].id.bytes))
-    best = hits[: OVER_FETCH * config.top_k]
-    return [Candidate(entry, min(1.0, max(0.0, score))) for score, entry in best]
 
 
 def _payload_memory(candidate: Candidate, search_type: SearchType) -> PayloadMemory:
