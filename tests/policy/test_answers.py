@@ -1,13 +1,18 @@
 """The cache of payloads, by example and beside a naive twin."""
 
 from datetime import timedelta
+from sys import getsizeof
+from uuid import uuid4
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mnemic.model.payload import DroppedMemory, PayloadMemory, Provenance
+from mnemic.policy import RetrievalConfig, RetrievalMetadata, RetrievalPayload
 from mnemic.policy.answers import CachedPayload, PayloadCache, PayloadKey, bytes_of
+from mnemic.policy.conditions import MET
 from tests.support.clock import HOUR, MICROSECOND, NOON, SECOND
 from tests.support.threads import run_together
 
@@ -161,17 +166,43 @@ def test_threads_may_put_get_and_drop_together():
     assert (len(cache), cache.bytes, cache._users, cache._computing) == (0, 0, {}, {})
 
 
-class Inner(msgspec.Struct):
-    text: str
+def sized(*contents, **fields):
+    """Return the estimate of a payload with memories of these contents, and its real bytes."""
+    memories = tuple(
+        PayloadMemory(id=str(uuid4()), content=content, timestamp=NOON + number * SECOND, **fields)
+        for number, content in enumerate(contents)
+    )
+    dropped = tuple(
+        DroppedMemory(id=str(uuid4()), step="budget", reason=f"It does not fit, {number}.", score=1)
+        for number in range(8)
+    )
+    metadata = RetrievalMetadata(trigger=MET, config=RetrievalConfig(), dropped=dropped)
+    payload = RetrievalPayload(memories=memories, metadata=metadata)
+    return bytes_of(payload), real_bytes(payload)
 
 
-class Outer(msgspec.Struct):
-    parts: tuple[Inner, ...]
+def real_bytes(value):
+    if isinstance(value, RetrievalConfig):  # shared by all
+        return 0
+    if isinstance(value, msgspec.Struct):
+        fields = [getattr(value, name) for name in value.__struct_fields__]
+        return getsizeof(value) + sum(map(real_bytes, fields))
+    inner = sum(map(real_bytes, value)) if isinstance(value, tuple) else 0
+    return 0 if value is None else getsizeof(value) + inner
 
 
-def test_sizes_grow_with_the_texts():
-    small = bytes_of(Outer((Inner("x"),)))
-    assert bytes_of(Outer((Inner("x" * 1000), Inner("é" * 1000)))) > small + 2000
+@pytest.mark.parametrize(
+    ("contents", "fields"),
+    [
+        ([], {}),
+        (["short"] * 20, {}),
+        (["x" * 5000, "é" * 5000, "音" * 5000], {"speaker": "s" * 900, "role": "r" * 90}),
+        (["x"], {"provenance": Provenance(duplicate_ids=tuple(map(str, range(500))))}),
+    ],
+)
+def test_the_estimate_of_a_payload_is_no_less_than_its_bytes(contents, fields):
+    estimate, real = sized(*contents, **fields)
+    assert real <= estimate <= 4 * real + 8192
 
 
 QUESTIONS = st.tuples(st.sampled_from([ALICE, BOB, ("aide", None)]), st.integers(0, 2))

@@ -2,15 +2,15 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Generator, Hashable
+from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from sys import getsizeof
 from typing import Generic, NamedTuple, TypeVar
 
-import msgspec
-
 from mnemic.description import hidden
+from mnemic.model.payload import PayloadMemory
+from mnemic.policy.payload import RetrievalPayload
 from mnemic.store.change_listeners import ChangedUser
 
 Payload = TypeVar("Payload")
@@ -34,7 +34,7 @@ class PayloadKey(NamedTuple):
     """
 
     user: ChangedUser
-    question: Hashable
+    question: tuple[str | None, ...]
 
     def __repr__(self) -> str:
         return f"PayloadKey({self.user!r}, {hidden(self.question)})"
@@ -228,11 +228,25 @@ class _Part:
         self.bytes = 0
 
 
-def bytes_of(value: object) -> int:
-    """Return the estimated bytes of a record, with all that it holds."""
-    if isinstance(value, msgspec.Struct):
-        fields = value.__struct_fields__
-        return getsizeof(value) + sum(bytes_of(getattr(value, name)) for name in fields)
-    if isinstance(value, tuple | list | frozenset):
-        return getsizeof(value) + sum(map(bytes_of, value))
-    return getsizeof(value) if isinstance(value, str | datetime | float) else 0
+def bytes_of(payload: RetrievalPayload) -> int:
+    """Return the estimated bytes of a payload; the configuration is shared by all."""
+    memories, dropped = payload.memories, payload.metadata.dropped
+    return (
+        _PAYLOAD_BYTES
+        + _MEMORY_BYTES * len(memories)
+        + _DROPPED_BYTES * len(dropped)
+        + sum(map(_text_bytes, memories))
+    )
+
+
+def _text_bytes(memory: PayloadMemory) -> int:
+    texts = memory.content, memory.session_id, memory.message_id, memory.role, memory.speaker
+    ids = len(memory.provenance.duplicate_ids)
+    return sum(getsizeof(text) for text in texts if text is not None) + _ID_BYTES * ids
+
+
+_PAYLOAD_BYTES = 1024
+_MEMORY_BYTES = 1024
+_DROPPED_BYTES = 512
+_ID_BYTES = 128
+"""Bytes of records beside their texts, with their ids, times and numbers; rounded up."""

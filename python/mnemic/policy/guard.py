@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from sys import getsizeof
 from typing import NamedTuple
 
 from mnemic.licensing import SEARCHING_BY_MEANING, STORING
@@ -190,7 +191,7 @@ class Guard:
             age = (attempt.began - attempt.cached.computed_at).total_seconds()
             return Outcome(payload, age=age)
         if key is not None and not (payload.metadata.degraded or payload.metadata.partial):
-            size = bytes_of(payload) + bytes_of(key.question)
+            size = bytes_of(payload) + sum(map(getsizeof, key.question))
             terms = attempt.revision, attempt.began, attempt.expires_at
             self._cache.put(computation, key, CachedPayload(payload, *terms, size))
         return Outcome(payload)
@@ -240,7 +241,7 @@ class Guard:
         by_access = expression is not None and references(
             expression, "access_count", "last_accessed_at"
         )
-        if config.include_sensitive or by_access:
+        if config.include_sensitive or by_access or not config.cache_ttl:
             return None
         is_by_session = config.same_session_only or config.session_boost != 1
         is_bound = scope.session_id is not None

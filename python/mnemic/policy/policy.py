@@ -116,6 +116,10 @@ class AsyncRetrievalPolicy(PolicyBase):
         Raises:
             InvalidArgumentError: If it is no `RetrievalRequest`, or names another user, project or
                 session than the policy's memory is bound to.
+            FilterError: If its filter is invalid.
+            EmbedderRequiredError: If the configuration searches by meaning alone, and there is no
+                embedder.
+            LicenseRestrictionError: If the license policy does not allow it.
         """
         return await self._engine.run(request)
 
