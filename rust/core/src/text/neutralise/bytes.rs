@@ -1,14 +1,14 @@
 //! The first byte of a kind, found some bytes at a time.
 
-/// Bytes that are tested together, by vector instructions where the test is of comparisons alone.
+/// Bytes that are tested together, by vector instructions.
 const BLOCK: usize = 32;
 
-/// The place of the first byte that passes a test.
-pub(super) fn position(bytes: &[u8], passes: impl Fn(u8) -> bool) -> Option<usize> {
+/// The place of the first byte that passes a test, which returns 1 or 0: numbers are combined
+/// without branches, truth values are not.
+pub(super) fn position(bytes: &[u8], passes: impl Fn(u8) -> u8) -> Option<usize> {
     let (blocks, rest) = bytes.as_chunks::<BLOCK>();
-    let passes_any =
-        |block: &[u8; BLOCK]| block.iter().fold(false, |any, &byte| any | passes(byte));
-    let start = BLOCK * blocks.iter().position(passes_any).unwrap_or(blocks.len());
+    let any = |block: &[u8; BLOCK]| block.iter().fold(0, |any, &byte| any | passes(byte)) > 0;
+    let start = BLOCK * blocks.iter().position(any).unwrap_or(blocks.len());
     let block = if start < BLOCK * blocks.len() { &bytes[start..start + BLOCK] } else { rest };
-    block.iter().position(|&byte| passes(byte)).map(|place| start + place)
+    block.iter().position(|&byte| passes(byte) > 0).map(|place| start + place)
 }

@@ -11,10 +11,11 @@ use super::bytes::position;
 /// Whether a byte may begin a character that is not simply kept, but for spaces. Continuation bytes
 /// never do; the first bytes named are those of U+0080 to U+00BF, U+0340 to U+037F, U+0600 to U+063F,
 /// U+1000 to U+3FFF, U+F000 to U+1FFFF and of planes 3 on.
-const fn is_suspicious(byte: u8) -> bool {
-    let is_control = byte < 0x20 || byte == 0x7f;
-    let is_of_two = byte == 0xc2 || byte == 0xcd || byte == 0xd8;
-    is_control || is_of_two || (byte >= 0xe1 && byte <= 0xe3) || byte >= 0xef
+fn is_suspicious(byte: u8) -> u8 {
+    let is_control = u8::from(byte < 0x20) | u8::from(byte == 0x7f);
+    let is_of_two = u8::from(byte == 0xc2) | u8::from(byte == 0xcd) | u8::from(byte == 0xd8);
+    let is_of_three = u8::from(byte.wrapping_sub(0xe1) < 3);
+    is_control | is_of_two | is_of_three | u8::from(byte >= 0xef)
 }
 
 /// The treatment of a character.

@@ -8,8 +8,9 @@ use super::markup::{chat_mark_end, is_fence, opens_tag, picture};
 
 /// Whether a byte may begin markup within a line, or end the line. Full-width and small forms begin
 /// with the last two.
-const fn is_trigger(byte: u8) -> bool {
-    byte == b'\n' || byte == b'<' || byte == b'`' || byte == b'[' || byte == 0xe1 || byte == 0xef
+fn is_trigger(byte: u8) -> u8 {
+    let triggers = [b'\n', b'<', b'`', b'[', 0xe1, 0xef];
+    triggers.iter().fold(0, |any, &trigger| any | u8::from(byte == trigger))
 }
 
 /// Replaces parts of a clean text, from its start on.
