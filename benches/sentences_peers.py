@@ -6,8 +6,9 @@ is given the language of each case; mnemic and the annex know none. A case is ri
 sentences are, white space around them aside. Speed is the median of five runs over the Markdown
 files of docs/, with a list of all sentences as the result.
 
-The table was written without a look at the splitter, which met 440 of its 453 cases (97.1 %) at
-first sight; the rest was corrected afterwards, so its share of today is no estimate for new texts.
+The table was written without a look at the splitter, which met 440 of its first 453 cases (97.1 %)
+at first sight; the rest was corrected afterwards, so its share of today is no estimate for new
+texts.
 
     python -m pip install pysbd==0.3.4
     python -m benches.sentences_peers
