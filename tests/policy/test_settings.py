@@ -205,3 +205,10 @@ def test_a_policy_runs_by_its_settings_and_shows_the_active_configuration():
         for wrong in ({"config": {}}, {"settings": DOCUMENTED}):
             with pytest.raises(InvalidArgumentError, match=re.escape("mnemic.policy.")):
                 RetrievalPolicy(memory, **wrong)
+
+
+@pytest.mark.requirement("R288")
+def test_patterns_may_be_null_in_json():
+    text = '{"retrieval": {"customRedactionPatterns": null, "topK": 7}}'
+    settings = AdminMemorySettings.from_json(text)
+    assert settings.retrieval == RetrievalSettings(top_k=7)
