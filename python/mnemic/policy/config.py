@@ -1,4 +1,4 @@
-"""RetrievalConfig: all that a retrieval policy can be told, checked."""
+"""RetrievalConfig: the options of a retrieval policy, checked."""
 
 from copy import copy
 from typing import Any, ClassVar, Literal, Self
@@ -41,7 +41,8 @@ class RetrievalConfig(Record, frozen=True, kw_only=True, metaclass=NamedFields):
         search_type: "hybrid", "semantic" or "keyword". Without an embedder a hybrid search is one
             by keywords.
         min_score: Minimum score of a memory, 0 to 1, inclusive. "auto" lets the embedder's floors
-            decide whether any memory answers the message; for an embedder without floors it is 0.3.
+            decide whether any memory answers the message, and then leaves none out; for an embedder
+            without floors it is 0.3.
         redaction: What is replaced in the texts; nothing unless enabled.
         strategy: The order: "alternate" puts the best and the newest memories in turns;
             "score_first" and "recency_first" put one of both lists first.

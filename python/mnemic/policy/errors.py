@@ -21,7 +21,7 @@ from mnemic.records import Record
 ErrorCode: TypeAlias = Literal[
     "ZEP_UNAVAILABLE", "COLLECTION_NOT_FOUND", "RATE_LIMITED", "INVALID_QUERY", "TIMEOUT"
 ]
-"""Code of an error. The first one means this memory too; its text is that of the specification."""
+"""Code of an error. "ZEP_UNAVAILABLE" means that the memory is; the name is the specification's."""
 
 Fallback: TypeAlias = Literal["skip", "empty", "cache"]
 """What a run returns in place of a result: no block, an empty one, or an earlier payload."""

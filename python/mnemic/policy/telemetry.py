@@ -118,7 +118,7 @@ class PolicyTelemetry:
         return self._counts.read(circuit)
 
     def circuit_changed(self, change: CircuitChange) -> None:
-        """Note a change of the circuit breaker; it is told of at the end of the run."""
+        """Note a change of the circuit breaker; it is published at the end of the run."""
         self._changes.append(change)
 
     def failed(self, error: RetrievalError, cause: Exception | None) -> None:
