@@ -1,6 +1,6 @@
 """The default ranking loses to none of its parts, on chats and texts written for these tests.
 
-`python -m benches.quality tests/samples/*` prints the figures.
+`python -m benches.quality tests/samples/*/` prints the figures.
 """
 
 from itertools import chain
@@ -17,7 +17,7 @@ from mnemic import KeywordFields, Memory, Ranking, SessionTerms
 from mnemic.model.ranking import BY_SEARCH_TYPE
 
 SAMPLES = Path(__file__).parents[1] / "samples"
-NAMES = sorted(path.name for path in SAMPLES.iterdir())
+NAMES = sorted(path.name for path in SAMPLES.iterdir() if path.is_dir())
 
 BM25 = Ranking(similarity=0.0)
 PARTS = {

@@ -53,6 +53,9 @@ def is_struct(found):
 
 RECORDS = list(structs().values())
 
+BOUND = {"Plan"}
+"""Records with objects of the caller in them, a counter or a form: no format can carry those."""
+
 FILTERS = {
     "importance": {"gte": 0.5, "lt": 1},
     "created_at": {"gte": NOON, "lt": "2027-01-01"},
@@ -62,6 +65,8 @@ FILTERS = {
     "NOT": {"sensitive": True},
     "status": MemoryStatus.ACTIVE,
 }
+
+WITHIN_RANGE = {"top_k": 7, "clip_sentences": 1, "max_tokens": 500}
 
 CHOSEN = {
     "MemoryEntryUpdate": {"status": MemoryStatus.ARCHIVED, "metadata": None, "expires_at": NOON},
@@ -75,6 +80,9 @@ CHOSEN = {
     "Plan": {"counter": None, "block": NumberedLines(), "redaction": Redaction(enabled=True)},
     "RecallOptions": {"user_id": "u", "all_users": False, "type_filter": MemoryKind.EPISODIC},
     "Recency": {"days": 30.5},
+    "RetrievalConfig": {**WITHIN_RANGE, "session_boost": 1.5},
+    "RetrievalRequest": {"filters": {"tags": {"any": ["a"]}}},
+    "RetrievalSettings": WITHIN_RANGE,
     "SalienceOptions": {"boosts": {"user_correction": 0.5}},
     "SalienceWeights": {"recency": 0.1, "frequency": 0.2, "importance": 0.3, "relevance": 0.4},
     "Scope": {"user_id": None, "all_users": True},
