@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use self::near::near_duplicates;
-use super::normalise::normalise_in;
+use super::normalise::{beginning_in, normalise_in};
 use crate::Error;
 
 /// Return for each text the place of the earlier one that it repeats, or its own place.
@@ -38,12 +38,30 @@ pub fn duplicates<T: AsRef<str>>(texts: &[T], near: Option<f64>) -> Result<Vec<u
     if let Some(near) = near.filter(|near| !(0.0..=1.0).contains(near)) {
         return Err(Error::ShareOutOfRange { what: "near", found: near.to_string() });
     }
-    let forms = NormalForms::of(texts);
-    let mut originals = exact_duplicates(&forms);
-    if let Some(near) = near {
-        near_duplicates(&forms, near, &mut originals);
-    }
+    let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
+    let Some(near) = near else { return Ok(exact_duplicates(&texts)) };
+    let forms = NormalForms::of(&texts, normalise_in);
+    let mut originals = first_places(&forms);
+    near_duplicates(&forms, near, &mut originals);
     Ok(originals)
+}
+
+/// The first place of each normal form. Normal forms are computed whole only for texts whose forms
+/// begin alike, so that most texts are read no further than their start.
+fn exact_duplicates(texts: &[&str]) -> Vec<usize> {
+    let mut originals = first_places(&NormalForms::of(texts, beginning_in));
+    let mut is_shared = vec![false; texts.len()];
+    for (place, &first) in originals.iter().enumerate().filter(|(place, first)| place != *first) {
+        is_shared[place] = true;
+        is_shared[first] = true;
+    }
+    let shared: Vec<usize> = (0..texts.len()).filter(|&place| is_shared[place]).collect();
+    let alike: Vec<&str> = shared.iter().map(|&place| texts[place]).collect();
+    let firsts = first_places(&NormalForms::of(&alike, normalise_in));
+    for (&place, first) in shared.iter().zip(firsts) {
+        originals[place] = shared[first];
+    }
+    originals
 }
 
 /// The normal forms of texts, one behind the other.
@@ -53,12 +71,12 @@ struct NormalForms {
 }
 
 impl NormalForms {
-    fn of<T: AsRef<str>>(texts: &[T]) -> Self {
-        let mut text = String::with_capacity(texts.iter().map(|one| one.as_ref().len()).sum());
-        let mut buffer = String::new();
-        let append = |one: &T| {
+    /// Write the forms that `write` returns, which may be parts of normal forms.
+    fn of(texts: &[&str], write: for<'a> fn(&'a mut String, &str) -> &'a str) -> Self {
+        let (mut text, mut buffer) = (String::new(), String::new());
+        let append = |one: &&str| {
             let start = text.len();
-            text.push_str(normalise_in(&mut buffer, one.as_ref()));
+            text.push_str(write(&mut buffer, one));
             start..text.len()
         };
         let ranges = texts.iter().map(append).collect();
@@ -74,9 +92,9 @@ impl NormalForms {
     }
 }
 
-/// The first place of each normal form. The table's hash is keyed by a random number, so texts
-/// cannot be chosen to share its buckets.
-fn exact_duplicates(forms: &NormalForms) -> Vec<usize> {
+/// The first place of each form. The table's hash is keyed by a random number, so texts cannot be
+/// chosen to share its buckets.
+fn first_places(forms: &NormalForms) -> Vec<usize> {
     let mut places = HashMap::with_capacity(forms.ranges.len());
     forms.iter().enumerate().map(|(place, form)| *places.entry(form).or_insert(place)).collect()
 }
