@@ -5,9 +5,9 @@ from typing import NamedTuple
 from mnemic.context.packing import Packed, Plan, pack
 from mnemic.embed.floors import score_floors
 from mnemic.licensing import SEARCHING_BY_MEANING
-from mnemic.model import BY_SEARCH_TYPE, MemoryEntry, Scope, Search, SearchType, validation
-from mnemic.model.payload import PayloadMemory, Provenance
-from mnemic.policy.boost import Candidate, SessionBoost
+from mnemic.model import BY_SEARCH_TYPE, Scope, Search, SearchType
+from mnemic.model.payload import PayloadMemory
+from mnemic.policy.boost import SessionBoost
 from mnemic.policy.config import RetrievalConfig
 from mnemic.policy.ranges import AUTO
 from mnemic.policy.request import RetrievalRequest
@@ -87,7 +87,7 @@ class Retriever:
             found = again._replace(degraded=found.degraded)
         search_type: SearchType = "keyword" if _is_by_keywords(found) else self._search_type(config)
         candidates = boost.candidates(found, OVER_FETCH * config.top_k)
-        memories = [_payload_memory(each, search_type) for each in candidates]
+        memories = PayloadMemory.of(candidates, search_type)
         packed = pack(memories, self._plan(config))
         return Retrieved(packed, config, len(memories), search_type, found)
 
@@ -142,34 +142,3 @@ class Retriever:
 
 def _is_by_keywords(found: Found) -> bool:
     return found.degraded or found.share == 0
-
-
-def _payload_memory(candidate: Candidate, search_type: SearchType) -> PayloadMemory:
-    entry = candidate.entry
-    return PayloadMemory(
-        id=str(entry.id),
-        content=entry.content,
-        timestamp=entry.created_at,
-        score=candidate.score,
-        session_id=entry.session_id,
-        message_id=entry.message_id,
-        type=entry.type.payload_type,
-        role=entry.role,
-        speaker=entry.speaker,
-        confidence=_confidence(entry),
-        provenance=Provenance(
-            collection=_collection(entry),
-            search_type=search_type,
-            original_length=len(entry.content),
-        ),
-    )
-
-
-def _collection(entry: MemoryEntry) -> str:
-    return f"agent:{entry.agent_id}" if entry.user_id is None else f"user:{entry.user_id}"
-
-
-def _confidence(entry: MemoryEntry) -> float | None:
-    """Return the memory's own confidence, from its metadata; None without a number from 0 to 1."""
-    given = entry.metadata.get("confidence")
-    return float(given) if validation.is_number(given) and 0 <= given <= 1 else None
