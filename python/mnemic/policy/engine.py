@@ -14,7 +14,7 @@ from mnemic.policy.breaker import CircuitBreaker, Timer
 from mnemic.policy.conditions import MET, NO_MEMORIES, RATE_LIMITED, Trigger, precluded
 from mnemic.policy.config import RetrievalConfig
 from mnemic.policy.errors import RetrievalError
-from mnemic.policy.guard import Guard, Outcome, figures_of
+from mnemic.policy.guard import Guard, Outcome
 from mnemic.policy.limits import RateLimiter
 from mnemic.policy.payload import RetrievalMetadata, RetrievalPayload
 from mnemic.policy.request import RetrievalRequest
@@ -93,7 +93,7 @@ class PolicyEngine:
         outcome = await self._guard.run(request, run.scope, lambda: self._search(run, scope))
         payload = self._payload_of(run, outcome)
         if outcome.trigger is not NO_MEMORIES:
-            await self._telemetry.ran(figures_of(request, outcome, payload))
+            await self._telemetry.ran(request.message, payload.metadata)
         return payload
 
     def stats(self) -> RetrievalPolicyStats:

@@ -24,7 +24,7 @@ from mnemic.policy.errors import (
 from mnemic.policy.limits import RateLimiter
 from mnemic.policy.payload import RetrievalPayload
 from mnemic.policy.request import RetrievalRequest
-from mnemic.policy.telemetry import PolicyTelemetry, RunFigures
+from mnemic.policy.telemetry import PolicyTelemetry
 from mnemic.repository import Repository
 from mnemic.sync_bridge import run_blocking
 
@@ -252,29 +252,3 @@ class Guard:
             None if expression is None else canonical(expression),
         )
         return PayloadKey((scope.agent_id, scope.user_id), question)
-
-
-_BEFORE_DUPLICATES = ("threshold", "redact")
-"""Steps that leave memories out before duplicates are looked for."""
-
-
-def figures_of(
-    request: RetrievalRequest, outcome: Outcome, payload: RetrievalPayload
-) -> RunFigures:
-    """Return the figures of a run; those of a search only if one was made for it."""
-    metadata = payload.metadata
-    is_new = outcome.payload is not None and outcome.age is None
-    steps = [each.step for each in metadata.dropped] if is_new else []
-    left_out = sum(step in _BEFORE_DUPLICATES for step in steps)
-    return RunFigures(
-        message=request.message,
-        milliseconds=metadata.query_time,
-        results=metadata.included_results,
-        tokens=metadata.total_tokens,
-        candidates=metadata.total_results - left_out if is_new else 0,
-        duplicates=steps.count("deduplicate"),
-        from_cache=metadata.from_cache,
-        age=metadata.age,
-        degraded=metadata.degraded,
-        error=metadata.error,
-    )

@@ -3,10 +3,11 @@
 import logging
 import threading
 from collections import Counter, deque
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from mnemic.description import failure, hidden
 from mnemic.logs import logger
+from mnemic.model.payload import Step
 from mnemic.observability.events import (
     CircuitChangedEvent,
     Events,
@@ -17,6 +18,7 @@ from mnemic.observability.metrics import Meter
 from mnemic.observability.telemetry import shortened
 from mnemic.policy.breaker import CircuitChange, CircuitState
 from mnemic.policy.errors import RetrievalError, is_expected
+from mnemic.policy.payload import RetrievalMetadata
 from mnemic.protocols import Clock
 from mnemic.records import Record
 
@@ -54,27 +56,24 @@ class RunFigures(NamedTuple):
 
     Attributes:
         message: The message.
-        milliseconds: Duration.
-        results: Memories in the payload.
-        tokens: Tokens of the prompt block.
-        candidates: Memories that were compared for duplicates; 0 without a search.
+        metadata: The metadata of its payload.
+        candidates: Memories that were compared for duplicates; 0 without a search of its own.
         duplicates: Those left out.
-        from_cache: Whether the payload is an earlier one.
-        age: Its age in seconds; None if it is not.
-        degraded: Whether the embedder failed.
-        error: The error, if the run has no result of its own.
     """
 
     message: str
-    milliseconds: float
-    results: int
-    tokens: int
-    candidates: int = 0
-    duplicates: int = 0
-    from_cache: bool = False
-    age: float | None = None
-    degraded: bool = False
-    error: RetrievalError | None = None
+    metadata: RetrievalMetadata
+    candidates: int
+    duplicates: int
+
+    @classmethod
+    def of(cls, message: str, metadata: RetrievalMetadata) -> Self:
+        """Return the figures of a run; no candidates if the payload is an earlier one."""
+        if metadata.from_cache:
+            return cls(message, metadata, 0, 0)
+        steps = Counter(each.step for each in metadata.dropped)
+        candidates = metadata.total_results - sum(steps[step] for step in _BEFORE_DUPLICATES)
+        return cls(message, metadata, candidates, steps["deduplicate"])
 
     @property
     def dedup_ratio(self) -> float | None:
@@ -84,9 +83,14 @@ class RunFigures(NamedTuple):
     @property
     def fallback(self) -> str:
         """What was returned in place of a result; "cache" only if there was one."""
-        if self.from_cache or self.error is None:
+        error = self.metadata.error
+        if self.metadata.from_cache or error is None:
             return "cache"
-        return "empty" if self.error.fallback == "empty" else "skip"
+        return "empty" if error.fallback == "empty" else "skip"
+
+
+_BEFORE_DUPLICATES: tuple[Step, ...] = ("threshold", "redact")
+"""Steps that leave memories out before duplicates are looked for."""
 
 
 class PolicyTelemetry:
@@ -118,7 +122,7 @@ class PolicyTelemetry:
         return self._counts.read(circuit)
 
     def circuit_changed(self, change: CircuitChange) -> None:
-        """Note a change of the circuit breaker; it is published at the end of the run."""
+        """Queue a change of the circuit breaker; it is published at the end of the run."""
         self._changes.append(change)
 
     def failed(self, error: RetrievalError, cause: Exception | None) -> None:
@@ -131,21 +135,22 @@ class PolicyTelemetry:
             level, "Retrieval for agent %s: %s (%s)", self._agent_id, error.code, failure(cause)
         )
 
-    async def ran(self, figures: RunFigures) -> None:
+    async def ran(self, message: str, metadata: RetrievalMetadata) -> None:
         """Log, publish and measure a run that was triggered."""
+        figures = RunFigures.of(message, metadata)
         self._counts.add(figures)
         self._meter.policy_ran(
-            figures.milliseconds,
-            figures.results,
-            figures.tokens,
-            from_cache=figures.from_cache,
+            metadata.query_time,
+            metadata.included_results,
+            metadata.total_tokens,
+            from_cache=metadata.from_cache,
             dedup_ratio=figures.dedup_ratio,
         )
-        self._log_run(figures)
-        if figures.error is None:
+        self._log_run(message, metadata)
+        if metadata.error is None:
             await self._publish_completed(figures)
         else:
-            await self._publish_failed(figures, figures.error)
+            await self._publish_failed(figures, metadata.error)
         await self.publish_changes()
 
     async def publish_changes(self) -> None:
@@ -163,31 +168,31 @@ class PolicyTelemetry:
                 )
                 await self._events.publish(event)
 
-    def _log_run(self, figures: RunFigures) -> None:
+    def _log_run(self, message: str, metadata: RetrievalMetadata) -> None:
         if not _log.isEnabledFor(logging.DEBUG):
             return
-        shown = self._query(figures) or hidden(figures.message)
         _log.debug(
             "Retrieved %d memories of %d tokens for '%s' in %.1fms%s",
-            figures.results,
-            figures.tokens,
-            shown,
-            figures.milliseconds,
-            ", from the cache" if figures.from_cache else "",
+            metadata.included_results,
+            metadata.total_tokens,
+            self._query(message) or hidden(message),
+            metadata.query_time,
+            ", from the cache" if metadata.from_cache else "",
         )
 
     async def _publish_completed(self, figures: RunFigures) -> None:
         if not self._events.has_listeners(RetrievalPolicyCompletedEvent):
             return
+        metadata = figures.metadata
         event = RetrievalPolicyCompletedEvent(
             agent_id=self._agent_id,
-            query=self._query(figures),
-            result_count=figures.results,
-            tokens_used=figures.tokens,
+            query=self._query(figures.message),
+            result_count=metadata.included_results,
+            tokens_used=metadata.total_tokens,
             dedup_ratio=figures.dedup_ratio,
-            from_cache=figures.from_cache,
-            degraded=figures.degraded,
-            latency_ms=figures.milliseconds,
+            from_cache=metadata.from_cache,
+            degraded=metadata.degraded,
+            latency_ms=metadata.query_time,
             timestamp=self._now(),
         )
         await self._events.publish(event)
@@ -197,21 +202,19 @@ class PolicyTelemetry:
             return
         event = RetrievalPolicyFailedEvent(
             agent_id=self._agent_id,
-            query=self._query(figures),
+            query=self._query(figures.message),
             code=error.code,
             fallback=figures.fallback,
-            age=figures.age,
-            latency_ms=figures.milliseconds,
+            age=figures.metadata.age,
+            latency_ms=figures.metadata.query_time,
             timestamp=self._now(),
         )
         await self._events.publish(event)
 
-    def _query(self, figures: RunFigures) -> str | None:
+    def _query(self, message: str) -> str | None:
         if not self._logs_content:
             return None
-        return (
-            shortened(figures.message).encode(errors="replace").decode()
-        )  # half a pair is no text
+        return shortened(message).encode(errors="replace").decode()  # a lone surrogate is no text
 
 
 class _Counts:
@@ -230,16 +233,17 @@ class _Counts:
 
     def add(self, figures: RunFigures) -> None:
         """Count a run."""
+        metadata = figures.metadata
         with self._lock:
             self._runs += 1
-            self._from_cache += figures.from_cache
-            self._results += figures.results
-            self._tokens += figures.tokens
+            self._from_cache += metadata.from_cache
+            self._results += metadata.included_results
+            self._tokens += metadata.total_tokens
             self._candidates += figures.candidates
             self._duplicates += figures.duplicates
-            self._milliseconds += figures.milliseconds
-            if figures.error is not None:
-                self._errors[figures.error.code] += 1
+            self._milliseconds += metadata.query_time
+            if metadata.error is not None:
+                self._errors[metadata.error.code] += 1
 
     def read(self, circuit: CircuitState) -> RetrievalPolicyStats:
         """Return the statistics."""
