@@ -75,7 +75,7 @@ class CircuitBreaker:
         self._failures = 0
         self._opened_at = 0.0
         self._probe_at: float | None = None
-        self._era = 0  # permits of an earlier one have no effect
+        self._generation = 0  # permits of an earlier one have no effect
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.state})"
@@ -98,11 +98,11 @@ class CircuitBreaker:
     def admit(self) -> "Permit | None":
         """Return a permit for one call, or None if the call must not be made.
 
-        A permit must be settled by one of its methods, or used in a `with` statement.
+        Record the outcome by a method of the permit, or use the permit in a `with` statement.
         """
         with self._lock:
             if self._state == "closed":
-                return Permit(self, self._era)
+                return Permit(self, self._generation)
             now = self._now()
             if self._state == "open":
                 if now - self._opened_at < self.recovery_seconds:
@@ -111,13 +111,13 @@ class CircuitBreaker:
             elif self._is_probing(now):
                 return None
             self._probe_at = now
-            self._era += 1
-            return Permit(self, self._era)
+            self._generation += 1
+            return Permit(self, self._generation)
 
-    def settle(self, era: int, *, failed: bool | None) -> None:
-        """Take the outcome of a call; None is a call that was given up. For `Permit`."""
+    def _record(self, generation: int, *, failed: bool | None) -> None:
+        """Apply the outcome of a call; None is a call that was given up."""
         with self._lock:
-            if era != self._era:
+            if generation != self._generation:
                 return
             if failed is None:
                 self._probe_at = None
@@ -144,7 +144,7 @@ class CircuitBreaker:
         change = CircuitChange(self._state, state)
         self._state, self._probe_at = state, None
         self._failures = 0
-        self._era += 1
+        self._generation += 1
         for listener in self._listeners:
             listener(change)
 
@@ -152,33 +152,33 @@ class CircuitBreaker:
 class Permit:
     """Leave to make one call; its outcome decides about later ones.
 
-    As a context manager it is released at the end of the block, unless it was settled in it. Only
-    the first of its methods has an effect.
+    As a context manager it is released at the end of the block. Only the first call of its
+    methods has an effect.
     """
 
-    __slots__ = ("_breaker", "_era", "_is_settled")
+    __slots__ = ("_breaker", "_generation", "_is_recorded")
 
-    def __init__(self, breaker: CircuitBreaker, era: int) -> None:
+    def __init__(self, breaker: CircuitBreaker, generation: int) -> None:
         self._breaker = breaker
-        self._era = era
-        self._is_settled = False
+        self._generation = generation
+        self._is_recorded = False
 
     def succeeded(self) -> None:
         """The back end answered, be it with an error about the call itself."""
-        self._settle(failed=False)
+        self._record(failed=False)
 
     def failed(self) -> None:
         """The back end failed, or did not answer in time."""
-        self._settle(failed=True)
+        self._record(failed=True)
 
     def release(self) -> None:
         """Give the call up without an outcome, as after a cancellation: another may be made."""
-        self._settle(failed=None)
+        self._record(failed=None)
 
-    def _settle(self, *, failed: bool | None) -> None:
-        if not self._is_settled:
-            self._is_settled = True
-            self._breaker.settle(self._era, failed=failed)
+    def _record(self, *, failed: bool | None) -> None:
+        if not self._is_recorded:
+            self._is_recorded = True
+            self._breaker._record(self._generation, failed=failed)  # noqa: SLF001 - of this module
 
     def __enter__(self) -> Self:
         return self

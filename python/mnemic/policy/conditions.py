@@ -1,4 +1,4 @@
-"""The rule that decides whether a request is worth a search, and the reason."""
+"""The trigger: the conditions under which a request causes a search."""
 
 from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
@@ -26,8 +26,8 @@ class Trigger(Record, frozen=True):
     Attributes:
         should_retrieve: Whether it runs.
         reason: "met"; or the first condition that is not met, in this order: "memory_off",
-            "no_valid_session", "rate_limited", "no_memories". The last one takes a look at the
-            store, which a rate limit spares.
+            "no_valid_session", "rate_limited", "no_memories". The last one needs the
+            index, which a rate limit spares.
     """
 
     should_retrieve: bool
@@ -59,7 +59,7 @@ def trigger(
 
     Args:
         request: The request.
-        has_memories: Whether the user has any memory, or a function that finds out; it is called
+        has_memories: Whether the user has any memory, or a function that returns it; it is called
             only if the conditions before it are met.
         is_rate_limited: Whether the user has reached a rate limit; likewise.
 
@@ -69,7 +69,7 @@ def trigger(
         >>> trigger(request).reason
         'no_valid_session'
     """
-    unmet = precluded(request)
+    unmet = unmet_condition(request)
     if unmet is not None:
         return unmet
     if is_rate_limited() if callable(is_rate_limited) else is_rate_limited:
@@ -79,7 +79,7 @@ def trigger(
     return MET
 
 
-def precluded(request: RetrievalRequest) -> Trigger | None:
+def unmet_condition(request: RetrievalRequest) -> Trigger | None:
     """Return the condition that a request by itself does not meet; None if there is none."""
     if not request.use_memory:
         return MEMORY_OFF

@@ -11,7 +11,7 @@ from mnemic.description import described
 from mnemic.errors import EntryNotFoundError, InvalidArgumentError
 from mnemic.model import Scope, TimeLimit
 from mnemic.policy.breaker import CircuitBreaker, Timer
-from mnemic.policy.conditions import MET, NO_MEMORIES, RATE_LIMITED, Trigger, precluded
+from mnemic.policy.conditions import MET, NO_MEMORIES, RATE_LIMITED, Trigger, unmet_condition
 from mnemic.policy.config import RetrievalConfig
 from mnemic.policy.errors import RetrievalError
 from mnemic.policy.guard import Guard, Outcome
@@ -86,7 +86,7 @@ class PolicyEngine:
     async def run(self, request: RetrievalRequest) -> RetrievalPayload:
         """Return the payload of a request."""
         run = self._begun(request)
-        unmet = precluded(request)
+        unmet = unmet_condition(request)
         if unmet is not None:
             return self._without_memories(run, unmet)
         scope = self._search_scope(run)
@@ -115,7 +115,7 @@ class PolicyEngine:
         return Run(request, scope, begun, deadline)
 
     async def _trigger(self, run: Run) -> Trigger:
-        unmet = precluded(run.request)
+        unmet = unmet_condition(run.request)
         if unmet is not None:
             return unmet
         self._search_scope(run)  # it refuses another session than a bound one

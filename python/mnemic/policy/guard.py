@@ -1,4 +1,4 @@
-"""What surrounds a search: rate limit, circuit breaker, cache, errors and their fallbacks."""
+"""The guard around a search: rate limit, circuit breaker, cache, errors and their fallbacks."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -8,7 +8,6 @@ from typing import NamedTuple
 from mnemic.licensing import SEARCHING_BY_MEANING, STORING
 from mnemic.model import Scope, references
 from mnemic.model.canonical_filter import canonical
-from mnemic.policy.answers import CachedPayload, Computation, PayloadCache, PayloadKey, bytes_of
 from mnemic.policy.breaker import CircuitBreaker, CircuitState, Permit
 from mnemic.policy.conditions import MET, NO_MEMORIES, Trigger
 from mnemic.policy.conditions import RATE_LIMITED as IS_LIMITED
@@ -23,6 +22,13 @@ from mnemic.policy.errors import (
 )
 from mnemic.policy.limits import RateLimiter
 from mnemic.policy.payload import RetrievalPayload
+from mnemic.policy.payload_cache import (
+    CachedPayload,
+    Computation,
+    PayloadCache,
+    PayloadKey,
+    bytes_of,
+)
 from mnemic.policy.request import RetrievalRequest
 from mnemic.policy.telemetry import PolicyTelemetry
 from mnemic.repository import Repository
@@ -49,14 +55,14 @@ class Outcome(NamedTuple):
 
 
 class _Attempt(NamedTuple):
-    """What one visit to the back end gave.
+    """The outcome of one call of the back end.
 
     Attributes:
         payload: None if the user has no memories.
         began: The time before anything was read.
         revision: Number of the user's last change then.
         expires_at: Time at which a memory of the user expires next.
-        cached: The payload's terms, if it is an earlier one.
+        cached: The entry of the cache, if the payload is an earlier one.
     """
 
     payload: RetrievalPayload | None
@@ -72,7 +78,7 @@ class _Attempt(NamedTuple):
 
 
 class Guard:
-    """Lets searches through, and answers in place of those that fail or must not be made.
+    """Admits searches, and returns a fallback for those that fail or are not admitted.
 
     The steps: query, rate limit, circuit breaker, cache, search. A failure is an error of the
     table, and the fallback is an earlier payload of the identical request, at most as old as the
@@ -112,7 +118,7 @@ class Guard:
         return self._breaker.state
 
     def is_limited(self, scope: Scope) -> bool:
-        """Return whether the limiter would refuse a search now, if it can be asked for that."""
+        """Return whether the limiter would refuse a search now; False if it has no `check`."""
         check = getattr(self._limiter, "check", None)
         return check is not None and not check(scope.user_id)
 
@@ -170,7 +176,7 @@ class Guard:
         return self._outcome(key, attempt, computation)
 
     def _attempt(self, key: PayloadKey | None, scope: Scope, search: SearchCall) -> _Attempt:
-        """Look in the cache, then search; runs in the caller's thread."""
+        """Read the cache, then search; runs in the caller's thread."""
         self._check_license()
         finder, now = self._repository.finder, self._repository.now()
         _, revision = finder.position_and_revision(scope)
@@ -191,9 +197,9 @@ class Guard:
             age = (attempt.began - attempt.cached.computed_at).total_seconds()
             return Outcome(payload, age=age)
         if key is not None and not (payload.metadata.degraded or payload.metadata.partial):
-            size = bytes_of(payload) + sum(map(getsizeof, key.question))
-            terms = attempt.revision, attempt.began, attempt.expires_at
-            self._cache.put(computation, key, CachedPayload(payload, *terms, size))
+            size = bytes_of(payload) + sum(map(getsizeof, key.request))
+            validity = attempt.revision, attempt.began, attempt.expires_at
+            self._cache.put(computation, key, CachedPayload(payload, *validity, size))
         return Outcome(payload)
 
     def _fallback(self, key: PayloadKey | None, error: RetrievalError) -> Outcome:
@@ -245,10 +251,10 @@ class Guard:
             return None
         is_by_session = config.same_session_only or config.session_boost != 1
         is_bound = scope.session_id is not None
-        question = (
+        key_fields = (
             scope.project_id,
             request.session_id if is_by_session or is_bound else None,
             request.message,
             None if expression is None else canonical(expression),
         )
-        return PayloadKey((scope.agent_id, scope.user_id), question)
+        return PayloadKey((scope.agent_id, scope.user_id), key_fields)

@@ -6,8 +6,8 @@ from mnemic.context.prompt_block import format_for_system_prompt
 from mnemic.model.payload import DroppedMemory, PayloadMemory
 from mnemic.policy.conditions import Trigger
 from mnemic.policy.config import RetrievalConfig
+from mnemic.policy.decoding import in_camel_case
 from mnemic.policy.errors import RetrievalError
-from mnemic.policy.reading import in_camel_case
 from mnemic.records import Record
 
 

@@ -13,8 +13,8 @@ from mnemic.model import validation
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import SearchType
 from mnemic.policy.config import RetrievalConfig
+from mnemic.policy.decoding import fields_of, from_json, from_toml, in_camel_case
 from mnemic.policy.ranges import check_ratio, checked, warn_outside_recommended
-from mnemic.policy.reading import fields_of, from_json, from_toml, in_camel_case
 from mnemic.records import Record
 
 Part = TypeVar("Part", bound="_Part")

@@ -446,7 +446,7 @@ def log_changes(
         StorageQuotaExceededError: If the changes exceed the quota of the agent or of a user.
     """
     users = totals_by_user(changes)
-    if isinstance(connection, GuardedConnection):  # which tells of them after the commit
+    if isinstance(connection, GuardedConnection):  # for the listeners, after the commit
         connection.changed_users.update((agent_id, user.user_id) for user in users)
     _advance_users(connection, agent_id, users, charge.quotas.user)
     last = _advance(connection, agent_id, users, model, charge)

@@ -30,18 +30,18 @@ class PayloadKey(NamedTuple):
 
     Attributes:
         user: Agent and user.
-        question: Everything else: project, session, message, filters and configuration.
+        request: Everything else: project, session, message, filters and configuration.
     """
 
     user: ChangedUser
-    question: tuple[str | None, ...]
+    request: tuple[str | None, ...]
 
     def __repr__(self) -> str:
-        return f"PayloadKey({self.user!r}, {hidden(self.question)})"
+        return f"PayloadKey({self.user!r}, {hidden(self.request)})"
 
 
 class CachedPayload(NamedTuple, Generic[Payload]):
-    """A payload with its terms.
+    """A payload with its validity.
 
     Attributes:
         payload: The payload.
@@ -126,8 +126,8 @@ class PayloadCache(Generic[Payload]):
         Args:
             key: The key.
             now: The time.
-            revision: Number of the user's last change; a payload of another one is dropped. None
-                is not known.
+            revision: Number of the user's last change, if known; a payload of another one is
+                dropped.
         """
         with self._lock:
             self._drop_old(now)
@@ -142,7 +142,7 @@ class PayloadCache(Generic[Payload]):
 
     @contextmanager
     def computing(self, user: ChangedUser) -> Generator[Computation, None, None]:
-        """Note changes of a user's memories during a search, which begins after this call."""
+        """Track changes of a user's memories during a search, which begins after this call."""
         computation = Computation(user)
         with self._lock:
             self._computing.setdefault(user, []).append(computation)
@@ -158,7 +158,7 @@ class PayloadCache(Generic[Payload]):
     def put(
         self, computation: Computation, key: PayloadKey, cached: CachedPayload[Payload]
     ) -> None:
-        """Insert what a search has found, unless it is outdated or too large."""
+        """Insert the payload of a search, unless it is outdated or too large."""
         with self._lock:
             self._drop_old(cached.computed_at)
             is_too_large = cached.size > self._max_bytes // USER_SHARE

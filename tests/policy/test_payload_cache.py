@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from mnemic.model.payload import DroppedMemory, PayloadMemory, Provenance
 from mnemic.policy import RetrievalConfig, RetrievalMetadata, RetrievalPayload
-from mnemic.policy.answers import CachedPayload, PayloadCache, PayloadKey, bytes_of
 from mnemic.policy.conditions import MET
+from mnemic.policy.payload_cache import CachedPayload, PayloadCache, PayloadKey, bytes_of
 from tests.support.clock import HOUR, MICROSECOND, NOON, SECOND
 from tests.support.threads import run_together
 
