@@ -13,14 +13,14 @@ from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import SearchType
-from mnemic.policy.ranges import check_ratio, checked, warn_outside_recommended
-from mnemic.policy.reading import (
+from mnemic.policy.decoding import (
     converted,
     fields_of,
     from_json,
     from_toml,
     in_camel_case,
 )
+from mnemic.policy.ranges import check_ratio, checked, warn_outside_recommended
 from mnemic.records import Record
 
 
