@@ -94,14 +94,14 @@ def test_a_block_never_exceeds_its_budget(found, budget, name, form):
 
 @PROFILE
 @given(memories(), st.integers(1, 400), st.sampled_from(sorted(COUNTERS)), st.booleans())
-def test_each_memory_is_kept_or_refused(found, budget, name, cuts):
+def test_each_memory_is_kept_or_rejected(found, budget, name, cuts):
     result = spent(found, budget, PromptBlock(), counter_of(name), cuts_last=cuts)
-    ids = [one.id for one in result.kept] + [one.memory.id for one in result.refused]
+    ids = [one.id for one in result.kept] + [one.memory.id for one in result.rejected]
     assert sorted(ids) == [one.id for one in found]
     assert result.text == format_for_system_prompt(result.kept)
     assert result.tokens == (counter_of(name).count(result.text) if result.text else 0)
     assert len(result.costs) == len(result.kept)
-    assert all(one.reason.endswith(".") for one in result.refused)
+    assert all(one.reason.endswith(".") for one in result.rejected)
 
 
 @PROFILE
@@ -160,8 +160,8 @@ def test_smaller_memories_take_the_room_of_those_that_do_not_fit():
     result = spent(found, 50, NumberedLines(), Counter(len), cuts_last=False)
     assert result.text == "[1] 2026-05-01 short\n[2] 2026-05-01 brief"
     assert result.tokens == len(result.text)
-    assert [one.memory.id for one in result.refused] == ["0", "2"]
-    assert result.refused[0].reason == "It takes more than the 50 tokens that were left."
+    assert [one.memory.id for one in result.rejected] == ["0", "2"]
+    assert result.rejected[0].reason == "It takes more than the 50 tokens that were left."
 
 
 @pytest.mark.requirement("C044")
@@ -171,7 +171,7 @@ def test_the_search_for_smaller_memories_has_an_end():
     result = spent([*found, memory("x", "brief")], 50, NumberedLines(), counter, cuts_last=False)
     assert result.kept == []
     assert counter.calls <= 64
-    assert result.refused[-1].reason == "The budget was spent before it."
+    assert result.rejected[-1].reason == "The budget was spent before it."
 
 
 def test_a_cut_takes_few_calls_of_the_counter():

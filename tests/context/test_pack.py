@@ -189,7 +189,7 @@ def test_no_dropped_memory_would_have_fitted_before_a_worse_one(found, budget):
     packed = pack(found, Plan(strategy=None, cuts_last=False, max_tokens=budget))
     form, counter = PromptBlock(), EstimatedTokens()
     kept = {one.id for one in packed.kept}
-    left = [one for one in found if one.id in kept or _is_refused(packed, one)]
+    left = [one for one in found if one.id in kept or _is_rejected(packed, one)]
     ranked = [left[place] for place in places_by_score(left)]
     costs = [counter.count(f"{line}\n") for line in form.lines(ranked)]
     for better, one in enumerate(ranked):
@@ -198,7 +198,7 @@ def test_no_dropped_memory_would_have_fitted_before_a_worse_one(found, budget):
                 assert costs[better] > costs[worse]
 
 
-def _is_refused(packed, one):
+def _is_rejected(packed, one):
     reasons = {dropped.id: dropped.reason for dropped in packed.dropped if dropped.step == "budget"}
     return reasons.get(one.id, "It has no text.") != "It has no text."
 

@@ -23,8 +23,8 @@ MAX_CHARACTERS_PER_TOKEN = 32
 """A longer line is first counted in part, so that a slow tokenizer need not read it whole."""
 
 
-class Refusal(NamedTuple):
-    """A memory that the budget leaves out, and the reason."""
+class Rejection(NamedTuple):
+    """A memory that the budget rejects, and the reason."""
 
     memory: PayloadMemory
     reason: str
@@ -38,14 +38,14 @@ class Spent(NamedTuple):
         costs: Tokens of each one's line.
         text: The block; "" without memories.
         tokens: Number of tokens of the text.
-        refused: The others, best first.
+        rejected: The others, best first.
     """
 
     kept: list[PayloadMemory]
     costs: list[int]
     text: str
     tokens: int
-    refused: list[Refusal]
+    rejected: list[Rejection]
 
 
 def enforce_budget(
@@ -96,20 +96,20 @@ def spent(
         counter: Token counter; an estimate by script unless given.
         cuts_last: Whether the first memory that does not fit may be cut.
     """
-    purse = _Purse(form, count_of(counter), max_tokens, len(memories), cuts_last=cuts_last)
+    selection = _Selection(form, count_of(counter), max_tokens, len(memories), cuts_last=cuts_last)
     places = places_by_score(memories)
     for begin in range(0, len(places), MAX_PASSED_OVER):
         some = places[begin : begin + MAX_PASSED_OVER]
-        purse.offer(some, [memories[place] for place in some])
-    return purse.settled(max_tokens)
+        selection.select(some, [memories[place] for place in some])
+    return selection.rendered(max_tokens)
 
 
 _Entry: TypeAlias = tuple[PayloadMemory, str, int, PayloadMemory]
 """A memory, its line, the tokens of the line, and the memory before any cut."""
 
 
-class _Purse:
-    """The tokens that are left, and the memories that were kept for the others."""
+class _Selection:
+    """Greedy selection by score: the remaining tokens, and the selected memories."""
 
     def __init__(
         self, form: PromptForm, count: Count, max_tokens: int, candidates: int, *, cuts_last: bool
@@ -118,30 +118,30 @@ class _Purse:
         self._count = count
         self._counts_at_once = count is estimate_tokens
         frame = form.header() + form.footer(candidates, MAX_LATENCY)
-        self._room = max_tokens - (count(frame) if frame else 0)
+        self._remaining = max_tokens - (count(frame) if frame else 0)
         self._cuts_last = cuts_last
         self._headings = {""}
         self._kept: dict[int, _Entry] = {}
-        self._refused: list[Refusal] = []
-        self._passes = MAX_PASSED_OVER
-        self._cuts = MAX_FURTHER_CUTS
+        self._rejected: list[Rejection] = []
+        self._misses_left = MAX_PASSED_OVER
+        self._cuts_left = MAX_FURTHER_CUTS
 
-    def offer(self, places: Sequence[int], memories: Sequence[PayloadMemory]) -> None:
-        """Keep those of some memories that fit, best first."""
-        if self._room < 1 or not self._passes:
-            self._refused += [Refusal(memory, _SPENT) for memory in memories]
+    def select(self, places: Sequence[int], memories: Sequence[PayloadMemory]) -> None:
+        """Select those of some memories that fit, best first."""
+        if self._remaining < 1 or not self._misses_left:
+            self._rejected += [Rejection(memory, _SPENT) for memory in memories]
             return
         for place, memory, line in zip(places, memories, self._form.lines(memories), strict=True):
             if not line:
-                self._refused.append(Refusal(memory, _EMPTY))
-            elif self._room < 1 or not self._passes:
-                self._refused.append(Refusal(memory, _SPENT))
+                self._rejected.append(Rejection(memory, _EMPTY))
+            elif self._remaining < 1 or not self._misses_left:
+                self._rejected.append(Rejection(memory, _SPENT))
             else:
                 self._keep(place, memory, line)
 
     def _keep(self, place: int, memory: PayloadMemory, line: str) -> None:
         """Keep a memory, whole or cut, if it fits."""
-        heading, room = self._form.heading(memory), self._room
+        heading, room = self._form.heading(memory), self._remaining
         if heading not in self._headings:
             room -= self._count(f"\n{heading}\n")
         number = len(self._kept) + 1
@@ -149,15 +149,15 @@ class _Purse:
         cost = self._count(text) if self._counts_at_once else self._cost(text, room)
         if cost <= room:
             self._kept[place] = memory, line, cost, memory
-            self._room = room - cost
+            self._remaining = room - cost
             self._headings.add(heading)
         elif self._cuts_last and (cut := self._cut(memory, room, number)) is not None:
             self._kept[place] = cut
-            self._room = 0
+            self._remaining = 0
         else:
-            self._passes -= 1
+            self._misses_left -= 1
             reason = f"It takes more than the {max(room, 0)} tokens that were left."
-            self._refused.append(Refusal(memory, reason))
+            self._rejected.append(Rejection(memory, reason))
 
     def _cost(self, text: str, room: int) -> int:
         """Return the tokens of a text, or those of its head if they are too many already."""
@@ -172,7 +172,7 @@ class _Purse:
         cut = cut_to(memory, room, self._form, self._count, number=number)
         return None if cut is None else (*cut, memory)
 
-    def settled(self, max_tokens: int) -> Spent:
+    def rendered(self, max_tokens: int) -> Spent:
         """Render the block; while it takes more tokens than its lines, shorten it from the end."""
         while True:
             entries = [self._kept[place] for place in sorted(self._kept)]
@@ -182,18 +182,18 @@ class _Purse:
             if tokens <= max_tokens:
                 break
             self._shorten(tokens - max_tokens)
-        return Spent(memories, [entry[2] for entry in entries], text, tokens, self._refused)
+        return Spent(memories, [entry[2] for entry in entries], text, tokens, self._rejected)
 
     def _shorten(self, excess: int) -> None:
         """Cut the last memory more if it is a cut one; else, or after some cuts, leave it out."""
         place, (memory, _, cost, original) = self._kept.popitem()
-        if memory is not original and self._cuts:
-            self._cuts -= 1
+        if memory is not original and self._cuts_left:
+            self._cuts_left -= 1
             shorter = self._cut(original, cost - excess, len(self._kept) + 1)
             if shorter is not None:
                 self._kept[place] = shorter
                 return
-        self._refused.append(Refusal(original, _WHOLE))
+        self._rejected.append(Rejection(original, _WHOLE))
 
 
 _EMPTY = "It has no text."

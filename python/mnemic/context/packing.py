@@ -154,7 +154,7 @@ class _Packing:
         result = spent(
             self._left, plan.max_tokens, plan.block, plan.counter, cuts_last=plan.cuts_last
         )
-        for memory, reason in result.refused:
+        for memory, reason in result.rejected:
             self._drop(memory, "budget", reason)
         return Packed(
             kept=tuple(map(_with_length, result.kept)),
