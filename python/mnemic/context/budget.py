@@ -74,7 +74,7 @@ def enforce_budget(
     Raises:
         InvalidArgumentError: If the counter's result is not an int, or is negative.
     """
-    form = PromptBlock() if block is None else block
+    form = PromptBlock() if block is None else validation.capable("block", block, "lines")
     budget = validation.whole("max_tokens", max_tokens, minimum=1)
     return spent(memories, budget, form, counter, cuts_last=True).kept
 

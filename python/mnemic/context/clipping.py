@@ -1,6 +1,7 @@
 """The first sentences of a text."""
 
 from mnemic._core import clip_sentences
+from mnemic.model import validation
 
 DEFAULT_SENTENCES = 2
 
@@ -20,4 +21,4 @@ def clip(text: str, max_sentences: int = DEFAULT_SENTENCES) -> str:
     Raises:
         InvalidArgumentError: If `max_sentences` is less than 1, or `text` holds a lone surrogate.
     """
-    return clip_sentences(text, max_sentences)
+    return clip_sentences(text, validation.whole("max_sentences", max_sentences, minimum=1))

@@ -7,9 +7,11 @@ from msgspec.structs import replace
 
 from mnemic._core import interleaved
 from mnemic.context.preference import places_by_id
+from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.payload import PayloadMemory
 from mnemic.model.timestamps import to_microseconds
+from mnemic.model.validation import is_number
 
 InterleavingStrategy: TypeAlias = Literal["alternate", "score_first", "recency_first"]
 """The order of memories: best and newest in turns, or one of both lists before the other."""
@@ -68,12 +70,14 @@ def _check(limit: int, strategy: str, ratio: float | None) -> None:
     if strategy not in known:
         names = " or ".join(map(repr, known))
         raise InvalidArgumentError(f"strategy must be {names}, found {strategy!r}")
+    if isinstance(limit, bool) or not isinstance(limit, int):
+        raise InvalidArgumentError(f"limit must be an int, found {described(limit)}")
     if limit < 0:
         raise InvalidArgumentError(f"limit must be at least 0, found {limit}")
     if ratio is None:
         return
-    if not 0 <= ratio <= 1:
-        raise InvalidArgumentError(f"ratio must be from 0 to 1, found {ratio}")
+    if not is_number(ratio) or not 0 <= ratio <= 1:
+        raise InvalidArgumentError(f"ratio must be from 0 to 1, found {described(ratio)}")
     if strategy == "alternate" and ratio != _HALF:
         raise InvalidArgumentError(
             f"ratio must be 0.5 or None for the strategy 'alternate', found {ratio}; "

@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias, get_args
 
 from msgspec import to_builtins
 
 from mnemic._core import neutralise_batch
+from mnemic.description import described
+from mnemic.errors import InvalidArgumentError
+from mnemic.model import validation
 from mnemic.model.payload import PayloadMemory, PayloadType
 from mnemic.records import Record
 
@@ -26,6 +29,9 @@ HEADINGS: dict[PayloadType, str] = {
 
 MAX_LATENCY = 999_999
 """Milliseconds; a longer latency is shown as this one, so that a footer's length has a bound."""
+
+
+ScoreLabel: TypeAlias = Literal["confidence", "relevance"]
 
 
 class PromptForm(Protocol):
@@ -99,9 +105,18 @@ class PromptBlock(Record, frozen=True, kw_only=True):
     """
 
     group_by_type: bool = True
-    score_label: Literal["confidence", "relevance"] = "confidence"
+    score_label: ScoreLabel = "confidence"
     preamble: bool = False
     show_latency: bool = False
+
+    def __post_init__(self) -> None:
+        """Check every option: another label would be text of its own in the prompt."""
+        for name in ("group_by_type", "preamble", "show_latency"):
+            validation.flag(name, getattr(self, name))
+        label: object = self.score_label
+        if not (isinstance(label, str) and label in get_args(ScoreLabel)):
+            labels = " or ".join(map(repr, get_args(ScoreLabel)))
+            raise InvalidArgumentError(f"score_label must be {labels}, got {described(label)}")
 
     @property
     def headings(self) -> tuple[str, ...]:
@@ -260,8 +275,12 @@ def format_for_system_prompt(
         The text; "" without memories.
     """
     if isinstance(payload, Sequence):
-        form = PromptBlock() if block is None else block
+        form = PromptBlock() if block is None else validation.capable("block", block, "lines")
         return joined(form, payload, form.lines(payload))
+    if not hasattr(payload, "metadata"):
+        raise InvalidArgumentError(
+            f"payload must be a RetrievalPayload or memories, got {described(payload)}"
+        )
     form = payload.metadata.config.block if block is None else block
     memories = payload.memories
     return joined(form, memories, form.lines(memories), payload.metadata.query_time)

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from mnemic._core import Redactor
+from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.records import Record
@@ -60,6 +61,8 @@ class RedactionPattern(Record, frozen=True):
     def __post_init__(self) -> None:
         validation.text("name", self.name)
         validation.text("regex", self.regex)
+        if self.check is not None:
+            validation.text("check", self.check)
 
 
 class Redaction(Record, frozen=True):
@@ -106,16 +109,22 @@ def redact(text: str, redaction: Redaction) -> str:
         InvalidArgumentError: If the text holds a lone surrogate.
         RedactionBudgetError: If a pattern reads the text too many times.
     """
-    if not redaction.enabled:
+    if not _checked(redaction).enabled:
         return text
     return _redactor(redaction.patterns, redaction.replacement).redact(text)[0]
 
 
 def redact_batch(texts: Iterable[str], redaction: Redaction) -> list[tuple[str, int]]:
     """Redact each text as `redact` does; each with the number of replacements in it."""
-    if not redaction.enabled:
+    if not _checked(redaction).enabled:
         return [(text, 0) for text in texts]
     return _redactor(redaction.patterns, redaction.replacement).redact_batch(texts)
+
+
+def _checked(redaction: object) -> Redaction:
+    if isinstance(redaction, Redaction):
+        return redaction
+    raise InvalidArgumentError(f"redaction must be a Redaction, got {described(redaction)}")
 
 
 @functools.lru_cache(_CACHED)

@@ -130,7 +130,7 @@ def checked(path: str, given: object) -> object:
     if name in FLAGS and not isinstance(given, bool):
         raise InvalidArgumentError(f"{path} must be True or False, got {quoted(given)}")
     words = CHOICES.get(name)
-    if words is not None and given not in words:
+    if words is not None and not (isinstance(given, str) and given in words):
         near = suggestion(given, words)
         raise InvalidArgumentError(
             f"{path} must be one of {', '.join(words)}, got {quoted(given)}{near}"
