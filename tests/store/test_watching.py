@@ -14,24 +14,24 @@ from tests.support.entries import numbered, uid
 
 class Listener:
     def __init__(self):
-        self.heard = []
+        self.received = []
 
-    def hear(self, changed_users):
-        self.heard.append(set(changed_users))
+    def receive(self, changed_users):
+        self.received.append(set(changed_users))
 
     def take(self):
-        heard, self.heard = self.heard, []
-        return heard
+        received, self.received = self.received, []
+        return received
 
 
 @pytest.fixture
 def listener(store):
     listener = Listener()
-    store.watch(listener.hear)
+    store.watch(listener.receive)
     return listener
 
 
-def test_a_change_is_told_with_agent_and_user(store, listener):
+def test_a_listener_receives_agent_and_user_of_a_change(store, listener):
     added(store, "a", [numbered(1, user_id="alice"), numbered(2, user_id="alice")])
     assert listener.take() == [{("a", "alice")}]
     added(store, "a", [numbered(3), numbered(4, user_id="bob")])
@@ -60,7 +60,7 @@ WRITES = {
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_every_kind_of_change_is_told(store, listener, write):
+def test_listeners_are_notified_of_every_kind_of_change(store, listener, write):
     same = {"content": "x", "user_id": "alice"}
     added(store, "a", [numbered(1, **same, expires_at=NOON + HOUR), numbered(2, **same)])
     listener.take()
@@ -68,7 +68,7 @@ def test_every_kind_of_change_is_told(store, listener, write):
     assert listener.take() == [{("a", "alice")}]
 
 
-def test_restoring_is_told(store, listener):
+def test_listeners_are_notified_of_a_restored_memory(store, listener):
     added(store, "a", [numbered(1, user_id="alice")])
     store.soft_delete(ALICE, uid(1), NOON).result()
     listener.take()
@@ -76,7 +76,7 @@ def test_restoring_is_told(store, listener):
     assert listener.take() == [{("a", "alice")}]
 
 
-def test_neither_reads_nor_accesses_nor_writes_without_effect_are_told(store, listener):
+def test_reads_accesses_and_writes_without_effect_notify_nobody(store, listener):
     (row,) = added(store, "a", [numbered(1)]).rows
     listener.take()
     store.touch("a", [row], NOON)
@@ -87,16 +87,16 @@ def test_neither_reads_nor_accesses_nor_writes_without_effect_are_told(store, li
     assert listener.take() == []
 
 
-def test_a_change_is_on_disk_when_it_is_told_and_told_before_the_write_is_done(stores):
+def test_listeners_are_notified_after_the_commit_and_before_the_write_is_done(stores):
     store, other = stores
-    told = []
+    notified = []
 
     class Reader:
-        def hear(self, _):
-            told.append((one(other, AGENT, 1) is not None, futures[0].done()))
+        def receive(self, _):
+            notified.append((one(other, AGENT, 1) is not None, futures[0].done()))
 
     reader = Reader()
-    store.watch(reader.hear)
+    store.watch(reader.receive)
 
     async def write():  # in an event loop the future is there before the write
         futures.append(store.add("a", [NewEntry(numbered(1))], now=NOON))
@@ -104,20 +104,20 @@ def test_a_change_is_on_disk_when_it_is_told_and_told_before_the_write_is_done(s
 
     futures = []
     asyncio.run(write())
-    assert told == [(True, False)]
+    assert notified == [(True, False)]
 
 
-def test_other_stores_of_the_process_on_the_same_place_tell_too(stores):
+def test_other_stores_of_the_process_on_the_same_place_notify_too(stores):
     first, second = stores
     listener = Listener()
-    first.watch(listener.hear)
+    first.watch(listener.receive)
     added(second, "a", [numbered(1, user_id="alice")])
     assert listener.take() == [{("a", "alice")}]
 
 
-def test_stores_on_other_places_do_not_tell(opening):
+def test_stores_on_other_places_do_not_notify(opening):
     listener = Listener()
-    opening("a").watch(listener.hear)
+    opening("a").watch(listener.receive)
     added(opening("b"), "a", [numbered(1)])
     assert listener.take() == []
 
@@ -125,9 +125,9 @@ def test_stores_on_other_places_do_not_tell(opening):
 def test_files_without_listeners_are_forgotten():
     listeners = ChangeListeners()
     for number in range(50):
-        listeners.add(number, Listener().hear)
+        listeners.add(number, Listener().receive)
     kept = Listener()
-    listeners.add("file", kept.hear)
+    listeners.add("file", kept.receive)
     assert list(listeners._methods) == ["file"]
     listeners.notify("file", {("a", None)})
     listeners.notify(7, {("a", None)})
@@ -135,10 +135,10 @@ def test_files_without_listeners_are_forgotten():
 
 
 def test_a_listener_is_held_weakly(store):
-    listener, heard = Listener(), []
-    listener.heard = heard
-    store.watch(listener.hear)
+    listener, received = Listener(), []
+    listener.received = received
+    store.watch(listener.receive)
     del listener
     gc.collect()
     added(store, "a", [numbered(1)])
-    assert heard == []
+    assert received == []
