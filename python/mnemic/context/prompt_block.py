@@ -32,6 +32,7 @@ MAX_LATENCY = 999_999
 
 
 ScoreLabel: TypeAlias = Literal["confidence", "relevance"]
+"""Label of the number after a fact: its own confidence, or its score as relevance."""
 
 
 class PromptForm(Protocol):

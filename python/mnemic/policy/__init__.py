@@ -12,6 +12,7 @@ from mnemic.context.prompt_block import (
     NumberedLines,
     PromptBlock,
     PromptForm,
+    ScoreLabel,
     format_for_system_prompt,
 )
 from mnemic.context.redaction import (
@@ -71,6 +72,7 @@ __all__ = [
     "RetrievalPolicyStats",
     "RetrievalRequest",
     "RetrievalSettings",
+    "ScoreLabel",
     "Step",
     "Timer",
     "TokenBucket",
