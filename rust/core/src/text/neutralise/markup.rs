@@ -1,5 +1,7 @@
 //! Markup that opens something within a line: tags, fences, the marks of chats.
 
+use super::role_names::is_accent;
+
 /// Longest name of a tag that stands apart from its bracket, as in `< system >`.
 const LONGEST_TAG: usize = 40;
 
@@ -37,7 +39,9 @@ pub(super) fn picture(character: char) -> char {
         '\u{ff01}'..='\u{ff5e}' => {
             char::from_u32(u32::from(character) - 0xfee0).unwrap_or(character)
         }
-        '\u{fe13}' | '\u{fe55}' | '\u{2d0}' | '\u{2236}' | '\u{a789}' => ':',
+        '\u{fe13}' | '\u{fe55}' | '\u{2d0}' | '\u{2f8}' | '\u{589}' | '\u{5c3}' | '\u{703}'
+        | '\u{704}' | '\u{1803}' | '\u{1809}' | '\u{16ec}' | '\u{205a}' | '\u{2236}'
+        | '\u{a4fd}' | '\u{a789}' | '\u{fe30}' => ':',
         '\u{fe47}' => '[',
         '\u{fe48}' => ']',
         '\u{fe5f}' => '#',
@@ -59,8 +63,8 @@ pub(super) fn is_fence(count: usize) -> bool {
 
 /// Whether what follows `<` makes it a tag, a comment or a chat's mark.
 pub(super) fn opens_tag(rest: &str) -> bool {
-    let mut characters = rest.chars().map(picture);
-    match characters.next() {
+    let rest = rest.trim_start_matches(is_accent);
+    match rest.chars().next().map(picture) {
         Some('/' | '!' | '?' | '|' | '_') => true,
         Some(' ' | '\n') => opens_spaced_tag(&rest[1..]),
         Some(other) => other.is_alphabetic(),

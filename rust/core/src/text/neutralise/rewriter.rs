@@ -66,8 +66,7 @@ impl<'a> Rewriter<'a> {
         let end = at + character.len_utf8();
         if self.colon == Some(at) {
             self.colon = None;
-            self.replace_colon(at, end);
-            return end;
+            return self.replace_colons(at);
         }
         if self.bracket == Some(at) {
             self.bracket = None;
@@ -114,8 +113,16 @@ impl<'a> Rewriter<'a> {
         (end, self.text[at..end].chars().count())
     }
 
-    /// A dash reads as a colon does, and ends no role.
-    fn replace_colon(&mut self, at: usize, end: usize) {
+    /// Replace a colon, and those that follow it; a dash reads as a colon does, and ends no role.
+    fn replace_colons(&mut self, at: usize) -> usize {
+        let rest = &self.text[at..];
+        let rest = rest.trim_start_matches(|one| {
+            // a selector of a colon's variant would be left without its character
+            matches!(one, ' ' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
+                || picture(one) == ':'
+        });
+        let found = &self.text[at..self.text.len() - rest.len()];
+        let end = at + found.trim_end_matches(' ').len();
         let is_apart = self.text[..at].ends_with([' ', '\n']);
         let is_joined = self.text[end..].starts_with(char::is_alphanumeric);
         let dash = match (is_apart, is_joined) {
@@ -125,5 +132,6 @@ impl<'a> Rewriter<'a> {
             (false, true) => " – ",
         };
         self.replace(at, end, dash);
+        end
     }
 }

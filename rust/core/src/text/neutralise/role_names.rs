@@ -1,10 +1,14 @@
 //! Names of the sides of a chat, as they begin a turn.
 
+use icu_normalizer::{DecomposingNormalizer, DecomposingNormalizerBorrowed};
+
 use super::super::normalise::fold;
 use super::super::roles::is_role;
 use super::markup::picture;
 
-/// A role and its ornaments have at most so many characters in front of the colon.
+const NFKD: DecomposingNormalizerBorrowed<'static> = DecomposingNormalizer::new_nfkd();
+
+/// A role and the signs behind it have at most so many characters in front of the colon.
 const REACH: usize = 40;
 
 /// Names of roles beside those of the room `roles`, folded, each script by itself.
@@ -122,13 +126,37 @@ const QUALIFIERS: [&str; 7] =
     ["prompt", "message", "instruction", "instructions", "note", "reply", "response"];
 
 /// The place of the colon behind a role at the start of a line, if there is one.
+///
+/// Numbers and times before the role are passed over, as in the lines of a log: `[10:30] user: …`.
 pub(super) fn role_colon(line: &str) -> Option<usize> {
-    let colon = label_end(line)?;
-    let leads_to_digit = || line[colon..].chars().nth(1).is_some_and(|next| next.is_ascii_digit());
-    names_role(&line[..colon], leads_to_digit).then_some(colon)
+    let start = lead_end(line);
+    let label = &line[start..];
+    let colon = label_end(label)?;
+    let leads_to_digit = || label[colon..].chars().nth(1).is_some_and(|next| next.is_ascii_digit());
+    names_role(&label[..colon], leads_to_digit).then_some(start + colon)
 }
 
-/// The place of the colon behind a label of two words at most.
+/// The end of the signs, numbers and times at the start of a line.
+fn lead_end(line: &str) -> usize {
+    let mut follows_digit = false;
+    let mut characters = line.char_indices().peekable();
+    while let Some((at, character)) = characters.next() {
+        let is_digit = picture(character).is_ascii_digit();
+        let is_of_time = follows_digit
+            && matches!(character, 'T' | 'Z')
+            && characters
+                .peek()
+                .is_none_or(|(_, next)| picture(*next).is_ascii_digit() || !is_in_name(*next));
+        if character == '\n' || picture(character).is_alphanumeric() && !is_digit && !is_of_time {
+            return at;
+        }
+        follows_digit = is_digit;
+    }
+    line.len()
+}
+
+/// The place of the colon behind a label of two words at most. Dashes that this room writes end a
+/// label, so that the result of a result is itself.
 fn label_end(line: &str) -> Option<usize> {
     let (mut words, mut is_in_word) = (0, false);
     for (at, character) in line.char_indices().take(REACH) {
@@ -136,9 +164,10 @@ fn label_end(line: &str) -> Option<usize> {
         if character == ':' {
             return (words > 0).then_some(at);
         }
-        let was_in_word = std::mem::replace(&mut is_in_word, is_in_name(character));
+        let was_in_word = is_in_word; // an accent alone begins no word
+        is_in_word = is_in_name(character) && (was_in_word || character.is_alphanumeric());
         words += usize::from(is_in_word && !was_in_word);
-        if words > 2 || !(is_in_word || is_between_words(character)) {
+        if words > 2 || matches!(character, '–' | '—') {
             return None;
         }
     }
@@ -148,71 +177,63 @@ fn label_end(line: &str) -> Option<usize> {
 /// Whether the text in front of a colon is a role with its ornaments, perhaps with a qualifier or a
 /// number: "system prompt", "user 2", but not the hour in "ai 12:30".
 fn names_role(label: &str, leads_to_digit: impl Fn() -> bool) -> bool {
-    let plain = |one: char| if is_ornament(picture(one)) { ' ' } else { one };
+    let plain = |one: char| if is_in_name(picture(one)) { one } else { ' ' };
     let folded = fold(&label.chars().map(plain).collect::<String>());
-    let mut words = folded.split_whitespace();
-    let is_named = words.next().is_some_and(|name| is_role(name) || NAMES.contains(&name));
+    let is_word = |word: &&str| word.contains(char::is_alphanumeric);
+    let mut words = folded.split_whitespace().filter(is_word);
     let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
-    is_named
+    words.next().is_some_and(is_name_of_role)
         && words
             .next()
             .is_none_or(|word| QUALIFIERS.contains(&word) || is_number(word) && !leads_to_digit())
         && words.next().is_none()
 }
 
+fn is_name_of_role(word: &str) -> bool {
+    let is_name = |word: &str| is_role(word) || NAMES.contains(&word);
+    let bare = || word.replace(is_accent, "");
+    is_name(word) || !word.is_ascii() && (is_name(&bare()) || is_name(&in_latin(word)))
+}
+
+/// A word without accents, in the Latin letters that its Cyrillic and Greek ones look like.
+fn in_latin(word: &str) -> String {
+    let letters = NFKD.normalize_iter(word.chars());
+    letters.filter(|letter| !is_accent(*letter)).map(latin_picture).collect()
+}
+
+fn latin_picture(letter: char) -> char {
+    match letter {
+        'а' | 'α' | 'ɑ' => 'a',
+        'с' | 'ϲ' => 'c',
+        'ԁ' => 'd',
+        'е' | 'ҽ' | 'ε' => 'e',
+        'һ' => 'h',
+        'і' | 'ι' | 'ı' => 'i',
+        'ј' => 'j',
+        'ӏ' => 'l',
+        'м' => 'm',
+        'η' | 'ո' => 'n',
+        'о' | 'ο' | 'օ' => 'o',
+        'р' | 'ρ' => 'p',
+        'г' => 'r',
+        'ѕ' | 'ꜱ' => 's',
+        'т' | 'τ' => 't',
+        'υ' | 'ս' => 'u',
+        'ν' | 'ѵ' => 'v',
+        'х' | 'χ' => 'x',
+        'у' | 'γ' | 'ү' => 'y',
+        _ => letter,
+    }
+}
+
 /// Letters, digits, and the accents of letters that are written apart.
 fn is_in_name(character: char) -> bool {
     character.is_alphanumeric()
-        || matches!(character, '\u{300}'..='\u{36f}' | '\u{3099}' | '\u{309a}')
+        || is_accent(character)
+        || matches!(character, '\u{3099}' | '\u{309a}')
 }
 
-fn is_between_words(character: char) -> bool {
-    matches!(character, ' ' | '\n') || is_ornament(character)
-}
-
-/// Emphasis, quotes and brackets around a role, before and after they are neutralised.
-fn is_ornament(character: char) -> bool {
-    matches!(
-        character,
-        '*' | '_'
-            | '`'
-            | '~'
-            | '∼'
-            | '"'
-            | '\''
-            | '#'
-            | '♯'
-            | '|'
-            | '/'
-            | '\\'
-            | '<'
-            | '>'
-            | '('
-            | ')'
-            | '['
-            | ']'
-            | '{'
-            | '}'
-            | '‹'
-            | '›'
-            | '«'
-            | '»'
-            | '“'
-            | '”'
-            | '„'
-            | '‘'
-            | '’'
-            | '【'
-            | '】'
-            | '「'
-            | '」'
-            | '『'
-            | '』'
-            | '〈'
-            | '〉'
-            | '《'
-            | '》'
-            | '〔'
-            | '〕'
-    )
+/// Accents of Latin letters that are written apart.
+pub(super) fn is_accent(character: char) -> bool {
+    matches!(character, '\u{300}'..='\u{36f}')
 }
