@@ -36,7 +36,8 @@ use self::rewriter::Rewriter;
 ///
 /// Full-width and small forms count as the characters that they look like. Lines are those of the
 /// given text. Roles are recognised in English, German, French, Spanish, Russian, Chinese and
-/// Japanese, in any case and width, in quotes, brackets or emphasis.
+/// Japanese, in any case and width, behind any signs, numbers and times, and in letters that look
+/// like theirs.
 ///
 /// The result of a result is itself. It has at most twice the characters of `text` and three times
 /// its bytes. Time is linear; a text that needs no change is returned as it is.
