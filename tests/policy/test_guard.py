@@ -62,7 +62,7 @@ def by_plain_door(policy, request):
 
 
 def by_awaited_door(policy, request):
-    return asyncio.run(policy.awaited.run(request))
+    return asyncio.run(policy.aio.run(request))
 
 
 @pytest.fixture(params=[by_plain_door, by_awaited_door])
@@ -620,7 +620,7 @@ def test_both_doors_share_cache_limiter_breaker_and_statistics(memory):
     by_plain_door(policy, asked())
     assert by_awaited_door(policy, asked()).metadata.from_cache
     assert by_plain_door(policy, asked()).metadata.error == RATE_LIMITED
-    assert asyncio.run(policy.awaited.stats()) == policy.stats()
+    assert asyncio.run(policy.aio.stats()) == policy.stats()
     assert policy.stats().runs == 3
 
 
@@ -671,7 +671,7 @@ def test_a_cancelled_run_changes_neither_breaker_nor_cache_nor_counts(path):
         async with await _opened(path, embedder) as memory:
             await memory.add(TEXT, user_id="alice")
             breaker = CircuitBreaker(1, 30, clock=timer)
-            policy = made(memory, breaker=breaker).awaited
+            policy = made(memory, breaker=breaker).aio
             breaker.admit().failed()
             timer.now += 30
             embedder.hangs = True
@@ -702,7 +702,7 @@ def test_the_deadline_reaches_an_awaited_embedder(path):
         async with await _opened(path, embedder) as memory:
             await memory.add(TEXT, user_id="alice")
             embedder.hangs = True
-            payload = await made(memory, timeout=0.1).awaited.run(asked())
+            payload = await made(memory, timeout=0.1).aio.run(asked())
             assert payload.metadata.error == timed_out(0.1)
 
     asyncio.run(scenario())

@@ -287,7 +287,7 @@ def test_a_policy_takes_no_other_request_than_its_own(memory):
         with pytest.raises(InvalidArgumentError, match="request must be a RetrievalRequest"):
             policy.run(wrong)
         with pytest.raises(InvalidArgumentError, match="request must be a RetrievalRequest"):
-            asyncio.run(policy.awaited.run(wrong))
+            asyncio.run(policy.aio.run(wrong))
     with pytest.raises(InvalidArgumentError, match="did you mean 'request'"):
         policy.run(requst=request())
     with pytest.raises(InvalidArgumentError, match="did you mean 'settings'"):
@@ -473,13 +473,13 @@ def test_a_policy_over_a_scoped_memory_cannot_leave_it(memory, door):
 
 def test_both_doors_are_one_policy(memory):
     policy = RetrievalPolicy(memory)
-    awaited = policy.awaited
+    awaited = policy.aio
     assert isinstance(awaited, AsyncRetrievalPolicy)
-    assert policy.awaited is awaited
+    assert policy.aio is awaited
     assert awaited.sync is policy
     assert awaited.config is policy.config
     alone = AsyncRetrievalPolicy(memory)
-    assert alone.sync.awaited is alone
+    assert alone.sync.aio is alone
     assert "default" in repr(policy)
 
 
@@ -510,9 +510,7 @@ def test_threads_and_event_loops_use_one_policy_at_once(memory):
 
     def awaited(user):
         async def main():
-            asked = [
-                policy.awaited.run(request("harbour", user_id=f"user{user}")) for _ in range(10)
-            ]
+            asked = [policy.aio.run(request("harbour", user_id=f"user{user}")) for _ in range(10)]
             wrong.extend(
                 user for found in await asyncio.gather(*asked) if ids(found) != alone[user]
             )
@@ -537,7 +535,7 @@ def test_reprs_show_no_content(memory):
     asked = request("The harbour zqword")
     payload = policy.run(asked)
     assert payload.memories
-    for shown in map(repr, (policy, policy.awaited, asked, payload, *payload.memories)):
+    for shown in map(repr, (policy, policy.aio, asked, payload, *payload.memories)):
         assert not any(word in shown for word in ("harbour", "zqword", "zqrole", "zqspeaker"))
 
 

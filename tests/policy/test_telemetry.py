@@ -59,7 +59,7 @@ def test_a_completed_run_is_published(memory, clock):
     policy = RetrievalPolicy(memory, BY_KEYWORDS, clock=Timer())
     payload = policy.run(asked())
     clock.now += SECOND
-    asyncio.run(policy.awaited.run(asked()))
+    asyncio.run(policy.aio.run(asked()))
     same = {
         "agent_id": "aide",
         "query": "Which bike?" if memory.shows else None,

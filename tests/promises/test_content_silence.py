@@ -197,11 +197,11 @@ def policies_of(memory):
     """Return policies with whatever makes them fail."""
     semantic = RetrievalConfig(search_type="semantic", min_score=0.0)
     yield from (
-        RetrievalPolicy(memory).awaited,
-        RetrievalPolicy(memory, limiter=FixedWindow(1, 60)).awaited,
-        RetrievalPolicy(memory, limiter=Quoting()).awaited,
-        RetrievalPolicy(memory, semantic, breaker=CircuitBreaker(1)).awaited,
-        RetrievalPolicy(memory, RetrievalConfig(timeout=0), breaker=CircuitBreaker(1)).awaited,
+        RetrievalPolicy(memory).aio,
+        RetrievalPolicy(memory, limiter=FixedWindow(1, 60)).aio,
+        RetrievalPolicy(memory, limiter=Quoting()).aio,
+        RetrievalPolicy(memory, semantic, breaker=CircuitBreaker(1)).aio,
+        RetrievalPolicy(memory, RetrievalConfig(timeout=0), breaker=CircuitBreaker(1)).aio,
     )
 
 

@@ -19,7 +19,7 @@ def through_awaited_door(policy, verb, asked):
     """Await the same verb in an event loop."""
 
     async def call():
-        return await getattr(policy.awaited, verb)(asked)
+        return await getattr(policy.aio, verb)(asked)
 
     return asyncio.run(call())
 

@@ -174,7 +174,7 @@ class RetrievalPolicy(PolicyBase):
     """
 
     @property
-    def awaited(self) -> AsyncRetrievalPolicy:
+    def aio(self) -> AsyncRetrievalPolicy:
         """The same policy with coroutine methods; the same object each time."""
         return self._other_door(AsyncRetrievalPolicy)
 
