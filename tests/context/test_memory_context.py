@@ -171,3 +171,15 @@ def test_a_dropped_memory_shows_no_content_without_explain(memory):
 def test_explain_is_a_flag(memory, wrong):
     with pytest.raises(ValueError, match="explain"):
         memory.context("tea", explain=wrong)
+
+
+def test_memories_of_two_users_with_one_id_are_told_apart():
+    shared = "018f0000-0000-7000-8000-000000000001"
+    with Memory(":memory:", embedder=None) as memory:
+        memory.add("tea from Ceylon", user_id="alice", id=shared)
+        memory.add("tea from Assam", user_id="bob", id=shared)
+        block = memory.context("tea", all_users=True)
+    assert sorted(hit.content for hit in block.hits) == ["tea from Assam", "tea from Ceylon"]
+    assert [block.index(hit.content) for hit in block.hits] == sorted(
+        block.index(hit.content) for hit in block.hits
+    )

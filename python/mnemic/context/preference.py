@@ -1,7 +1,9 @@
 """The order in which memories are preferred to each other."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import isnan
+from operator import gt
 
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.payload import PayloadMemory
@@ -27,9 +29,11 @@ def places_by_score(memories: Sequence[PayloadMemory]) -> list[int]:
     Raises:
         InvalidArgumentError: If a score is NaN.
     """
+    scores = [memory.score for memory in memories]
+    if len(scores) > 1 and all(gt(*pair) for pair in pairwise(scores)):
+        return list(range(len(scores)))  # as a search returns them, mostly; never with NaN
     places = places_by_id(memories)
     times = [memory.timestamp for memory in memories]
-    scores = [memory.score for memory in memories]
     places.sort(key=times.__getitem__, reverse=True)
     places.sort(key=scores.__getitem__, reverse=True)
     return places

@@ -146,7 +146,7 @@ class PromptBlock(Record, frozen=True, kw_only=True):
         times = utc([memory.timestamp for memory in memories])
         return list(map(self._line, memories, contents, roles, times))
 
-    def numbered(self, line: str, number: int, /) -> str:  # noqa: ARG002 - the form has none
+    def numbered(self, line: str, number: int, /) -> str:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - the form has none
         """Return the line itself.
 
         Args:
@@ -194,7 +194,7 @@ class NumberedLines(Record, frozen=True, kw_only=True):
         """Return an empty text."""
         return ""
 
-    def heading(self, memory: PayloadMemory, /) -> str:  # noqa: ARG002 - all are in one group
+    def heading(self, memory: PayloadMemory, /) -> str:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - one group
         """Return an empty text.
 
         Args:
@@ -226,7 +226,7 @@ class NumberedLines(Record, frozen=True, kw_only=True):
         """
         return f"[{number}] {line}"
 
-    def footer(self, count: int, /, latency: float | None = None) -> str:  # noqa: ARG002 - as above
+    def footer(self, count: int, /, latency: float | None = None) -> str:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - as above
         """Return an empty text.
 
         Args:
@@ -323,7 +323,10 @@ def _neutral(
     memories: Sequence[PayloadMemory], names: Sequence[str]
 ) -> tuple[list[str], list[str]]:
     """Return the contents and the names of speakers as texts that can open nothing in a prompt."""
-    texts = neutralise_batch([*(memory.content for memory in memories), *names])
+    contents = [memory.content for memory in memories]
+    if not any(names):
+        return neutralise_batch(contents), list(names)
+    texts = neutralise_batch([*contents, *names])
     return texts[: len(memories)], texts[len(memories) :]
 
 

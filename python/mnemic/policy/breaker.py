@@ -178,7 +178,7 @@ class Permit:
     def _record(self, *, failed: bool | None) -> None:
         if not self._is_recorded:
             self._is_recorded = True
-            self._breaker._record(self._generation, failed=failed)  # noqa: SLF001 - of this module
+            self._breaker._record(self._generation, failed=failed)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - of this module
 
     def __enter__(self) -> Self:
         return self

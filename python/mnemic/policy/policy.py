@@ -44,7 +44,7 @@ class PolicyBase:
     def __init__(
         self,
         memory: Searchable,
-        config: RetrievalConfig = RetrievalConfig(),  # noqa: B008 - it is immutable
+        config: RetrievalConfig = RetrievalConfig(),  # noqa: B008 # pyright: ignore[reportCallInDefaultInitializer] - it is immutable
         *,
         settings: AdminMemorySettings | None = None,
         counter: TokenCounter | None = None,

@@ -163,7 +163,7 @@ def warn_outside_recommended(options: Iterable[tuple[str, object]]) -> None:
 
 def _caller_level() -> int:
     """Return the stack level of the first frame outside the package, as `warnings.warn` counts."""
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - warnings of Python 3.12 have skip_file_prefixes
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - Python 3.12 has skip_file_prefixes
     level = 1
     while frame is not None and frame.f_globals.get("__name__", "").startswith("mnemic."):
         frame, level = frame.f_back, level + 1

@@ -208,4 +208,4 @@ _SHARED = frozenset(RetrievalConfig.__struct_fields__)
 
 
 def _part(kind: type[Part], given: object) -> Part:
-    return given if isinstance(given, kind) else kind(**fields_of(kind, given, kind._path))  # noqa: SLF001 - of this module
+    return given if isinstance(given, kind) else kind(**fields_of(kind, given, kind._path))  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - of this module

@@ -1,5 +1,8 @@
 """Packs the results of a search into the text of `Memory.context`."""
 
+from collections import Counter
+from collections.abc import Sequence
+
 from msgspec import to_builtins
 
 from mnemic.context import MemoryContext, Plan, pack
@@ -25,7 +28,7 @@ def context_of(
     plan = Plan(
         strategy=None, cuts_last=False, block=_LINES, max_tokens=max_tokens, counter=counter
     )
-    ids: list[str] = to_builtins([hit.entry.id for hit in found.hits])
+    ids = _ids(found.hits)
     packed = pack(list(map(_memory, found.hits, ids)), plan)
     hits = dict(zip(ids, found.hits, strict=True))
     return MemoryContext(
@@ -40,6 +43,18 @@ def context_of(
         costs=packed.costs,
         others=[hits[memory.id] for memory in packed.dropped] if explain else (),
     )
+
+
+def _ids(hits: Sequence[SearchHit]) -> list[str]:
+    """Return the id of each hit, with its user where memories of several users share it."""
+    ids: list[str] = to_builtins([hit.entry.id for hit in hits])
+    if len(set(ids)) == len(ids):
+        return ids
+    numbers = Counter(ids)
+    return [
+        f"{name} of {hit.entry.user_id!r}" if numbers[name] > 1 else name
+        for name, hit in zip(ids, hits, strict=True)
+    ]
 
 
 def _memory(hit: SearchHit, identity: str) -> PayloadMemory:
