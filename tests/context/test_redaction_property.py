@@ -2,7 +2,6 @@
 
 # ruff: noqa: RUF001 - texts in many scripts are the point
 
-import re
 import string
 
 import pytest
@@ -141,13 +140,9 @@ def test_lines_apart_are_redacted_as_lines_together(first, second):
 
 @given(texts)
 def test_own_patterns_are_found_as_the_known_ones_beside_them(text):
-    """An own pattern and a known one together redact all that one after the other would.
+    """An own pattern and a known one together redact all that one after the other would."""
+    # A visible replacement: an invisible one beside a match is removed by the second pass.
+    both = redact(text, only("email", r"\d+", replacement="█"))
+    after = redact(redact(text, only("email", replacement="█")), only(r"\d+", replacement="█"))
 
-    Matches that touch may be one replacement or two.
-    """
-    both = redact(text, only("email", r"\d+", replacement="\x1a"))
-    after = redact(
-        redact(text, only("email", replacement="\x1a")), only(r"\d+", replacement="\x1a")
-    )
-
-    assert re.sub("\x1a+", "\x1a", both) == re.sub("\x1a+", "\x1a", after)
+    assert both == after
