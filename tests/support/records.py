@@ -23,7 +23,7 @@ PRIVATE_ROOMS = ("mnemic.store", "mnemic.repository", "mnemic.index", "mnemic.de
 """No call takes or gives their records."""
 
 INTERNAL = {
-    *("Record", "Redacted", "Listing"),  # bases
+    *("Record", "Redacted", "Listing", "CamelCaseRecord", "OptionsRecord"),  # bases
     *("All", "AnyOf", "Field", "JsonObject", "Not", "Test"),  # a filter's tree
     *("DistinctQuery", "RowBatch", "Search"),  # what a call is turned into on its way down
 }

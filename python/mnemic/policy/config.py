@@ -13,18 +13,11 @@ from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import SearchType
-from mnemic.policy.decoding import (
-    converted,
-    fields_of,
-    from_json,
-    from_toml,
-    in_camel_case,
-)
+from mnemic.policy.decoding import OptionsRecord, converted, fields_of
 from mnemic.policy.ranges import check_ratio, checked, warn_outside_recommended
-from mnemic.records import Record
 
 
-class RetrievalConfig(Record, frozen=True, kw_only=True, metaclass=NamedFields):
+class RetrievalConfig(OptionsRecord, frozen=True, kw_only=True, metaclass=NamedFields):
     r"""Configuration of a retrieval policy.
 
     Values outside the recommended ranges are accepted with an `OutsideRecommendedWarning`.
@@ -127,36 +120,3 @@ class RetrievalConfig(Record, frozen=True, kw_only=True, metaclass=NamedFields):
             if name in fields:
                 fields[name] = converted(kind, fields[name], name)
         return cls(**fields)
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Self:
-        """Return a configuration from a JSON object; see `from_dict`.
-
-        Args:
-            text: The JSON, as a text or in UTF-8.
-
-        Raises:
-            InvalidArgumentError: If it is no JSON; or as of `from_dict`.
-        """
-        return cls.from_dict(from_json(text))
-
-    @classmethod
-    def from_toml(cls, text: str | bytes) -> Self:
-        """Return a configuration from a TOML document; see `from_dict`.
-
-        Args:
-            text: The TOML, as a text or in UTF-8.
-
-        Raises:
-            InvalidArgumentError: If it is no TOML; or as of `from_dict`.
-        """
-        return cls.from_dict(from_toml(text))
-
-    def to_dict(self, *, camel_case: bool = False) -> dict[str, Any]:
-        """Return a new dict of plain JSON types, which `from_dict` reads.
-
-        Args:
-            camel_case: Whether names are in camelCase.
-        """
-        made = super().to_dict()
-        return in_camel_case(made) if camel_case else made

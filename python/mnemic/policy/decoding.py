@@ -2,15 +2,70 @@
 
 import tomllib
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.near_names import nearest
+from mnemic.records import Record
 
 Options = TypeVar("Options", bound=msgspec.Struct)
+
+
+class CamelCaseRecord(Record, frozen=True):
+    """A record whose plain form may have names in camelCase, as in JavaScript."""
+
+    def to_dict(self, *, camel_case: bool = False) -> dict[str, Any]:
+        """Return a new dict of plain JSON types.
+
+        Args:
+            camel_case: Whether names are in camelCase.
+        """
+        made = super().to_dict()
+        return in_camel_case(made) if camel_case else made
+
+
+class OptionsRecord(CamelCaseRecord, frozen=True):
+    """A record of options, which is read from dicts, JSON and TOML."""
+
+    @classmethod
+    def from_dict(cls, options: object) -> Self:
+        """Return a record from a mapping; missing options are as by default.
+
+        Args:
+            options: Names in snake_case or camelCase, values of plain types; records are mappings
+                too.
+
+        Raises:
+            InvalidArgumentError: If an option is unknown or out of range; the message has its path.
+        """
+        return cls(**fields_of(cls, options))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Return a record from a JSON object; see `from_dict`.
+
+        Args:
+            text: The JSON, as a text or in UTF-8.
+
+        Raises:
+            InvalidArgumentError: If it is no JSON; or as of `from_dict`.
+        """
+        return cls.from_dict(from_json(text))
+
+    @classmethod
+    def from_toml(cls, text: str | bytes) -> Self:
+        """Return a record from a TOML document; see `from_dict`.
+
+        Args:
+            text: The TOML, as a text or in UTF-8.
+
+        Raises:
+            InvalidArgumentError: If it is no TOML; or as of `from_dict`.
+        """
+        return cls.from_dict(from_toml(text))
 
 
 def camel_case(name: str) -> str:

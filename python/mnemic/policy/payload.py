@@ -1,12 +1,10 @@
 """RetrievalPayload: the memories for a prompt, and the account of how they were chosen."""
 
-from typing import Any
-
 from mnemic.context.prompt_block import format_for_system_prompt
 from mnemic.model.payload import DroppedMemory, PayloadMemory
 from mnemic.policy.conditions import Trigger
 from mnemic.policy.config import RetrievalConfig
-from mnemic.policy.decoding import in_camel_case
+from mnemic.policy.decoding import CamelCaseRecord
 from mnemic.policy.errors import RetrievalError
 from mnemic.records import Record
 
@@ -51,7 +49,7 @@ class RetrievalMetadata(Record, frozen=True, kw_only=True):
     approximate: bool = False
 
 
-class RetrievalPayload(Record, frozen=True, kw_only=True):
+class RetrievalPayload(CamelCaseRecord, frozen=True, kw_only=True):
     """The memories for a prompt.
 
     Attributes:
@@ -66,12 +64,3 @@ class RetrievalPayload(Record, frozen=True, kw_only=True):
     def prompt(self) -> str:
         """The prompt block, in the form that the configuration names; "" without memories."""
         return format_for_system_prompt(self)
-
-    def to_dict(self, *, camel_case: bool = False) -> dict[str, Any]:
-        """Return a new dict of plain JSON types; times are in ISO 8601.
-
-        Args:
-            camel_case: Whether names are in camelCase, as programs in JavaScript have them.
-        """
-        made = super().to_dict()
-        return in_camel_case(made) if camel_case else made

@@ -1,6 +1,6 @@
 """AdminMemorySettings: options that override the configuration of a program."""
 
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -13,7 +13,7 @@ from mnemic.model import validation
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import SearchType
 from mnemic.policy.config import RetrievalConfig
-from mnemic.policy.decoding import fields_of, from_json, from_toml, in_camel_case
+from mnemic.policy.decoding import OptionsRecord, fields_of
 from mnemic.policy.ranges import check_ratio, checked, warn_outside_recommended
 from mnemic.records import Record
 
@@ -110,7 +110,7 @@ class InterleavingSettings(_Part, frozen=True, kw_only=True, metaclass=NamedFiel
         check_ratio(f"{self._path}.ratio", self.strategy, self.ratio)
 
 
-class AdminMemorySettings(Record, frozen=True, kw_only=True, metaclass=NamedFields):
+class AdminMemorySettings(OptionsRecord, frozen=True, kw_only=True, metaclass=NamedFields):
     """An administrator's settings, which override the configuration of a program.
 
     Example:
@@ -156,52 +156,6 @@ class AdminMemorySettings(Record, frozen=True, kw_only=True, metaclass=NamedFiel
             options["ratio"] = interleaving.ratio
         redaction = retrieval.redaction(config.redaction)
         return config.overridden(redaction=redaction, **options)
-
-    @classmethod
-    def from_dict(cls, settings: object) -> Self:
-        """Return settings from a mapping; missing ones leave the configuration's.
-
-        Args:
-            settings: Mappings `retrieval` and `interleaving`, with names in snake_case or camelCase
-                and values of plain types.
-
-        Raises:
-            InvalidArgumentError: If a setting is unknown or out of range; the message has its path.
-        """
-        return cls(**fields_of(cls, settings))
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Self:
-        """Return settings from a JSON object; see `from_dict`.
-
-        Args:
-            text: The JSON, as a text or in UTF-8.
-
-        Raises:
-            InvalidArgumentError: If it is no JSON; or as of `from_dict`.
-        """
-        return cls.from_dict(from_json(text))
-
-    @classmethod
-    def from_toml(cls, text: str | bytes) -> Self:
-        """Return settings from a TOML document with the tables `retrieval` and `interleaving`.
-
-        Args:
-            text: The TOML, as a text or in UTF-8.
-
-        Raises:
-            InvalidArgumentError: If it is no TOML; or as of `from_dict`.
-        """
-        return cls.from_dict(from_toml(text))
-
-    def to_dict(self, *, camel_case: bool = False) -> dict[str, Any]:
-        """Return a new dict of plain JSON types, which `from_dict` reads.
-
-        Args:
-            camel_case: Whether names are in camelCase.
-        """
-        made = super().to_dict()
-        return in_camel_case(made) if camel_case else made
 
 
 _SHARED = frozenset(RetrievalConfig.__struct_fields__)
