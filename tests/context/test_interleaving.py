@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic._core import interleaved
+from mnemic.context.budget import enforce_budget
+from mnemic.context.deduplication import deduplicate
 from mnemic.context.interleaving import interleave
 from mnemic.errors import CountMismatchError, InvalidArgumentError
 from mnemic.model.payload import PayloadMemory
@@ -130,3 +132,13 @@ def test_the_order_depends_on_the_memories_alone_and_repeats_none(values, limit,
     assert len(set(names(result))) == len(result) == min(limit, len(memories))
     random.shuffle(memories)
     assert interleave(memories, limit, strategy=strategy) == result
+
+
+def test_naive_times_are_taken_as_utc():
+    naive = PayloadMemory(id="1", content="a", timestamp=datetime(2026, 5, 1, 12), score=0.5)  # noqa: DTZ001 - the point
+    older = PayloadMemory(
+        id="2", content="b", timestamp=datetime(2026, 5, 1, 11, tzinfo=UTC), score=0.5
+    )
+    assert [one.id for one in interleave([older, naive], 2)] == ["1", "2"]
+    assert [one.id for one in deduplicate([older, naive])] == ["2", "1"]
+    assert len(enforce_budget([older, naive], 500)) == 2

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias, get_args
 from msgspec.structs import replace
 
 from mnemic._core import interleaved
-from mnemic.context.preference import places_by_id
+from mnemic.context.preference import places_by_id, times_of
 from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.payload import PayloadMemory
@@ -56,7 +56,7 @@ def interleave(
     share = (_HALF if strategy == "alternate" else _WHOLE) if ratio is None else float(ratio)
     order = places_by_id(memories)
     scores = [memories[place].score for place in order]
-    times = [to_microseconds(memories[place].timestamp) for place in order]
+    times = [to_microseconds(time) for time in times_of([memories[place] for place in order])]
     chosen = interleaved(scores, times, min(limit, _MAX_PLACES), strategy, share)
     return [_placed(memories[order[place]], position) for position, place in enumerate(chosen)]
 

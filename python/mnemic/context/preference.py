@@ -1,6 +1,7 @@
 """The order in which memories are preferred to each other."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from itertools import pairwise
 from math import isnan
 from operator import gt
@@ -33,7 +34,13 @@ def places_by_score(memories: Sequence[PayloadMemory]) -> list[int]:
     if len(scores) > 1 and all(gt(*pair) for pair in pairwise(scores)):
         return list(range(len(scores)))  # as a search returns them, mostly; never with NaN
     places = places_by_id(memories)
-    times = [memory.timestamp for memory in memories]
+    times = times_of(memories)
     places.sort(key=times.__getitem__, reverse=True)
     places.sort(key=scores.__getitem__, reverse=True)
     return places
+
+
+def times_of(memories: Sequence[PayloadMemory]) -> list[datetime]:
+    """Return the aware times of memories; naive ones are taken as UTC, as in the prompt block."""
+    times = [memory.timestamp for memory in memories]
+    return [time if time.tzinfo is not None else time.replace(tzinfo=UTC) for time in times]

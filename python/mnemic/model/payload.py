@@ -48,7 +48,7 @@ class PayloadMemory(Redacted, frozen=True, kw_only=True, gc=False):
     Attributes:
         id: The memory's id.
         content: The text, as the steps left it; `repr` hides it, and the speaker and the role.
-        timestamp: Time of creation, aware.
+        timestamp: Time of creation; a naive one is taken as UTC.
         score: From 0 to 1, higher is better.
         session_id: The memory's session.
         message_id: Id of the source message.
