@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnemic.context import EstimatedTokens
-from mnemic.context.budget import enforce_budget, spent
+from mnemic.context.budget import enforce_budget, select_within_budget
 from mnemic.context.preference import places_by_score
 from mnemic.context.prompt_block import NumberedLines, PromptBlock, format_for_system_prompt
 from mnemic.errors import InvalidArgumentError
@@ -95,7 +95,7 @@ def test_a_block_never_exceeds_its_budget(found, budget, name, form):
 @PROFILE
 @given(memories(), st.integers(1, 400), st.sampled_from(sorted(COUNTERS)), st.booleans())
 def test_each_memory_is_kept_or_rejected(found, budget, name, cuts):
-    result = spent(found, budget, PromptBlock(), counter_of(name), cuts_last=cuts)
+    result = select_within_budget(found, budget, PromptBlock(), counter_of(name), cuts_last=cuts)
     ids = [one.id for one in result.kept] + [one.memory.id for one in result.rejected]
     assert sorted(ids) == [one.id for one in found]
     assert result.text == format_for_system_prompt(result.kept)
@@ -116,7 +116,7 @@ def test_the_best_memories_that_fit_are_kept(found, budget):
         if line and cost <= room:
             wanted.append(place)
             room -= cost
-    result = spent(found, budget, NumberedLines(), None, cuts_last=False)
+    result = select_within_budget(found, budget, NumberedLines(), None, cuts_last=False)
     assert result.kept == [found[place] for place in sorted(wanted)]
 
 
@@ -157,7 +157,7 @@ def test_a_fragment_of_fewer_than_16_tokens_is_left_out(budget):
 def test_smaller_memories_take_the_room_of_those_that_do_not_fit():
     contents = ["long " * 50, "short", "long " * 51, "brief"]
     found = [memory(str(at), text, score=1 - at / 10) for at, text in enumerate(contents)]
-    result = spent(found, 50, NumberedLines(), Counter(len), cuts_last=False)
+    result = select_within_budget(found, 50, NumberedLines(), Counter(len), cuts_last=False)
     assert result.text == "[1] 2026-05-01 short\n[2] 2026-05-01 brief"
     assert result.tokens == len(result.text)
     assert [one.memory.id for one in result.rejected] == ["0", "2"]
@@ -168,7 +168,9 @@ def test_smaller_memories_take_the_room_of_those_that_do_not_fit():
 def test_the_search_for_smaller_memories_has_an_end():
     found = [memory(f"{at:03}", "long " * 50, score=0.9) for at in range(100)]
     counter = Counter(len)
-    result = spent([*found, memory("x", "brief")], 50, NumberedLines(), counter, cuts_last=False)
+    result = select_within_budget(
+        [*found, memory("x", "brief")], 50, NumberedLines(), counter, cuts_last=False
+    )
     assert result.kept == []
     assert counter.calls <= 64
     assert result.rejected[-1].reason == "The budget was spent before it."

@@ -30,7 +30,7 @@ class Rejection(NamedTuple):
     reason: str
 
 
-class Spent(NamedTuple):
+class BudgetResult(NamedTuple):
     """Result of spending a budget.
 
     Attributes:
@@ -76,17 +76,17 @@ def enforce_budget(
     """
     form = PromptBlock() if block is None else validation.capable("block", block, "lines")
     budget = validation.whole("max_tokens", max_tokens, minimum=1)
-    return spent(memories, budget, form, counter, cuts_last=True).kept
+    return select_within_budget(memories, budget, form, counter, cuts_last=True).kept
 
 
-def spent(
+def select_within_budget(
     memories: Sequence[PayloadMemory],
     max_tokens: int,
     form: PromptForm,
     counter: TokenCounter | None,
     *,
     cuts_last: bool,
-) -> Spent:
+) -> BudgetResult:
     """Spend a budget by score, and render the block in the order of the memories.
 
     Args:
@@ -129,13 +129,13 @@ class _Selection:
     def select(self, places: Sequence[int], memories: Sequence[PayloadMemory]) -> None:
         """Select those of some memories that fit, best first."""
         if self._remaining < 1 or not self._misses_left:
-            self._rejected += [Rejection(memory, _SPENT) for memory in memories]
+            self._rejected += [Rejection(memory, _EXHAUSTED) for memory in memories]
             return
         for place, memory, line in zip(places, memories, self._form.lines(memories), strict=True):
             if not line:
                 self._rejected.append(Rejection(memory, _EMPTY))
             elif self._remaining < 1 or not self._misses_left:
-                self._rejected.append(Rejection(memory, _SPENT))
+                self._rejected.append(Rejection(memory, _EXHAUSTED))
             else:
                 self._keep(place, memory, line)
 
@@ -172,7 +172,7 @@ class _Selection:
         cut = cut_to(memory, room, self._form, self._count, number=number)
         return None if cut is None else (*cut, memory)
 
-    def rendered(self, max_tokens: int) -> Spent:
+    def rendered(self, max_tokens: int) -> BudgetResult:
         """Render the block; while it takes more tokens than its lines, shorten it from the end."""
         while True:
             entries = [self._kept[place] for place in sorted(self._kept)]
@@ -182,7 +182,7 @@ class _Selection:
             if tokens <= max_tokens:
                 break
             self._shorten(tokens - max_tokens)
-        return Spent(memories, [entry[2] for entry in entries], text, tokens, self._rejected)
+        return BudgetResult(memories, [entry[2] for entry in entries], text, tokens, self._rejected)
 
     def _shorten(self, excess: int) -> None:
         """Cut the last memory more if it is a cut one; else, or after some cuts, leave it out."""
@@ -197,5 +197,5 @@ class _Selection:
 
 
 _EMPTY = "It has no text."
-_SPENT = "The budget was spent before it."
+_EXHAUSTED = "The budget was spent before it."
 _WHOLE = "The whole block takes more tokens than its lines."

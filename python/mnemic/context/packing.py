@@ -7,7 +7,7 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from mnemic._core import clip_sentences_batch, neutralise_batch
-from mnemic.context.budget import spent
+from mnemic.context.budget import select_within_budget
 from mnemic.context.deduplication import deduplicate
 from mnemic.context.interleaving import InterleavingStrategy, interleave
 from mnemic.context.prompt_block import PromptBlock, PromptForm
@@ -95,7 +95,7 @@ def pack(memories: Sequence[PayloadMemory], plan: Plan) -> Packed:
     packing.redact_and_deduplicate()
     packing.interleave()
     packing.clip()
-    return packing.spent()
+    return packing.within_budget()
 
 
 class _Packing:
@@ -148,10 +148,10 @@ class _Packing:
                 for memory, text in zip(self._left, clipped, strict=True)
             ]
 
-    def spent(self) -> Packed:
+    def within_budget(self) -> Packed:
         plan = self._plan
         self._applies("token_budget")
-        result = spent(
+        result = select_within_budget(
             self._left, plan.max_tokens, plan.block, plan.counter, cuts_last=plan.cuts_last
         )
         for memory, reason in result.rejected:
