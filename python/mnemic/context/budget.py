@@ -30,7 +30,7 @@ class Rejection(NamedTuple):
     reason: str
 
 
-class BudgetResult(NamedTuple):
+class BudgetSelection(NamedTuple):
     """Result of spending a budget.
 
     Attributes:
@@ -86,7 +86,7 @@ def select_within_budget(
     counter: TokenCounter | None,
     *,
     cuts_last: bool,
-) -> BudgetResult:
+) -> BudgetSelection:
     """Spend a budget by score, and render the block in the order of the memories.
 
     Args:
@@ -172,7 +172,7 @@ class _Selection:
         cut = cut_to(memory, room, self._form, self._count, number=number)
         return None if cut is None else (*cut, memory)
 
-    def rendered(self, max_tokens: int) -> BudgetResult:
+    def rendered(self, max_tokens: int) -> BudgetSelection:
         """Render the block; while it takes more tokens than its lines, shorten it from the end."""
         while True:
             entries = [self._kept[place] for place in sorted(self._kept)]
@@ -182,7 +182,9 @@ class _Selection:
             if tokens <= max_tokens:
                 break
             self._shorten(tokens - max_tokens)
-        return BudgetResult(memories, [entry[2] for entry in entries], text, tokens, self._rejected)
+        return BudgetSelection(
+            memories, [entry[2] for entry in entries], text, tokens, self._rejected
+        )
 
     def _shorten(self, excess: int) -> None:
         """Cut the last memory more if it is a cut one; else, or after some cuts, leave it out."""
