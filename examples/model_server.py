@@ -180,11 +180,15 @@ class State:
             self._running += 1
             self._counts["most"] = max(self._counts["most"], self._running)
 
-    def end(self, *, is_abandoned: bool) -> None:
-        """Count the end of a request."""
+    def end(self) -> None:
+        """Note that a request has its response, or is abandoned."""
         with self._lock:
             self._running = max(0, self._running - 1)
-            self._counts["abandoned"] += is_abandoned
+
+    def note_abandoned(self) -> None:
+        """Count a request whose client left before its response."""
+        with self._lock:
+            self._counts["abandoned"] += 1
 
     def report(self) -> dict[str, Any]:
         """Return the counts and the requests."""
@@ -275,13 +279,18 @@ class Handler(BaseHTTPRequestHandler):
             return
         request = {"path": self.path, "headers": dict(self.headers.items()), "body": body}
         self._state.note({**request, "at": time.time()})
-        is_abandoned = False
+        fault = self._state.fault(self.path)
+        is_left = not self._waits(MAX_FAULT_SECONDS if fault.hang else fault.delay)
+        response = None if is_left else self._response(body, fault)
+        self._state.end()  # before the client can have the response, and send its next request
         try:
-            is_abandoned = not self._serve(body)
+            if response is not None:
+                self._send(*response, fault)
         except ConnectionError:
-            is_abandoned = True
-        finally:
-            self._state.end(is_abandoned=is_abandoned)
+            is_left = True
+        if is_left:
+            self.close_connection = True
+            self._state.note_abandoned()
 
     def log_message(self, format: str, *_arguments: object) -> None:  # noqa: A002 - its name there
         """Log nothing: requests hold texts and keys."""
@@ -308,24 +317,11 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self._send(200, {})
 
-    def _serve(self, body: Any) -> bool:
-        """Answer a request; return False if the client left before."""
-        fault = self._state.fault(self.path)
-        if not self._waits(MAX_FAULT_SECONDS if fault.hang else fault.delay):
-            return False
-        if fault.drop == "before":
-            self.close_connection = True
-            return True
-        status, response = self._response(body, fault)
-        self._send(status, response, fault)
-        return True
-
     def _waits(self, seconds: float) -> bool:
         """Wait; return False as soon as the client leaves or the server ends."""
         until = time.monotonic() + min(seconds, MAX_FAULT_SECONDS)
         while (left := until - time.monotonic()) > 0:
             if self._state.stopping.wait(min(POLL_SECONDS, left)) or self._is_left():
-                self.close_connection = True
                 return False
         return True
 
@@ -358,6 +354,9 @@ class Handler(BaseHTTPRequestHandler):
         return None if status == NO_FAULT.status else (status, _error("a fault"))
 
     def _send(self, status: int, content: Any, fault: Fault = NO_FAULT) -> None:
+        if fault.drop == "before":
+            self.close_connection = True
+            return
         data = content.encode() if isinstance(content, str) else json.dumps(content).encode()
         if fault.malformed:
             data = data[: len(data) // 2]
