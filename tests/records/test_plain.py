@@ -35,7 +35,8 @@ def test_every_public_record_becomes_a_dict_of_plain_types(record):
 def test_the_dict_has_the_fields_of_the_record_and_differs_from_msgspec_in_words_alone(record):
     made = sample(record)
     given, by_msgspec = made.to_dict(), msgspec.json.decode(msgspec.json.encode(made))
-    assert [name for name in by_msgspec if name in given or name != "embedding"] == list(given)
+    left_out = {"embedding", "embedding_api_key"}
+    assert [name for name in by_msgspec if name in given or name not in left_out] == list(given)
     for name in record.__struct_fields__:
         value = getattr(made, name)
         if isinstance(value, enum.Enum):

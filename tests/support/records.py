@@ -69,6 +69,7 @@ FILTERS = {
 WITHIN_RANGE = {"top_k": 7, "clip_sentences": 1, "max_tokens": 500}
 
 CHOSEN = {
+    "HydeConfig": {"max_window_characters": 500},
     "MemoryEntryUpdate": {"status": MemoryStatus.ARCHIVED, "metadata": None, "expires_at": NOON},
     "MemoryQuery": {
         "query": None,

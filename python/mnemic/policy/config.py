@@ -13,8 +13,8 @@ from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import SearchType
-from mnemic.policy.decoding import OptionsRecord, converted, fields_of
 from mnemic.policy.ranges import check_ratio, checked, warn_outside_recommended
+from mnemic.records.options import OptionsRecord, converted, fields_of
 
 
 class RetrievalConfig(OptionsRecord, frozen=True, kw_only=True, metaclass=NamedFields):

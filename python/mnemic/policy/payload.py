@@ -4,9 +4,9 @@ from mnemic.context.prompt_block import format_for_system_prompt
 from mnemic.model.payload import DroppedMemory, PayloadMemory
 from mnemic.policy.conditions import Trigger
 from mnemic.policy.config import RetrievalConfig
-from mnemic.policy.decoding import CamelCaseRecord
 from mnemic.policy.errors import RetrievalError
 from mnemic.records import Record
+from mnemic.records.options import CamelCaseRecord
 
 
 class RetrievalMetadata(Record, frozen=True, kw_only=True):

@@ -6,13 +6,14 @@ Every check, error and warning about an option's range reads them here.
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, get_args
+from typing import TYPE_CHECKING, get_args
 
 from mnemic.context.interleaving import InterleavingStrategy
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
+from mnemic.model.ranges import Range
 from mnemic.model.ranking import SEARCH_TYPES
-from mnemic.model.validation import MAX_QUERY_LENGTH, is_number
+from mnemic.model.validation import MAX_QUERY_LENGTH
 from mnemic.near_names import suggestion
 
 if TYPE_CHECKING:
@@ -29,65 +30,6 @@ MAX_TIMEOUT = 3600.0
 
 class OutsideRecommendedWarning(UserWarning):
     """An option is accepted, and outside the range in which retrieval is known to work well."""
-
-
-class Range(NamedTuple):
-    """The values of a numeric option.
-
-    Attributes:
-        minimum: Smallest accepted value.
-        maximum: Largest accepted value.
-        recommended: Smallest and largest recommended value; None recommends all.
-        is_whole: Whether it is an int.
-        word: A word that is accepted too; None accepts none.
-        may_be_none: Whether None is accepted.
-        unit: Unit of the value, for messages.
-    """
-
-    minimum: float
-    maximum: float
-    recommended: tuple[float, float] | None = None
-    is_whole: bool = False
-    word: str | None = None
-    may_be_none: bool = False
-    unit: str = ""
-
-    def __str__(self) -> str:
-        noun = "a whole number" if self.is_whole else "a number"
-        unit = f" of {self.unit}" if self.unit else ""
-        ends = f" from {self.minimum:g} to {self.maximum:g}"
-        advice = ""
-        if self.recommended is not None:
-            smallest, largest = self.recommended
-            advice = f" (recommended: {smallest:g} to {largest:g})"
-        words = ([] if self.word is None else [repr(self.word)]) + ["None"] * self.may_be_none
-        return " or ".join([f"{noun}{unit}{ends}{advice}", *words])
-
-    def checked(self, path: str, given: object) -> float | str | None:
-        """Return a value of the range.
-
-        Raises:
-            InvalidArgumentError: If it is none.
-        """
-        if given is None and self.may_be_none:
-            return None
-        if isinstance(given, str) and given == self.word:
-            return given
-        if is_number(given) and self.minimum <= given <= self.maximum:
-            if not self.is_whole:
-                return float(given)
-            if isinstance(given, int):
-                return given
-        raise InvalidArgumentError(f"{path} must be {self}, got {quoted(given)}")
-
-    def advice(self, path: str, value: object) -> str | None:
-        """Return a sentence about an accepted value outside the recommended range."""
-        if self.recommended is None or not is_number(value):
-            return None
-        smallest, largest = self.recommended
-        if smallest <= value <= largest:
-            return None
-        return f"{path}={value:g} is outside the recommended range from {smallest:g} to {largest:g}"
 
 
 RANGES: Mapping[str, Range] = {

@@ -13,9 +13,9 @@ from mnemic.model import validation
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import SearchType
 from mnemic.policy.config import RetrievalConfig
-from mnemic.policy.decoding import OptionsRecord, fields_of
 from mnemic.policy.ranges import check_ratio, checked, warn_outside_recommended
 from mnemic.records import Record
+from mnemic.records.options import OptionsRecord, fields_of
 
 Part = TypeVar("Part", bound="_Part")
 

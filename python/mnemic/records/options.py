@@ -9,7 +9,7 @@ import msgspec
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.near_names import nearest
-from mnemic.records import Record
+from mnemic.records.base import Record
 
 Options = TypeVar("Options", bound=msgspec.Struct)
 
@@ -99,18 +99,27 @@ def fields_of(kind: type[msgspec.Struct], given: object, path: str = "") -> dict
             f"{path or kind.__name__} must be a mapping with fields of {kind.__name__}, got "
             f"{described(given)}"
         )
-    known = {alias: name for name in kind.__struct_fields__ for alias in (name, camel_case(name))}
+    known = field_names(kind)
     found: dict[str, Any] = {}
     for alias, value in given.items():
         name = known.get(alias) if isinstance(alias, str) else None
         if name is None:
             raise _unknown(kind, alias, path)
         if name in found:
-            raise InvalidArgumentError(
-                f"{_joined(path, name)} is given twice, as {name} and as {camel_case(name)}"
-            )
+            raise _given_twice(name, [each for each in given if known.get(each) == name], path)
         found[name] = value
     return found
+
+
+def field_names(kind: type[msgspec.Struct]) -> dict[str, str]:
+    """Return the field's name by each of its names: snake_case, camelCase, and further ones.
+
+    Further names are those of the mapping `_aliases` of the record, if it has one.
+    """
+    fields = {name: name for name in kind.__struct_fields__}
+    aliases: Mapping[str, str] = getattr(kind, "_aliases", {})
+    named = {**fields, **aliases}
+    return named | {camel_case(alias): name for alias, name in named.items()}
 
 
 def converted(kind: type[Options], given: object, path: str) -> Options:
@@ -181,6 +190,11 @@ def _unknown(kind: type[msgspec.Struct], name: object, path: str) -> InvalidArgu
     shown = quoted(_joined(path, name) if isinstance(name, str) else name)
     hint = "there are" if near is None else f"did you mean {_joined(path, near)!r}? There are"
     return InvalidArgumentError(f"{kind.__name__} has no field {shown}; {hint} {known}")
+
+
+def _given_twice(name: str, aliases: list[str], path: str) -> InvalidArgumentError:
+    written = " and as ".join(sorted(aliases, key=lambda alias: alias != name))
+    return InvalidArgumentError(f"{_joined(path, name)} is given twice, as {written}")
 
 
 def _joined(path: str, name: str) -> str:

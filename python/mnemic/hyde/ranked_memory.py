@@ -1,0 +1,41 @@
+"""RankedMemory: a memory for an agent's context, with its score and its earlier versions."""
+
+from typing import ClassVar
+from uuid import UUID
+
+from mnemic.model.entry import MemoryEntry
+from mnemic.model.link import LinkType
+from mnemic.model.redacted import Redacted
+
+
+class RankedMemory(Redacted, frozen=True, kw_only=True):
+    """A memory that a search found, or that a link reached from one that it found.
+
+    Attributes:
+        memory: The memory, the latest of its versions.
+        score: From 0 to 1. The cosine similarity of a found memory to the nearest hypothesis; for a
+            linked one the score of the memory before it, times decay and strength of the link.
+        relation: Type of the link that reached it; None if the search found it.
+        via: Id of the memory from which the link reached it; None if the search found it.
+        versions: Earlier versions of the memory, the oldest first.
+        contradicting: Other memories that replace the same earlier version.
+    """
+
+    memory: MemoryEntry
+    score: float
+    relation: LinkType | None = None
+    via: UUID | None = None
+    versions: tuple[MemoryEntry, ...] = ()
+    contradicting: tuple[MemoryEntry, ...] = ()
+
+    _hidden: ClassVar[frozenset[str]] = frozenset({"memory", "versions", "contradicting"})
+
+    @property
+    def id(self) -> UUID:
+        """Id of the memory."""
+        return self.memory.id
+
+    @property
+    def content(self) -> str:
+        """Text of the memory."""
+        return self.memory.content

@@ -1,0 +1,75 @@
+"""The range of an option of a record: its values, its check and its message."""
+
+from typing import NamedTuple
+
+from mnemic.description import quoted
+from mnemic.errors import InvalidArgumentError
+from mnemic.model.validation import is_number
+
+
+class Range(NamedTuple):
+    """The values of a numeric option.
+
+    Attributes:
+        minimum: Smallest accepted value.
+        maximum: Largest accepted value.
+        recommended: Smallest and largest recommended value; None recommends all.
+        is_whole: Whether it is an int.
+        word: A word that is accepted too; None accepts none.
+        may_be_none: Whether None is accepted.
+        unit: Unit of the value, for messages.
+        excludes_minimum: Whether the minimum itself is refused.
+    """
+
+    minimum: float
+    maximum: float
+    recommended: tuple[float, float] | None = None
+    is_whole: bool = False
+    word: str | None = None
+    may_be_none: bool = False
+    unit: str = ""
+    excludes_minimum: bool = False
+
+    def __str__(self) -> str:
+        noun = "a whole number" if self.is_whole else "a number"
+        unit = f" of {self.unit}" if self.unit else ""
+        ends = f" from {self.minimum:g} to {self.maximum:g}"
+        if self.excludes_minimum:
+            ends = f" above {self.minimum:g}, at most {self.maximum:g}"
+        advice = ""
+        if self.recommended is not None:
+            smallest, largest = self.recommended
+            advice = f" (recommended: {smallest:g} to {largest:g})"
+        words = ([] if self.word is None else [repr(self.word)]) + ["None"] * self.may_be_none
+        return " or ".join([f"{noun}{unit}{ends}{advice}", *words])
+
+    def checked(self, path: str, given: object) -> float | str | None:
+        """Return a value of the range.
+
+        Raises:
+            InvalidArgumentError: If it is none.
+        """
+        if given is None and self.may_be_none:
+            return None
+        if isinstance(given, str) and given == self.word:
+            return given
+        if is_number(given) and self._holds(given):
+            if not self.is_whole:
+                return float(given)
+            if isinstance(given, int):
+                return given
+        raise InvalidArgumentError(f"{path} must be {self}, got {quoted(given)}")
+
+    def _holds(self, given: float) -> bool:
+        if self.excludes_minimum and given == self.minimum:
+            return False
+        return self.minimum <= given <= self.maximum
+
+    def advice(self, path: str, value: object) -> str | None:
+        """Return a sentence about an accepted value outside the recommended range."""
+        if self.recommended is None or not is_number(value):
+            return None
+        smallest, largest = self.recommended
+        if smallest <= value <= largest:
+            return None
+        return f"{path}={value:g} is outside the recommended range from {smallest:g} to {largest:g}"
