@@ -193,15 +193,17 @@ class HydeConfig(OptionsRecord, frozen=True, kw_only=True, metaclass=_ModelAlias
     def updated(self, data: object, /) -> Self:
         """Return a configuration with other values of the given options.
 
-        None changes nothing. Unknown options and values of a wrong type change nothing either, and
-        are named by one `IgnoredOptionWarning`.
+        None changes nothing, neither in place of a value nor of all. Unknown options and values of
+        a wrong type change nothing either, and are named by one `IgnoredOptionWarning`.
 
         Args:
-            data: A mapping as of `from_dict`.
+            data: A mapping as of `from_dict`, or None.
 
         Raises:
             InvalidArgumentError: If it is no mapping, or a value is out of range.
         """
+        if data is None:
+            return self
         given, known = _section(data), field_names(type(self))
         if not isinstance(given, Mapping):
             raise InvalidArgumentError(f"data must be a mapping of options, got {described(given)}")
