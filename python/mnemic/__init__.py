@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     )
     from mnemic.embed import (
         AdaptedEmbedder,
+        CachedEmbedder,
         EmbeddingBatch,
         MiniLmEmbedder,
         as_embedder,
@@ -148,6 +149,7 @@ __all__ = [
     "AsyncScopedMemory",
     "BuildContextOptions",
     "BuiltContext",
+    "CachedEmbedder",
     "CheckedEntry",
     "CompactionStrategy",
     "ContextItem",
@@ -257,6 +259,7 @@ _LAZY = {
     "AsyncScopedMemory": "mnemic.async_memory",
     "BuildContextOptions": "mnemic.context",
     "BuiltContext": "mnemic.context",
+    "CachedEmbedder": "mnemic.embed",
     "CheckedEntry": "mnemic.model",
     "CompactionStrategy": "mnemic.context",
     "ContextItem": "mnemic.context",

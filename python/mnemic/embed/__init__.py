@@ -7,11 +7,13 @@ from mnemic.embed.base import AnyEmbedder, Embedder, EmbeddingBatch
 
 if TYPE_CHECKING:
     from mnemic.embed.adapting import AdaptedEmbedder, as_embedder
+    from mnemic.embed.cache import CachedEmbedder
     from mnemic.embed.minilm import MiniLmEmbedder
 
 __all__ = [
     "AdaptedEmbedder",
     "AnyEmbedder",
+    "CachedEmbedder",
     "Embedder",
     "EmbeddingBatch",
     "MiniLmEmbedder",
@@ -20,6 +22,7 @@ __all__ = [
 
 _LAZY = {
     "AdaptedEmbedder": "mnemic.embed.adapting",
+    "CachedEmbedder": "mnemic.embed.cache",
     "MiniLmEmbedder": "mnemic.embed.minilm",
     "as_embedder": "mnemic.embed.adapting",
 }

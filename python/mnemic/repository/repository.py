@@ -50,6 +50,7 @@ from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.adding import Adder
 from mnemic.repository.arguments import checked_language
 from mnemic.repository.chosen_embedder import chosen_embedder
+from mnemic.repository.companions import CompanionVectors
 from mnemic.repository.deleting import Deleter
 from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.entry_vectors import EntryVectorReader
@@ -244,6 +245,9 @@ class Repository:
             cache=self._cache,
             limits=self.limits,
             clock=clock,
+        )
+        self.companions = CompanionVectors(
+            self._store, self.agent_id, self._indexes, clock, can_write=not self._is_read_only
         )
         self.statistics = Statistics(
             self._store, self.agent_id, self._embedder, limits=self.limits, clock=clock
