@@ -80,6 +80,12 @@ ROOMS = (
         ),
     ),
     Room(
+        "memory-files.md",
+        "Memory files",
+        "Memories as Markdown files with front matter, in `mnemic.memory_files`.",
+        ("mnemic.memory_files.memory_files", "mnemic.memory_files"),
+    ),
+    Room(
         "recall.md",
         "Recall",
         "Recall by mode, time, type and links; see [Recall](../concepts/recall.md).",

@@ -1,0 +1,30 @@
+"""Memories as Markdown files with front matter; see docs/how-to/memory-files.md."""
+
+from mnemic.memory_files.directory import FileOrder, MemoryDirectory
+from mnemic.memory_files.ids import new_memory_id
+from mnemic.memory_files.memory_file import (
+    CATEGORIES,
+    RELATIONSHIPS,
+    FileScope,
+    MemoryFile,
+    RelatedFile,
+)
+from mnemic.memory_files.memory_files import MemoryFiles
+from mnemic.memory_files.parse import parse_memory_file
+from mnemic.memory_files.problems import FileProblem
+from mnemic.memory_files.serialise import serialise_memory_file
+
+__all__ = [
+    "CATEGORIES",
+    "RELATIONSHIPS",
+    "FileOrder",
+    "FileProblem",
+    "FileScope",
+    "MemoryDirectory",
+    "MemoryFile",
+    "MemoryFiles",
+    "RelatedFile",
+    "new_memory_id",
+    "parse_memory_file",
+    "serialise_memory_file",
+]

@@ -1,0 +1,160 @@
+"""Reads the files of the repository's and of the user's directory as one."""
+
+import os
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from mnemic.errors import InvalidArgumentError, MemoryFileFormatError, MemoryFileNotFoundError
+from mnemic.logs import logger
+from mnemic.memory_files.directory import FileOrder, Files, MemoryDirectory, order_key
+from mnemic.memory_files.ids import checked_id, file_name, shown_id
+from mnemic.memory_files.memory_file import MemoryFile, checked_scope
+from mnemic.memory_files.problems import FileProblem
+from mnemic.memory_files.versions import MAX_DEPTH, latest_version, version_chain
+from mnemic.protocols import Clock, system_clock
+
+DirectoryPath: TypeAlias = str | os.PathLike[str]
+
+_SHADOWED = "the repository has a file with this id, which counts in its place"
+
+_log = logger("mnemic.memory_files")
+
+
+class BothScopes:
+    """The memory files of a repository and of a user, read as one.
+
+    An id that both have stands for the repository's file; `problems` then has the user's.
+
+    Args:
+        repo: Directory of the repository's files; None for none.
+        user: Directory of the user's files; None for none.
+        clock: Gives the time of new versions.
+
+    Raises:
+        InvalidArgumentError: If there is no directory, or both are the same.
+    """
+
+    def __init__(
+        self,
+        repo: DirectoryPath | None = None,
+        user: DirectoryPath | None = None,
+        *,
+        clock: Clock = system_clock,
+    ) -> None:
+        given = (("repo", repo), ("user", user))
+        self.directories = tuple(
+            MemoryDirectory(path, scope, clock=clock) for scope, path in given if path is not None
+        )
+        if not self.directories:
+            raise InvalidArgumentError("MemoryFiles needs a directory: repo, user, or both")
+        if len({os.path.realpath(one.path) for one in self.directories}) < len(self.directories):
+            raise InvalidArgumentError(
+                "repo and user are the same directory, and its files would count as both; name two"
+            )
+        self._now = clock
+
+    def __repr__(self) -> str:
+        named = ", ".join(f"{one.scope}={one.path!r}" for one in self.directories)
+        return f"{type(self).__name__}({named})"
+
+    def directory(self, scope: str) -> MemoryDirectory:
+        """Return the directory of a scope.
+
+        Raises:
+            InvalidArgumentError: If there is none, or the scope is unknown.
+        """
+        for one in self.directories:
+            if one.scope == checked_scope(scope):
+                return one
+        raise InvalidArgumentError(
+            f"there is no directory of scope {scope}; name one with {scope}="
+        )
+
+    def write(self, file: MemoryFile) -> str:
+        """Add a file to the directory of its scope; return its path. See `MemoryDirectory.write`.
+
+        Raises:
+            MemoryFileExistsError: If there is a file with its id in that directory.
+        """
+        if not isinstance(file, MemoryFile):
+            raise MemoryFileFormatError(f"file must be a MemoryFile, got {type(file).__name__}")
+        return self.directory(file.scope).write(file)
+
+    def read(self, id: str) -> MemoryFile:  # noqa: A002 - the field's name everywhere
+        """Return the file with an id: the repository's if both scopes have one.
+
+        Raises:
+            InvalidArgumentError: If the id is empty or could lead out of a directory.
+            MemoryFileNotFoundError: If there is none.
+            MemoryFileFormatError: If it cannot be read.
+        """
+        for one in self.directories:
+            if os.path.lexists(one.path_of(id)):
+                return one.read(id)
+        raise MemoryFileNotFoundError(f"there is no memory file {shown_id(checked_id(id))}")
+
+    def list(self, *, scope: str | None = None, order: FileOrder = "id") -> Files:
+        """Return the files of both scopes, or of one; see `MemoryDirectory.list`.
+
+        Args:
+            scope: "repo" or "user"; None is both, in which an id has one file.
+            order: By "id", or by "time" of creation and then by id.
+        """
+        key = order_key(order)
+        if scope is not None:
+            return self.directory(scope).list(order=order)
+        files: dict[str, MemoryFile] = {}
+        for one in self.directories:
+            listed = one.list()
+            shadowed = [file.id for file in listed if file.id in files]
+            report_shadowed(one, shadowed)
+            files = {file.id: file for file in listed} | files
+        return sorted(files.values(), key=key)
+
+    def problems(self) -> tuple[FileProblem, ...]:
+        """Return the problems that the last list or synchronisation found, by scope and name."""
+        return tuple(problem for one in self.directories for problem in one.problems())
+
+    def new_version(
+        self,
+        id: str,  # noqa: A002 - the field's name everywhere
+        content: str,
+        *,
+        session_id: str | None = None,
+        trigger: str | None = None,
+        category: str | None = None,
+    ) -> MemoryFile:
+        """Add a file that replaces another one, in its scope; see `MemoryDirectory.new_version`."""
+        file = self.read(id).next_version(
+            content, now=self._now(), session_id=session_id, trigger=trigger, category=category
+        )
+        self.write(file)
+        return file
+
+    def version_chain(
+        self,
+        id: str,  # noqa: A002 - the field's name everywhere
+        max_depth: int = MAX_DEPTH,
+    ) -> Files:
+        """Return a file and its predecessors, oldest first, of whichever scope.
+
+        For arguments and errors see `MemoryDirectory.version_chain`.
+        """
+        return version_chain(self.read, id, max_depth)
+
+    def latest_version(self, id: str) -> MemoryFile:  # noqa: A002 - the field's name everywhere
+        """Return the newest successor of a file, of whichever scope; itself without any.
+
+        For ties and errors see `MemoryDirectory.latest_version`.
+        """
+        return latest_version(self.list(), checked_id(id))
+
+
+def report_shadowed(directory: MemoryDirectory, ids: Iterable[str]) -> None:
+    """Log files that another directory's stand for, and add them to a directory's problems."""
+    found = [directory.problem(file_name(one), _SHADOWED) for one in ids]
+    if not found:
+        return
+    for problem in found:
+        _log.warning("%s of scope %s: %s", problem.name, problem.scope, problem.reason)
+    directory.note([*directory.problems(), *found])

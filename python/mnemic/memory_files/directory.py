@@ -1,0 +1,276 @@
+"""MemoryDirectory, the memory files of one scope."""
+
+import os
+import threading
+from collections.abc import Callable, Iterable
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
+
+from mnemic.description import quoted
+from mnemic.errors import (
+    InvalidArgumentError,
+    MemoryFileExistsError,
+    MemoryFileFormatError,
+    MemoryFileNotFoundError,
+    MnemicError,
+    StoreFileError,
+)
+from mnemic.logs import logger
+from mnemic.memory_files.ids import SUFFIX, checked_id, file_name, id_problem, shown_id
+from mnemic.memory_files.memory_file import MemoryFile, checked_scope
+from mnemic.memory_files.parse import parse_memory_file
+from mnemic.memory_files.problems import FileProblem
+from mnemic.memory_files.reading import Signature, read_text, signatures
+from mnemic.memory_files.serialise import serialise_memory_file
+from mnemic.memory_files.versions import MAX_DEPTH, latest_version, version_chain
+from mnemic.model import validation
+from mnemic.new_files import file_errors, new_file
+from mnemic.protocols import Clock, system_clock
+
+FileOrder: TypeAlias = Literal["id", "time"]
+"""Order of a list: by id, or by `created_at` and then by id."""
+
+Files: TypeAlias = list[MemoryFile]
+
+_ORDERS: Final = get_args(FileOrder)
+_DIRECTORY_MODE: Final = 0o750
+
+_log = logger("mnemic.memory_files")
+
+
+class FoundFile(NamedTuple):
+    """A file of a directory as it was found.
+
+    Attributes:
+        file: The memory file; None if it is left out.
+        signature: Its state when it was read.
+        problems: Reasons why it, or a part of it, was left out.
+    """
+
+    file: MemoryFile | None
+    signature: Signature
+    problems: tuple[FileProblem, ...] = ()
+
+
+class MemoryDirectory:
+    """The memory files of one scope, one file for each, named by its id.
+
+    Files are added and never changed. All methods may be called from several threads, and several
+    processes may use one directory. Subdirectories are not read.
+
+    Args:
+        path: The directory. It is made by the first write, of mode 0750.
+        scope: "repo" or "user". All its files count as files of this scope, whatever they name.
+        clock: Gives the time of new versions.
+
+    Raises:
+        InvalidArgumentError: If the scope is unknown.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], scope: str, *, clock: Clock = system_clock
+    ) -> None:
+        validation.path("path", path)
+        self.path = os.path.abspath(os.fspath(path))  # noqa: PTH100 - pathlib is slow
+        self.scope = checked_scope(scope)
+        self._now = clock
+        self._lock = threading.Lock()
+        self._problems: tuple[FileProblem, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"MemoryDirectory({self.path!r}, {self.scope!r})"
+
+    def path_of(self, id: str) -> str:  # noqa: A002 - the field's name everywhere
+        """Return the path that the file with an id has or would have."""
+        return os.path.join(self.path, file_name(checked_id(id)))  # noqa: PTH118 - as above
+
+    def write(self, file: MemoryFile) -> str:
+        """Add a file, which appears complete, on disk and of mode 0600; return its path.
+
+        Raises:
+            MemoryFileExistsError: If there is a file with its id.
+            MemoryFileFormatError: If a field is invalid, or its scope is not the directory's.
+            StoreError: If it cannot be written; nothing of it is left then.
+        """
+        text = serialise_memory_file(file)
+        if file.scope != self.scope:
+            raise MemoryFileFormatError(
+                f"a file of scope {file.scope} does not belong into a directory of scope "
+                f"{self.scope}"
+            )
+        path = self.path_of(file.id)
+        self._make()
+        try:
+            if os.path.lexists(path):
+                raise FileExistsError  # noqa: TRY301 - before anything is written
+            with new_file(path) as descriptor:
+                _write_all(descriptor, text.encode())
+        except FileExistsError:
+            raise MemoryFileExistsError(
+                f"there is a memory file {shown_id(file.id)} already; memory files are never "
+                "changed: store a new version"
+            ) from None
+        return path
+
+    def read(self, id: str) -> MemoryFile:  # noqa: A002 - the field's name everywhere
+        """Return the file with an id.
+
+        Raises:
+            InvalidArgumentError: If the id is empty or could lead out of the directory.
+            MemoryFileNotFoundError: If there is none.
+            MemoryFileFormatError: If it cannot be read.
+        """
+        try:
+            found = self._parsed(file_name(checked_id(id)))[0]
+        except FileNotFoundError:
+            raise MemoryFileNotFoundError(
+                f"there is no memory file {shown_id(id)} in the directory of scope {self.scope}"
+            ) from None
+        return found.as_of_scope(self.scope)
+
+    def list(self, *, order: FileOrder = "id") -> Files:
+        """Return all files; those that are none, or corrupt, are left out.
+
+        Each of those is logged at level debug, and `problems` returns them.
+
+        Args:
+            order: By "id", or by "time" of creation and then by id.
+        """
+        key = order_key(order)
+        found = [self.found(name) for name in sorted(signatures(self.path))]
+        self.note([problem for one in found if one is not None for problem in one.problems])
+        return sorted((one.file for one in found if one is not None and one.file), key=key)
+
+    def problems(self) -> tuple[FileProblem, ...]:
+        """Return the problems that the last list or synchronisation found, by name."""
+        with self._lock:
+            return self._problems
+
+    def new_version(
+        self,
+        id: str,  # noqa: A002 - the field's name everywhere
+        content: str,
+        *,
+        session_id: str | None = None,
+        trigger: str | None = None,
+        category: str | None = None,
+    ) -> MemoryFile:
+        """Add a file that replaces another one; the other stays as it is.
+
+        It has a new id, the next version, and copies of the related edges and further keys.
+
+        Args:
+            id: Id of the file that it replaces.
+            content: The new text.
+            session_id: That of the replaced file if None, and so for the following.
+            trigger: As above.
+            category: As above.
+
+        Returns:
+            The new file.
+
+        Raises:
+            MemoryFileNotFoundError: If there is no file with this id.
+            MemoryFileFormatError: If a field is invalid.
+        """
+        file = self.read(id).next_version(
+            content, now=self._now(), session_id=session_id, trigger=trigger, category=category
+        )
+        self.write(file)
+        return file
+
+    def version_chain(
+        self,
+        id: str,  # noqa: A002 - the field's name everywhere
+        max_depth: int = MAX_DEPTH,
+    ) -> Files:
+        """Return a file and its predecessors, oldest first.
+
+        Args:
+            id: Id of the newest file of the chain.
+            max_depth: Maximum number of files, at least 1; the oldest are left out.
+
+        Raises:
+            MemoryFileNotFoundError: If there is no file with this id.
+            VersionChainError: If a predecessor is missing.
+        """
+        return version_chain(self.read, id, max_depth)
+
+    def latest_version(self, id: str) -> MemoryFile:  # noqa: A002 - the field's name everywhere
+        """Return the newest successor of a file; itself without any.
+
+        Of several successors of one file the one that was updated last counts, of equal ones that
+        with the smallest id.
+
+        Raises:
+            MemoryFileNotFoundError: If there is no file with this id.
+            VersionChainError: If the successors form a cycle.
+        """
+        return latest_version(self.list(), checked_id(id))
+
+    def found(self, name: str) -> FoundFile | None:
+        """Return a file by its name, with its problems; None if there is none."""
+        try:
+            file, signature = self._parsed(name)
+        except FileNotFoundError:
+            return None
+        except MnemicError as error:
+            problem = self.problem(name, str(error))
+            _log.debug("%s is left out: %s", shown_id(name), error)
+            return FoundFile(None, Signature(0, 0, 0, 0), (problem,))
+        if file.scope == self.scope:
+            return FoundFile(file, signature)
+        reason = f"it names the scope {file.scope}, and counts as one of scope {self.scope}"
+        problem = self.problem(name, reason, is_left_out=False)
+        return FoundFile(file.as_of_scope(self.scope), signature, (problem,))
+
+    def problem(self, name: str, reason: str, *, is_left_out: bool = True) -> FileProblem:
+        """Return a problem of a file of this directory."""
+        return FileProblem(
+            name=shown_id(name), scope=self.scope, reason=reason, is_left_out=is_left_out
+        )
+
+    def note(self, problems: Iterable[FileProblem]) -> None:
+        """Keep the problems that a list or a synchronisation found."""
+        with self._lock:
+            self._problems = tuple(sorted(problems, key=lambda problem: problem.name))
+
+    def _make(self) -> None:
+        try:
+            with file_errors(self.path):
+                os.makedirs(self.path, mode=_DIRECTORY_MODE, exist_ok=True)  # noqa: PTH103 - as above
+        except FileExistsError:
+            raise StoreFileError(f"{self.path}: it is no directory") from None
+
+    def _parsed(self, name: str) -> tuple[MemoryFile, Signature]:
+        stem = name.removesuffix(SUFFIX)
+        problem = id_problem(stem)
+        if problem is not None:
+            raise MemoryFileFormatError(f"its name, taken as an id, {problem}")
+        text, signature = read_text(self.path, name)
+        file = parse_memory_file(text)
+        if file.id != stem:
+            raise MemoryFileFormatError(
+                f"its id is {shown_id(file.id)}; a memory file is named by its id"
+            )
+        return file, signature
+
+
+def order_key(order: object) -> "Callable[[MemoryFile], tuple[object, ...]]":
+    """Return the key of a list's order.
+
+    Raises:
+        InvalidArgumentError: If the order is unknown.
+    """
+    if order not in _ORDERS:
+        raise InvalidArgumentError(
+            f"order must be one of {', '.join(_ORDERS)}, got {quoted(order)}"
+        )
+    if order == "id":
+        return lambda file: (file.id,)
+    return lambda file: (file.created_at, file.id)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
