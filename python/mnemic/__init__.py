@@ -1,8 +1,9 @@
 """Long-term memory for AI agents, inside their own process.
 
 The doors, records, results and enums are here. `mnemic.errors` has the errors, `mnemic.events` the
-events, `mnemic.annotations` the types of arguments, for annotations, and `mnemic.policy` the
-retrieval policy: from a message to a block for a prompt.
+events, `mnemic.annotations` the types of arguments, for annotations, `mnemic.policy` the retrieval
+policy: from a message to a block for a prompt, and `mnemic.memory_files` memories as Markdown
+files.
 """
 
 from mnemic._core import (
@@ -20,7 +21,7 @@ from mnemic._core import (
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from mnemic import annotations, errors, events, policy
+    from mnemic import annotations, errors, events, memory_files, policy
     from mnemic.async_memory import (
         AsyncMemory,
         AsyncScopedMemory,
@@ -243,6 +244,7 @@ __all__ = [
     "events",
     "fingerprint",
     "fingerprint_digests",
+    "memory_files",
     "policy",
     "simd_kernel",
 ]
@@ -346,6 +348,7 @@ _LAZY = {
     "enc_hook": "mnemic.records.plain",
     "errors": "mnemic.errors",
     "events": "mnemic.events",
+    "memory_files": "mnemic.memory_files",
     "policy": "mnemic.policy",
 }
 

@@ -60,6 +60,9 @@ class BothScopes:
     def directory(self, scope: str) -> MemoryDirectory:
         """Return the directory of a scope.
 
+        Args:
+            scope: "repo" or "user".
+
         Raises:
             InvalidArgumentError: If there is none, or the scope is unknown.
         """
@@ -73,6 +76,9 @@ class BothScopes:
     def write(self, file: MemoryFile) -> str:
         """Add a file to the directory of its scope; return its path. See `MemoryDirectory.write`.
 
+        Args:
+            file: The file.
+
         Raises:
             MemoryFileExistsError: If there is a file with its id in that directory.
         """
@@ -82,6 +88,9 @@ class BothScopes:
 
     def read(self, id: str) -> MemoryFile:  # noqa: A002 - the field's name everywhere
         """Return the file with an id: the repository's if both scopes have one.
+
+        Args:
+            id: Id of the file.
 
         Raises:
             InvalidArgumentError: If the id is empty or could lead out of a directory.
@@ -124,7 +133,15 @@ class BothScopes:
         trigger: str | None = None,
         category: str | None = None,
     ) -> MemoryFile:
-        """Add a file that replaces another one, in its scope; see `MemoryDirectory.new_version`."""
+        """Add a file that replaces another one, in its scope; see `MemoryDirectory.new_version`.
+
+        Args:
+            id: Id of the file that it replaces.
+            content: The new text.
+            session_id: That of the replaced file if None, and so for the following.
+            trigger: As above.
+            category: As above.
+        """
         file = self.read(id).next_version(
             content, now=self._now(), session_id=session_id, trigger=trigger, category=category
         )
@@ -138,7 +155,11 @@ class BothScopes:
     ) -> Files:
         """Return a file and its predecessors, oldest first, of whichever scope.
 
-        For arguments and errors see `MemoryDirectory.version_chain`.
+        For errors see `MemoryDirectory.version_chain`.
+
+        Args:
+            id: Id of the newest file of the chain.
+            max_depth: Maximum number of files, at least 1; the oldest are left out.
         """
         return version_chain(self.read, id, max_depth)
 
@@ -146,6 +167,9 @@ class BothScopes:
         """Return the newest successor of a file, of whichever scope; itself without any.
 
         For ties and errors see `MemoryDirectory.latest_version`.
+
+        Args:
+            id: Id of the file.
         """
         return latest_version(self.list(), checked_id(id))
 

@@ -80,11 +80,18 @@ class MemoryDirectory:
         return f"MemoryDirectory({self.path!r}, {self.scope!r})"
 
     def path_of(self, id: str) -> str:  # noqa: A002 - the field's name everywhere
-        """Return the path that the file with an id has or would have."""
+        """Return the path that the file with an id has or would have.
+
+        Args:
+            id: Id of the file.
+        """
         return os.path.join(self.path, file_name(checked_id(id)))  # noqa: PTH118 - as above
 
     def write(self, file: MemoryFile) -> str:
         """Add a file, which appears complete, on disk and of mode 0600; return its path.
+
+        Args:
+            file: The file.
 
         Raises:
             MemoryFileExistsError: If there is a file with its id.
@@ -113,6 +120,9 @@ class MemoryDirectory:
 
     def read(self, id: str) -> MemoryFile:  # noqa: A002 - the field's name everywhere
         """Return the file with an id.
+
+        Args:
+            id: Id of the file.
 
         Raises:
             InvalidArgumentError: If the id is empty or could lead out of the directory.
@@ -201,6 +211,9 @@ class MemoryDirectory:
         Of several successors of one file the one that was updated last counts, of equal ones that
         with the smallest id.
 
+        Args:
+            id: Id of the file.
+
         Raises:
             MemoryFileNotFoundError: If there is no file with this id.
             VersionChainError: If the successors form a cycle.
@@ -208,7 +221,11 @@ class MemoryDirectory:
         return latest_version(self.list(), checked_id(id))
 
     def found(self, name: str) -> FoundFile | None:
-        """Return a file by its name, with its problems; None if there is none."""
+        """Return a file by its name, with its problems; None if there is none.
+
+        Args:
+            name: Its name in the directory.
+        """
         try:
             file, signature = self._parsed(name)
         except FileNotFoundError:
@@ -224,13 +241,23 @@ class MemoryDirectory:
         return FoundFile(file.as_of_scope(self.scope), signature, (problem,))
 
     def problem(self, name: str, reason: str, *, is_left_out: bool = True) -> FileProblem:
-        """Return a problem of a file of this directory."""
+        """Return a problem of a file of this directory.
+
+        Args:
+            name: Its name.
+            reason: The problem.
+            is_left_out: Whether the file is left out.
+        """
         return FileProblem(
             name=shown_id(name), scope=self.scope, reason=reason, is_left_out=is_left_out
         )
 
     def note(self, problems: Iterable[FileProblem]) -> None:
-        """Keep the problems that a list or a synchronisation found."""
+        """Keep the problems that a list or a synchronisation found.
+
+        Args:
+            problems: Its problems, in any order.
+        """
         with self._lock:
             self._problems = tuple(sorted(problems, key=lambda problem: problem.name))
 

@@ -110,7 +110,11 @@ class MemoryFile(Redacted, frozen=True, kw_only=True):
         return entry_id(self.id)
 
     def as_of_scope(self, scope: str) -> "MemoryFile":
-        """Return the file with another scope; itself if it has that one."""
+        """Return the file with another scope; itself if it has that one.
+
+        Args:
+            scope: "repo" or "user".
+        """
         return self if self.scope == scope else msgspec.structs.replace(self, scope=scope)
 
     def next_version(
