@@ -300,6 +300,10 @@ class DeadlineExceededError(MnemicError, TimeoutError):
         )
 
 
+class HypothesisError(MnemicError, RuntimeError):
+    """A language model did not answer the prompt for hypotheses; `__cause__` is its error."""
+
+
 class LicenseRestrictionError(MnemicError, PermissionError):
     """The license does not include a feature.
 

@@ -1,6 +1,24 @@
 """Memories for an agent's context by hypothetical document embeddings (HyDE), once per turn."""
 
 from mnemic.hyde.config import HydeConfig, IgnoredOptionWarning
+from mnemic.hyde.hypotheses import (
+    HYPOTHESIS_SYSTEM_PROMPT,
+    generate_hypotheses,
+    hypothesis_prompt,
+    hypothesis_system_prompt,
+    parse_hypotheses,
+)
 from mnemic.hyde.ranked_memory import RankedMemory
+from mnemic.hyde.window import build_conversation_window
 
-__all__ = ["HydeConfig", "IgnoredOptionWarning", "RankedMemory"]
+__all__ = [
+    "HYPOTHESIS_SYSTEM_PROMPT",
+    "HydeConfig",
+    "IgnoredOptionWarning",
+    "RankedMemory",
+    "build_conversation_window",
+    "generate_hypotheses",
+    "hypothesis_prompt",
+    "hypothesis_system_prompt",
+    "parse_hypotheses",
+]

@@ -1,0 +1,184 @@
+"""The window of a conversation that hypotheses are written from."""
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+
+from mnemic.description import described
+from mnemic.errors import InvalidArgumentError
+from mnemic.hyde.messages import Turn, text_of, turn_of
+from mnemic.model import validation
+
+SEPARATOR = "\n---\n"
+"""Text between the lines of a window, which counts as part of it."""
+
+MIN_CUT_CHARACTERS = 40
+"""A message is cut only if at least this many characters of it are left: fewer are a fragment."""
+
+_CUT = " … "
+_JOINERS = ("\N{ZERO WIDTH JOINER}", "\N{ZERO WIDTH NON-JOINER}")
+_MAX_SHIFT = 32
+"""Code points by which a cut moves to stay outside a character that has several."""
+
+
+def build_conversation_window(
+    messages: Iterable[object] | None,
+    last_summarization_index: int = 0,
+    *,
+    message: object = None,
+    max_characters: int = 8000,
+) -> list[str]:
+    r"""Return the newest messages of the user and the assistant, the oldest first.
+
+    Other roles, tool calls, tool results and messages without text are left out. Messages are read
+    from the newest one back, as many as there is room for. The current message is always in the
+    window, and once; one that is too long loses its middle.
+
+    Args:
+        messages: The conversation. A message is a mapping or an object with `role` and `content`,
+            a pair of both, or a text. A content is a text or a list of parts.
+        last_summarization_index: Index of the first message after the last summary; one outside
+            the conversation is moved to its nearest end.
+        message: The current message of the user, also if it is the last one of the conversation
+            already; without it, that is the user's last one.
+        max_characters: Maximum number of characters of the window joined by "\n---\n".
+
+    Returns:
+        Lines such as "user: Use tabs, please".
+
+    Raises:
+        InvalidArgumentError: If `messages` is not iterable, or a number is of a wrong type.
+    """
+    most = validation.whole("max_characters", max_characters, minimum=1)
+    turns = _newest_first(_sequence(messages), _start(last_summarization_index))
+    newer: list[Turn] = []
+    text = "" if message is None else text_of(message)
+    current = Turn("user", text) if text else _last_of_user(turns, newer, most)
+    window = _Window(most)
+    if current is not None:
+        window.add_always(current)
+    newest = window.take(iter(newer))
+    older = window.take(_without_last_of_user(turns, text) if text else turns)
+    return [*reversed(older), *window.current, *reversed(newest)]
+
+
+def _start(given: object) -> int:
+    if isinstance(given, bool) or not isinstance(given, int):
+        raise InvalidArgumentError(
+            f"last_summarization_index must be an int, got {described(given)}"
+        )
+    return max(0, given)
+
+
+def _sequence(messages: Iterable[object] | None) -> Sequence[object]:
+    if messages is None:
+        return ()
+    if isinstance(messages, Sequence) and not isinstance(messages, str | bytes):
+        return messages
+    if isinstance(messages, str | bytes) or not isinstance(messages, Iterable):
+        raise InvalidArgumentError(
+            f"messages must be a list of messages, got {described(messages)}"
+        )
+    return list(messages)
+
+
+def _newest_first(messages: Sequence[object], start: int) -> Iterator[Turn]:
+    for place in range(len(messages) - 1, start - 1, -1):
+        turn = turn_of(messages[place])
+        if turn is not None:
+            yield turn
+
+
+def _last_of_user(turns: Iterator[Turn], newer: list[Turn], most: int) -> Turn | None:
+    """Return the user's last turn, and collect those after it as far as there may be room."""
+    length = 0
+    for turn in turns:
+        if turn.role == "user":
+            return turn
+        if length <= most:
+            newer.append(turn)
+            length += len(turn.text)
+    return None
+
+
+def _without_last_of_user(turns: Iterator[Turn], text: str) -> Iterator[Turn]:
+    """Yield turns without the newest one of the user, if it is the current message."""
+    is_first = True
+    for turn in turns:
+        if not (is_first and turn == ("user", text)):
+            yield turn
+        is_first = is_first and turn.role != "user"
+
+
+class _Window:
+    """The lines that are taken, and the characters that are left."""
+
+    def __init__(self, most: int) -> None:
+        self.current: list[str] = []
+        self._left = most + len(SEPARATOR)
+        self._is_full = False
+
+    def add_always(self, turn: Turn) -> None:
+        """Add the current message, cut to all the room if need be."""
+        self.current = [line for line in [self._fitted(turn, 1)] if line]
+
+    def take(self, turns: Iterator[Turn]) -> list[str]:
+        """Return the lines of turns, the newest first, until one does not fit whole."""
+        lines: list[str] = []
+        while not self._is_full and self._left > len(SEPARATOR) + MIN_CUT_CHARACTERS:
+            turn = next(turns, None)
+            if turn is None:
+                break
+            line = self._fitted(turn, MIN_CUT_CHARACTERS)
+            if line:
+                lines.append(line)
+        return lines
+
+    def _fitted(self, turn: Turn, least: int) -> str:
+        room = self._left - len(SEPARATOR) - len(turn.role) - 2
+        fits = len(turn.text) <= room
+        self._is_full = self._is_full or not fits
+        if not fits and room < least:
+            return ""
+        line = turn.line if fits else Turn(turn.role, without_middle(turn.text, room)).line
+        self._left -= len(line) + len(SEPARATOR)
+        return line
+
+
+def without_middle(text: str, length: int) -> str:
+    """Return a text's beginning and end, at most `length` characters with the mark between them.
+
+    No character of several code points is cut.
+    """
+    if len(text) <= length:
+        return text
+    if length <= 2 * len(_CUT):
+        return text[: _boundary_before(text, max(0, length))]
+    half = (length - len(_CUT)) // 2
+    head = text[: _boundary_before(text, half)].rstrip()
+    tail = text[_boundary_after(text, len(text) - half) :].lstrip()
+    return f"{head}{_CUT}{tail}"
+
+
+def _boundary_before(text: str, at: int) -> int:
+    places = range(at, max(-1, at - _MAX_SHIFT), -1)
+    return next((place for place in places if _ends(text, place)), at)
+
+
+def _boundary_after(text: str, at: int) -> int:
+    places = range(at, min(len(text) + 1, at + _MAX_SHIFT))
+    return next((place for place in places if _ends(text, place)), at)
+
+
+def _ends(text: str, at: int) -> bool:
+    """Return whether a character ends before a place."""
+    if not 0 < at < len(text):
+        return True
+    return not (text[at - 1] in _JOINERS or _continues(text[at]))
+
+
+def _continues(letter: str) -> bool:
+    return (
+        letter in _JOINERS
+        or unicodedata.category(letter).startswith("M")
+        or "\U0001f3fb" <= letter <= "\U0001f3ff"  # tones of skin
+    )

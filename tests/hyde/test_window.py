@@ -1,0 +1,319 @@
+"""The window of a conversation: who is in it, how much of it, and messages of every form."""
+
+from collections.abc import Sequence
+from enum import Enum
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemic.errors import InvalidArgumentError
+from mnemic.hyde import build_conversation_window
+from mnemic.hyde.cleaning import clean, without_tool_blocks
+from mnemic.hyde.window import SEPARATOR, without_middle
+
+
+def user(content):
+    return {"role": "user", "content": content}
+
+
+def assistant(content):
+    return {"role": "assistant", "content": content}
+
+
+@pytest.mark.requirement("T043")
+@pytest.mark.parametrize("messages", [None, [], (), iter([])])
+def test_nothing_gives_nothing(messages):
+    assert build_conversation_window(messages) == []
+
+
+@pytest.mark.requirement("T044")
+def test_the_message_alone():
+    assert build_conversation_window([], message="Which port?") == ["user: Which port?"]
+
+
+@pytest.mark.requirement("R377", "R378", "T045", "T048")
+def test_user_and_assistant_are_in_it_and_nobody_else():
+    messages = [
+        {"role": "system", "content": "You are an agent."},
+        user("Hello"),
+        assistant("Hi"),
+        {"role": "tool", "content": "42"},
+        {"role": "developer", "content": "Be brief."},
+        user("And now?"),
+    ]
+
+    assert build_conversation_window(messages) == ["user: Hello", "assistant: Hi", "user: And now?"]
+
+
+@pytest.mark.requirement("R377", "C127", "T046")
+@pytest.mark.parametrize(
+    ("index", "first"), [(0, 0), (-5, 0), (3, 3), (11, 11), (10**9, 11), (-(2**80), 0)]
+)
+def test_it_begins_after_the_last_summary(index, first):
+    messages = [user(f"message {number}") for number in range(11)]
+    window = build_conversation_window(messages, index)
+
+    assert window == [f"user: message {number}" for number in range(first, 11)]
+
+
+@pytest.mark.requirement("R378", "C126")
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("before <tool>run</tool> after", "before  after"),
+        ("before\n<tool>\nrun\n</tool>\nafter", "before\n\nafter"),
+        ("<tool_result>42</tool_result>done", "done"),
+        ("a <tool>x <tool>y</tool> z</tool> b", "a  b"),
+        ("a <tool>x <tool_result>y</tool> b", "a  b"),
+        ("a <tool>never closed", "a"),
+        ("a </tool> b", "a  b"),
+        ('a <tool name="x">y</tool> b', "a  b"),
+        ("a <tool/> b <tool x='1'/> c", "a  b  c"),
+        ("a <TOOL>y</Tool> b", "a  b"),
+        ("a <tool_result>x</tool>y</tool_result> b", "a  b"),
+        ("a <function_calls>x</function_calls> b", "a  b"),
+        ("if a < b and c > d: <tooltip>", "if a < b and c > d: <tooltip>"),
+    ],
+)
+def test_tool_blocks_are_left_out(content, text):
+    assert build_conversation_window([assistant(content)]) == [f"assistant: {text}"]
+
+
+@pytest.mark.requirement("R378")
+@pytest.mark.parametrize("content", ["", " \n", None, "<tool>x</tool>", [], [{"type": "image"}], 5])
+def test_messages_without_text_are_left_out(content):
+    assert build_conversation_window([user("x"), assistant(content)]) == ["user: x"]
+
+
+class Role(Enum):
+    USER = "user"
+    TOOL = "tool"
+
+
+TEXT_PARTS = [
+    {"type": "text", "text": "one"},
+    {"type": "tool_use", "id": "1", "input": {"text": "hidden"}},
+    {"type": "tool_result", "content": [{"type": "text", "text": "hidden"}]},
+    {"type": "thinking", "thinking": "hidden", "text": "hidden"},
+    {"type": "image", "text": "hidden"},
+    {"type": "output_text", "text": "two"},
+    {"type": "text", "text": {"value": "three", "annotations": []}},
+    ["four", [{"text": "five"}]],
+    SimpleNamespace(type="text", text="six"),
+]
+
+
+@pytest.mark.requirement("R378")
+@pytest.mark.parametrize(
+    "message",
+    [
+        user("one\ntwo"),
+        user(["one", "two"]),
+        user([{"type": "text", "text": "one"}, {"type": "input_text", "text": "two"}]),
+        {"role": "User", "content": "one\ntwo"},
+        {"role": Role.USER, "content": "one\ntwo"},
+        {"role": "user", "parts": [{"text": "one"}, {"text": "two"}]},
+        ("user", "one\ntwo"),
+        ["user", ["one", "two"]],
+        "user: one\ntwo",
+        "one\ntwo",
+        SimpleNamespace(role="user", content="one\ntwo"),
+        SimpleNamespace(type="human", content="one\ntwo"),
+        SimpleNamespace(role="user", content=[SimpleNamespace(type="text", text="one\ntwo")]),
+    ],
+)
+def test_messages_may_have_many_forms(message):
+    assert build_conversation_window([message]) == ["user: one\ntwo"]
+    assert build_conversation_window([message], message="one\ntwo") == ["user: one\ntwo"]
+
+
+def test_of_parts_those_with_text_count():
+    window = build_conversation_window([assistant(TEXT_PARTS)])
+
+    assert window == ["assistant: one\ntwo\nthree\nfour\nfive\nsix"]
+
+
+def test_parts_that_contain_themselves_end():
+    parts = ["text"]
+    parts.append(parts)
+    loop = {"type": "text"}
+    loop["text"] = loop
+
+    assert build_conversation_window([user(parts), user([loop])])[0].startswith("user: text")
+
+
+@pytest.mark.parametrize("junk", [None, 3, {}, b"user", object(), (), ("user",), {"role": 3}, []])
+def test_what_is_no_message_is_left_out(junk):
+    assert build_conversation_window([junk, user("x"), junk]) == ["user: x"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"messages": 3},
+        {"messages": "user: x"},
+        {"messages": [], "last_summarization_index": "1"},
+        {"messages": [], "last_summarization_index": True},
+        {"messages": [], "max_characters": 0},
+        {"messages": [], "max_characters": 1.5},
+    ],
+)
+def test_wrong_arguments_are_refused(arguments):
+    with pytest.raises(InvalidArgumentError):
+        build_conversation_window(**arguments)
+
+
+@pytest.mark.requirement("C126", "T049")
+def test_the_current_message_is_in_it_once():
+    history = [user("Which port?"), assistant("5432."), user("And the host?")]
+    window = ["user: Which port?", "assistant: 5432.", "user: And the host?"]
+
+    assert build_conversation_window(history, message="And the host?") == window
+    assert build_conversation_window(history, message=user("And the host?")) == window
+    assert build_conversation_window(history[:2], message="And the host?") == window
+    assert build_conversation_window([*history, assistant("…")], message="And the host?") == [
+        *window[:2],
+        "assistant: …",
+        window[2],
+    ]
+
+
+def test_an_equal_message_of_another_turn_stays():
+    history = [user("Yes"), assistant("Sure?"), user("No"), assistant("So?")]
+
+    assert build_conversation_window(history, message="Yes")[0] == "user: Yes"
+
+
+@pytest.mark.requirement("C126")
+def test_the_current_message_is_kept_whatever_follows_it():
+    history = [user("old"), user("Which port?"), *[assistant("x" * 500)] * 9]
+
+    window = build_conversation_window(history, max_characters=600)
+    assert window[0] == "user: Which port?"
+    assert all(line.startswith("assistant: x") for line in window[1:])
+    assert "user: Which port?" in build_conversation_window(history[:2], max_characters=18)
+
+
+@pytest.mark.requirement("C126", "T047")
+@pytest.mark.parametrize("form", [{"messages": [user("word " * 5000)]}, {"messages": []}])
+def test_a_long_message_loses_its_middle(form):
+    (line,) = build_conversation_window(
+        **form, message="BEGIN " + "word " * 5000 + " END", max_characters=1000
+    )
+
+    assert len(line) <= 1000
+    assert line.startswith("user: BEGIN")
+    assert line.endswith("END")
+
+
+@pytest.mark.requirement("C126")
+@pytest.mark.parametrize(
+    "character", ["e\u0301", "👩\u200d👩\u200d👧", "👍🏽", "नि", "\u05e9\u05b8", "❤\ufe0f"]
+)
+def test_no_character_of_several_code_points_is_cut(character):
+    for length in range(10, 60):
+        cut = without_middle(character * 50, length)
+        pieces = cut.split(" … ")
+        assert len(cut) <= length
+        assert all(piece == character * (len(piece) // len(character)) for piece in pieces)
+
+
+class Counted(Sequence):
+    """A conversation that counts the messages that are read."""
+
+    def __init__(self, length):
+        self.length = length
+        self.read = []
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, index):
+        self.read.append(index)
+        return user("x" * 94) if index % 2 else assistant("y" * 94)
+
+
+@pytest.mark.requirement("C126")
+def test_of_a_long_conversation_only_the_newest_messages_are_read():
+    messages = Counted(100_000)
+    window = build_conversation_window(messages)
+
+    assert len(window) in range(70, 80)
+    assert messages.read == list(range(99_999, 99_999 - len(messages.read), -1))
+    assert len(messages.read) <= len(window) + 1
+
+
+@pytest.mark.parametrize("most", [1, 5, 6, 7, 8, 50, 200])
+def test_the_cap_holds_for_the_joined_window(most):
+    messages = [user(f"{number} " * number) for number in range(40)]
+
+    assert len(SEPARATOR.join(build_conversation_window(messages, max_characters=most))) <= most
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("<tool>" * 170_000, "</tool>" * 150_000, "<tool " * 170_000, "<tool" + " " * 1_000_000),
+        *("<tool_result>" * 50_000 + "</tool>" * 50_000, "\x1b" * 1_000_000, "<" * 1_000_000),
+        *("\x1b[" + "0" * 1_000_000, "\x1b]" + "a" * 1_000_000, "\ud800" * 1_000_000),
+        *("\u0301" * 1_000_000, "\u200d" * 1_000_000, "\x00" * 1_000_000, "x" * 1_000_000),
+        "<tool>a</tool>" * 70_000,
+    ],
+    ids=range(15),
+)
+def test_a_megabyte_is_read_in_linear_time(text):
+    window = build_conversation_window([user("first"), assistant(text)], message=text)
+
+    assert len(SEPARATOR.join(window)) <= 8000
+
+
+HOSTILE = st.lists(
+    st.sampled_from(["<tool>", "</tool>", "<tool_result>", "</tool_result>", "user: ", "\n---\n"])
+    | st.text(st.sampled_from("ab \n\x00\x1b[]m\ud800\u202e\u05d0\u0301\u200d<>"), max_size=6),
+    max_size=12,
+).map("".join)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool", "x"]), HOSTILE), max_size=8),
+    st.none() | HOSTILE,
+    st.integers(-2, 10),
+    st.integers(1, 120),
+)
+def test_every_window_can_be_sent_and_fits(messages, message, index, most):
+    window = build_conversation_window(messages, index, message=message, max_characters=most)
+    joined = SEPARATOR.join(window)
+
+    assert len(joined) <= most
+    assert clean(joined) == joined
+    assert not set(joined) & set("\x00\x1b")
+    assert all(line.startswith(("user: ", "assistant: ")) for line in window)
+    assert "<tool>" not in joined
+    if any(build_conversation_window([], message=message)) and most > 40:
+        assert window[-1].startswith("user: ")
+
+
+@given(HOSTILE)
+def test_cleaning_twice_changes_nothing(text):
+    assert clean(clean(text)) == clean(text)
+    assert without_tool_blocks("a" + text).startswith("a")
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07text", "text"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b]never closed\nnext line", "\nnext line"),
+        ("a\x00b\x7fc\x9b", "abc"),
+        ("a\r\nb\rc\u2028d\te", "a\nb\nc\nd\te"),
+        ("lone \ud83d", "lone \ufffd"),
+        ("שלום \u202eabc", "שלום \u202eabc"),
+        ("\U0001f600", "\U0001f600"),
+    ],
+)
+def test_control_characters_and_escapes_go(text, cleaned):
+    assert clean(text) == cleaned
