@@ -117,11 +117,37 @@ def test_a_forgotten_row_brings_no_links_and_a_restored_one_brings_them_back(sto
     before, rows = seq_of(store), rows_of(store)
     store.soft_delete(AGENT, uid(1), NOON).result()
     batch = batch_of(store, State.ACTIVE, before)
-    assert (batch.gone, batch.linked, batch.links) == ([rows[1]], [], [])
+    assert (batch.gone, batch.linked, batch.links) == ([rows[1]], [rows[1]], [])
     before = seq_of(store)
     store.restore(AGENT, uid(1), oldest=NOON - HOUR, now=NOON).result()
     batch = batch_of(store, State.ACTIVE, before)
     assert (batch.linked, len(batch.links)) == ([rows[1]], 1)
+
+
+def test_a_row_deleted_for_good_is_not_among_those_whose_links_are_replaced(store):
+    added(store, "a", [numbered(number) for number in (1, 2)])
+    linked(store, 1, 2)
+    before, rows = seq_of(store), rows_of(store)
+    store.delete(AGENT, uid(2)).result()
+    batch = batch_of(store, State.ACTIVE, before)
+    assert (batch.gone, batch.linked, batch.links) == ([rows[2]], [], [])
+
+
+@pytest.mark.requirement("C161")
+def test_supersessions_of_rows_in_another_state_come_with_the_active_ones(store):
+    added(store, "a", [numbered(1), numbered(4)])
+    linked(store, 4, 1)
+    added(store, "a", [numbered(2, supersedes=uid(1))])
+    before = seq_of(store)
+    added(store, "a", [numbered(3, supersedes=uid(2))])
+    kind = int(LinkType.SUPERSEDES)
+    rows, changed = rows_of(store), batch_of(store, State.ACTIVE, before)
+    assert (changed.gone, changed.linked) == ([rows[2]], sorted([rows[2], rows[3]]))
+    assert sorted(links_of(store, changed)) == [(2, 1, kind), (3, 2, kind)]
+    whole = batch_of(store, State.ACTIVE, None)
+    related = int(link_of(4, 1).type)
+    assert sorted(links_of(store, whole)) == [(2, 1, kind), (3, 2, kind), (4, 1, related)]
+    assert batch_of(store, State.INACTIVE, None).links == []
 
 
 def test_the_row_of_an_entry_is_told_to_its_scope_alone(store):

@@ -8,7 +8,16 @@ from numpy.typing import NDArray
 
 from mnemic.index.candidates import RowSet, Selected
 from mnemic.index.loading import Loader
-from mnemic.model import Access, Expression, Field, MemorySortOrder, RowBatch, Scope, Search
+from mnemic.model import (
+    Access,
+    Expression,
+    Field,
+    Hops,
+    MemorySortOrder,
+    RowBatch,
+    Scope,
+    Search,
+)
 from mnemic.model.redacted import Redacted
 
 
@@ -87,6 +96,53 @@ class LinkSearch(Redacted, frozen=True, kw_only=True):
     limit: int
     filters: Expression | None = None
     deadline: float | None = None
+
+
+class NeighbourSearch(Redacted, frozen=True, kw_only=True):
+    """A request for the neighbours of found rows.
+
+    Attributes:
+        scope: Only its memories are traversed and found.
+        now: Microseconds since 1970 in UTC; rows expired before are excluded.
+        starts: Rows with their scores; they are neither found nor traversed. Those outside the
+            scope lead nowhere.
+        hops: The links to follow.
+        filters: Only matching rows are traversed and found; starts need not match.
+        deadline: Time limit, in seconds of `time.monotonic()`; None is no limit.
+    """
+
+    _hidden: ClassVar[frozenset[str]] = frozenset({"filters"})
+
+    scope: Scope
+    now: int
+    starts: Sequence[tuple[int, float]]
+    hops: Hops
+    filters: Expression | None = None
+    deadline: float | None = None
+
+
+class NeighbourRow(NamedTuple):
+    """A row reached by links from several others.
+
+    Attributes:
+        row: The store's integer.
+        id: The UUID's 16 bytes.
+        score: Score of the start, times decay and strength of each link on the best path.
+        kind: Number of the type of the last link.
+        via_row: The row before it on that path.
+        depth: Number of links on it.
+        last_accessed_at: Microseconds since 1970 in UTC, or None.
+        access_count: Number of accesses.
+    """
+
+    row: int
+    id: bytes
+    score: float
+    kind: int
+    via_row: int
+    depth: int
+    last_accessed_at: int | None = None
+    access_count: int = 0
 
 
 class LinkedRow(NamedTuple):
@@ -307,6 +363,23 @@ class Index(Protocol):
 
         Raises:
             DeadlineExceededError: If the deadline passes.
+        """
+        ...
+
+    def neighbours(self, wanted: NeighbourSearch) -> list[NeighbourRow]:
+        """Return the rows reached by links from several rows, each by its best path.
+
+        A score below 0 counts as 0. Of equal paths the one with the fewest hops counts, then that
+        from the smallest row, then the type of the smallest number. A link to a superseded row
+        leads to the head of its versions: the row of the scope that superseded it, or that
+        superseded its successor, and so on; of several the one that was changed last, then the
+        smallest UUID.
+
+        Order: score, then fewest hops, then newest, then smallest UUID, then user.
+
+        Raises:
+            DeadlineExceededError: If the deadline passes.
+            InvalidArgumentError: If the depth or a decay is out of range.
         """
         ...
 

@@ -11,7 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic._core import RECORD_COLUMNS, Coverage, MemoryIndex
-from mnemic.index.base import LinkedRow, LinkSearch, ListRequest, RankedPage, RankedRow, RankInputs
+from mnemic.index.base import (
+    LinkedRow,
+    LinkSearch,
+    ListRequest,
+    NeighbourRow,
+    NeighbourSearch,
+    RankedPage,
+    RankedRow,
+    RankInputs,
+)
 from mnemic.index.candidates import RowSet, Selected, SourceFactory
 from mnemic.index.loading import Loader, put, raise_accesses
 from mnemic.index.source_guard import SourceGuard
@@ -196,6 +205,10 @@ class NativeIndex:
         found, total = self._current().linked(wanted)
         return [LinkedRow(*hit) for hit in found], total
 
+    def neighbours(self, wanted: NeighbourSearch) -> list[NeighbourRow]:
+        """Return the rows reached by links from several rows; see `Index.neighbours`."""
+        return [NeighbourRow(*hit) for hit in self._current().neighbours(wanted)]
+
     def related(
         self, query: str, texts: list[tuple[str, float]], scope: Scope, limit: int
     ) -> list[tuple[str, float]]:
@@ -314,7 +327,7 @@ def _merged_batch(batches: Sequence[RowBatch]) -> RowBatch:
             gone.add(row)
             records.pop(row, None)
             parts.pop(row, None)
-            linked.add(row)
+            linked.discard(row)
             links.pop(row, None)
         for row in batch.linked:
             linked.add(row)

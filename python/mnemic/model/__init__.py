@@ -20,7 +20,9 @@ from mnemic.model.filter import (
     references,
 )
 from mnemic.model.hit import Hit
+from mnemic.model.hops import Hops
 from mnemic.model.ids import UuidFactory
+from mnemic.model.lineage import Lineage
 from mnemic.model.link import LinkType, MemoryLink
 from mnemic.model.new_entry import NewEntry, OnConflict, OnDuplicate, OnEmbedError
 from mnemic.model.query import (
@@ -109,8 +111,10 @@ __all__ = [
     "Expression",
     "Field",
     "Hit",
+    "Hops",
     "ImportResult",
     "KeywordFields",
+    "Lineage",
     "Link",
     "LinkType",
     "LongTermMemoryStats",

@@ -43,8 +43,11 @@ class RowBatch(Redacted, frozen=True, eq=False):
         vectors: float32, shape (n, dim), in the order of `embedded`.
         gone: Rows that left the state, and rows of which an index must keep nothing when it takes
             their records.
-        linked: Rows of the state whose links are all in `links`.
-        links: Their links, also to rows of another state.
+        linked: Changed rows whose links are all replaced by those in `links`: rows of the state,
+            and those that are still there in another state. A row of `gone` that is not among them
+            was deleted for good, and so were links to it.
+        links: Their links, also to rows of another state. Of active rows all links, of others those
+            of type SUPERSEDES alone: a link to a superseded row leads on to its successor.
     """
 
     _hidden: ClassVar[frozenset[str]] = frozenset({"records", "vectors"})

@@ -12,12 +12,21 @@ from uuid import UUID
 import msgspec
 
 from mnemic.errors import DeadlineExceededError, EmbeddingError
-from mnemic.index import LinkedRow, LinkSearch, ListRequest, RankedRow, RankInputs
+from mnemic.index import (
+    LinkedRow,
+    LinkSearch,
+    ListRequest,
+    NeighbourRow,
+    NeighbourSearch,
+    RankedRow,
+    RankInputs,
+)
 from mnemic.model import (
     MOST_IMPORTANT,
     Access,
     All,
     Expression,
+    Hops,
     LinkType,
     MemoryEntry,
     Scope,
@@ -112,6 +121,18 @@ class FoundLinked(NamedTuple):
     hits: list[LinkedRow]
     entries: dict[int, MemoryEntry]
     total: int
+
+
+class FoundNeighbours(NamedTuple):
+    """The neighbours of found memories.
+
+    Attributes:
+        hits: Rows, best first, each with score, last link and the row before it.
+        entries: The memories of these rows.
+    """
+
+    hits: list[NeighbourRow]
+    entries: dict[int, MemoryEntry]
 
 
 class _Moment(NamedTuple):
@@ -262,6 +283,48 @@ class Finder:
         hits, total = self._active.index.linked(search)
         entries, _ = self._entries(scope, hits, _Moment(now, position, deadline))
         return FoundLinked([hit for hit in hits if hit.row in entries], entries, total)
+
+    def neighbours(
+        self,
+        scope: Scope,
+        starts: Sequence[tuple[int, float]],
+        hops: Hops,
+        *,
+        filters: Expression | None = None,
+        deadline: float | None = None,
+    ) -> FoundNeighbours:
+        """Return the active memories of a scope that links lead to from several of its memories.
+
+        Each has the score of its best path: that of the start, times decay and strength of each
+        link; see `Index.neighbours`. A link to a superseded memory leads to the head of its
+        versions. Missing, deleted and expired memories are passed over.
+
+        Args:
+            scope: Only its memories are traversed and found.
+            starts: Rows of memories with their scores; they are not found again.
+            hops: The links to follow.
+            filters: Only memories that match are traversed and found; starts need not match.
+            deadline: Time limit, in seconds of `time.monotonic()`; None is no limit.
+
+        Raises:
+            DeadlineExceededError: If the deadline passes.
+        """
+        if not starts or not hops.depth or not hops.limit:
+            return FoundNeighbours([], {})
+        check_deadline(deadline)
+        position = self._active.catch_up(deadline=deadline)
+        now = self._now()
+        search = NeighbourSearch(
+            scope=scope,
+            now=to_microseconds(now),
+            starts=starts,
+            hops=hops,
+            filters=filters,
+            deadline=deadline,
+        )
+        hits = self._active.index.neighbours(search)
+        entries, _ = self._entries(scope, hits, _Moment(now, position, deadline))
+        return FoundNeighbours([hit for hit in hits if hit.row in entries], entries)
 
     def row_of(self, scope: Scope, entry_id: UUID, *, include_inactive: bool = False) -> int | None:
         """Return the row of an active memory of a scope, or of a present one if requested."""
@@ -442,7 +505,7 @@ class Finder:
         return Found(hits, entries, page.total, partial=page.partial or is_cut)
 
     def _entries(
-        self, scope: Scope, hits: Sequence[RankedRow | LinkedRow], moment: _Moment
+        self, scope: Scope, hits: Sequence[RankedRow | LinkedRow | NeighbourRow], moment: _Moment
     ) -> tuple[dict[int, MemoryEntry], bool]:
         """Return the entries of hits, and whether the deadline passed before all were read."""
 
@@ -477,7 +540,7 @@ def _in_time(
     return entries, False
 
 
-def _accesses(hits: Sequence[RankedRow | LinkedRow]) -> list[Access]:
+def _accesses(hits: Sequence[RankedRow | LinkedRow | NeighbourRow]) -> list[Access]:
     return [(hit.row, hit.last_accessed_at, hit.access_count) for hit in hits]
 
 

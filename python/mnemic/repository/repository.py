@@ -25,6 +25,7 @@ from mnemic.licensing import (
     Need,
 )
 from mnemic.model import (
+    Lineage,
     MemoryEntry,
     MemoryEntryUpdate,
     NewEntry,
@@ -57,6 +58,7 @@ from mnemic.repository.entry_vectors import EntryVectorReader
 from mnemic.repository.find import Finder, Found
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
+from mnemic.repository.lineage import LineageReader
 from mnemic.repository.linking import Linker
 from mnemic.repository.listing import Lister
 from mnemic.repository.load_progress import LoadProgress
@@ -489,6 +491,17 @@ class Repository:
             self.check_embedder()
         is_wanted = search.limit or search.with_total
         return self.finder.find(scope, search) if is_wanted else Found([], {}, None)
+
+    def lineages(
+        self,
+        scope: Scope,
+        entries: Sequence[MemoryEntry],
+        max_versions: int,
+        deadline: float | None = None,
+    ) -> list[Lineage]:
+        """Return each memory with its earlier versions; see `LineageReader.lineages`."""
+        self.limits.require_storing()
+        return LineageReader(self._store, self.now).lineages(scope, entries, max_versions, deadline)
 
     async def update(
         self,

@@ -325,6 +325,15 @@ class Store(Lists, Additions, BulkWrites, UsageReads, Protocol):
         """Return the other ends of the links of a row's entry, in the order of `links`."""
         ...
 
+    def successors(
+        self, scope: Scope, rows: Sequence[int], *, now: datetime, deadline: float | None = None
+    ) -> dict[int, MemoryEntry]:
+        """Return the entries of a scope that supersede one of these rows, by their own rows.
+
+        They have any status, and are neither deleted nor expired by now.
+        """
+        ...
+
     def stored_after(
         self,
         scope: Scope,

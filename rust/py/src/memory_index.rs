@@ -5,7 +5,8 @@ use mnemic_core::lexical::Weighed;
 use mnemic_core::memory::links::Link;
 use mnemic_core::text::Role;
 use mnemic_core::{
-    Answer, Components, LinkedHit, Links, MemoryHit, MemoryIndex, Request, RowSet, Why,
+    Answer, Components, LinkedHit, Links, MemoryHit, MemoryIndex, NeighbourHit, Request, RowSet,
+    Why,
 };
 use numpy::PyArray1;
 use pyo3::intern;
@@ -20,7 +21,9 @@ use crate::errors::{raised, room};
 use crate::filter;
 use crate::listing::ListRequest;
 use crate::records::{GivenAccess, accesses_of, link_of, records_of};
-use crate::requests::{Given, GivenEvidence, GivenOrder, GivenScope, LinkSearch, Listed, Search};
+use crate::requests::{
+    Given, GivenEvidence, GivenOrder, GivenScope, LinkSearch, Listed, NeighbourSearch, Search,
+};
 use crate::scorings::Scorings;
 use crate::text::{PyCoverage, analyser_of};
 
@@ -306,6 +309,30 @@ impl PyMemoryIndex {
         Ok((PyList::new(py, hits)?, found.total))
     }
 
+    #[doc = stub!("MemoryIndex.neighbours")]
+    #[pyo3(signature = (request, /))]
+    fn neighbours<'py>(
+        &self,
+        py: Python<'py>,
+        request: Given<NeighbourSearch<'py>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let given = request.0;
+        room(self.0.bytes_of_reading(self.0.docids() / 8, 0))?; // as for linked rows
+        let filter = given.filter.as_ref().map(filter::read).transpose()?;
+        let (walk, deadline) = (given.hops.walk()?, deadline_at(py, given.deadline)?);
+        let ask = Ask {
+            scope: given.scope.scope(),
+            filter: filter.as_ref(),
+            now: given.now,
+            deadline: &deadline,
+            ..Ask::default()
+        };
+        let (starts, limit) = (given.starts(), given.hops.limit);
+        let found = py.detach(|| self.0.neighbours(&ask, &starts, &walk, limit)).map_err(raised)?;
+        let hits = found.iter().map(|hit| neighbour_of(py, hit)).collect::<PyResult<Vec<_>>>()?;
+        PyList::new(py, hits)
+    }
+
     #[doc = stub!("MemoryIndex.surface_forms")]
     #[pyo3(signature = (text, tokens, /))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are values")]
@@ -396,6 +423,12 @@ fn linked_of<'py>(py: Python<'py>, hit: &LinkedHit) -> PyResult<Bound<'py, PyTup
     let kinds = PyTuple::new(py, hit.path.kinds())?;
     let (last, count) = hit.accessed;
     (hit.row, PyBytes::new(py, &hit.id), hit.strength, kinds, last, count).into_pyobject(py)
+}
+
+fn neighbour_of<'py>(py: Python<'py>, hit: &NeighbourHit) -> PyResult<Bound<'py, PyTuple>> {
+    let (last, count) = hit.accessed;
+    (hit.row, PyBytes::new(py, &hit.id), hit.score, hit.kind, hit.via, hit.depth, last, count)
+        .into_pyobject(py)
 }
 
 /// The hits, the total, whether the answer is partial, whether it is approximate, the share of

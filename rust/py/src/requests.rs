@@ -2,6 +2,7 @@
 
 use mnemic_core::columns::{Scope, Users};
 use mnemic_core::memory::links::{Direction, Hops, MAX_DEPTH};
+use mnemic_core::memory::neighbours::{KINDS, Start, Walk};
 use mnemic_core::rank::sort_key::SortKey;
 use mnemic_core::system::memory_budget::with_room;
 use mnemic_core::{
@@ -138,11 +139,57 @@ impl LinkSearch<'_> {
             "both" => Direction::Both,
             other => return Err(PyValueError::new_err(format!("there is no direction {other:?}"))),
         };
-        if !(1..=MAX_DEPTH).contains(&self.depth) {
-            let message = format!("depth must be from 1 to {MAX_DEPTH}, got {}", self.depth);
-            return Err(InvalidArgumentError::new_err(message));
-        }
+        check_depth(self.depth)?;
         Ok(Hops { direction, kinds: self.kinds, depth: self.depth })
+    }
+}
+
+fn check_depth(depth: usize) -> PyResult<()> {
+    if (1..=MAX_DEPTH).contains(&depth) {
+        return Ok(());
+    }
+    let message = format!("depth must be from 1 to {MAX_DEPTH}, got {depth}");
+    Err(InvalidArgumentError::new_err(message))
+}
+
+/// The fields of `mnemic.model.Hops`.
+#[derive(FromPyObject)]
+pub(crate) struct GivenHops {
+    depth: usize,
+    decays: Listed<f64>,
+    follow_incoming: bool,
+    pub(crate) limit: usize,
+}
+
+impl GivenHops {
+    pub(crate) fn walk(&self) -> PyResult<Walk> {
+        check_depth(self.depth)?;
+        let found = self.decays.0.len();
+        let decays = <[f64; KINDS]>::try_from(self.decays.0.as_slice()).map_err(|_| {
+            InvalidArgumentError::new_err(format!("there are {KINDS} decays, got {found}"))
+        })?;
+        if !decays.iter().all(|decay| (0.0..=1.0).contains(decay)) {
+            return Err(InvalidArgumentError::new_err("decays must be from 0 to 1"));
+        }
+        Ok(Walk { depth: self.depth, decays, follows_incoming: self.follow_incoming })
+    }
+}
+
+/// The fields of `mnemic.index.base.NeighbourSearch`.
+#[derive(FromPyObject)]
+pub(crate) struct NeighbourSearch<'py> {
+    pub(crate) scope: GivenScope,
+    pub(crate) now: i64,
+    starts: Listed<(i64, f64)>,
+    pub(crate) hops: GivenHops,
+    #[pyo3(attribute("filters"))]
+    pub(crate) filter: Option<Bound<'py, PyAny>>,
+    pub(crate) deadline: Option<f64>,
+}
+
+impl NeighbourSearch<'_> {
+    pub(crate) fn starts(&self) -> Vec<Start> {
+        self.starts.0.iter().map(|&(row, score)| Start { row, score }).collect()
     }
 }
 

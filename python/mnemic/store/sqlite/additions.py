@@ -68,7 +68,8 @@ def _batch(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> RowBatc
         row, replacement = outcome.row, outcome.replacement
         is_active, columns = _is_active(new.entry), new.columns
         if replacement is not None:
-            (linked if is_active else gone).append(row)
+            linked.append(row)
+            gone += [] if is_active else [row]
             columns = replacement.columns
         if is_active:
             records.append((row, *columns))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mnemic._core import VectorSums
 from mnemic.errors import StoreCorruptError
-from mnemic.model import Record, RowBatch, Scope, State
+from mnemic.model import LinkType, Record, RowBatch, Scope, State
 from mnemic.store.base import BatchSink
 from mnemic.store.changes import Change, UserTotals, last_dropped, totals_by_user
 from mnemic.store.embedding_model import check_model
@@ -145,6 +145,20 @@ _ALL_LINKS = (
     f"ON e.row = l.from_row WHERE e.agent_id = ? AND {_HAS_STATE[State.ACTIVE]}"
 )
 _TOUCHED_LINKS = f"SELECT {_LINK} FROM agent_memory_links AS l WHERE l.from_row IN ({_TOUCHED})"
+# A link to a row in another state leads on to what superseded it. Links between users, which
+# earlier versions wrote, lead nowhere.
+_SUPERSESSIONS = (
+    "SELECT l.from_row, l.to_row, l.type, l.strength FROM agent_memory_links AS l "
+    f"CROSS JOIN agent_memory_entries AS e {BY_ROW} ON e.row = l.from_row "
+    f"CROSS JOIN agent_memory_entries AS t {BY_ROW} ON t.row = l.to_row "
+    f"WHERE e.agent_id = ? AND l.type = {int(LinkType.SUPERSEDES)} "
+    f"AND NOT ({_HAS_STATE[State.ACTIVE]}) AND t.user_id IS e.user_id"
+)
+_TOUCHED_SUPERSESSIONS = f"{_SUPERSESSIONS} AND l.from_row IN ({_TOUCHED})"
+_TOUCHED_ROWS = (
+    f"SELECT e.row FROM agent_memory_entries AS e {BY_ROW} "
+    f"WHERE e.agent_id = ? AND e.row IN ({_TOUCHED})"
+)
 _PART = 8192
 _AGENT = "SELECT seq, pruned, model, dimensions FROM agent_memory_agents WHERE agent_id = ?"
 _ADVANCE_USER = (
@@ -287,6 +301,13 @@ def rows_since(
     living = {columns[0] for columns in records}
     links = fetch(connection, _TOUCHED_LINKS, (agent_id, since)) if records else []
     check_links(links, checked.links)
+    others = touched - living
+    kept, supersessions = others, list[Columns]()
+    if others:
+        here = (agent_id, agent_id, since)
+        kept = {row for (row,) in fetch(connection, _TOUCHED_ROWS, here)}
+        if state is State.ACTIVE:
+            supersessions = fetch(connection, _TOUCHED_SUPERSESSIONS, here)
     return RowBatch(
         since=since,
         seq=last,
@@ -294,8 +315,8 @@ def rows_since(
         embedded=np.array([row for row, _ in embedded], dtype=np.int64),
         vectors=_vectors([blob for _, blob in embedded], dim),
         gone=sorted((touched - living) | replaced),
-        linked=sorted(living),
-        links=[link[:-1] for link in links if link[0] in living],
+        linked=sorted(living | kept),
+        links=[*(link[:-1] for link in links if link[0] in living), *supersessions],
     )
 
 
@@ -343,9 +364,11 @@ def _full_batch(
     )
     for rows, vectors in batches:
         sink.add_vectors(rows, vectors)
-    links = fetch(connection, _ALL_LINKS, (agent_id,)) if state is State.ACTIVE else []
+    links, supersessions = [], []
     if state is State.ACTIVE:
+        links = fetch(connection, _ALL_LINKS, (agent_id,))
         check_links(links, of_links)
+        supersessions = fetch(connection, _SUPERSESSIONS, (agent_id,))
     collected = sink if isinstance(sink, _CollectedBatch) else _CollectedBatch()
     return RowBatch(
         since=None,
@@ -356,7 +379,7 @@ def _full_batch(
             [np.empty((0, model[1] if model else 0), np.float32), *collected.vectors]
         ),
         gone=[],
-        links=[link[:-1] for link in links],
+        links=[*(link[:-1] for link in links), *supersessions],
     )
 
 

@@ -33,6 +33,7 @@ from mnemic.store.sqlite.sql import (
     fetch,
     in_scope,
     integers,
+    json_array,
     single,
     with_id,
 )
@@ -262,6 +263,16 @@ def link_ends(
         )
         for read in _links_at(connection, scope, row, direction, kinds, now=now)
     ]
+
+
+def successor_rows(connection: apsw.Connection, rows: Sequence[int]) -> list[int]:
+    """Return the rows of the entries that supersede one of these, in any state, ascending."""
+    sql = (
+        "SELECT DISTINCT from_row FROM agent_memory_links "
+        "WHERE to_row IN (SELECT value FROM json_each(?)) AND type = ? ORDER BY from_row"
+    )
+    found = fetch(connection, sql, (json_array(rows), int(LinkType.SUPERSEDES)))
+    return integers([row for (row,) in found])
 
 
 def _links_at(

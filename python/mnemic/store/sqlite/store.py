@@ -355,6 +355,17 @@ class SqliteStore(SqliteLists, SqliteBulkWrites, SqliteUsageReads):
             time = to_microseconds(now)
             return links.link_ends(connection, scope, row, direction, kinds, now=time)
 
+    def successors(
+        self, scope: Scope, rows: Sequence[int], *, now: datetime, deadline: float | None = None
+    ) -> dict[int, MemoryEntry]:
+        """Return the entries of a scope that supersede one of these rows, by their own rows."""
+        with self._reading(deadline) as connection, one_moment(connection):
+            newer, time = links.successor_rows(connection, rows), to_microseconds(now)
+            found = reads.entries_of_rows(
+                connection, self._codec, scope, newer, time, include_deleted=True
+            )
+        return {row: entry for row, entry in found.items() if entry.is_present(now)}
+
     def stored_after(
         self,
         scope: Scope,

@@ -30,8 +30,8 @@ pub use distinct::DistinctValues;
 pub use listing::{ListOrder, Listing, PageStart};
 pub use matching::matches;
 pub use record::Record;
-pub(crate) use select::UserCode;
 pub use select::{Ask, Scope, Selected, Users};
+pub(crate) use select::{Inside, UserCode};
 pub use sessions::NO_DOCID;
 
 use attributes::{Accesses, Attributes, flags_of, tested_flags};
@@ -250,6 +250,12 @@ impl Columns {
                 )
             },
         )
+    }
+
+    /// The last change of a memory; `None` if the docid is deleted.
+    pub(crate) fn updated_at(&self, docid: u32) -> Option<i64> {
+        let (block, at) = self.live_block(docid)?;
+        Some(block.attributes.updated_at.values()[at])
     }
 
     /// The user's code; 0 for none, and for deleted docids.

@@ -78,10 +78,10 @@ pub struct Hops {
 
 /// The other end of a link.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct End {
-    row: i64,
-    strength: f64,
-    kind: u8,
+pub(super) struct End {
+    pub(super) row: i64,
+    pub(super) strength: f64,
+    pub(super) kind: u8,
 }
 
 /// Links, cheap to copy; a copy never changes with the original.
@@ -124,6 +124,17 @@ impl Graph {
         }
     }
 
+    /// Remove all links from a row and to it.
+    pub(crate) fn forget(&mut self, row: i64) {
+        self.set(&[row], &[]);
+        for source in self.incoming.of(row) {
+            let mut ends = self.outgoing.of(source.row);
+            ends.retain(|end| end.row != row);
+            self.outgoing.set(source.row, &ends);
+        }
+        self.incoming.set(row, &[]);
+    }
+
     /// The rows within some hops of a row, itself left out; only those that `is_there` are walked
     /// through.
     pub(crate) fn reached(
@@ -161,7 +172,8 @@ impl Graph {
         self.outgoing.bytes() + self.incoming.bytes()
     }
 
-    fn each_end(&self, row: i64, hops: &Hops, mut visit: impl FnMut(End)) {
+    /// Visit the other ends of a row's links, in one order for equal graphs on each side.
+    pub(super) fn each_end(&self, row: i64, hops: &Hops, mut visit: impl FnMut(End)) {
         let (follows_out, follows_in) =
             (hops.direction != Direction::In, hops.direction != Direction::Out);
         let sides = [(follows_out, &self.outgoing), (follows_in, &self.incoming)];

@@ -4,6 +4,7 @@ pub mod links;
 pub(crate) mod naming;
 #[cfg(test)]
 mod naming_tests;
+pub mod neighbours;
 pub(crate) mod speakers;
 pub(crate) mod state;
 pub(crate) mod uncovered;

@@ -1,12 +1,14 @@
 //! The state of all memories in a snapshot: attributes and keywords by docid, and the rows without
 //! a vector.
 
+use std::collections::HashSet;
+
 use crate::Error;
 use crate::collections::id_map::IdMap;
 use crate::columns::{Access, Columns, Record, UserCode, Users};
 use crate::ids::vector_id;
 use crate::lexical::{Analysed, Collection, Lexical};
-use crate::memory::links::Graph;
+use crate::memory::links::{Graph, Link};
 use crate::memory::speakers::Speakers;
 use crate::memory::uncovered::Uncovered;
 use crate::text::{Analyser, Analysis, Coverage};
@@ -81,8 +83,18 @@ impl MemoryState {
         self.lexical.remove(docid, self.columns.user_of(docid));
         self.columns.remove(docid);
         self.unembedded.remove(row);
-        self.graph.set(&[row], &[]);
         Some(docid)
+    }
+
+    /// Replace all links from some rows, of which some may be in another state. Rows that are `gone`
+    /// and not among them are in no state: links to them go as well.
+    pub(crate) fn link(&mut self, gone: &[i64], from: &[i64], links: &[Link]) {
+        let kept: HashSet<i64> =
+            if gone.is_empty() { HashSet::new() } else { from.iter().copied().collect() };
+        for row in gone.iter().filter(|row| !kept.contains(row)) {
+            self.graph.forget(*row);
+        }
+        self.graph.set(from, links);
     }
 
     /// Analyse anew what is in another language since memories were added or removed: memories

@@ -3,6 +3,7 @@
 mod budget;
 #[cfg(test)]
 mod deadline_tests;
+mod neighbours;
 mod proposals;
 mod query;
 mod request;
@@ -29,7 +30,7 @@ use crate::{Error, simd};
 
 use budget::{BYTES_PER_BLOCK, SHORT};
 use query::Query;
-pub use request::{Answer, Hit, Linked, LinkedHit, Links, Request};
+pub use request::{Answer, Hit, Linked, LinkedHit, Links, NeighbourHit, Request};
 pub use row_set::{RowSelection, RowSet};
 
 /// Memories by row, ranked exactly. Every change is one whole call to readers.
@@ -116,7 +117,8 @@ impl MemoryIndex {
     }
 
     /// Take memories out and in as [`apply`](Self::apply) does, and replace all links that lead from
-    /// some rows, all in one step.
+    /// some rows, all in one step. A row in `gone` that `links` does not name is deleted for good, and
+    /// links to it go as well; one that it names is in another state, and links to it stay.
     ///
     /// # Errors
     ///
@@ -223,7 +225,7 @@ impl MemoryIndex {
                 removed.extend(puts.filter_map(|(record, words)| memories.put(record, words)));
                 memories.settle_languages();
                 let (added, found) = memories.lacking(embedded)?;
-                memories.graph.set(links.from, links.links);
+                memories.link(gone, links.from, links.links);
                 *places.borrow_mut() = found;
                 let chunks = memories.chunks;
                 let ids = |docid| (0..chunks).map(move |chunk| vector_id(docid, chunk));

@@ -119,6 +119,25 @@ pub struct LinkedHit {
     pub accessed: (Option<i64>, i64),
 }
 
+/// A memory found as a neighbour of others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NeighbourHit {
+    /// The store's number.
+    pub row: i64,
+    /// The bytes of the UUID.
+    pub id: [u8; 16],
+    /// The score of a start, times decay and strength of each link on the path from it.
+    pub score: f64,
+    /// The type of the last link.
+    pub kind: u8,
+    /// The row before it on its path.
+    pub via: i64,
+    /// The number of links on its path.
+    pub depth: usize,
+    /// The last access, in microseconds since 1970 in UTC, and the number of accesses.
+    pub accessed: (Option<i64>, i64),
+}
+
 /// Linked memories.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Linked {
