@@ -1,5 +1,7 @@
 """What every store promises of the states that rows come in, and of the links between them."""
 
+import pytest
+
 from mnemic.model import LinkType, MemoryStatus, State
 from tests.store.contract import (
     AGENT,

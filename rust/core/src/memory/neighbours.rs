@@ -13,7 +13,7 @@ pub const KINDS: usize = 6;
 /// The type of a link from a memory to the one that it replaces.
 pub const SUPERSEDES: u8 = 3;
 
-/// Most memories between a superseded one and its head; a chain that is longer has no head.
+/// Most superseded memories that are visited on the way to a head.
 const MAX_VERSIONS: usize = 10_000;
 
 const SUCCESSORS: Hops = Hops { direction: Direction::In, kinds: 1 << SUPERSEDES, depth: 1 };
@@ -167,11 +167,10 @@ impl<R: Rows> Heads<'_, R> {
         while let Some(at) = left.pop() {
             self.graph.each_end(at, &SUCCESSORS, |end| match self.rows.place(end.row) {
                 Place::Selected => best = Some(self.better(best, end.row)),
-                Place::Elsewhere => {}
                 Place::Absent if seen.len() < MAX_VERSIONS && seen.insert(end.row) => {
                     left.push(end.row);
                 }
-                Place::Absent => {}
+                Place::Elsewhere | Place::Absent => {}
             });
         }
         best

@@ -1,0 +1,185 @@
+"""Stages of a turn after the embedding: search by hypotheses, neighbours by links, versions."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.errors import DeadlineExceededError
+from mnemic.hyde.config import HydeConfig
+from mnemic.hyde.ranked_memory import RankedMemory
+from mnemic.licensing import SEARCHING_BY_MEANING
+from mnemic.model import SEMANTIC, Expression, Hops, LinkType, MemoryEntry, Scope, Search
+from mnemic.model.timestamps import to_microseconds
+from mnemic.repository import Repository
+
+
+class Candidate(NamedTuple):
+    """A memory that the search found.
+
+    Attributes:
+        row: The store's integer.
+        score: Cosine similarity to the nearest hypothesis, 0 to 1.
+        entry: The memory.
+    """
+
+    row: int
+    score: float
+    entry: MemoryEntry
+
+
+def found_by_hypotheses(
+    repository: Repository,
+    scope: Scope,
+    vectors: NDArray[np.float32],
+    config: HydeConfig,
+    *,
+    filters: Expression | None = None,
+    deadline: float | None = None,
+) -> list[Candidate]:
+    """Return the active memories nearest to any hypothesis, each once, with its best score.
+
+    Order: score, then last changed, then smallest id. At most `retrieval_top_k` memories are
+    returned. Of several with the score of the last one, the newest are kept: the index cuts.
+
+    Args:
+        repository: The agent's memories.
+        scope: Only its memories are found.
+        vectors: float32, shape (m, d): the hypotheses.
+        config: `retrieval_top_k`, `candidates_per_hypothesis`, `min_similarity` and `drop_off`.
+        filters: Only memories that match.
+        deadline: In seconds of `time.monotonic()`; candidates that are complete then are returned.
+
+    Raises:
+        DeadlineExceededError: If the deadline passes before any memory is found.
+    """
+    limit, alone = config.retrieval_top_k, config.candidates_per_hypothesis
+    search = Search(
+        text=None,
+        vectors=vectors,
+        limit=limit,
+        ranking=SEMANTIC,
+        filters=filters,
+        min_similarity=config.min_similarity,
+        deadline=deadline,
+        takes_partial=True,
+    )
+    # The best of each hypothesis, united and cut, are the best of all, unless each gives fewer.
+    searches = [search]
+    if alone is not None and alone < limit and len(vectors) > 1:
+        searches = [msgspec.structs.replace(search, vectors=one, limit=alone) for one in vectors]
+    candidates = _united(repository, scope, searches)[:limit]
+    if not candidates or config.drop_off is None:
+        return candidates
+    floor = candidates[0].score - config.drop_off
+    return [candidate for candidate in candidates if candidate.score >= floor]
+
+
+def expanded(
+    repository: Repository,
+    scope: Scope,
+    candidates: Sequence[Candidate],
+    config: HydeConfig,
+    *,
+    filters: Expression | None = None,
+    deadline: float | None = None,
+) -> list[RankedMemory]:
+    """Return candidates and the memories that links lead to from them, best first.
+
+    The score of a neighbour is that of the memory before it on its best path, times the decay of
+    the link's type and its strength. At most `max_neighbours` are added. Order: score, then
+    candidates before neighbours, then last changed, then smallest id.
+
+    Args:
+        repository: The agent's memories.
+        scope: Only its memories are found.
+        candidates: What the search found.
+        config: `retrieval_hop_depth`, `relation_decay`, `follow_incoming` and `max_neighbours`.
+        filters: Only neighbours that match.
+        deadline: In seconds of `time.monotonic()`.
+
+    Raises:
+        DeadlineExceededError: If the deadline passes.
+    """
+    hops = Hops(
+        config.retrieval_hop_depth,
+        config.decays,
+        config.follow_incoming,
+        config.max_neighbours,
+    )
+    starts = [(candidate.row, candidate.score) for candidate in candidates]
+    found = repository.finder.neighbours(scope, starts, hops, filters=filters, deadline=deadline)
+    ids = {candidate.row: candidate.entry.id for candidate in candidates}
+    ids |= {row: entry.id for row, entry in found.entries.items()}
+    neighbours = [
+        RankedMemory(
+            memory=found.entries[hit.row],
+            score=hit.score,
+            relation=LinkType.numbered(hit.kind),
+            via=ids.get(hit.via_row),
+        )
+        for hit in found.hits
+    ]
+    return sorted([*ranked(candidates), *neighbours], key=_place)
+
+
+def ranked(candidates: Iterable[Candidate]) -> list[RankedMemory]:
+    """Return candidates as memories of a turn, in their order."""
+    return [RankedMemory(memory=each.entry, score=each.score) for each in candidates]
+
+
+def with_versions(
+    repository: Repository,
+    scope: Scope,
+    memories: Sequence[RankedMemory],
+    config: HydeConfig,
+    *,
+    deadline: float | None = None,
+) -> list[RankedMemory]:
+    """Return memories with their earlier versions, and with others that replace the same ones.
+
+    Args:
+        repository: The agent's memories.
+        scope: Only its memories are versions.
+        memories: The memories of a turn; their order stays.
+        config: `max_versions`.
+        deadline: In seconds of `time.monotonic()`.
+
+    Raises:
+        DeadlineExceededError: If the deadline passes.
+    """
+    entries = [each.memory for each in memories]
+    lineages = repository.lineages(scope, entries, config.max_versions, deadline)
+    return [
+        msgspec.structs.replace(
+            each, versions=lineage.versions, contradicting=lineage.contradicting
+        )
+        if lineage.versions or lineage.contradicting
+        else each
+        for each, lineage in zip(memories, lineages, strict=True)
+    ]
+
+
+def _united(repository: Repository, scope: Scope, searches: Sequence[Search]) -> list[Candidate]:
+    """Return what several searches find, each memory once with its best score, best first."""
+    best: dict[int, Candidate] = {}
+    for search in searches:
+        found = repository.find(scope, search, SEARCHING_BY_MEANING)
+        if found.partial and not found.hits and not best:
+            raise DeadlineExceededError
+        for hit in found.hits:
+            known = best.get(hit.row)
+            if known is None or hit.shown_score > known.score:
+                best[hit.row] = Candidate(hit.row, hit.shown_score, found.entries[hit.row])
+    return sorted(best.values(), key=lambda each: (-each.score, *_tie(each.entry)))
+
+
+def _place(memory: RankedMemory) -> tuple[object, ...]:
+    return -memory.score, memory.relation is not None, *_tie(memory.memory)
+
+
+def _tie(entry: MemoryEntry) -> tuple[int, bytes, str]:
+    """Return the order of memories with equal scores: last changed, then smallest id, then user."""
+    return -to_microseconds(entry.updated_at), entry.id.bytes, entry.user_id or ""
