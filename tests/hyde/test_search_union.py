@@ -21,12 +21,12 @@ class Turn:
 
     def __init__(self, **named):
         self.memory = Memory(":memory:", embedder=None, **named)
-        self.repository = self.memory._async._repository
+        self.repository = self.memory._repository
         self.scope = Scope("default")
 
     def add(self, content, *parts, **fields):
         given = vector(*parts) if parts else vector(*AXES[content])
-        return self.memory.add(content, vector=given, **fields)
+        return self.memory.add(content, embedding=given, **fields)
 
     def found(self, *hypotheses, scope=None, **config):
         config = HydeConfig(min_similarity=config.pop("min_similarity", 0.05), **config)
