@@ -6,6 +6,7 @@ import pytest
 from benches.quality import hyde, hyde_report
 from benches.quality.datasets import Collection, Dataset, Memory, Question
 from benches.quality.hyde import Measured, Row
+from benches.quality.hyde_floors import Shares, Turn, limit_of, shares, turns_of
 from benches.quality.hypotheses import MOST, Asked, asked_of, feedback, hypotheses
 from benches.quality.statements import in_first_person, statement
 from tests.support.embedders import WordEmbedder
@@ -192,3 +193,35 @@ def test_a_conversation_left_out_has_no_say_in_its_own_choice():
         {"one": np.stack([hyde_report._gain(only, row) for row in (PLAIN, WORSE, BETTER)])},
     )
     assert points.tolist() == pytest.approx([-10.0, -10.0])
+
+
+def turn(*cosines, right=(), relevant=1):
+    return Turn([(at in right, cosine) for at, cosine in enumerate(cosines)], relevant)
+
+
+def test_floors_keep_what_reaches_both():
+    found = turn(0.6, 0.5, 0.3, right={1})
+    assert found.kept(-1.0, 2.0) == [False, True, False]
+    assert found.kept(0.5, 2.0) == [False, True]
+    assert found.kept(-1.0, 0.05) == [False]
+    assert turn().kept(0.5, 0.1) == []
+
+
+def test_shares_are_of_what_a_floor_keeps():
+    good = [turn(0.6, 0.3, right={0}), turn(0.4, 0.2, right={1}, relevant=2)]
+    strange = [turn(0.3, 0.1), turn(0.1)]
+    assert shares(good, strange, (-1.0, 2.0)) == (0.75, 0.5, 2.0, 1.5, 0.0)
+    assert shares(good, strange, (0.3, 2.0)) == (0.5, pytest.approx(1 / 3), 1.5, 0.5, 0.5)
+
+
+def test_the_limit_is_the_strictest_floor_that_loses_a_point_at_most():
+    rows = [Shares(recall, 0, 0, 0, 0) for recall in (0.8, 0.8, 0.791, 0.78)]
+    assert limit_of(rows) == 2
+
+
+def test_turns_without_answers_have_no_row_of_true_answers():
+    dataset = Dataset(name="s", sha256="0", relevant_from=1, collections=[collection()])
+    turns = turns_of(dataset, {}, ["tea"], None)
+    assert [len(good) for good, _ in turns.values()] == [2, 2, 0]
+    assert [len(strange) for _, strange in turns.values()] == [1, 1, 1]
+    assert turns[""][0][0].found[0][1] == pytest.approx(0.5)
