@@ -1,4 +1,4 @@
-"""Runs a coroutine embedder on one event loop in a thread of its own."""
+"""Runs coroutines, such as those of an embedder, on one event loop in a thread of its own."""
 
 from __future__ import annotations
 
@@ -36,9 +36,13 @@ class EventLoopThread:
     One loop serves all calls, so that a client kept by the embedder, such as a pool of connections,
     stays usable from one call to the next, whatever loops the callers have. Thread-safe. The thread
     ends at `close`, when this object is collected, or at exit.
+
+    Args:
+        owner: What the coroutines belong to, in the names of threads and in errors.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, owner: str = "embedder") -> None:
+        self._owner = owner
         self._lock = threading.Lock()
         self._running: _Running | None = None
         self._is_closed = False
@@ -48,32 +52,41 @@ class EventLoopThread:
         """Whether the thread runs."""
         return self._running is not None
 
-    def run(self, awaitable: Awaitable[Result]) -> Result:
+    def run(self, awaitable: Awaitable[Result], seconds: float | None = None) -> Result:
         """Wait in this thread for an awaitable that runs in the loop's thread.
 
         The context variables of this thread are copied. If the caller is cancelled or interrupted
         meanwhile, so is the awaitable.
 
+        Args:
+            awaitable: The awaitable.
+            seconds: Most seconds to wait; None for no limit.
+
         Raises:
             CancelledError: That of `concurrent.futures`, if it was cancelled, by `close` or itself.
             RuntimeError: If this is closed, or this is the loop's own thread.
+            TimeoutError: If the seconds pass; the awaitable is cancelled.
         """
         coroutine: Coroutine[Any, Any, Result]
         coroutine = awaitable if isinstance(awaitable, Coroutine) else _awaited(awaitable)
         future = self._submitted(coroutine)
         try:
             with on_cancellation(future.cancel):
-                return future.result()
+                return future.result(seconds)
         finally:
             future.cancel()  # no effect if it is done
 
-    def close(self) -> None:
-        """Cancel running awaitables and end the thread. Repeated calls have no effect."""
+    def close(self, seconds: float = CLOSE_SECONDS) -> None:
+        """Cancel running awaitables and end the thread. Repeated calls have no effect.
+
+        Args:
+            seconds: Most seconds to wait for awaitables that ignore their cancellation.
+        """
         with self._lock:
             self._is_closed = True
             running, self._running = self._running, None
         if running is not None:
-            _stop(running)
+            _stop(running, seconds)
 
     def _submitted(self, coroutine: Coroutine[Any, Any, Result]) -> Future[Result]:
         import asyncio  # noqa: PLC0415 - a third of the import budget, seldom used
@@ -87,16 +100,16 @@ class EventLoopThread:
 
     def _started(self) -> _Running:
         if self._is_closed:
-            raise RuntimeError("the memory is closed, and its embedder's event loop with it")
+            raise RuntimeError(f"the event loop of the {self._owner} is closed")
         if self._running is None or self._running.process != os.getpid():
-            self._running = _start()
+            self._running = _start(f"mnemic-{self._owner}")
             weakref.finalize(self, _stop, self._running)
         if threading.current_thread() is self._running.thread:
-            raise RuntimeError("a coroutine embedder cannot wait for itself; let it await instead")
+            raise RuntimeError(f"a coroutine {self._owner} cannot wait for itself; let it await")
         return self._running
 
 
-def _start() -> _Running:
+def _start(name: str) -> _Running:
     import asyncio  # noqa: PLC0415 - as above
 
     started: Future[tuple[AbstractEventLoop, Event]] = Future()
@@ -107,21 +120,19 @@ def _start() -> _Running:
         await stop.wait()
 
     # A daemon, so that a program which forgets to close can end; `finalize` ends it before that.
-    thread = threading.Thread(
-        target=lambda: asyncio.run(serve()), name="mnemic-embedder", daemon=True
-    )
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), name=name, daemon=True)
     thread.start()
     return _Running(*started.result(), thread, os.getpid())
 
 
-def _stop(running: _Running) -> None:
+def _stop(running: _Running, seconds: float = CLOSE_SECONDS) -> None:
     """End a loop; `asyncio.run` cancels its running tasks."""
     # A forked child has no such thread, and shares the pipe that would wake the parent's.
     if running.process != os.getpid() or not running.thread.is_alive():
         return
     running.loop.call_soon_threadsafe(running.stop.set)
     if threading.current_thread() is not running.thread:
-        running.thread.join(CLOSE_SECONDS)
+        running.thread.join(seconds)
 
 
 async def _awaited(awaitable: Awaitable[Result]) -> Result:

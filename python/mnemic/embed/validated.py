@@ -63,6 +63,11 @@ class ValidatedEmbedder:
         )
 
     @property
+    def given(self) -> object:
+        """The embedder as it was given."""
+        return self._adapted.given
+
+    @property
     def dimensions(self) -> int | None:
         """Length of each vector; None until it is known."""
         return self._calls.dimensions

@@ -1,6 +1,7 @@
 """Memories for an agent's context by hypothetical document embeddings (HyDE), once per turn."""
 
-from mnemic.hyde.config import HydeConfig, IgnoredOptionWarning
+from mnemic.hyde.config import HydeConfig, IgnoredOptionWarning, InjectionForm
+from mnemic.hyde.engine import HydeEngine
 from mnemic.hyde.hypotheses import (
     HYPOTHESIS_SYSTEM_PROMPT,
     generate_hypotheses,
@@ -9,13 +10,19 @@ from mnemic.hyde.hypotheses import (
     parse_hypotheses,
 )
 from mnemic.hyde.ranked_memory import RankedMemory
+from mnemic.hyde.sync_engine import SyncHydeEngine
+from mnemic.hyde.telemetry import HydeStats
 from mnemic.hyde.window import build_conversation_window
 
 __all__ = [
     "HYPOTHESIS_SYSTEM_PROMPT",
     "HydeConfig",
+    "HydeEngine",
+    "HydeStats",
     "IgnoredOptionWarning",
+    "InjectionForm",
     "RankedMemory",
+    "SyncHydeEngine",
     "build_conversation_window",
     "generate_hypotheses",
     "hypothesis_prompt",

@@ -261,6 +261,27 @@ class CircuitChangedEvent(Record, frozen=True, kw_only=True):
     timestamp: datetime
 
 
+class HypothesesRetrievedEvent(Record, frozen=True, kw_only=True):
+    """A turn of a HyDE engine ended; calls that get its kept result publish nothing.
+
+    Attributes:
+        agent_id: The agent.
+        result_count: Number of memories.
+        failed_stage: The stage that failed: "ready", "hypotheses", "embedding", "search",
+            "expansion", "lineages" or "turn"; None if none did.
+        partial: Whether there are memories though a stage failed.
+        latency_ms: Duration.
+        timestamp: Time of the end.
+    """
+
+    agent_id: str
+    result_count: int
+    failed_stage: str | None
+    partial: bool
+    latency_ms: float
+    timestamp: datetime
+
+
 _KINDS: tuple[type[Any], ...] = (
     MemoryStoredEvent,
     MemoryRetrievedEvent,
@@ -274,6 +295,7 @@ _KINDS: tuple[type[Any], ...] = (
     RetrievalPolicyCompletedEvent,
     RetrievalPolicyFailedEvent,
     CircuitChangedEvent,
+    HypothesesRetrievedEvent,
 )
 
 Event = TypeVar("Event", bound=msgspec.Struct)

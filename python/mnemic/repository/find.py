@@ -431,9 +431,13 @@ class Finder:
         """
         check_deadline(deadline)
         self._active.catch_up(deadline=deadline)
+        return self.active_count(scope) > 0
+
+    def active_count(self, scope: Scope) -> int:
+        """Return the number of active memories of a scope; the index is not brought up to date."""
         now = to_microseconds(self._now())
         wanted = ListRequest(scope=scope, now=now, filters=All(()), limit=0)
-        return self._active.index.counted(wanted) > 0
+        return self._active.index.counted(wanted)
 
     def has_memories_of_users(self, scope: Scope) -> bool:
         """Return whether a scope without a user leaves out active memories of users.

@@ -193,6 +193,19 @@ class IndexSync:
             self._start_rebuild()
         return position
 
+    def embed_all(self) -> int:
+        """Apply all changes, and embed all entries without a vector, however long that takes.
+
+        Texts that could not be embedded are tried again.
+
+        Returns:
+            The number of entries that still lack a vector and are known to.
+        """
+        if self._missing is not None:
+            self._missing.retry_all()
+        self.catch_up(patience=None)
+        return len(self.index.unembedded())
+
     def current_position(self) -> LogPosition | None:
         """Apply all accesses of the store to an index that has all its changes.
 

@@ -88,6 +88,10 @@ class MissingVectors:
         """Start no further call of the embedder."""
         self._is_stopped = True
 
+    def retry_all(self) -> None:
+        """Make all texts due that could not be embedded."""
+        self._retries.clear()
+
     def due(self) -> list[int]:
         """Return the rows without a vector, except those that failed recently."""
         waiting = self._index.unembedded()

@@ -66,6 +66,7 @@ from mnemic.repository.new_vectors import NewVectors
 from mnemic.repository.proposals import EXACT_LIMIT
 from mnemic.repository.query_cache import QUERY_CACHE
 from mnemic.repository.query_vectors import QueryVectors
+from mnemic.repository.readiness import Readiness
 from mnemic.repository.statistics import Statistics
 from mnemic.repository.transfer import Transfer
 from mnemic.repository.updating import Updater
@@ -230,6 +231,14 @@ class Repository:
             clock=clock,
             telemetry=self._telemetry,
             exact_limit=exact_limit,
+        )
+        self.readiness = Readiness(
+            self._store,
+            self.agent,
+            self._indexes,
+            finder=self.finder,
+            embedder=self._embedder,
+            model=self._model,
         )
         self.accesses = AccessCounter(
             self._store,

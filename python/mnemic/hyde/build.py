@@ -1,0 +1,195 @@
+"""Builds of an engine's index: one worker, coalesced triggers, and a ready event."""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+
+from mnemic.description import failure
+from mnemic.logs import logger
+from mnemic.loop_threads import Call, threads_of
+
+_log = logger("mnemic.hyde")
+
+FIRST_DELAY = 0.1
+"""Seconds between a failed build and the next one; each further failure doubles them."""
+
+MAX_DELAY = 30.0
+"""Most seconds between two builds after failures."""
+
+CLOSE_SECONDS = 2.0
+"""Seconds that closing waits for a running build; one that hangs is left behind."""
+
+
+class BuildWorker:
+    """Builds in a thread of its own, one build at a time.
+
+    Triggers during a build are one further build after it. The thread ends when no build is due, so
+    an engine that nobody closes leaves none. Thread-safe.
+
+    Args:
+        build: Builds, in the worker's thread; an error leaves the state before.
+        agent_id: The agent, for log lines.
+    """
+
+    def __init__(self, build: Callable[[], None], agent_id: str) -> None:
+        self._build = build
+        self._agent_id = agent_id
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._running: Future[bool] | None = None
+        self._call: Call | None = None
+        self._is_pending = False
+        self._is_ready = False
+        self._failures = 0  # in a row
+        self._next_at = 0.0
+        self._builds = 0
+        self._failed_builds = 0
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a build has succeeded."""
+        return self._is_ready
+
+    @property
+    def builds(self) -> int:
+        """Number of builds that ended."""
+        return self._builds
+
+    @property
+    def failed_builds(self) -> int:
+        """Number of those that failed."""
+        return self._failed_builds
+
+    @property
+    def was_triggered(self) -> bool:
+        """Whether a build ended, or is under way."""
+        return self._builds > 0 or self._running is not None
+
+    def trigger(self) -> None:
+        """Let a build begin, or follow the running one; returns at once."""
+        with self._lock:
+            if self._stop.is_set():
+                return
+            if self._running is not None:
+                self._is_pending = True
+                return
+            running = self._running = _begun()
+        try:
+            threading.Thread(
+                target=self._work, args=(running,), name="mnemic-hyde-build", daemon=True
+            ).start()
+        except RuntimeError as error:  # no thread to be had
+            self._failed(error)
+            with self._lock:
+                self._is_pending = False
+            self._ended(running, is_built=False)
+
+    async def ready(self, seconds: float, *, only_first: bool = False) -> bool:
+        """Wait until a build has succeeded, at most until those under way have ended.
+
+        Args:
+            seconds: Most seconds to wait.
+            only_first: Whether to wait for the first build alone.
+
+        Returns:
+            Whether one has succeeded.
+        """
+        end = time.monotonic() + seconds
+        while not self._is_ready and not self._stop.is_set():
+            running = self._running
+            if running is None or (only_first and self._builds):
+                break
+            try:
+                async with asyncio.timeout(max(0.0, end - time.monotonic())):
+                    await threads_of(asyncio.get_running_loop()).wait(running)
+            except TimeoutError:
+                break
+        return self._is_ready and not self._stop.is_set()
+
+    def wait_ready(self, seconds: float) -> bool:
+        """Do the same in this thread."""
+        end = time.monotonic() + seconds
+        while not self._is_ready and not self._stop.is_set():
+            running = self._running
+            if running is None or not wait([running], max(0.0, end - time.monotonic())).done:
+                break
+        return self._is_ready and not self._stop.is_set()
+
+    def stop(self) -> "Future[bool] | None":
+        """Begin no further build, cancel a coroutine embedder, return the end of a running build.
+
+        Repeated calls have no effect.
+        """
+        with self._lock:
+            self._stop.set()
+            self._is_pending = False
+            running, call = self._running, self._call
+        if call is not None:
+            call.cancel()
+        return running
+
+    def close(self) -> None:
+        """Stop, and wait for a running build for a bounded time."""
+        running = self.stop()
+        if running is not None and not wait([running], CLOSE_SECONDS).done:
+            _log.debug("A build for agent %s hangs and is left behind", self._agent_id)
+
+    def _work(self, running: "Future[bool] | None") -> None:
+        while running is not None:
+            if self._failures:
+                self._stop.wait(max(0.0, self._next_at - time.monotonic()))
+            running = self._ended(running, is_built=self._built())
+
+    def _built(self) -> bool:
+        call = Call(self._build)
+        with self._lock:
+            if self._stop.is_set():
+                return False
+            self._call = call
+        try:
+            call.run_in_context()
+        except Exception as error:  # noqa: BLE001 - the state before is kept
+            self._failed(error)
+            return False
+        finally:
+            self._call = None
+        self._failures, self._is_ready = 0, True
+        self._builds += 1
+        return True
+
+    def _failed(self, error: Exception) -> None:
+        """Log a failed build: the first as a warning, as long as none has succeeded."""
+        if self._stop.is_set():
+            return
+        is_first = self._builds == 0
+        self._builds += 1
+        self._failed_builds += 1
+        self._next_at = time.monotonic() + min(MAX_DELAY, FIRST_DELAY * 2**self._failures)
+        self._failures += 1
+        _log.log(
+            logging.WARNING if is_first else logging.DEBUG,
+            "The index of agent %s could not be built for retrieval by hypotheses: %s; turns get "
+            "%s until a later build succeeds",
+            self._agent_id,
+            failure(error),
+            "the memories indexed before" if self._is_ready else "no memories",
+        )
+
+    def _ended(self, running: "Future[bool]", *, is_built: bool) -> "Future[bool] | None":
+        """End a build; return the next one if one is due."""
+        with self._lock:
+            following = _begun() if self._is_pending and not self._stop.is_set() else None
+            self._is_pending = False
+            self._running = following
+        running.set_result(is_built)
+        return following
+
+
+def _begun() -> "Future[bool]":
+    """Return a future that a cancelled caller does not cancel."""
+    future: Future[bool] = Future()
+    future.set_running_or_notify_cancel()
+    return future

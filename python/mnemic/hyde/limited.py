@@ -1,0 +1,61 @@
+"""Awaiting callers' coroutines within a deadline, whether or not they heed a cancellation."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from mnemic.errors import DeadlineExceededError
+from mnemic.model.deadline import seconds_left
+
+Result = TypeVar("Result")
+
+
+class CallCancelledError(Exception):
+    """A call of a caller's object was cancelled by itself."""
+
+
+class LimitedTasks:
+    """Runs coroutines as tasks of their own, and leaves those that are late. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._left: set[asyncio.Task[Any]] = set()
+
+    async def result(self, coroutine: Coroutine[Any, Any, Result], deadline: float) -> Result:
+        """Return the result of a coroutine; its task is cancelled at the deadline, or with this.
+
+        Args:
+            coroutine: The coroutine.
+            deadline: In seconds of `time.monotonic()`.
+
+        Raises:
+            CallCancelledError: If it cancelled itself.
+            DeadlineExceededError: If the deadline passes.
+        """
+        task = asyncio.get_running_loop().create_task(coroutine)
+        try:
+            await asyncio.wait({task}, timeout=seconds_left(deadline))
+        finally:
+            if not task.done():
+                self._leave(task)
+        if not task.done():
+            raise DeadlineExceededError
+        if task.cancelled():
+            raise CallCancelledError
+        return task.result()
+
+    async def end(self, seconds: float) -> None:
+        """Wait for a bounded time until the tasks of this event loop that were left have ended."""
+        loop = asyncio.get_running_loop()
+        mine = {task for task in tuple(self._left) if task.get_loop() is loop}
+        if mine:
+            await asyncio.wait(mine, timeout=seconds)
+
+    def _leave(self, task: asyncio.Task[Any]) -> None:
+        self._left.add(task)
+        task.add_done_callback(self._ended)
+        task.cancel()
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._left.discard(task)
+        if not task.cancelled():
+            task.exception()  # otherwise asyncio logs that nobody read it

@@ -1,0 +1,134 @@
+"""Counts, log lines and events of an engine's turns; never a word of the conversation."""
+
+import threading
+from collections import Counter
+from typing import Literal, TypeAlias
+
+from mnemic.description import failure
+from mnemic.logs import logger
+from mnemic.observability.events import Events, HypothesesRetrievedEvent
+from mnemic.protocols import Clock
+from mnemic.records import Record
+
+_log = logger("mnemic.hyde")
+
+Stage: TypeAlias = Literal[
+    "ready", "hypotheses", "embedding", "search", "expansion", "lineages", "turn"
+]
+"""A stage of a turn; "turn" is all of them, and whatever fails outside of the others."""
+
+_MESSAGES: dict[Stage, str] = {
+    "ready": "The index is not ready for agent %s; the turn gets no memories: %s",
+    "hypotheses": "The hypotheses of a turn of agent %s failed; it gets no memories: %s",
+    "embedding": "The hypotheses of a turn of agent %s got no vectors; it gets no memories: %s",
+    "search": "The search of a turn of agent %s failed; it gets no memories: %s",
+    "expansion": "The links of a turn of agent %s were not followed: %s",
+    "lineages": "The earlier versions of a turn of agent %s were not read: %s",
+    "turn": "A turn of agent %s failed; it gets no memories: %s",
+}
+
+
+class HydeStats(Record, frozen=True, kw_only=True):
+    """Statistics of an engine since its construction.
+
+    Attributes:
+        turns: Calls of `retrieve` for turns whose result was not kept.
+        cache_hits: Calls that got the kept result of a turn.
+        failures: Number of failures at each stage: "ready" is an index that was not built in time,
+            then "hypotheses", "embedding", "search", "expansion", "lineages", and "turn" for
+            whatever failed outside of them.
+        partial: Turns with memories whose later stages failed or were cut at the deadline.
+        latency_ms: Milliseconds that each stage took the last time; "turn" is the whole.
+        builds: Builds of the index that ended.
+        failed_builds: Those that failed.
+    """
+
+    turns: int
+    cache_hits: int
+    failures: dict[str, int]
+    partial: int
+    latency_ms: dict[str, float]
+    builds: int
+    failed_builds: int
+
+
+class HydeTelemetry:
+    """Counts the turns of one engine. Thread-safe.
+
+    Args:
+        agent_id: The agent.
+        events: Listeners of events.
+        clock: Gives events their times.
+    """
+
+    def __init__(self, agent_id: str, events: Events, clock: Clock) -> None:
+        self._agent_id = agent_id
+        self._events = events
+        self._now = clock
+        self._lock = threading.Lock()
+        self._turns = 0
+        self._cache_hits = 0
+        self._partial = 0
+        self._failures: Counter[str] = Counter()
+        self._latency_ms: dict[str, float] = {}
+
+    def hit(self) -> None:
+        """Count a call that got the kept result."""
+        with self._lock:
+            self._cache_hits += 1
+
+    def begun(self) -> None:
+        """Count a call without a kept result."""
+        with self._lock:
+            self._turns += 1
+
+    def took(self, stage: Stage, seconds: float) -> None:
+        """Note how long a stage took."""
+        with self._lock:
+            self._latency_ms[stage] = seconds * 1000
+
+    def failed(self, stage: Stage, error: BaseException | None) -> None:
+        """Count a failure, and log its type and place: its text may quote the conversation."""
+        with self._lock:
+            self._failures[stage] += 1
+        _log.debug(
+            _MESSAGES[stage], self._agent_id, "not in time" if error is None else failure(error)
+        )
+
+    async def ended(
+        self, count: int, stage: Stage | None, seconds: float, *, partial: bool
+    ) -> None:
+        """Publish the end of a flight.
+
+        Args:
+            count: Number of memories.
+            stage: The stage that failed; None if none did.
+            seconds: Duration.
+            partial: Whether there are memories though a stage failed.
+        """
+        self.took("turn", seconds)
+        with self._lock:
+            self._partial += partial
+        if self._events.has_listeners(HypothesesRetrievedEvent):
+            event = HypothesesRetrievedEvent(
+                agent_id=self._agent_id,
+                result_count=count,
+                failed_stage=stage,
+                partial=partial,
+                latency_ms=seconds * 1000,
+                timestamp=self._now(),
+            )
+            await self._events.publish(event)
+
+    def stats(self, builds: int, failed_builds: int) -> HydeStats:
+        """Return the statistics so far."""
+        with self._lock:
+            return HydeStats(
+                turns=self._turns,
+                cache_hits=self._cache_hits,
+                failures=dict(self._failures),
+                partial=self._partial,
+                latency_ms=dict(self._latency_ms),
+                builds=builds,
+                failed_builds=failed_builds,
+            )

@@ -1,0 +1,103 @@
+"""Readiness of an agent's index for services that build it ahead, and keep what it found."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.errors import EmbeddingError
+from mnemic.model import MemoryEntry, Scope
+from mnemic.repository.find import Finder
+from mnemic.repository.index_set import IndexSet
+from mnemic.repository.vector_model import VectorModel
+from mnemic.store import Store
+
+
+class Readiness:
+    """Builds the index of one agent's active memories ahead of a search.
+
+    Args:
+        store: Where the memories are.
+        agent: The scope of all of them.
+        indexes: Rank them.
+        finder: Counts them.
+        embedder: Embeds those that lack a vector; None embeds none.
+        model: Model of their vectors.
+
+    Attributes:
+        embedder: As above.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        agent: Scope,
+        indexes: IndexSet,
+        *,
+        finder: Finder,
+        embedder: ValidatedEmbedder | None,
+        model: VectorModel,
+    ) -> None:
+        self._store = store
+        self._agent = msgspec.structs.replace(agent, all_users=True)
+        self._active = indexes.active
+        self._finder = finder
+        self._model = model
+        self.embedder = embedder
+
+    @property
+    def model_name(self) -> str:
+        """Name of the model of the memories' vectors."""
+        return self._model.name
+
+    def build(self) -> int:
+        """Apply all changes to the index, and embed all memories without a vector.
+
+        Returns:
+            The number of memories that still lack a vector.
+
+        Raises:
+            EmbeddingError: If there are memories, and none of them has a vector.
+            StoreError: If the store cannot be read.
+        """
+        lacking = self._active.embed_all()
+        if not self._has_any_vector() and self._finder.has_memories(self._agent):
+            raise EmbeddingError("no memory has a vector, and the embedder gives none")
+        return lacking
+
+    def has_vectors(self, scope: Scope, deadline: float | None = None) -> bool:
+        """Return whether a scope has active memories, and the agent any vectors.
+
+        Raises:
+            DeadlineExceededError: If the deadline passes while changes are read.
+        """
+        return self._finder.has_memories(scope, deadline) and self._has_any_vector()
+
+    def _has_any_vector(self) -> bool:
+        if self._active.model is None:
+            return False
+        lacking = len(self._active.index.unembedded())
+        return not lacking or lacking < self._finder.active_count(self._agent)
+
+    def present(
+        self, scope: Scope, entries: Iterable[MemoryEntry], now: datetime
+    ) -> dict[tuple[str | None, UUID], MemoryEntry]:
+        """Return the present state of memories that are neither deleted nor expired.
+
+        Returns:
+            By user and id, which name a memory in a scope of all users.
+        """
+        by_user: defaultdict[str | None, list[UUID]] = defaultdict(list)
+        for entry in entries:
+            by_user[entry.user_id].append(entry.id)
+        found: dict[tuple[str | None, UUID], MemoryEntry] = {}
+        for user, ids in by_user.items():
+            of_user = msgspec.structs.replace(scope, user_id=user, all_users=False)
+            located = self._store.located(of_user, ids, now=now, include_deleted=True)
+            found |= {
+                (user, entry.id): entry for _, entry in located.values() if entry.is_present(now)
+            }
+        return found

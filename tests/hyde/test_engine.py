@@ -1,0 +1,178 @@
+"""The HyDE engine: its turns, its stages and its doors."""
+
+import asyncio
+
+import pytest
+
+from mnemic import errors
+from mnemic.hyde import HydeConfig, HydeEngine, SyncHydeEngine
+from tests.support.hyde import (
+    AxisEmbedder,
+    ListedModel,
+    PlainModel,
+    contents,
+    memory_of,
+    threads_named,
+)
+
+WINDOW = ["user: what is it?"]
+
+
+@pytest.fixture(params=["async", "sync"])
+def door(request):
+    """Opens an engine and calls it, through one of both doors."""
+    return request.param
+
+
+def retrieved(door, engine, *turns, window=WINDOW):
+    """The results of turns, one after the other."""
+    if door == "sync":
+        with engine.sync as opened:
+            return [opened.retrieve(turn, window) for turn in turns]
+
+    async def run():
+        async with engine:
+            return [await engine.retrieve(turn, window) for turn in turns]
+
+    return asyncio.run(run())
+
+
+@pytest.mark.requirement("R330", "R355", "R362", "R364", "T001", "C106", "C107")
+def test_the_memories_nearest_to_any_hypothesis_are_found_best_first(door):
+    memory = memory_of("alpha", "beta", "gamma")
+    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha", "beta"), two())
+    (found,) = retrieved(door, engine, "turn")
+    assert sorted(contents(found)) == ["alpha", "beta"]
+    assert [each.score for each in found] == pytest.approx([1, 1])
+
+
+def two():
+    return HydeConfig(retrieval_top_k=2)
+
+
+@pytest.mark.requirement("R331", "R336", "R357", "R396", "R407", "T007", "T008")
+def test_a_turn_is_retrieved_once_and_the_next_turn_anew(door):
+    memory = memory_of("alpha", "beta")
+    model = ListedModel("alpha")
+    engine = HydeEngine(memory, memory.embedder, model)
+    first, again, other, first_again = retrieved(door, engine, "1", "1", "2", "1")
+    assert first == again == other == first_again
+    assert model.calls == 3
+    assert engine.stats().cache_hits == 1
+
+
+@pytest.mark.requirement("R351", "R385", "R386", "R397", "R405")
+@pytest.mark.parametrize("missing", ["embedder", "llm"])
+def test_without_an_embedder_or_a_model_nothing_is_returned_or_logged(door, missing, caplog):
+    memory = memory_of("alpha")
+    given = {"embedder": AxisEmbedder(), "llm": ListedModel("alpha"), missing: None}
+    engine = HydeEngine(memory, **given)
+    caplog.clear()
+    assert retrieved(door, engine, "1") == [[]]
+    assert not caplog.records
+    assert not engine.is_enabled
+
+
+@pytest.mark.requirement("R354", "R405")
+def test_without_an_embedder_no_thread_is_started():
+    engine = HydeEngine(memory_of("alpha"), None, ListedModel())
+    engine.start()
+    engine.trigger_rebuild()
+    assert not threads_named("hyde")
+    assert engine.stats().builds == 0
+
+
+@pytest.mark.requirement("R389", "R398", "T009")
+@pytest.mark.parametrize("make", [ListedModel, PlainModel])
+def test_a_failing_model_gives_nothing_for_the_turn(door, make, caplog):
+    caplog.set_level("DEBUG", logger="mnemic.hyde")
+    memory = memory_of("alpha")
+    model = make("alpha")
+    model.complete = failing_with("quoted secret")
+    engine = HydeEngine(memory, memory.embedder, model)
+    assert retrieved(door, engine, "1") == [[]]
+    assert engine.stats().failures == {"hypotheses": 1}
+    assert "secret" not in caplog.text
+    assert any(record.levelname == "DEBUG" for record in caplog.records)
+
+
+def failing_with(text):
+    def complete(_prompt, **_):
+        raise RuntimeError(text)
+
+    return complete
+
+
+@pytest.mark.requirement("R390", "R361", "T010")
+def test_an_embedder_that_fails_on_hypotheses_gives_nothing_for_the_turn(door):
+    embedder = AxisEmbedder()
+    memory = memory_of("alpha", embedder=embedder)
+    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha", "beta"))
+    embedder.fail = failing_with_error
+    assert retrieved(door, engine, "1") == [[]]
+    assert engine.stats().failures == {"embedding": 1}
+    assert embedder.calls[-1] == ["alpha", "beta"]
+
+
+def failing_with_error():
+    raise OSError("down")
+
+
+@pytest.mark.requirement("T006", "C108")
+def test_an_empty_memory_calls_no_model_and_is_not_kept(door):
+    memory = memory_of()
+    model = ListedModel("alpha")
+    engine = HydeEngine(memory, memory.embedder, model)
+    assert retrieved(door, engine, "1") == [[]]
+    assert model.calls == 0
+    assert not engine.stats().failures
+
+
+@pytest.mark.requirement("C112")
+@pytest.mark.parametrize("blank", ["", " ", "\n\t"])
+def test_a_blank_turn_is_not_kept(door, blank):
+    memory = memory_of("alpha")
+    model = ListedModel("alpha")
+    engine = HydeEngine(memory, memory.embedder, model)
+    found = retrieved(door, engine, blank, blank)
+    assert [contents(each) for each in found] == [["alpha"], ["alpha"]]
+    assert model.calls == 2
+
+
+@pytest.mark.requirement("R382", "R356")
+@pytest.mark.parametrize(
+    ("turn_id", "window"),
+    [(None, WINDOW), (7, WINDOW), (b"1", WINDOW), ("1", "user: a"), ("1", None), ("1", [1])],
+)
+def test_arguments_of_a_wrong_type_raise(door, turn_id, window):
+    memory = memory_of("alpha")
+    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha"))
+    with pytest.raises(errors.InvalidArgumentError):
+        retrieved(door, engine, turn_id, window=window)
+
+
+def test_the_doors_name_each_other():
+    memory = memory_of("alpha")
+    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha"))
+    assert engine.sync is engine.sync
+    assert engine.sync.aio is engine
+    plain = SyncHydeEngine(memory, memory.embedder, ListedModel("alpha"))
+    assert plain.aio.sync is plain
+
+
+def test_an_embedder_of_another_model_is_refused():
+    class Other(AxisEmbedder):
+        model = "other"
+
+    with pytest.raises(errors.EmbeddingModelMismatchError, match="'other'"):
+        HydeEngine(memory_of("alpha"), Other(), ListedModel("alpha"))
+
+
+def test_closing_leaves_no_thread_and_later_turns_get_nothing(door):
+    memory = memory_of("alpha")
+    engine = HydeEngine(memory, memory.embedder, PlainModel("alpha"))
+    assert [contents(each) for each in retrieved(door, engine, "1")] == [["alpha"]]
+    assert not threads_named("hyde")
+    assert retrieved(door, engine, "1", "2") == [[], []]
+    engine.trigger_rebuild()
+    assert not threads_named("hyde")
