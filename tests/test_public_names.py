@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 import mnemic
-from mnemic import annotations, errors, events, policy
+from mnemic import annotations, errors, events, hyde, policy
 from tests.support.public_names import classes, names_in_signatures
 
 INTERNAL_ENUMS = {
@@ -29,12 +29,12 @@ INTERNAL_TYPES = {
 
 
 def public_names():
-    modules = (mnemic, annotations, events, policy)
+    modules = (mnemic, annotations, events, policy, hyde)
     return {*vars(errors), *(name for module in modules for name in module.__all__)}
 
 
 def public_objects():
-    modules = (mnemic, annotations, events, policy)
+    modules = (mnemic, annotations, events, policy, hyde)
     found = [getattr(module, name) for module in modules for name in module.__all__]
     return [thing for thing in found if inspect.isclass(thing) or inspect.isfunction(thing)]
 
@@ -53,7 +53,7 @@ def test_each_public_name_can_be_imported(name):
 def test_the_modules_with_public_names_are_there_after_importing_the_package():
     code = (
         "import mnemic; mnemic.errors.MnemicError; mnemic.events.Events; mnemic.annotations.Clock; "
-        "mnemic.policy.RetrievalPolicy"
+        "mnemic.policy.RetrievalPolicy; mnemic.hyde.HydeEngine"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -97,12 +97,12 @@ def test_the_walk_finds_the_types_of_methods_fields_and_bases():
     assert {"MemoryPage", "OnConflict", "Why", "MemoryEntry"} <= set(found)
 
 
-@pytest.mark.parametrize("name", sorted(policy.__all__))
-def test_each_name_of_the_policy_can_be_imported(name):
-    assert getattr(policy, name) is not None
+@pytest.mark.parametrize("module", [policy, hyde])
+def test_each_name_of_a_service_module_can_be_imported(module):
+    assert all(getattr(module, name) is not None for name in module.__all__)
 
 
-@pytest.mark.parametrize("module", [errors, events, annotations, policy])
+@pytest.mark.parametrize("module", [errors, events, annotations, policy, hyde])
 def test_the_module_says_what_it_has(module):
     assert module.__doc__
     public = [value for name, value in vars(module).items() if not name.startswith("_")]

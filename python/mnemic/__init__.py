@@ -3,7 +3,8 @@
 The doors, records, results and enums are here. `mnemic.errors` has the errors, `mnemic.events` the
 events, `mnemic.annotations` the types of arguments, for annotations, `mnemic.policy` the retrieval
 policy: from a message to a block for a prompt, and `mnemic.memory_files` memories as Markdown
-files.
+files. `mnemic.hyde` has the HyDE
+engine: the memories of a turn, found by hypotheses of a language model.
 """
 
 from mnemic._core import (
@@ -21,7 +22,7 @@ from mnemic._core import (
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from mnemic import annotations, errors, events, memory_files, policy
+    from mnemic import annotations, errors, events, hyde, memory_files, policy
     from mnemic.async_memory import (
         AsyncMemory,
         AsyncScopedMemory,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
         MiniLmEmbedder,
         as_embedder,
     )
+    from mnemic.hyde import HydeConfig, HydeEngine, SyncHydeEngine
     from mnemic.licensing import (
         DocumentedLicenses,
         LicenseTier,
@@ -169,6 +171,8 @@ __all__ = [
     "ExpandedQuery",
     "Hit",
     "Hits",
+    "HydeConfig",
+    "HydeEngine",
     "ImportResult",
     "Judgement",
     "KeywordFields",
@@ -224,6 +228,7 @@ __all__ = [
     "Selection",
     "SessionTerms",
     "Suggestions",
+    "SyncHydeEngine",
     "SyncMemoryRetriever",
     "SyncRetrievalService",
     "SynonymExpander",
@@ -244,6 +249,7 @@ __all__ = [
     "events",
     "fingerprint",
     "fingerprint_digests",
+    "hyde",
     "memory_files",
     "policy",
     "simd_kernel",
@@ -279,6 +285,8 @@ _LAZY = {
     "EstimatedTokens": "mnemic.context",
     "ExpandedQuery": "mnemic.model",
     "Hit": "mnemic.model",
+    "HydeConfig": "mnemic.hyde",
+    "HydeEngine": "mnemic.hyde",
     "ImportResult": "mnemic.model",
     "Judgement": "mnemic.contradictions",
     "KeywordFields": "mnemic.model",
@@ -332,6 +340,7 @@ _LAZY = {
     "SearchResults": "mnemic.model",
     "SessionTerms": "mnemic.model",
     "Suggestions": "mnemic.model",
+    "SyncHydeEngine": "mnemic.hyde",
     "SyncMemoryRetriever": "mnemic.recall",
     "SyncRetrievalService": "mnemic.retrieval",
     "SynonymExpander": "mnemic.retrieval",
@@ -348,6 +357,7 @@ _LAZY = {
     "enc_hook": "mnemic.records.plain",
     "errors": "mnemic.errors",
     "events": "mnemic.events",
+    "hyde": "mnemic.hyde",
     "memory_files": "mnemic.memory_files",
     "policy": "mnemic.policy",
 }
