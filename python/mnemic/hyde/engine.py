@@ -28,6 +28,7 @@ from mnemic.errors import (
 )
 from mnemic.hyde.build import CLOSE_SECONDS, BuildWorker
 from mnemic.hyde.config import HydeConfig
+from mnemic.hyde.hypotheses import generate_hypotheses
 from mnemic.hyde.limited import LimitedTasks
 from mnemic.hyde.models import ThreadedModel
 from mnemic.hyde.pipeline import Pipeline, Progress, directed, entries_of
@@ -485,10 +486,7 @@ class HydeEngine:
 
 
 async def _generated(model: ThreadedModel | None, window: list[str], count: int) -> list[str]:
-    if model is None:
-        return []
-    answer = await model.complete("\n---\n".join(window), system=f"{count} sentences, one a line")
-    return [line.strip() for line in answer.splitlines() if line.strip()][:count]
+    return [] if model is None else await generate_hypotheses(model, window, count)
 
 
 def checked_turn(turn_id: object, window: object) -> tuple[str, list[str]]:
