@@ -2,8 +2,8 @@
 
 The doors, records, results and enums are here. `mnemic.errors` has the errors, `mnemic.events` the
 events, `mnemic.annotations` the types of arguments, for annotations, `mnemic.policy` the retrieval
-policy: from a message to a block for a prompt, `mnemic.hyde` the HyDE engine: the memories of a turn
-by hypotheses of a language model, and `mnemic.memory_files` memories as Markdown files.
+policy: from a message to a block for a prompt, `mnemic.hyde` the HyDE engine: the memories of a
+turn by hypotheses of a language model, and `mnemic.memory_files` memories as Markdown files.
 """
 
 from mnemic._core import (
