@@ -4,6 +4,7 @@ from mnemic.hyde.config import HydeConfig, IgnoredOptionWarning, InjectionForm
 from mnemic.hyde.engine import HydeEngine
 from mnemic.hyde.hypotheses import (
     HYPOTHESIS_SYSTEM_PROMPT,
+    Completes,
     generate_hypotheses,
     hypothesis_prompt,
     hypothesis_system_prompt,
@@ -16,6 +17,7 @@ from mnemic.hyde.window import build_conversation_window
 
 __all__ = [
     "HYPOTHESIS_SYSTEM_PROMPT",
+    "Completes",
     "HydeConfig",
     "HydeEngine",
     "HydeStats",
