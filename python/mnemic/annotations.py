@@ -8,7 +8,7 @@ from mnemic.context.tokens import Tokenizer
 from mnemic.contradictions import ContradictionJudge
 from mnemic.embed import AnyEmbedder, Embedder
 from mnemic.licensing import LicensePolicy
-from mnemic.llm import LanguageModel
+from mnemic.llm import AnyLanguageModel, LanguageModel
 from mnemic.model import (
     Expression,
     OnConflict,
@@ -47,6 +47,7 @@ __all__ = [
     "AllRecallFields",
     "AnyEmbedder",
     "AnyExpander",
+    "AnyLanguageModel",
     "Clock",
     "ContradictionJudge",
     "Direction",

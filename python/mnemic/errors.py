@@ -79,6 +79,77 @@ class EmbedderResultError(EmbeddingError):
     """An embedder returned something other than one vector of its dimensions for each text."""
 
 
+class EmbeddingServiceError(EmbeddingError):
+    """A service of embeddings returned an error, or cannot be reached.
+
+    Attributes:
+        status: Status of its response; None without one.
+        body: Beginning of the response's body, without keys and texts of the request.
+        retry_after: Seconds after which it takes the next request; None if it names none.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        body: str = "",
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = body
+        self.retry_after = retry_after
+        self.kind = type(self).__name__ if status is None else f"status {status}"
+
+    def __reduce__(self) -> tuple[type, tuple[str], dict[str, object]]:
+        """Preserve the fields in pickles."""
+        return type(self), (str(self.args[0]),), dict(vars(self))
+
+
+class EmbeddingTimeoutError(EmbeddingServiceError, TimeoutError):
+    """A service of embeddings did not respond in time."""
+
+
+class LanguageModelError(MnemicError, RuntimeError):
+    """A language model failed, or returned something other than a text."""
+
+
+class LanguageModelResultError(LanguageModelError):
+    """A language model returned no text: nothing, a refusal, or something else."""
+
+
+class LanguageModelServiceError(LanguageModelError):
+    """A service of language models returned an error, or cannot be reached.
+
+    Attributes:
+        status: Status of its response; None without one.
+        body: Beginning of the response's body, without keys and texts of the request.
+        retry_after: Seconds after which it takes the next request; None if it names none.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        body: str = "",
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = body
+        self.retry_after = retry_after
+
+    def __reduce__(self) -> tuple[type, tuple[str], dict[str, object]]:
+        """Preserve the fields in pickles."""
+        return type(self), (str(self.args[0]),), dict(vars(self))
+
+
+class LanguageModelTimeoutError(LanguageModelServiceError, TimeoutError):
+    """A service of language models did not respond in time."""
+
+
 class FilterError(InvalidArgumentError):
     """A filter is invalid; the message names the place, such as `OR[1].role.gte`."""
 

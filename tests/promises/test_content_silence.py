@@ -440,11 +440,14 @@ def test_every_public_class_is_a_door_a_record_or_searches_no_memories():
     vectors = {"VectorMap", "Selection", "Prior"}  # vectors and ids alone
     parts = {  # hold no memories; a door's verbs call them
         "AdaptedEmbedder",
+        "AdaptedLanguageModel",
         "CircuitBreaker",
         "CorpusExpander",
         "CorpusSuggester",
         "EstimatedTokens",
         "FixedWindow",
+        "HttpEmbedder",
+        "HttpLanguageModel",
         "LanguageModelExpander",
         "LanguageModelJudge",
         "LanguageModelSuggester",

@@ -100,15 +100,20 @@ ROOMS = (
     Room(
         "contradictions.md",
         "Contradictions",
-        "Judges, and the language model that one may use; see "
-        "[Contradictions](../concepts/contradictions.md).",
-        ("mnemic.contradictions", "mnemic.llm"),
+        "Judges; see [Contradictions](../concepts/contradictions.md).",
+        ("mnemic.contradictions",),
     ),
     Room(
         "embedders.md",
         "Embedders",
         "Texts in, vectors out; see [Embedding](../concepts/embedding.md).",
         ("mnemic.embed",),
+    ),
+    Room(
+        "language-models.md",
+        "Language models",
+        "Prompts in, answers out; see [Models over HTTP](../how-to/http-models.md).",
+        ("mnemic.llm",),
     ),
     Room(
         "hosts.md",
@@ -193,6 +198,9 @@ LIKE = {
     "mnemic.context.items.ItemFields": "mnemic.context.items.ContextItem",
     "mnemic.embed.minilm.MiniLmEmbedder": "mnemic.embed.base.Embedder",
     "mnemic.embed.adapting.AdaptedEmbedder": "mnemic.embed.base.Embedder",
+    "mnemic.embed.http.HttpEmbedder": "mnemic.embed.base.Embedder",
+    "mnemic.llm.adapting.AdaptedLanguageModel": "mnemic.llm.base.LanguageModel",
+    "mnemic.llm.http.HttpLanguageModel": "mnemic.llm.base.LanguageModel",
     "mnemic.retrieval.expansion.CorpusExpander": "mnemic.retrieval.expansion.Expander",
     "mnemic.retrieval.expansion.LanguageModelExpander": "mnemic.retrieval.expansion.Expander",
     "mnemic.retrieval.given_expanders.SynonymExpander": "mnemic.retrieval.expansion.Expander",

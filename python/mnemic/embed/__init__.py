@@ -8,6 +8,7 @@ from mnemic.embed.base import AnyEmbedder, Embedder, EmbeddingBatch
 if TYPE_CHECKING:
     from mnemic.embed.adapting import AdaptedEmbedder, as_embedder
     from mnemic.embed.cache import CachedEmbedder
+    from mnemic.embed.http import HttpEmbedder
     from mnemic.embed.minilm import MiniLmEmbedder
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "CachedEmbedder",
     "Embedder",
     "EmbeddingBatch",
+    "HttpEmbedder",
     "MiniLmEmbedder",
     "as_embedder",
 ]
@@ -23,6 +25,7 @@ __all__ = [
 _LAZY = {
     "AdaptedEmbedder": "mnemic.embed.adapting",
     "CachedEmbedder": "mnemic.embed.cache",
+    "HttpEmbedder": "mnemic.embed.http",
     "MiniLmEmbedder": "mnemic.embed.minilm",
     "as_embedder": "mnemic.embed.adapting",
 }

@@ -213,7 +213,7 @@ def _functions(given: object) -> tuple[Function, Function | None]:
     if isinstance(given, str | bytes):
         raise InvalidArgumentError(f"embedder must be {KNOWN_FORMS}; got {quoted(given)}")
     query = _method(given, "embed_query")
-    if is_complete(given):
+    if is_complete(given) or getattr(given, "takes_many", None) is True:
         return TextsFunction(_member(given, "embed")), query and OneTextFunction(query)
     documents = _method(given, "embed_documents")
     if documents and query:

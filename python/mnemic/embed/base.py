@@ -25,6 +25,7 @@ class Embedder(Protocol):
     - `embed_query(text)`, which embeds a query, where queries are embedded otherwise than memories;
       `embed` is for memories alone then;
     - `batch_size`, the maximum number of texts of one call;
+    - `takes_many`, True where `embed` takes a list of texts though `dimensions` are not known yet;
     - `join_calls`, False where concurrent calls with few texts must not become one;
     - `max_tokens`, the maximum number of tokens of a text in its vector: longer texts are embedded
       in chunks;

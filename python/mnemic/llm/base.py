@@ -1,6 +1,7 @@
 """The contract of every language model."""
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
 
 
 class LanguageModel(Protocol):
@@ -19,3 +20,15 @@ class LanguageModel(Protocol):
             system: System prompt, or None.
         """
         ...
+
+
+class HasComplete(Protocol):
+    """Answers prompts by `complete`, plain or awaited, with or without a system prompt."""
+
+    def complete(self, prompt: Any, /) -> Any:
+        """Return the answer to a prompt."""
+        ...
+
+
+AnyLanguageModel: TypeAlias = LanguageModel | HasComplete | Callable[..., Any]
+"""The forms of a language model; see `mnemic.as_language_model`."""

@@ -1,0 +1,212 @@
+"""Embeddings of a service that speaks the OpenAI-compatible protocol over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Literal, Self, final
+
+import numpy as np
+
+from mnemic.description import described
+from mnemic.embed.base import checked_texts
+from mnemic.embed.event_loop import EventLoopThread
+from mnemic.errors import (
+    EmbedderResultError,
+    EmbeddingServiceError,
+    EmbeddingTimeoutError,
+    InvalidArgumentError,
+)
+from mnemic.http import EMBEDDINGS, ErrorTypes, Request, Service, connection
+from mnemic.http.embeddings import decoded_vectors
+from mnemic.http.options import extra_body, model_name, retries, seconds
+from mnemic.model.validation import MAX_DIMENSIONS, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+AT_ONCE = 4
+"""Requests of one call that run at once."""
+
+_ERRORS = ErrorTypes(EmbeddingServiceError, EmbeddingTimeoutError, EmbedderResultError)
+
+
+@final
+class HttpEmbedder:
+    """Embeds by `POST {base_url}/embeddings`, as OpenAI, Ollama, vLLM and llama.cpp take it.
+
+    One client with few connections serves all calls of an event loop. Requests that fail by a lost
+    connection, a rate limit (429) or an error of the service (5xx) are sent again, after the time
+    that the service names, or after half a second, doubled with each retry, more or less a quarter
+    by chance. Nothing is retried beyond `timeout`, and neither a timeout nor another error is.
+
+    Keys are shown by no repr, log line, error or pickle. Proxies are those of the environment
+    (`HTTPS_PROXY`, `NO_PROXY`); redirects are not followed.
+
+    Args:
+        model: Name of the model, which is stored with every vector.
+        base_url: Address of the service, such as http://localhost:11434/v1; None takes the
+            environment's `EMBEDDING_BASE_URL`, `OPENAI_BASE_URL`, or https://api.openai.com/v1.
+        api_key: The key; None takes the environment's `EMBEDDING_API_KEY` or `OPENAI_API_KEY`, and
+            "" sends none. Only the default address demands one.
+        dimensions: Length of each vector, requested from the service; None for the model's own,
+            which is learned from the first response.
+        timeout: Seconds for a request, with its retries.
+        max_retries: Maximum number of retries of a request.
+        batch_size: Maximum number of texts of a request.
+        headers: Further headers of each request, hidden as the key is.
+        encoding_format: The form of the numbers in a response. Services that know "base64" send a
+            third of the bytes.
+        extra_body: Further members of each request's JSON, such as {"truncate": True}.
+
+    Attributes:
+        model: As above.
+        batch_size: As above.
+
+    Raises:
+        InvalidArgumentError: If an argument is invalid, or the default address has no key.
+        MissingExtraError: If httpx2 or tenacity is not installed.
+    """
+
+    takes_many = True
+    join_calls = True
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        dimensions: int | None = None,
+        timeout: float = 30.0,
+        max_retries: int = 2,
+        batch_size: int = 128,
+        headers: Mapping[str, str] | None = None,
+        encoding_format: Literal["float", "base64"] = "float",
+        extra_body: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.model: str = model_name(model)
+        self.batch_size: int = whole("batch_size", batch_size, minimum=1)
+        self._dimensions = _checked_dimensions(dimensions)
+        self._body = _body(self.model, dimensions, encoding_format, extra_body)
+        self._service = Service(base_url, api_key, headers, EMBEDDINGS)
+        self._transport = connection(
+            self._service,
+            _ERRORS,
+            timeout=seconds("timeout", timeout),
+            max_retries=retries(max_retries),
+        )
+        self._loop = EventLoopThread()
+
+    @property
+    def dimensions(self) -> int | None:
+        """Length of each vector; None until it is known."""
+        return self._dimensions
+
+    async def embed(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+        """Embed each text; many are split into requests, of which some run at once.
+
+        Args:
+            texts: The texts. None of them is no request.
+
+        Returns:
+            Shape (len(texts), dimensions), in the order of `texts`, as the service returns them.
+
+        Raises:
+            EmbeddingServiceError: If the service returns an error or cannot be reached.
+            EmbeddingTimeoutError: If it does not respond in time.
+            EmbedderResultError: If a response is none of the protocol, or does not have one vector
+                of finite numbers and the known length for each text.
+            InvalidArgumentError: If `texts` is one string, or an item is no text.
+        """
+        checked = checked_texts(texts)
+        size = self.batch_size
+        batches = [checked[at : at + size] for at in range(0, len(checked), size)]
+        if not batches:
+            return np.empty((0, self._dimensions or 0), np.float32)
+        if len(batches) == 1:
+            return await self._request(batches[0])
+        return np.concatenate(await self._requests(batches))
+
+    def embed_sync(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+        """Embed each text as `embed` does, from a thread without an event loop.
+
+        Args:
+            texts: The texts.
+        """
+        return self._loop.run(self.embed(texts))
+
+    async def _requests(self, batches: list[list[str]]) -> list[NDArray[np.float32]]:
+        slots = asyncio.Semaphore(AT_ONCE)
+
+        async def sent(batch: list[str]) -> NDArray[np.float32]:
+            async with slots:
+                return await self._request(batch)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(sent(batch)) for batch in batches]
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        return [task.result() for task in tasks]
+
+    async def _request(self, texts: list[str]) -> NDArray[np.float32]:
+        request = Request("embeddings", {**self._body, "input": texts}, texts)
+        vectors = await self._transport.post(request, lambda body: self._decoded(body, len(texts)))
+        self._dimensions = vectors.shape[1]
+        return vectors
+
+    def _decoded(self, body: bytes, count: int) -> NDArray[np.float32]:
+        return decoded_vectors(body, count, self._dimensions)
+
+    def close(self) -> None:
+        """Close all connections. Repeated calls have no effect. In an event loop, use `aclose`."""
+        self._transport.close()
+        self._loop.close()
+
+    async def aclose(self) -> None:
+        """Close all connections. Repeated calls have no effect."""
+        await self._transport.aclose()
+        if self._loop.is_running:
+            await asyncio.to_thread(self._loop.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.model!r}, base_url={self._service.base_url!r}, "
+            f"dimensions={self._dimensions})"
+        )
+
+
+def _checked_dimensions(given: object) -> int | None:
+    if given is None:
+        return None
+    dimensions = whole("dimensions", given, minimum=1)
+    if dimensions > MAX_DIMENSIONS:
+        raise InvalidArgumentError(f"dimensions must be at most {MAX_DIMENSIONS}, got {dimensions}")
+    return dimensions
+
+
+def _body(
+    model: str, dimensions: int | None, encoding_format: object, extra: object
+) -> dict[str, Any]:
+    if encoding_format not in ("float", "base64"):
+        raise InvalidArgumentError(
+            f"encoding_format must be 'float' or 'base64', got {described(encoding_format)}"
+        )
+    body: dict[str, Any] = {"model": model, "encoding_format": encoding_format}
+    if dimensions is not None:
+        body["dimensions"] = dimensions
+    return {**body, **extra_body(extra, {"model", "input"})}

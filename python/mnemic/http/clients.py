@@ -1,0 +1,149 @@
+"""One client for each event loop, closed with its loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakSet
+
+import httpx2
+
+if TYPE_CHECKING:
+    import ssl
+    from asyncio import AbstractEventLoop
+    from collections.abc import AsyncGenerator, Callable
+
+MAX_CONNECTIONS = 20
+"""Connections of one client at a time; further requests wait for one of them."""
+
+IDLE_SECONDS = 30.0
+"""Seconds after which an unused connection is closed."""
+
+CONNECT_SECONDS = 5.0
+
+CLOSE_SECONDS = 10.0
+"""Seconds that `close` waits for the loop of another thread."""
+
+
+class _Kept(NamedTuple):
+    client: httpx2.AsyncClient
+    keeper: AsyncGenerator[None, None]
+
+
+class Clients:
+    """Clients by event loop, made by the first request of each.
+
+    A connection belongs to the loop that opened it. A client is closed with its loop, where
+    `asyncio.run` or a `Runner` ends that, and a child process makes clients of its own.
+
+    Args:
+        make: Makes a client.
+    """
+
+    def __init__(self, make: Callable[[], httpx2.AsyncClient]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._kept: dict[AbstractEventLoop, _Kept] = {}
+        self.is_closed = False
+        _all.add(self)
+
+    async def client(self) -> httpx2.AsyncClient:
+        """Return the client of the running loop."""
+        loop = asyncio.get_running_loop()
+        kept = self._kept.get(loop)
+        if kept is None:
+            client = self._make()
+            kept = _Kept(client, self._keep(loop, client))
+            with self._lock:
+                self._forget_closed_loops()
+                self._kept[loop] = kept
+            await anext(kept.keeper)
+        return kept.client
+
+    async def _keep(
+        self, loop: AbstractEventLoop, client: httpx2.AsyncClient
+    ) -> AsyncGenerator[None, None]:
+        """Close a client when this generator is closed, as a loop closes all at its end."""
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._kept.pop(loop, None)
+            await client.aclose()
+
+    def _forget_closed_loops(self) -> None:
+        for loop in [loop for loop in self._kept if loop.is_closed()]:
+            del self._kept[loop]
+
+    async def aclose(self) -> None:
+        """Close all clients. Repeated calls have no effect."""
+        self.is_closed = True
+        here = asyncio.get_running_loop()
+        for loop, kept in list(self._kept.items()):
+            if loop is here:
+                await kept.keeper.aclose()
+            elif loop.is_running():
+                closing = asyncio.run_coroutine_threadsafe(kept.keeper.aclose(), loop)
+                await asyncio.wait([asyncio.wrap_future(closing)], timeout=CLOSE_SECONDS)
+
+    def close(self) -> None:
+        """Do the same from outside of an event loop; in one, its client is closed by its next turn.
+
+        A loop that does not run keeps its client.
+        """
+        self.is_closed = True
+        here = _running_loop()
+        for loop, kept in list(self._kept.items()):
+            if loop.is_running():
+                closing = asyncio.run_coroutine_threadsafe(kept.keeper.aclose(), loop)
+                if loop is not here:
+                    with suppress(Exception):
+                        closing.result(CLOSE_SECONDS)
+
+    def inherit(self) -> None:
+        """Forget the clients in a child process: their connections are its parent's."""
+        self._lock = threading.Lock()
+        self._kept = {}
+
+
+def _running_loop() -> AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+_all: WeakSet[Clients] = WeakSet()
+
+
+def _inherit() -> None:
+    for clients in list(_all):
+        clients.inherit()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_inherit)
+
+
+@cache
+def ssl_context() -> ssl.SSLContext:
+    """Return the process's one context, which takes some 50 ms to make."""
+    return httpx2.create_ssl_context()
+
+
+def make_client() -> httpx2.AsyncClient:
+    """Return a client; proxies are those of the environment, and redirects are not followed."""
+    return httpx2.AsyncClient(
+        verify=ssl_context(),
+        follow_redirects=False,
+        timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),  # the whole request has its limit
+        limits=httpx2.Limits(
+            max_connections=MAX_CONNECTIONS,
+            max_keepalive_connections=MAX_CONNECTIONS,
+            keepalive_expiry=IDLE_SECONDS,
+        ),
+    )

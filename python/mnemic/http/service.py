@@ -1,0 +1,175 @@
+"""The address of a service, and the headers that hold its key."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
+from urllib.parse import SplitResult, urlsplit
+
+from mnemic.description import described
+from mnemic.errors import InvalidArgumentError
+
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+MAX_KEY_LENGTH = 8192
+MAX_URL_LENGTH = 2048
+
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
+_KEY = re.compile(r"[\x21-\x7e]+")
+_URL = re.compile(r"[\x21-\x7e]+")
+_FIXED = frozenset({"host", "content-length", "transfer-encoding", "connection", "content-type"})
+
+
+class Variables(NamedTuple):
+    """Names of environment variables, the preferred ones first.
+
+    Attributes:
+        base_url: Those of the base URL.
+        key: Those of the key.
+    """
+
+    base_url: tuple[str, ...]
+    key: tuple[str, ...]
+
+
+EMBEDDINGS = Variables(
+    ("EMBEDDING_BASE_URL", "OPENAI_BASE_URL"), ("EMBEDDING_API_KEY", "OPENAI_API_KEY")
+)
+CHAT = Variables(("OPENAI_BASE_URL",), ("OPENAI_API_KEY",))
+
+
+class Request(NamedTuple):
+    """A request.
+
+    Attributes:
+        path: Its path below the base URL.
+        body: Its JSON.
+        texts: The texts in it, which errors do not show.
+    """
+
+    path: str
+    body: dict[str, Any]
+    texts: Sequence[str]
+
+
+class Service:
+    """A service: its address, and the headers of each request, which nothing shows.
+
+    Args:
+        base_url: Its base URL; None takes it from the environment, or the default one.
+        api_key: Its key; None takes it from the environment, and "" is none.
+        headers: Further headers of each request.
+        variables: The environment variables.
+
+    Attributes:
+        base_url: Its base URL, without a slash at the end.
+        secrets: The key and the values of the given headers.
+
+    Raises:
+        InvalidArgumentError: If an argument is invalid, or the default service has no key.
+    """
+
+    __slots__ = ("_headers", "base_url", "secrets")
+
+    def __init__(
+        self,
+        base_url: str | None,
+        api_key: str | None,
+        headers: Mapping[str, str] | None,
+        variables: Variables,
+    ) -> None:
+        given = _variable(variables.base_url) if base_url is None else base_url
+        self.base_url: str = _checked_url(given or DEFAULT_BASE_URL)
+        further = _checked_headers(headers)
+        key = _checked_key(_variable(variables.key) if api_key is None else api_key)
+        is_given = "authorization" in {name.lower() for name in further}
+        if not key and not is_given and self.base_url == DEFAULT_BASE_URL:
+            raise InvalidArgumentError(
+                f"API key required: give api_key=, or set {' or '.join(variables.key)}; a server "
+                "of your own, which is named by base_url=, needs none"
+            )
+        bearer = {"Authorization": f"Bearer {key}"} if key and not is_given else {}
+        self._headers = {**bearer, **further}
+        self.secrets: tuple[str, ...] = tuple(filter(None, (key, *further.values())))
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of each request."""
+        return dict(self._headers)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_url!r})"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied: that would write the key down."""
+        raise TypeError(
+            "what is connected to a service cannot be pickled, because its key would be; make it "
+            "in the process that uses it"
+        )
+
+
+def _variable(names: tuple[str, ...]) -> str | None:
+    values = (os.environ.get(name, "").strip() for name in names)
+    return next((value for value in values if value), None)
+
+
+def _checked_url(given: object) -> str:
+    if not isinstance(given, str):
+        raise InvalidArgumentError(f"base_url must be a str, got {described(given)}")
+    url = given.strip().rstrip("/")
+    parts = _split(url)
+    if parts is None:
+        raise InvalidArgumentError(
+            f"base_url must be an address such as http://localhost:11434/v1, got {described(given)}"
+        )
+    if "@" in parts.netloc or "?" in url or "#" in url:
+        raise InvalidArgumentError(
+            "base_url must have no user name, password, query or fragment, which logs would show; "
+            "give a key by api_key=, and anything else by headers="
+        )
+    return url
+
+
+def _split(url: str) -> SplitResult | None:
+    """Return the parts of an address; None if it is none."""
+    if len(url) > MAX_URL_LENGTH or not _URL.fullmatch(url):
+        return None
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
+        is_address = is_address and parts.port != 0
+    except ValueError:  # a port that is no number
+        return None
+    return parts if is_address else None
+
+
+def _checked_key(given: object) -> str:
+    if given is None:
+        return ""
+    if not isinstance(given, str):
+        raise InvalidArgumentError(f"api_key must be a str or None, got {type(given).__name__}")
+    key = given.strip()
+    if key and (len(key) > MAX_KEY_LENGTH or not _KEY.fullmatch(key)):
+        raise InvalidArgumentError(
+            f"api_key must be at most {MAX_KEY_LENGTH} printable ASCII characters without blanks"
+        )
+    return key
+
+
+def _checked_headers(given: object) -> dict[str, str]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise InvalidArgumentError(f"headers must be a dict of str, got {type(given).__name__}")
+    checked: dict[str, str] = {}
+    for name, value in given.items():
+        if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
+            raise InvalidArgumentError("headers: a name is no header's name, such as X-Api-Key")
+        if name.lower() in _FIXED:
+            raise InvalidArgumentError(f"headers: {name} is set by the client")
+        if not isinstance(value, str) or not _HEADER_VALUE.fullmatch(value):
+            raise InvalidArgumentError(f"headers: the value of {name} must be printable ASCII")
+        checked[name] = value
+    return checked

@@ -1,0 +1,151 @@
+"""Turns functions and objects with `complete` into language models."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from mnemic.description import described
+from mnemic.errors import InvalidArgumentError, LanguageModelResultError
+from mnemic.near_names import checks_function
+from mnemic.records.secrets import without_passwords
+from mnemic.sync_bridge import awaited, run_blocking
+
+if TYPE_CHECKING:
+    from mnemic.llm.base import AnyLanguageModel, LanguageModel
+
+_MODEL_NAMES = ("model", "model_name", "model_id")
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class AdaptedLanguageModel:
+    """A language model made of a function or an object; see `as_language_model`.
+
+    Args:
+        given: The function or object.
+        call: Its function.
+        model: Name of the model.
+
+    Attributes:
+        given: As above.
+        model: As above.
+    """
+
+    def __init__(self, given: object, call: Callable[..., object], model: str) -> None:
+        self.given = given
+        self.model = model
+        self._call = call
+        self._passes_system = _system_passing(call)
+
+    async def complete(self, prompt: str, *, system: str | None = None) -> str:
+        """Return the answer to a prompt.
+
+        A plain function runs in another thread, which goes on where the caller is cancelled.
+
+        Args:
+            prompt: The prompt.
+            system: System prompt, or None. It begins the prompt of a function that takes none.
+
+        Raises:
+            LanguageModelResultError: If something other than a text was returned.
+        """
+        positional, named = self._arguments(prompt, system)
+        if _is_coroutine_function(self._call):
+            answer = self._call(*positional, **named)
+        else:
+            answer = await run_blocking(lambda: self._call(*positional, **named))
+        if isinstance(answer, Awaitable):
+            answer = await awaited(cast("Awaitable[object]", answer))
+        if not isinstance(answer, str):
+            raise LanguageModelResultError(
+                f"the language model {self.model!r} returned {described(answer)} in place of a text"
+            )
+        return answer
+
+    def _arguments(
+        self, prompt: str, system: str | None
+    ) -> tuple[list[str | None], dict[str, Any]]:
+        if self._passes_system == "named":
+            return [prompt], {"system": system}
+        if self._passes_system == "second":
+            return [prompt, system], {}
+        return [prompt if system is None else f"{system}\n\n{prompt}"], {}
+
+    def __repr__(self) -> str:
+        return without_passwords(f"{type(self).__name__}(model={self.model!r})")
+
+
+@checks_function
+def as_language_model(given: AnyLanguageModel, /, *, model: str | None = None) -> LanguageModel:
+    """Return a language model made of an object with `complete`, or of a function.
+
+    `complete`, or the function, takes the prompt, and the system prompt as an argument named
+    `system` or as its second one; otherwise the system prompt begins the prompt. It returns the
+    answer, or is a coroutine function; a plain one runs in a thread.
+
+    Args:
+        given: The object or function.
+        model: Name of the model; by default the object's own, by its attribute `model`,
+            `model_name` or `model_id`, or the name of the function or class.
+
+    Raises:
+        InvalidArgumentError: If it is neither.
+    """
+    if isinstance(given, AdaptedLanguageModel) and model is None:
+        return given
+    return AdaptedLanguageModel(given, _function(given), _model_of(given, model))
+
+
+def _function(given: object) -> Callable[..., object]:
+    if isinstance(given, type):
+        raise InvalidArgumentError(
+            f"llm is the class {given.__name__}; give an instance of it: {given.__name__}(…)"
+        )
+    complete: object = getattr(given, "complete", None)
+    found = complete if callable(complete) else given
+    if not callable(found):
+        raise InvalidArgumentError(
+            "llm must be an object with a method 'complete', or a function of a prompt, got "
+            f"{described(given)}"
+        )
+    return found
+
+
+def _model_of(given: object, named: object) -> str:
+    if named is not None:
+        if not isinstance(named, str) or not named.strip():
+            raise InvalidArgumentError(f"model must be a name, got {described(named)}")
+        return named
+    found = [getattr(given, name, None) for name in _MODEL_NAMES]
+    names = [name for name in found if isinstance(name, str) and name.strip()]
+    own: object = getattr(given, "__name__", type(given).__name__)
+    return names[0] if names else str(own)
+
+
+def _is_coroutine_function(call: Callable[..., object]) -> bool:
+    if inspect.iscoroutinefunction(call):
+        return True
+    return inspect.iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004 - an object's
+
+
+def _system_passing(call: Callable[..., object]) -> str:
+    """Return how a function takes the system prompt: "named", "second", or "" where it does not."""
+    try:
+        parameters = inspect.signature(call).parameters.values()
+    except (TypeError, ValueError):  # some built-in functions have none
+        return ""
+    if any(_takes_system(parameter) for parameter in parameters):
+        return "named"
+    required = [each for each in parameters if each.kind in _POSITIONAL]
+    has_second = len(required) > 1 and (
+        required[1].default is inspect.Parameter.empty or required[1].name == "system"
+    )
+    return "second" if has_second else ""
+
+
+def _takes_system(parameter: inspect.Parameter) -> bool:
+    if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+        return True
+    return parameter.name == "system" and parameter.kind in _NAMED
