@@ -329,11 +329,7 @@ class OwnIndex:
         if not self._keeps_vectors or not entries:
             return
         try:
-            self._companions.store(
-                self.model,
-                {row: entry for row, entry in entries.items() if not entry.sensitive},
-                update.vectors,
-            )
+            self._companions.store(self.model, entries, update.vectors)
         except (StoreBusyError, StoreFullError) as error:
             _log.warning("Vectors of %r cannot be stored: %s", self.model, str(error))
 

@@ -105,8 +105,7 @@ class CompanionVectors:
             rows: Only these rows; None for all of the agent.
             dimensions: Only vectors of this length; None is that of the first one.
         """
-        del model, rows, dimensions
-        return {}
+        return self._store.companions(self._agent_id, model, rows, dimensions=dimensions)
 
     def store(
         self,
@@ -114,4 +113,24 @@ class CompanionVectors:
         entries: Mapping[int, MemoryEntry],
         vectors: Mapping[int, NDArray[np.float32]],
     ) -> None:
-        """Store vectors of a model beside their entries, as far as these are unchanged."""
+        """Store vectors of a model beside their entries, as far as these are unchanged.
+
+        Args:
+            model: Name of the model.
+            entries: The entries by row; sensitive ones are passed over.
+            vectors: Shape (chunks, dimensions), for each of these rows.
+        """
+        plain = {row: entry for row, entry in entries.items() if not entry.sensitive}
+        if plain and self.can_write:
+            self._store.add_companions(self._agent_id, model, plain, vectors).result()
+
+    def models(self) -> dict[str, int]:
+        """Return the number of memories with stored vectors, by further model."""
+        return self._store.companion_models(self._agent_id)
+
+    def drop(self, model: str) -> int:
+        """Delete the stored vectors of a further model; return of how many memories.
+
+        The vectors by which the memory itself searches stay, whatever their model.
+        """
+        return self._store.drop_companions(self._agent_id, model).result()

@@ -25,6 +25,7 @@ from mnemic.progress import Report, silent
 from mnemic.store.additions import Additions
 from mnemic.store.bulk import BulkWrites
 from mnemic.store.change_listeners import ChangeListener
+from mnemic.store.companions import CompanionReads
 from mnemic.store.lists import Lists
 from mnemic.store.usage import UsageReads
 from mnemic.store.values import (
@@ -56,7 +57,7 @@ class BatchSink(Protocol):
         ...
 
 
-class Store(Lists, Additions, BulkWrites, UsageReads, Protocol):
+class Store(Lists, Additions, BulkWrites, UsageReads, CompanionReads, Protocol):
     """Durable storage of memories. The store is the source of truth; an index is a cache of it.
 
     Reads are plain methods. Writes are handed in and return a `concurrent.futures.Future`. An
@@ -383,8 +384,9 @@ class Store(Lists, Additions, BulkWrites, UsageReads, Protocol):
         """Read the whole file, with the memories of all agents, and compare it with its checksums.
 
         Args:
-            repair: Add checksums to memories of earlier versions without them, and rewrite each
-                agent's number and sum of memories. Damaged data is left unchanged and reported.
+            repair: Add checksums to memories of earlier versions without them, rewrite each
+                agent's number and sum of memories, and drop damaged companion vectors, which are
+                made anew. Other damaged data is left unchanged and reported.
             report: Called periodically with the number of memories read so far.
         """
         ...

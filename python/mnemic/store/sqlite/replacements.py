@@ -22,6 +22,7 @@ from mnemic.store.sqlite.checksums import (
     check,
     difference,
 )
+from mnemic.store.sqlite.companions import DELETE_OF_ROW, IS_OWN
 from mnemic.store.sqlite.damage import DAMAGED, plain_records, reading_stored
 from mnemic.store.sqlite.new_rows import (
     NewRow,
@@ -63,6 +64,7 @@ _WITH_VECTORS: Final = (
 _DELETE_VECTORS: Final = (
     "DELETE FROM agent_memory_embeddings WHERE entry_row = ? AND (model <> ? OR part >= ?)"
 )
+_DELETE_OWN_VECTORS: Final = f"{_DELETE_VECTORS} AND {IS_OWN}"
 _DELETE_LINKS: Final = "DELETE FROM agent_memory_links WHERE from_row = ?"
 
 _AT: Final = {name: at for at, name in enumerate(COLUMN_NAMES)}
@@ -311,12 +313,20 @@ def _summed(put: _Put, sums: tuple[int | None, int | None]) -> Columns:
 def _replace_vectors(
     connection: apsw.Connection, puts: Sequence[_Put], model: Model | None
 ) -> None:
+    hidden = [(put.old.row,) for put in puts if put.entry.sensitive]
+    if hidden:
+        execute_all(connection, DELETE_OF_ROW, hidden)
     outdated = [put for put in puts if not put.keeps_vectors]
     if not outdated:
         return
     name = "" if model is None else model[0]
-    surplus = [(put.old.row, name, len(put.new.vectors)) for put in outdated]
-    execute_all(connection, _DELETE_VECTORS, surplus)
+    for delete, is_of_new in ((_DELETE_VECTORS, True), (_DELETE_OWN_VECTORS, False)):
+        surplus = [
+            (put.old.row, name, len(put.new.vectors))
+            for put in outdated
+            if put.changes_content is is_of_new
+        ]
+        execute_all(connection, delete, surplus)
     rows = [(put.old.row, put.columns[_UPDATED_AT], put.new) for put in outdated]
     put_vectors(connection, model, rows)
 

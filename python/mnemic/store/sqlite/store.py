@@ -42,6 +42,7 @@ from mnemic.store.quota import Quotas
 from mnemic.store.row_codec import PlainRowCodec, RowCodec
 from mnemic.store.sqlite import (
     change_log,
+    companions,
     deletes,
     fork_guard,
     links,
@@ -56,6 +57,7 @@ from mnemic.store.sqlite.access_log import AfterAccesses, accesses_since, write_
 from mnemic.store.sqlite.additions import stored_of, stored_vectors, vector_blobs, vectors_of
 from mnemic.store.sqlite.backup import backup_to
 from mnemic.store.sqlite.bulk_writes import SqliteBulkWrites
+from mnemic.store.sqlite.companions import SqliteCompanions
 from mnemic.store.sqlite.connections import Connections
 from mnemic.store.sqlite.group_commit import Finish, Job, Writer, unchanged
 from mnemic.store.sqlite.hardening import GuardedConnection
@@ -82,7 +84,7 @@ from mnemic.store.values import (
 Result = TypeVar("Result")
 
 
-class SqliteStore(SqliteLists, SqliteBulkWrites, SqliteUsageReads):
+class SqliteStore(SqliteLists, SqliteBulkWrites, SqliteUsageReads, SqliteCompanions):
     """Keeps memories in one SQLite file; see `Store` for what its methods promise.
 
     Reads run where they are called, on connections of their own, and never wait for a write. Writes
@@ -417,6 +419,7 @@ class SqliteStore(SqliteLists, SqliteBulkWrites, SqliteUsageReads):
             )
             checksums_added += added.result()
             after = rows[-1]
+        self._write(companions.drop_damaged).result()
         agents = self._write(partial(verification.repair_agents, codec=self._codec)).result()
         return msgspec.structs.replace(
             report, checksums_added=checksums_added, repaired_agents=tuple(agents)

@@ -25,6 +25,7 @@ from mnemic.store.sqlite.checksums import (
     rewritten,
     rows_with_sums,
 )
+from mnemic.store.sqlite.companions import IS_OWN
 from mnemic.store.sqlite.sql import (
     CHANGEABLE,
     INSERT_VECTOR,
@@ -39,6 +40,9 @@ from mnemic.store.sqlite.sql import (
 from mnemic.store.values import Model
 
 _SET_EXPIRY = f"UPDATE agent_memory_entries SET expires_at = ?, {ADD_TO_ROW} WHERE row = ?"
+
+_DELETE_VECTORS = "DELETE FROM agent_memory_embeddings WHERE entry_row = ?"
+_DELETE_OWN_VECTORS = f"{_DELETE_VECTORS} AND {IS_OWN}"
 
 
 def update(
@@ -140,7 +144,8 @@ def write_update(
     changes_content = after.content != before.content
     if changes_content or replace_vectors:
         old = rows_with_sums(connection, [row])
-        connection.execute("DELETE FROM agent_memory_embeddings WHERE entry_row = ?", (row,))
+        # Vectors of further models go with the content alone.
+        connection.execute(_DELETE_VECTORS if changes_content else _DELETE_OWN_VECTORS, (row,))
         if vectors is not None:
             model, blobs = vectors
             changed_at = to_microseconds(after.updated_at)

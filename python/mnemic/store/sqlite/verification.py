@@ -28,6 +28,7 @@ from mnemic.store.sqlite.checksums import (
     check_vectors,
     entries_of,
 )
+from mnemic.store.sqlite.companions import MARK, check_companions
 from mnemic.store.sqlite.damage import reading_stored
 from mnemic.store.sqlite.sql import BY_ROW, Columns, fetch
 
@@ -188,9 +189,11 @@ class Verification:
     def _check_vectors(self, found: list[Columns], rows: dict[int, Columns]) -> None:
         vectors = {row: list(of_row) for row, of_row in groupby(found, itemgetter(0))}
         for number, row in rows.items():
-            of_row = vectors.get(number, [])
+            of_row, others = _apart(vectors.get(number, []))
             if of_row or row[-2]:
                 self._guarded(partial(_check_vectors_of, row, of_row), row)
+            if others:
+                self._guarded(partial(check_companions, number, others), row)
 
     def _check_links(self, found: list[Columns], rows: dict[int, Columns]) -> None:
         links: dict[int, list[Columns]] = {}
@@ -259,6 +262,12 @@ def _named(row: Columns) -> tuple[str | None, int, UUID | None]:
     except ValueError:
         found = None
     return agent_id if isinstance(agent_id, str) else None, number, found
+
+
+def _apart(vectors: list[Columns]) -> tuple[list[Columns], list[Columns]]:
+    """Return the vectors of the agent's own model, and those of others."""
+    others = [vector for vector in vectors if str(vector[2]).startswith(MARK)]
+    return [vector for vector in vectors if vector not in others] if others else vectors, others
 
 
 def _check_vectors_of(row: Columns, vectors: list[Columns]) -> None:

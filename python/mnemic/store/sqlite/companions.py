@@ -1,0 +1,272 @@
+"""SQL statements over companion vectors: those of other models than the agent's own.
+
+They lie among the agent's own in the rows of their entries, so that they go with their entry in one
+transaction, also if another process deletes it. Their model's name begins with `MARK`, which no
+name of a model has: what reads, checks and counts an agent's own vectors never meets them.
+
+Each has a checksum behind its numbers, over them, its row, its chunk and their number. The rows'
+own sums leave them out: storing them changes no entry.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from itertools import groupby
+from operator import itemgetter
+from typing import Final, Protocol, TypeVar
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic._core import vector_sums
+from mnemic.errors import StoreCorruptError
+from mnemic.model import MemoryEntry
+from mnemic.model.timestamps import to_microseconds
+from mnemic.store.row_codec import RowCodec
+from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, MASK, entries_of
+from mnemic.store.sqlite.damage import DAMAGED
+from mnemic.store.sqlite.hardening import GuardedConnection
+from mnemic.store.sqlite.sql import (
+    AMONG,
+    BY_ROW,
+    INSERT_VECTOR,
+    Columns,
+    execute_all,
+    fetch,
+    json_array,
+)
+
+Result = TypeVar("Result")
+
+MARK: Final = "\x1f"
+"""First character of a companion model's stored name; names have no control characters."""
+
+IS_OWN: Final = "substr(model, 1, 1) <> char(31)"
+"""Condition of the vectors of an agent's own model."""
+
+DELETE_OF_ROW: Final = f"DELETE FROM agent_memory_embeddings WHERE entry_row = ? AND NOT {IS_OWN}"
+
+_SUM_BYTES: Final = 8
+_ROW, _CHUNK, _NUMBER = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
+"""Odd factors of 64 bits, of xxHash and the golden ratio, that spread small numbers."""
+
+_OF_AGENT: Final = (
+    "SELECT entry_row, embedding FROM agent_memory_entries "
+    "INDEXED BY agent_memory_entries_by_agent CROSS JOIN agent_memory_embeddings "
+    "ON entry_row = row WHERE agent_id = ? AND model = ? ORDER BY row, part"
+)
+_OF_ROWS: Final = (
+    f"SELECT entry_row, embedding FROM agent_memory_entries {BY_ROW} "
+    "CROSS JOIN agent_memory_embeddings ON entry_row = row "
+    f"WHERE agent_id = ? AND {AMONG} AND model = ? ORDER BY row, part"
+)
+_MODELS: Final = (
+    "SELECT model, count(DISTINCT entry_row) FROM agent_memory_entries "
+    "INDEXED BY agent_memory_entries_by_agent CROSS JOIN agent_memory_embeddings "
+    f"ON entry_row = row WHERE agent_id = ? AND NOT {IS_OWN} GROUP BY model ORDER BY model"
+)
+_STORED: Final = (
+    f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries {BY_ROW} WHERE agent_id = ? AND {AMONG}"
+)
+_DELETE: Final = "DELETE FROM agent_memory_embeddings WHERE entry_row = ? AND model = ?"
+_DROP: Final = (
+    "DELETE FROM agent_memory_embeddings WHERE model = ? AND entry_row IN "
+    "(SELECT row FROM agent_memory_entries WHERE agent_id = ?) RETURNING entry_row"
+)
+_ALL: Final = (
+    "SELECT entry_row, embedding, model FROM agent_memory_embeddings "
+    f"WHERE NOT {IS_OWN} ORDER BY entry_row, model, part"
+)
+
+
+def companions(
+    connection: apsw.Connection,
+    agent_id: str,
+    model: str,
+    rows: Sequence[int] | None,
+    dimensions: int | None,
+) -> dict[int, NDArray[np.float32]]:
+    """Return sound vectors of a length by row."""
+    name = MARK + model
+    if rows is None:
+        found = fetch(connection, _OF_AGENT, (agent_id, name))
+    else:
+        found = fetch(connection, _OF_ROWS, (agent_id, json_array(list(rows)), name))
+    sound = list(_sound(name, found))
+    if dimensions is None and sound:
+        dimensions = sound[0][1].shape[1]
+    return {row: vectors for row, vectors in sound if vectors.shape[1] == dimensions}
+
+
+def _sound(name: str, found: list[Columns]) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    """Yield the vectors of rows that agree with their checksums."""
+    size = len(found[0][1]) if found and type(found[0][1]) is bytes else 0
+    if size and all(type(blob) is bytes and len(blob) == size for _, blob in found):
+        read = _read_all(name, found, size)
+        if read is not None:
+            yield from read
+            return
+    for row, parts in groupby(found, itemgetter(0)):
+        vectors = vectors_of_row(name, row, [blob for _, blob in parts])
+        if vectors is not None:
+            yield row, vectors
+
+
+def _read_all(
+    name: str, found: list[Columns], size: int
+) -> list[tuple[int, NDArray[np.float32]]] | None:
+    """Return the vectors of rows, all of one length; None if any is damaged."""
+    if size <= _SUM_BYTES or size % 4:
+        return None
+    numbers = [(row, len(list(parts))) for row, parts in groupby(map(itemgetter(0), found))]
+    table = np.frombuffer(b"".join([blob for _, blob in found]), np.uint8).reshape(-1, size)
+    vectors = np.ascontiguousarray(table[:, :-_SUM_BYTES]).view("<f4")
+    stored = np.ascontiguousarray(table[:, -_SUM_BYTES:]).view("<u8").ravel()
+    sums = _sums(name, numbers, vectors)
+    if not np.isfinite(vectors).all() or stored.tolist() != sums:
+        return None
+    read, begin = [], 0
+    for row, number in numbers:
+        read.append((row, vectors[begin : begin + number]))
+        begin += number
+    return read
+
+
+def vectors_of_row(name: str, row: int, blobs: Sequence[object]) -> NDArray[np.float32] | None:
+    """Return the vectors of a row, shape (chunks, dimensions); None if any is damaged."""
+    sizes = {len(blob) if isinstance(blob, bytes) else 0 for blob in blobs}
+    if len(sizes) != 1:
+        return None
+    read = _read_all(name, [(row, blob) for blob in blobs], *sizes)
+    return None if read is None else read[0][1]
+
+
+def _sums(name: str, numbers: Iterable[tuple[int, int]], vectors: NDArray[np.float32]) -> list[int]:
+    """Return the checksum of each vector of rows, given with the number of each row's chunks."""
+    places = [(row, chunk, number) for row, number in numbers for chunk in range(number)]
+    return [
+        (own + row * _ROW + chunk * _CHUNK + number * _NUMBER) & MASK
+        for own, (row, chunk, number) in zip(
+            vector_sums(name, [[vector] for vector in vectors]), places, strict=True
+        )
+    ]
+
+
+def companion_models(connection: apsw.Connection, agent_id: str) -> dict[str, int]:
+    """Return the number of entries with companion vectors, by model."""
+    return {str(name)[1:]: int(number) for name, number in fetch(connection, _MODELS, (agent_id,))}
+
+
+def add_companions(
+    connection: apsw.Connection,
+    codec: RowCodec,
+    agent_id: str,
+    model: str,
+    entries: Mapping[int, MemoryEntry],
+    *,
+    vectors: Mapping[int, NDArray[np.float32]],
+) -> int:
+    """Store the vectors of those of these rows whose contents are still the same."""
+    stored = fetch(connection, _STORED, (agent_id, json_array(list(entries))))
+    found = {
+        columns[0]: entry
+        for columns, entry in zip(stored, entries_of(codec, stored), strict=True)
+        if entry.content == entries[columns[0]].content and not entry.sensitive
+    }
+    name = MARK + model
+    execute_all(connection, _DELETE, [(row, name) for row in found])
+    execute_all(
+        connection,
+        INSERT_VECTOR,
+        [
+            (row, name, part, to_microseconds(entry.updated_at), blob)
+            for row, entry in found.items()
+            for part, blob in enumerate(_blobs(name, row, vectors[row]))
+        ],
+    )
+    return len(found)
+
+
+def _blobs(name: str, row: int, vectors: NDArray[np.float32]) -> list[bytes]:
+    plain = vectors.astype("<f4", copy=False)
+    sums = _sums(name, [(row, len(plain))], plain)
+    return [
+        vector.tobytes() + own.to_bytes(_SUM_BYTES, "little")
+        for vector, own in zip(plain, sums, strict=True)
+    ]
+
+
+def drop_companions(connection: apsw.Connection, agent_id: str, model: str) -> int:
+    """Delete the companion vectors of a model; return the number of entries that had some."""
+    return len({row for (row,) in fetch(connection, _DROP, (MARK + model, agent_id))})
+
+
+def drop_damaged(connection: apsw.Connection) -> None:
+    """Delete companion vectors that differ from their checksums: they are made anew."""
+    found = fetch(connection, _ALL, ())
+    for (row, name), parts in groupby(found, itemgetter(0, 2)):
+        if vectors_of_row(name, row, [blob for _, blob, _ in parts]) is None:
+            connection.execute(_DELETE, (row, name))
+
+
+def check_companions(row: int, found: list[Columns]) -> None:
+    """Check the companion vectors of a row, each (row, bytes, model).
+
+    Raises:
+        StoreCorruptError: If some are damaged.
+    """
+    for name, parts in groupby(found, itemgetter(2)):
+        if vectors_of_row(name, row, [blob for _, blob, _ in parts]) is None:
+            raise StoreCorruptError(
+                f"the vectors of row {row} by another model are not as stored; {DAMAGED}, or "
+                "have verify(repair=True) drop them, so that they are made anew"
+            )
+
+
+class SqliteCompanions(Protocol):
+    """Keeps the vectors of further models; see `CompanionReads`."""
+
+    _codec: RowCodec
+
+    def _reading(self, deadline: float | None = None) -> AbstractContextManager[GuardedConnection]:
+        """Lend a connection that reads."""
+        ...
+
+    def _write(self, job: Callable[[apsw.Connection], Result]) -> Future[Result]:
+        """Hand in a job."""
+        ...
+
+    def companions(
+        self,
+        agent_id: str,
+        model: str,
+        rows: Sequence[int] | None = None,
+        *,
+        dimensions: int | None = None,
+        deadline: float | None = None,
+    ) -> dict[int, NDArray[np.float32]]:
+        """Return the companion vectors of a model by row."""
+        with self._reading(deadline) as connection:
+            return companions(connection, agent_id, model, rows, dimensions)
+
+    def companion_models(self, agent_id: str) -> dict[str, int]:
+        """Return the number of entries with companion vectors, by model."""
+        with self._reading() as connection:
+            return companion_models(connection, agent_id)
+
+    def add_companions(
+        self,
+        agent_id: str,
+        model: str,
+        entries: Mapping[int, MemoryEntry],
+        vectors: Mapping[int, NDArray[np.float32]],
+    ) -> Future[int]:
+        """Store companion vectors; return of how many rows."""
+        return self._write(
+            lambda on: add_companions(on, self._codec, agent_id, model, entries, vectors=vectors)
+        )
+
+    def drop_companions(self, agent_id: str, model: str) -> Future[int]:
+        """Delete the companion vectors of a model; return of how many entries."""
+        return self._write(lambda on: drop_companions(on, agent_id, model))
