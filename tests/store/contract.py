@@ -209,9 +209,13 @@ def state_of(store, agent="a"):
         for one in stored
     ]
     counts = [one.entry.access_count for one in stored]
+    others = [
+        [(row, own.tolist()) for row, own in store.companions(agent, model).items()]
+        for model in store.companion_models(agent)
+    ]
     return (
         *([one[:3] for one in stored], vectors, counts, all_links(store, scope)),
-        *(store.position(agent), store.used_bytes(agent)),
+        *(store.position(agent), store.used_bytes(agent), others),
     )
 
 

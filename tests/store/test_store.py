@@ -177,6 +177,18 @@ def vectors(store, agent):
     return store.vectors(agent, rows_of(store).get(1, 1), "m").tolist()
 
 
+def companions_of(store, agent):
+    found = store.companions(agent, "other")
+    own = store.companions(agent, "other", list(rows_of(store).values()))
+    return [(row, vectors.tolist()) for row, vectors in [*found.items(), *own.items()]]
+
+
+def adding_companions(store, agent):
+    row = rows_of(store).get(2, 1)
+    entry = numbered(2, agent_id=agent, user_id="alice")
+    return store.add_companions(agent, "other", {row: entry}, {row: VECTOR})
+
+
 AGENT_READS = {
     "used_bytes": lambda store, agent: store.used_bytes(agent),
     "used_by_user": lambda store, agent: store.used_by_user(agent, "alice"),
@@ -191,6 +203,8 @@ AGENT_READS = {
     "rows_since": feed,
     "need_vectors": needing,
     "accesses_since": accessed,
+    "companions": companions_of,
+    "companion_models": lambda store, agent: store.companion_models(agent),
 }
 AGENT_WRITES = {
     "add": lambda store, agent: adding(store, agent, [numbered(9, agent_id=agent)]),
@@ -202,6 +216,8 @@ AGENT_WRITES = {
     ),
     "touch": touching,
     "has_pending_accesses": noting,
+    "add_companions": adding_companions,
+    "drop_companions": lambda store, agent: store.drop_companions(agent, "other"),
     "add_links": lambda store, agent: store.add_links(
         Scope(agent, all_users=True), [StoredLink(link_of(2, 1), "alice")]
     ),
@@ -238,6 +254,8 @@ def filled(store, agent="a"):
     alice = Scope(agent, "alice")
     linked(store, 1, 2, scope=alice)
     store.soft_delete(alice, uid(3), NOON).result()
+    row = rows_of(store, agent)[1]
+    store.add_companions(agent, "other", {row: made[0]}, {row: VECTOR}).result()
 
 
 def answered(call, store, scope):
