@@ -10,6 +10,7 @@ from mnemic.hyde.hypotheses import (
     hypothesis_system_prompt,
     parse_hypotheses,
 )
+from mnemic.hyde.injection import format_injection
 from mnemic.hyde.ranked_memory import RankedMemory
 from mnemic.hyde.sync_engine import SyncHydeEngine
 from mnemic.hyde.telemetry import HydeStats
@@ -26,6 +27,7 @@ __all__ = [
     "RankedMemory",
     "SyncHydeEngine",
     "build_conversation_window",
+    "format_injection",
     "generate_hypotheses",
     "hypothesis_prompt",
     "hypothesis_system_prompt",

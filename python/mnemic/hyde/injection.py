@@ -1,0 +1,269 @@
+"""The block of memories for a system prompt, within a budget of tokens."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from uuid import UUID
+
+from mnemic._core import neutralise_batch
+from mnemic._core import truncate as cut_to
+from mnemic.context.tokens import Count, count_of
+from mnemic.description import described, quoted
+from mnemic.errors import InvalidArgumentError
+from mnemic.hyde.config import InjectionForm
+from mnemic.hyde.injection_forms import FORMS, Form, Injected, Version
+from mnemic.hyde.ranked_memory import RankedMemory
+from mnemic.model import validation
+from mnemic.model.entry import MemoryEntry
+from mnemic.model.link import LinkType
+from mnemic.near_names import suggestion
+from mnemic.protocols import TokenCounter
+
+CHARACTERS_PER_TOKEN = 4
+"""The block has at most this many characters for each token of its budget."""
+
+MIN_CUT_CHARACTERS = 40
+"""A text is cut only if at least this many characters of it are left: fewer are a fragment."""
+
+MAX_LABEL_CHARACTERS = 60
+"""Longer categories, scopes and excerpts are cut."""
+
+_LABEL_MARKS = str.maketrans({"|": "¦", "[": "(", "]": ")", "*": "∗"})  # noqa: RUF001 - it looks alike
+_HEADING = "**["
+_UNTRUSTED_SCOPE = "repo"
+_MIN_ENTRY_CHARACTERS = 16
+
+
+def format_injection(
+    memories: Iterable[RankedMemory] | None,
+    token_budget: int = 0,
+    *,
+    form: InjectionForm = "markdown",
+    counter: TokenCounter | None = None,
+    max_versions: int = 3,
+    truncate: bool = False,
+) -> str:
+    """Return the block of memories for a system prompt.
+
+    The budget holds for the whole text, twice: in tokens, and in characters, of which a token has
+    four. It is spent in the order of the memories. One that does not fit is passed over, and
+    smaller ones take its room; the room that is left then goes to contradicting and earlier
+    versions. Texts, categories and scopes are neutralised: they open nothing in a prompt. A memory
+    of the scope "repo" is labelled as untrusted data. Memories without text are left out.
+
+    Args:
+        memories: The best first.
+        token_budget: Maximum number of tokens; 0 is no limit.
+        form: "markdown" or "tagged".
+        counter: Token counter; an estimate by script unless given. Its errors go to the caller.
+        max_versions: Earlier versions of each memory at most, the newest of them; the oldest of
+            these is shown first.
+        truncate: Whether the first memory is cut if it does not fit whole.
+
+    Returns:
+        The text, which ends in a line break; "" without memories, or if none fits.
+
+    Raises:
+        InvalidArgumentError: If an argument is of a wrong type or out of range.
+    """
+    shown = _checked_form(form)
+    budget = validation.whole("token_budget", token_budget)
+    entries = _injected(_checked(memories), validation.whole("max_versions", max_versions))
+    block = _Block(FORMS[shown], entries, budget, count_of(counter))
+    return block.text(cuts_first=validation.flag("truncate", truncate))
+
+
+def _checked_form(given: object) -> InjectionForm:
+    for name in FORMS:
+        if given == name:
+            return name
+    raise InvalidArgumentError(
+        f"form must be one of {', '.join(FORMS)}, got {quoted(given)}{suggestion(given, FORMS)}"
+    )
+
+
+def _checked(memories: Iterable[RankedMemory] | None) -> list[RankedMemory]:
+    given: list[object] = [] if memories is None else validation.items("memories", memories)
+    checked = [each for each in given if isinstance(each, RankedMemory)]
+    if len(checked) < len(given):
+        other = next(each for each in given if not isinstance(each, RankedMemory))
+        raise InvalidArgumentError(
+            f"memories must be RankedMemory records, as the engine returns, got {described(other)}"
+        )
+    return checked
+
+
+def _injected(memories: Sequence[RankedMemory], max_versions: int) -> list[Injected]:
+    """Return the memories with neutralised texts, without those that have none."""
+    texts = _neutral_texts(memories, max_versions)
+    contents = {each.id: texts[each.content] for each in memories}
+    made = (_one(each, texts, contents, max_versions) for each in memories)
+    return [each for each in made if each.text]
+
+
+def _neutral_texts(memories: Sequence[RankedMemory], max_versions: int) -> dict[str, str]:
+    """Return the neutralised form of each text of some memories, in one call of the core."""
+    found: dict[str, None] = {}
+    for ranked in memories:
+        entry = ranked.memory
+        found |= dict.fromkeys((entry.content, entry.category or "", entry.scope or ""))
+        others = (*_last(ranked.versions, max_versions), *ranked.contradicting)
+        found |= dict.fromkeys(each.content for each in others)
+    neutral = neutralise_batch(found)
+    return dict(zip(found, map(_without_heading, neutral), strict=True))
+
+
+def _without_heading(text: str) -> str:
+    """Return a neutralised text that looks like neither the heading of an entry nor a note."""
+    if text.startswith("*("):
+        text = f"∗{text[1:]}"  # noqa: RUF001 - it looks alike
+    return text.replace(_HEADING, "∗∗[") if _HEADING in text else text  # noqa: RUF001 - as above
+
+
+def _one(
+    ranked: RankedMemory, texts: Mapping[str, str], contents: Mapping[UUID, str], max_versions: int
+) -> Injected:
+    entry = ranked.memory
+    scope = _label(texts[entry.scope or ""]) or "user"
+    via = ranked.via if ranked.relation is LinkType.CONTRADICTS else None
+    return Injected(
+        category=_label(texts[entry.category or ""]) or str(entry.type),
+        scope=scope,
+        version=entry.version,
+        supersedes=str(entry.supersedes or ""),
+        contradicts=str(via or ""),
+        contradicted=cut_to(contents.get(via, ""), MAX_LABEL_CHARACTERS) if via else "",
+        is_untrusted=scope.casefold() == _UNTRUSTED_SCOPE,
+        text=texts[entry.content],
+        contradicting=_versions(ranked.contradicting, texts),
+        versions=_versions(_last(ranked.versions, max_versions), texts),
+    )
+
+
+def _last(versions: Sequence[MemoryEntry], limit: int) -> Sequence[MemoryEntry]:
+    return versions[max(0, len(versions) - limit) :]
+
+
+def _versions(entries: Iterable[MemoryEntry], texts: Mapping[str, str]) -> tuple[Version, ...]:
+    return tuple(
+        Version(each.version, texts[each.content]) for each in entries if texts[each.content]
+    )
+
+
+def _label(text: str) -> str:
+    return cut_to(text, MAX_LABEL_CHARACTERS).translate(_LABEL_MARKS)
+
+
+def _bare(memory: Injected) -> Injected:
+    return memory._replace(contradicting=(), versions=())
+
+
+class _Room:
+    """The tokens and characters that are left."""
+
+    def __init__(self, budget: int, count: Count) -> None:
+        self.tokens = budget
+        self.characters = budget * CHARACTERS_PER_TOKEN
+        self._count = count
+
+    def take(self, text: str) -> bool:
+        """Take the room for a text, and return whether there is enough."""
+        if len(text) > self.characters:
+            return False  # before it is counted, which takes longer
+        tokens = self._count(text)
+        if tokens > self.tokens:
+            return False
+        self.tokens -= tokens
+        self.characters -= len(text)
+        return True
+
+    def holds(self, text: str) -> bool:
+        """Return whether there is room for a text."""
+        return len(text) <= self.characters and self._count(text) <= self.tokens
+
+
+class _Block:
+    """The block of some memories in a form, and its budget."""
+
+    def __init__(self, form: Form, entries: Sequence[Injected], budget: int, count: Count) -> None:
+        self._form = form
+        self._entries = entries
+        self._budget = budget
+        self._count = count
+
+    def text(self, *, cuts_first: bool) -> str:
+        """Return the text within the budget."""
+        whole = self._rendered(self._entries)
+        if not self._budget or self._fits(whole):
+            return whole
+        kept, room = self._all_bare() or self._best_first(cuts_first=cuts_first)
+        return self._reduced([self._with_versions(kept[place], place, room) for place in kept])
+
+    def _all_bare(self) -> tuple[dict[int, Injected], _Room] | None:
+        """Return all memories without other versions, and the room beside them, if they fit."""
+        bare = dict(enumerate(map(_bare, self._entries)))
+        room = _Room(self._budget, self._count)
+        return (bare, room) if room.take(self._rendered(list(bare.values()))) else None
+
+    def _best_first(self, *, cuts_first: bool) -> tuple[dict[int, Injected], _Room]:
+        """Return the memories that fit without other versions, and the room beside them."""
+        room = _Room(self._budget, self._count)
+        frame = self._form.header(len(self._entries), len(self._entries)) + self._form.footer()
+        return self._kept(room, cuts_first=cuts_first) if room.take(frame) else {}, room
+
+    def _rendered(self, entries: Sequence[Injected]) -> str:
+        if not entries:
+            return ""
+        header = self._form.header(len(entries), len(self._entries))
+        return "".join([header, *map(self._form.entry, entries), self._form.footer()])
+
+    def _fits(self, text: str) -> bool:
+        return _Room(self._budget, self._count).holds(text)
+
+    def _kept(self, room: _Room, *, cuts_first: bool) -> dict[int, Injected]:
+        """Return the memories that fit, without other versions, by their places."""
+        kept: dict[int, Injected] = {}
+        for place, entry in enumerate(self._entries):
+            if room.characters < _MIN_ENTRY_CHARACTERS:
+                break
+            bare = _bare(entry)
+            if cuts_first and place == 0:
+                bare = self._cut(bare, room)
+            if bare.text and room.take(self._form.entry(bare)):
+                kept[place] = bare
+        return kept
+
+    def _cut(self, entry: Injected, room: _Room) -> Injected:
+        """Return a memory with as much of its text as there is room for."""
+        if room.holds(self._form.entry(entry)):
+            return entry
+        best = entry._replace(text="")
+        fits, fails = MIN_CUT_CHARACTERS - 1, min(len(entry.text), room.characters) + 1
+        while fails - fits > 1:
+            length = (fits + fails) // 2
+            cut = entry._replace(text=cut_to(entry.text, length))
+            if room.holds(self._form.entry(cut)):
+                best, fits = cut, length
+            else:
+                fails = length
+        return best
+
+    def _with_versions(self, bare: Injected, place: int, room: _Room) -> Injected:
+        """Return a memory with the other versions that there is room for."""
+        entry = self._entries[place]
+        if entry.contradicting and room.take(
+            self._form.others(bare._replace(contradicting=entry.contradicting))
+        ):
+            bare = bare._replace(contradicting=entry.contradicting)
+        for first in range(len(entry.versions)):
+            versions = entry.versions[first:]
+            if room.take(self._form.others(entry._replace(contradicting=(), versions=versions))):
+                return bare._replace(versions=versions)
+        return bare
+
+    def _reduced(self, entries: list[Injected]) -> str:
+        """Return the text of memories; of fewer, if texts together take more tokens than apart."""
+        text = self._rendered(entries)
+        while entries and not self._fits(text):
+            bare = list(map(_bare, entries))
+            entries = bare if bare != entries else entries[: -max(1, len(entries) // 8)]
+            text = self._rendered(entries)
+        return text
