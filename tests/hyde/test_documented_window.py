@@ -1,0 +1,214 @@
+"""The documented conversation window: the newest of the talk, never broken, the question once."""
+
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemic.hyde import build_conversation_window
+
+CAP = 200
+
+
+def said(role, content):
+    return {"role": role, "content": content}
+
+
+def talk(count):
+    """Return messages of user and assistant in turns, with their places as texts."""
+    return [said("user" if n % 2 == 0 else "assistant", f"message {n}") for n in range(count)]
+
+
+@pytest.mark.requirement("T043", "R376")
+def test_no_history_and_no_message_give_an_empty_window():
+    assert build_conversation_window([]) == []
+    assert build_conversation_window([], message=None) == []
+
+
+@pytest.mark.requirement("T044", "R378")
+def test_a_message_alone_is_the_window():
+    assert build_conversation_window([], message="hello there") == ["user: hello there"]
+
+
+@pytest.mark.requirement("T045", "T048", "R378", "C126")
+def test_only_user_and_assistant_texts_stay():
+    history = [
+        said("system", "be brief"),
+        said("user", "read the file"),
+        said("tool", "its bytes"),
+        said("function", "its lines"),
+        said("developer", "be kind"),
+        said("assistant", "it is empty"),
+    ]
+    window = build_conversation_window(history, message="and now?")
+    assert window == ["user: read the file", "assistant: it is empty", "user: and now?"]
+
+
+@pytest.mark.requirement("R377", "R376")
+def test_the_whole_history_is_used_without_a_boundary():
+    window = build_conversation_window(talk(40))
+    roles = ["user", "assistant"] * 20
+    assert window == [f"{role}: message {n}" for n, role in enumerate(roles)]
+
+
+@pytest.mark.requirement("T046", "R377")
+@pytest.mark.parametrize("boundary", [1, 5, 10])
+def test_nothing_before_the_boundary_is_in_the_window(boundary):
+    window = build_conversation_window(talk(11), boundary)
+    assert window == build_conversation_window(talk(11))[boundary:]
+
+
+@pytest.mark.requirement("C127", "R377")
+def test_a_boundary_beside_the_history_is_moved_to_its_ends():
+    whole = build_conversation_window(talk(3))
+    assert build_conversation_window(talk(3), -1) == whole
+    assert build_conversation_window(talk(3), -(2**70)) == whole
+    for beyond in (3, 4, 2**70):
+        assert build_conversation_window(talk(3), beyond) == []
+        assert build_conversation_window(talk(3), beyond, message="x") == ["user: x"]
+
+
+@pytest.mark.requirement("R378")
+@pytest.mark.parametrize("empty", ["", None, []])
+def test_messages_without_text_are_left_out(empty):
+    history = [said("user", "a"), said("assistant", empty), said("user", "b")]
+    assert build_conversation_window(history) == ["user: a", "user: b"]
+
+
+@pytest.mark.requirement("R378")
+def test_parts_of_tools_are_left_out_of_structured_messages():
+    history = [
+        said("user", [{"type": "text", "text": "list it"}, {"type": "image_url", "image_url": {}}]),
+        said(
+            "assistant",
+            [
+                {"type": "text", "text": "one moment"},
+                {"type": "tool_use", "id": "1", "name": "ls", "input": {"path": "secret"}},
+            ],
+        ),
+        said("user", [{"type": "tool_result", "tool_use_id": "1", "content": "secret listing"}]),
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"function": {"name": "ls", "arguments": "secret"}}],
+        },
+    ]
+    window = build_conversation_window(history)
+    assert window == ["user: list it", "assistant: one moment"]
+
+
+@pytest.mark.requirement("R378", "C126")
+def test_tool_blocks_inside_a_text_are_left_out():
+    history = [
+        said("assistant", "Reading.\n<tool>\n<name>ls</name>\nsecret\n</tool>"),
+        said("user", "<tool_result>secret</tool_result>"),
+        said("user", "<tool_result>secret</tool_result> and thanks"),
+    ]
+    window = build_conversation_window(history)
+    assert len(window) == 2
+    assert window[0].startswith("assistant: Reading.")
+    assert window[1].startswith("user: ")
+    assert window[1].endswith("and thanks")
+    assert "secret" not in "".join(window)
+    assert "tool" not in "".join(window)
+
+
+@pytest.mark.requirement("R376")
+def test_messages_may_be_objects_pairs_or_strings():
+    history = [SimpleNamespace(role="user", content="one"), ("assistant", "two")]
+    assert build_conversation_window(history) == ["user: one", "assistant: two"]
+    (line,) = build_conversation_window(["three"])
+    assert line.endswith("three")
+
+
+@pytest.mark.requirement("T049", "C126")
+def test_the_current_message_occurs_once():
+    history = [said("assistant", "yes?"), said("user", "which port?")]
+    window = build_conversation_window(history, message="which port?")
+    assert window == ["assistant: yes?", "user: which port?"]
+
+
+@pytest.mark.requirement("T049")
+def test_an_equal_message_of_before_stays_in_its_place():
+    history = [said("user", "yes"), said("assistant", "sure?"), said("user", "no")]
+    window = build_conversation_window(history, message="yes")
+    assert window == ["user: yes", "assistant: sure?", "user: no", "user: yes"]
+
+
+@pytest.mark.requirement("T047", "C126")
+@pytest.mark.parametrize(
+    "letter", ["a", "ö", "語", "🦉", "e\N{COMBINING ACUTE ACCENT}", "👩\u200d👧"]
+)
+@pytest.mark.parametrize("offset", range(4))
+def test_a_long_message_is_cut_between_characters(letter, offset):
+    text = "x" * offset + letter * (3 * CAP // len(letter))
+    for window in (
+        build_conversation_window([said("user", text)], max_characters=CAP),
+        build_conversation_window([], message=text, max_characters=CAP),
+    ):
+        joined = "\n---\n".join(window)
+        assert CAP // 2 <= len(joined) <= CAP
+        assert joined.startswith("user: ")
+        first, _, last = joined.removeprefix("user: ").partition("…")
+        assert text.startswith(first.strip())
+        assert text.endswith(last.strip())
+        for piece in (first.strip().removeprefix("x" * offset), last.strip()):
+            assert piece == letter * (len(piece) // len(letter))
+
+
+@pytest.mark.requirement("C126")
+def test_the_newest_messages_are_kept_within_the_cap():
+    history = talk(1000)
+    window = build_conversation_window(history, max_characters=CAP)
+    whole = build_conversation_window(history, max_characters=200_000)
+    assert sum(map(len, window)) <= CAP
+    assert window[-1] == whole[-1]
+    assert window[1:] == whole[-len(window) + 1 :]
+
+
+@pytest.mark.requirement("C126")
+def test_the_current_message_is_kept_whatever_stands_before_it():
+    history = [said("assistant", "long " * 1000)]
+    window = build_conversation_window(history, message="which port?", max_characters=CAP)
+    assert window[-1] == "user: which port?"
+    assert sum(map(len, window)) <= CAP
+
+
+@pytest.mark.requirement("C126")
+def test_the_cap_is_eight_thousand_characters_unless_given():
+    window = build_conversation_window([said("user", "word " * 5000)])
+    assert 7000 <= sum(map(len, window)) <= 8000
+
+
+TEXTS = st.text("ab c語\n", max_size=90)
+MESSAGES = st.lists(
+    st.tuples(st.sampled_from(["user", "assistant", "system", "tool"]), TEXTS), max_size=12
+)
+
+
+@pytest.mark.requirement("R376", "R377", "R378", "C126", "C127")
+@given(MESSAGES, st.integers(-3, 15), st.none() | st.text("ab", min_size=1, max_size=60))
+def test_a_window_is_the_end_of_all_lines(messages, boundary, message):
+    history = [said(*each) for each in messages]
+    lines = [
+        f"{role}: {text.strip()}"
+        for role, text in messages[max(0, boundary) :]
+        if role in {"user", "assistant"} and text.strip()
+    ]
+    if message is not None:
+        is_there = bool(lines) and lines[-1] == f"user: {message}"
+        lines = lines if is_there else [*lines, f"user: {message}"]
+    window = build_conversation_window(history, boundary, message=message, max_characters=CAP)
+    assert sum(map(len, window)) <= CAP
+    if sum(len(line) + len("\n---\n") for line in lines) <= CAP:
+        assert [strip_line(line) for line in window] == lines
+        return
+    assert len(window) >= 1
+    assert [strip_line(line) for line in window[1:]] == lines[len(lines) - len(window) + 1 :]
+
+
+def strip_line(line):
+    """Return a line without white space at the ends of its text."""
+    role, _, text = line.partition(": ")
+    return f"{role}: {text.strip()}"
