@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from mnemic.errors import MemoryFileExistsError, MemoryFileNotFoundError, MnemicError
 from mnemic.memory_files import (
     CATEGORIES,
     RELATIONSHIPS,
@@ -20,8 +22,6 @@ from mnemic.memory_files import (
     parse_memory_file,
     serialise_memory_file,
 )
-
-from mnemic.errors import MemoryFileExistsError, MemoryFileNotFoundError, MnemicError
 from tests.support.clock import HOUR, NOON
 from tests.support.threads import run_together
 

@@ -6,14 +6,14 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from mnemic.errors import HypothesisError, MnemicError
 from mnemic.hyde import (
     HYPOTHESIS_SYSTEM_PROMPT,
     generate_hypotheses,
     hypothesis_prompt,
     parse_hypotheses,
 )
-
-from mnemic.errors import HypothesisError, MnemicError
 from tests.support.hyde_twin import LineModel, lines_of
 
 WINDOW = ["user: which port?", "assistant: for what?", "user: the server"]
