@@ -1,6 +1,8 @@
 """The HyDE engine: its turns, its stages and its doors."""
 
 import asyncio
+import threading
+import time
 
 import pytest
 
@@ -160,12 +162,57 @@ def test_the_doors_name_each_other():
     assert plain.aio.sync is plain
 
 
-def test_an_embedder_of_another_model_is_refused():
-    class Other(AxisEmbedder):
-        model = "other"
+class OtherEmbedder(AxisEmbedder):
+    """Another model, in whose space the axes are the other way round."""
 
-    with pytest.raises(errors.EmbeddingModelMismatchError, match="'other'"):
-        HydeEngine(memory_of("alpha"), Other(), ListedModel("alpha"))
+    model = "other"
+
+    def embed(self, texts):
+        return super().embed(texts)[:, ::-1]
+
+
+@pytest.mark.requirement("R339")
+def test_an_embedder_of_another_model_has_an_index_of_its_own(door):
+    memory = memory_of("alpha", "beta")
+    engine = HydeEngine(memory, OtherEmbedder(), ListedModel("beta"), two())
+    engine.start()
+    assert engine.sync.ready(10)
+    (found,) = retrieved(door, engine, "1")
+    assert [(each.content, each.score) for each in found] == [("beta", 1.0), ("alpha", 0.0)]
+
+
+@pytest.mark.requirement("R339", "R388")
+def test_until_its_index_is_built_the_memorys_own_embedder_and_index_answer(door):
+    release = threading.Event()
+    other = OtherEmbedder()
+    other.fail = lambda: release.wait(20)
+    own = AxisEmbedder()
+    memory = memory_of("alpha", "beta", embedder=own)
+    engine = HydeEngine(memory, other, ListedModel("beta"))
+    engine.start()
+    own.calls.clear()
+    if door == "sync":
+        found = engine.sync.retrieve("1", WINDOW)
+    else:
+        found = asyncio.run(engine.retrieve("1", WINDOW))
+    assert contents(found)[0] == "beta"
+    assert own.calls == [["beta"]]
+    release.set()
+    assert engine.sync.ready(10)
+    engine.sync.close()
+
+
+def test_a_new_memory_is_found_by_another_model_after_the_next_build():
+    memory = memory_of("alpha")
+    with SyncHydeEngine(memory, OtherEmbedder(), ListedModel("beta")) as engine:
+        assert engine.ready(10)
+        memory.add("beta")
+        for turn in range(200):
+            found = contents(engine.retrieve(str(turn), WINDOW))
+            if "beta" in found:
+                break
+            time.sleep(0.01)
+        assert "beta" in found
 
 
 def test_closing_leaves_no_thread_and_later_turns_get_nothing(door):

@@ -36,6 +36,7 @@ from mnemic import (
 from mnemic.async_memory import AsyncScopedMemory
 from mnemic.context import ContextItem
 from mnemic.contradictions import Judgement, LanguageModelJudge
+from mnemic.hyde import HydeConfig, HydeEngine
 from mnemic.licensing import DocumentedLicenses
 from mnemic.memory import ScopedMemory
 from mnemic.model import ExpandedQuery, MemoryEntryUpdate, MemoryFilter
@@ -50,6 +51,7 @@ from mnemic.policy import (
     RetrievalRequest,
 )
 from mnemic.retrieval import LanguageModelExpander, LanguageModelSuggester
+from tests.support.embedders import WordEmbedder
 from tests.support.silence import (
     CANARIES,
     CONTENT,
@@ -191,6 +193,45 @@ def services_of(memory):
         ),
     )
     yield from policies_of(memory)
+    yield from engines_of(memory)
+
+
+def engines_of(memory):
+    """Return HyDE engines, also such as fail."""
+    embedder = memory.repository.embedder
+    yield from (
+        HydeEngine(memory, embedder, Repeating()),
+        HydeEngine(memory, embedder, Repeating(), HydeConfig(min_similarity=-1)),
+        HydeEngine(memory, embedder, Repeating(), HydeConfig(timeout=1e-9)),
+        HydeEngine(memory, embedder, RefusingModel()),
+        HydeEngine(memory, lambda_of(CONTENT), Repeating()),
+    )
+
+
+class Repeating:
+    """A language model whose hypotheses are what it is given."""
+
+    model = "repeating"
+
+    async def complete(self, prompt, *, system=None):
+        return f"{CONTENT}\n{prompt}\n{system}"
+
+
+class RefusingModel:
+    model = "refusing"
+
+    async def complete(self, prompt, *, system=None):
+        refuse(prompt, system)
+
+
+def lambda_of(text):
+    """An embedder of another model that quotes what it is given."""
+
+    class Quoted(WordEmbedder):
+        def embed(self, texts):
+            refuse(texts, text)
+
+    return Quoted(model="another")
 
 
 def policies_of(memory):
@@ -301,6 +342,7 @@ def test_what_an_embedder_quotes_is_not_told(door, log_content, tmp_path, ear):
                 RetrievalService(world.memory),
                 MemoryRetriever(world.memory),
                 *policies_of(world.memory),
+                *engines_of(world.memory),
             )
             for used, verb in (
                 (one, verb) for one in (world.memory, *services) for verb in verbs_of(one)
@@ -414,7 +456,7 @@ def test_every_kind_of_event_is_heard_by_this_test(tmp_path, ear, monkeypatch):
     monkeypatch.setattr(telemetry, "QUOTA_WARNINGS", (0.000001,))
     with opened(AsyncMemory, tmp_path, ear, quota=10**9) as world:
         service = RetrievalService(world.memory, expander=SayingAll())
-        for door in (service, *policies_of(world.memory), world.memory):
+        for door in (service, *policies_of(world.memory), *engines_of(world.memory), world.memory):
             asyncio.run(use_all(ear, door, world))
     assert ear.events == KINDS
     assert len(KINDS) >= 12
@@ -428,6 +470,7 @@ def test_every_public_class_is_a_door_a_record_or_searches_no_memories():
         MemoryRetriever,
         AsyncRetrievalPolicy,
         ContextWindow,
+        HydeEngine,
         Memory,
         AsyncMemory,
     }
@@ -436,12 +479,15 @@ def test_every_public_class_is_a_door_a_record_or_searches_no_memories():
         "SyncRetrievalService",
         "SyncMemoryRetriever",
         "RetrievalPolicy",
+        "SyncHydeEngine",
     }  # made from the awaited verbs
     vectors = {"VectorMap", "Selection", "Prior"}  # vectors and ids alone
     parts = {  # hold no memories; a door's verbs call them
         "AdaptedEmbedder",
         "AdaptedLanguageModel",
+        "CachedEmbedder",
         "CircuitBreaker",
+        "Completes",
         "CorpusExpander",
         "CorpusSuggester",
         "EstimatedTokens",
@@ -461,7 +507,9 @@ def test_every_public_class_is_a_door_a_record_or_searches_no_memories():
         "TokenizerTokens",
     }
     others = views | plain | vectors | parts
-    public = [(module, name) for module in (mnemic, mnemic.policy) for name in module.__all__]
+    public = [
+        (module, name) for module in (mnemic, mnemic.policy, mnemic.hyde) for name in module.__all__
+    ]
     for module, name in public:
         found = getattr(module, name)
         if not inspect.isclass(found) or found in called_here or name in others:

@@ -192,6 +192,7 @@ RIGHT = {
         QUERY, None, "session", filters={"speaker": {"ne": TAIL}}
     ),
     "field": lambda _: "category",
+    "turn_id": lambda world: f"{TAIL} {next(world.numbers)}",
     "embed": lambda _: [CONTENT],
     "embedding": lambda _: None,
     "vector": lambda _: None,
@@ -307,6 +308,7 @@ QUERIED = {
     )
 }
 SPECIAL = {
+    ("retrieve", "window"): lambda _: [f"user: {QUERY}", f"assistant: {CONTENT}"],
     ("retrieve", "query"): QUERIED["query"],
     ("retrieve_to_context", "query"): QUERIED["query"],
     ("recall", "options"): recalled,

@@ -1,7 +1,7 @@
 """Memories for an agent's context by hypothetical document embeddings (HyDE), once per turn."""
 
 from mnemic.hyde.config import HydeConfig, IgnoredOptionWarning, InjectionForm
-from mnemic.hyde.engine import HydeEngine
+from mnemic.hyde.engine import HydeEngine, SyncHydeEngine
 from mnemic.hyde.hypotheses import (
     HYPOTHESIS_SYSTEM_PROMPT,
     Completes,
@@ -12,7 +12,6 @@ from mnemic.hyde.hypotheses import (
 )
 from mnemic.hyde.injection import format_injection
 from mnemic.hyde.ranked_memory import RankedMemory
-from mnemic.hyde.sync_engine import SyncHydeEngine
 from mnemic.hyde.telemetry import HydeStats
 from mnemic.hyde.window import build_conversation_window
 

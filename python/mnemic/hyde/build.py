@@ -30,17 +30,19 @@ class BuildWorker:
     an engine that nobody closes leaves none. Thread-safe.
 
     Args:
-        build: Builds, in the worker's thread; an error leaves the state before.
+        build: Builds, in the worker's thread; an error leaves the state before. It gets a function
+            that returns whether the build shall end.
         agent_id: The agent, for log lines.
     """
 
-    def __init__(self, build: Callable[[], None], agent_id: str) -> None:
+    def __init__(self, build: Callable[[Callable[[], bool]], None], agent_id: str) -> None:
         self._build = build
         self._agent_id = agent_id
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._running: Future[bool] | None = None
         self._call: Call | None = None
+        self._thread: threading.Thread | None = None
         self._is_pending = False
         self._is_ready = False
         self._failures = 0  # in a row
@@ -77,10 +79,12 @@ class BuildWorker:
                 self._is_pending = True
                 return
             running = self._running = _begun()
+        thread = threading.Thread(
+            target=self._work, args=(running,), name="mnemic-hyde-build", daemon=True
+        )
         try:
-            threading.Thread(
-                target=self._work, args=(running,), name="mnemic-hyde-build", daemon=True
-            ).start()
+            thread.start()
+            self._thread = thread
         except RuntimeError as error:  # no thread to be had
             self._failed(error)
             with self._lock:
@@ -109,7 +113,7 @@ class BuildWorker:
                 break
         return self._is_ready and not self._stop.is_set()
 
-    def wait_ready(self, seconds: float) -> bool:
+    def ready_here(self, seconds: float) -> bool:
         """Do the same in this thread."""
         end = time.monotonic() + seconds
         while not self._is_ready and not self._stop.is_set():
@@ -118,23 +122,23 @@ class BuildWorker:
                 break
         return self._is_ready and not self._stop.is_set()
 
-    def stop(self) -> "Future[bool] | None":
-        """Begin no further build, cancel a coroutine embedder, return the end of a running build.
-
-        Repeated calls have no effect.
-        """
+    def stop(self) -> None:
+        """Begin no further build, and cancel a coroutine embedder. May be repeated."""
         with self._lock:
             self._stop.set()
             self._is_pending = False
-            running, call = self._running, self._call
+            call = self._call
         if call is not None:
             call.cancel()
-        return running
 
-    def close(self) -> None:
+    def close(self, seconds: float) -> None:
         """Stop, and wait for a running build for a bounded time."""
-        running = self.stop()
-        if running is not None and not wait([running], CLOSE_SECONDS).done:
+        self.stop()
+        thread = self._thread
+        if thread is None or thread is threading.current_thread():
+            return
+        thread.join(seconds)
+        if thread.is_alive():
             _log.debug("A build for agent %s hangs and is left behind", self._agent_id)
 
     def _work(self, running: "Future[bool] | None") -> None:
@@ -144,7 +148,7 @@ class BuildWorker:
             running = self._ended(running, is_built=self._built())
 
     def _built(self) -> bool:
-        call = Call(self._build)
+        call = Call(lambda: self._build(self._stop.is_set))
         with self._lock:
             if self._stop.is_set():
                 return False

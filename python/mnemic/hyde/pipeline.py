@@ -1,9 +1,9 @@
 """Search, links and earlier versions of a turn, in one piece of work in a thread."""
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -11,29 +11,36 @@ from numpy.typing import NDArray
 
 from mnemic.errors import DeadlineExceededError
 from mnemic.hyde.config import HydeConfig
+from mnemic.hyde.indexes import TurnIndex
 from mnemic.hyde.ranked_memory import RankedMemory
+from mnemic.hyde.search import Candidate, expanded, ranked, with_versions
 from mnemic.hyde.telemetry import HydeTelemetry, Stage
-from mnemic.licensing import SEARCHING_BY_MEANING
-from mnemic.model import IS_NOT_SENSITIVE, SEMANTIC, MemoryEntry, Scope, Search
+from mnemic.model import Expression, MemoryEntry, Scope
 from mnemic.repository import Repository
+
+Result = TypeVar("Result")
 
 MIN_NORM = 1e-10
 """A vector shorter than this has no direction."""
 
 
-@dataclass
 class Progress:
     """How far the work of a turn has come; read while it goes on.
 
     Attributes:
-        memories: What is complete; None before the search is.
+        memories: The result of the last complete stage; None before the search is complete.
         seq: Number of the store's last change before the search.
-        failed_stage: The stage after the search that failed.
+        stage: The stage that is under way; None after the last one.
+        failed_stage: The first stage after the search that failed.
+        is_left: Whether the turn was not waited for any longer.
     """
 
-    memories: list[RankedMemory] | None = None
-    seq: int = -1
-    failed_stage: Stage | None = field(default=None)
+    def __init__(self) -> None:
+        self.memories: Sequence[RankedMemory] | None = None
+        self.seq = -1
+        self.stage: Stage | None = None
+        self.failed_stage: Stage | None = None
+        self.is_left = False
 
 
 class Pipeline:
@@ -44,7 +51,8 @@ class Pipeline:
         scope: Only its memories are found.
         config: The configuration.
         telemetry: Counts failures.
-        include_sensitive: Whether sensitive memories are found.
+        filters: Only memories that match.
+        keeps: Whether an entry may be shown beside them, as an earlier version.
     """
 
     def __init__(
@@ -54,28 +62,42 @@ class Pipeline:
         config: HydeConfig,
         telemetry: HydeTelemetry,
         *,
-        include_sensitive: bool,
+        filters: Expression | None,
+        keeps: Callable[[MemoryEntry], bool],
     ) -> None:
         self._repository = repository
         self._scope = scope
         self._config = config
         self._telemetry = telemetry
-        self._filters = None if include_sensitive else IS_NOT_SENSITIVE
+        self._filters = filters
+        self._keeps = keeps
 
-    def run(self, vectors: NDArray[np.float32], deadline: float, progress: Progress) -> None:
+    def run(
+        self,
+        index: TurnIndex,
+        vectors: NDArray[np.float32],
+        deadline: float,
+        progress: Progress,
+    ) -> None:
         """Search, then follow links, then read earlier versions.
 
-        A failure after the search leaves what was found.
+        A failure after the search leaves the result of the stage before.
 
         Args:
+            index: Finds the memories nearest to the hypotheses.
             vectors: float32, shape (m, d), those of the hypotheses.
             deadline: In seconds of `time.monotonic()`.
             progress: Gets the result of each stage.
         """
         progress.seq = self._repository.finder.position().seq
-        begun = time.perf_counter()
-        progress.memories = self._found(vectors, deadline)
-        self._telemetry.took("search", time.perf_counter() - begun)
+        found = self._timed("search", lambda: index.candidates(vectors, deadline), progress)
+        progress.memories = ranked(found)
+        if not found:
+            return
+        self._stage("expansion", lambda: self._expanded(found, deadline), progress)
+        if self._config.max_versions:
+            self._stage("lineages", lambda: self._with_versions(progress, deadline), progress)
+        progress.stage = None
 
     def present(self, memories: Sequence[RankedMemory], now: datetime) -> tuple[RankedMemory, ...]:
         """Return memories in their present state, without those deleted, expired or now sensitive.
@@ -86,42 +108,77 @@ class Pipeline:
         """
         entries = [entry for each in memories for entry in entries_of(each)]
         found = self._repository.readiness.present(self._scope, entries, now)
-        if self._filters is not None:
-            found = {key: entry for key, entry in found.items() if not entry.sensitive}
+        shown = {key: entry for key, entry in found.items() if self._keeps(entry)}
 
         def fresh(entries: Sequence[MemoryEntry]) -> tuple[MemoryEntry, ...]:
             keys = [(entry.user_id, entry.id) for entry in entries]
-            return tuple(found[key] for key in keys if key in found)
+            return tuple(shown[key] for key in keys if key in shown)
 
         return tuple(
             msgspec.structs.replace(
                 each,
-                memory=found[each.memory.user_id, each.id],
+                memory=shown[each.memory.user_id, each.id],
                 versions=fresh(each.versions),
                 contradicting=fresh(each.contradicting),
             )
             for each in memories
-            if (each.memory.user_id, each.id) in found
+            if (each.memory.user_id, each.id) in shown
         )
 
-    def _found(self, vectors: NDArray[np.float32], deadline: float) -> list[RankedMemory]:
-        search = Search(
-            text=None,
-            vectors=vectors,
-            limit=self._config.retrieval_top_k,
-            ranking=SEMANTIC,
+    def _stage(
+        self, stage: Stage, work: Callable[[], Sequence[RankedMemory]], progress: Progress
+    ) -> None:
+        """Run a stage that only adds to the search."""
+        if progress.is_left:
+            return
+        try:
+            progress.memories = self._timed(stage, work, progress)
+        except Exception as error:
+            if progress.is_left:
+                raise
+            progress.failed_stage = progress.failed_stage or stage
+            is_late = isinstance(error, DeadlineExceededError)
+            self._telemetry.failed(stage, None if is_late else error)
+
+    def _timed(self, stage: Stage, work: Callable[[], Result], progress: Progress) -> Result:
+        progress.stage, begun = stage, time.perf_counter()
+        try:
+            return work()
+        finally:
+            self._telemetry.took(stage, time.perf_counter() - begun)
+
+    def _expanded(self, found: list[Candidate], deadline: float) -> list[RankedMemory]:
+        config = self._config
+        if not (config.retrieval_hop_depth and config.max_neighbours):
+            return ranked(found)
+        return expanded(
+            self._repository,
+            self._scope,
+            found,
+            config,
             filters=self._filters,
-            min_similarity=self._config.min_similarity,
             deadline=deadline,
-            takes_partial=True,
         )
-        found = self._repository.find(self._scope, search, SEARCHING_BY_MEANING)
-        if found.partial and not found.hits:
-            raise DeadlineExceededError
-        return [
-            RankedMemory(memory=found.entries[hit.row], score=max(0.0, min(1.0, hit.score)))
-            for hit in found.hits
-        ]
+
+    def _with_versions(self, progress: Progress, deadline: float) -> list[RankedMemory]:
+        memories = with_versions(
+            self._repository,
+            self._scope,
+            progress.memories or (),
+            self._config,
+            deadline=deadline,
+        )
+        return [self._shown(each) for each in memories]
+
+    def _shown(self, memory: RankedMemory) -> RankedMemory:
+        """Return a memory without the versions that are not to be shown."""
+        if not (memory.versions or memory.contradicting):
+            return memory
+        return msgspec.structs.replace(
+            memory,
+            versions=tuple(filter(self._keeps, memory.versions)),
+            contradicting=tuple(filter(self._keeps, memory.contradicting)),
+        )
 
 
 def directed(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -70,11 +70,22 @@ def found_by_hypotheses(
     searches = [search]
     if alone is not None and alone < limit and len(vectors) > 1:
         searches = [msgspec.structs.replace(search, vectors=one, limit=alone) for one in vectors]
-    candidates = _united(repository, scope, searches)[:limit]
-    if not candidates or config.drop_off is None:
-        return candidates
-    floor = candidates[0].score - config.drop_off
-    return [candidate for candidate in candidates if candidate.score >= floor]
+    return best_first(_united(repository, scope, searches), config)
+
+
+def best_first(candidates: Iterable[Candidate], config: HydeConfig) -> list[Candidate]:
+    """Return the best candidates in the order of `found_by_hypotheses`, without far worse ones.
+
+    Args:
+        candidates: Each memory once.
+        config: `retrieval_top_k` and `drop_off`.
+    """
+    ordered = sorted(candidates, key=lambda each: (-each.score, *_tie(each.entry)))
+    best = ordered[: config.retrieval_top_k]
+    if not best or config.drop_off is None:
+        return best
+    floor = best[0].score - config.drop_off
+    return [candidate for candidate in best if candidate.score >= floor]
 
 
 def expanded(
@@ -163,7 +174,7 @@ def with_versions(
 
 
 def _united(repository: Repository, scope: Scope, searches: Sequence[Search]) -> list[Candidate]:
-    """Return what several searches find, each memory once with its best score, best first."""
+    """Return what several searches find, each memory once with its best score."""
     best: dict[int, Candidate] = {}
     for search in searches:
         found = repository.find(scope, search, SEARCHING_BY_MEANING)
@@ -173,7 +184,7 @@ def _united(repository: Repository, scope: Scope, searches: Sequence[Search]) ->
             known = best.get(hit.row)
             if known is None or hit.shown_score > known.score:
                 best[hit.row] = Candidate(hit.row, hit.shown_score, found.entries[hit.row])
-    return sorted(best.values(), key=lambda each: (-each.score, *_tie(each.entry)))
+    return list(best.values())
 
 
 def _place(memory: RankedMemory) -> tuple[object, ...]:

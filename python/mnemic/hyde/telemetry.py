@@ -72,6 +72,10 @@ class HydeTelemetry:
         self._failures: Counter[str] = Counter()
         self._latency_ms: dict[str, float] = {}
 
+    def renew(self) -> None:
+        """Take a new lock: that of another process may be held for good."""
+        self._lock = threading.Lock()
+
     def hit(self) -> None:
         """Count a call that got the kept result."""
         with self._lock:
@@ -95,30 +99,34 @@ class HydeTelemetry:
             _MESSAGES[stage], self._agent_id, "not in time" if error is None else failure(error)
         )
 
-    async def ended(
-        self, count: int, stage: Stage | None, seconds: float, *, partial: bool
-    ) -> None:
-        """Publish the end of a flight.
+    def ended(
+        self, count: int, stage: Stage | None, seconds: float
+    ) -> HypothesesRetrievedEvent | None:
+        """Count the end of a flight; return its event if it has listeners.
 
         Args:
             count: Number of memories.
             stage: The stage that failed; None if none did.
             seconds: Duration.
-            partial: Whether there are memories though a stage failed.
         """
-        self.took("turn", seconds)
+        is_partial = stage is not None and count > 0
         with self._lock:
-            self._partial += partial
-        if self._events.has_listeners(HypothesesRetrievedEvent):
-            event = HypothesesRetrievedEvent(
-                agent_id=self._agent_id,
-                result_count=count,
-                failed_stage=stage,
-                partial=partial,
-                latency_ms=seconds * 1000,
-                timestamp=self._now(),
-            )
-            await self._events.publish(event)
+            self._partial += is_partial
+            self._latency_ms["turn"] = seconds * 1000
+        if not self._events.has_listeners(HypothesesRetrievedEvent):
+            return None
+        return HypothesesRetrievedEvent(
+            agent_id=self._agent_id,
+            result_count=count,
+            failed_stage=stage,
+            partial=is_partial,
+            latency_ms=seconds * 1000,
+            timestamp=self._now(),
+        )
+
+    async def publish(self, event: HypothesesRetrievedEvent) -> None:
+        """Call the listeners of the end of a flight."""
+        await self._events.publish(event)
 
     def stats(self, builds: int, failed_builds: int) -> HydeStats:
         """Return the statistics so far."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
@@ -36,9 +37,14 @@ class CallThreads:
     def __init__(self, name: str, max_threads: int = MAX_THREADS) -> None:
         self._name = name
         self._max_threads = max_threads
+        self.renew()
+
+    def renew(self) -> None:
+        """Forget the threads of another process, whose locks may be held for good."""
         self._lock = threading.Lock()
         self._waiting: deque[_Job] = deque()
         self._active = 0
+        self._threads: list[threading.Thread] = []
 
     async def run(self, work: Callable[[], Result]) -> Result:
         """Run a function; a cancelled caller leaves it, and a coroutine that it waits for ends.
@@ -57,6 +63,14 @@ class CallThreads:
         result: Result = job.call.result()
         return result
 
+    def join(self, seconds: float) -> None:
+        """Wait for the end of the threads, for a bounded time."""
+        end = time.monotonic() + seconds
+        with self._lock:
+            threads = list(self._threads)
+        for thread in threads:
+            thread.join(max(0.0, end - time.monotonic()))
+
     def _begin(self, job: _Job) -> None:
         with self._lock:
             if self._active >= self._max_threads:
@@ -64,19 +78,25 @@ class CallThreads:
                 return
             self._active += 1
         try:
-            threading.Thread(target=self._work, args=(job,), name=self._name, daemon=True).start()
+            self._start(job)
         except RuntimeError as error:  # no thread to be had
             with self._lock:
                 self._active -= 1
             job.call.fail(error)
             job.threads.arrive(job.waiter)
 
+    def _start(self, job: _Job) -> None:
+        thread = threading.Thread(target=self._work, args=(job,), name=self._name, daemon=True)
+        thread.start()
+        with self._lock:
+            self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]
+
     def _work(self, job: _Job | None) -> None:
         while job is not None:
             if not job.waiter.cancelled():
                 job.call.run()
-                job.threads.arrive(job.waiter)
-            job = self._next()
+            done, job = job, self._next()
+            done.threads.arrive(done.waiter)
 
     def _next(self) -> _Job | None:
         with self._lock:

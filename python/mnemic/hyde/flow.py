@@ -1,0 +1,247 @@
+"""The way of one turn: a ready index, hypotheses, their vectors, then the pipeline."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.errors import DeadlineExceededError, EmbeddingError
+from mnemic.hyde.build import BuildWorker
+from mnemic.hyde.config import HydeConfig
+from mnemic.hyde.hypotheses import generate_hypotheses
+from mnemic.hyde.indexes import TurnIndex
+from mnemic.hyde.limited import LimitedTasks
+from mnemic.hyde.models import ThreadedModel
+from mnemic.hyde.pipeline import Pipeline, Progress, directed, entries_of
+from mnemic.hyde.ranked_memory import RankedMemory
+from mnemic.hyde.telemetry import HydeTelemetry, Stage
+from mnemic.hyde.threads import CallThreads
+from mnemic.hyde.turns import Landing
+from mnemic.licensing import SEARCHING_BY_MEANING, STORING
+from mnemic.model.deadline import seconds_left
+from mnemic.observability.events import HypothesesRetrievedEvent
+from mnemic.repository import Repository
+from mnemic.sync_bridge import run_blocking
+
+Value = TypeVar("Value")
+
+
+class KeptTurn(NamedTuple):
+    """The memories of a turn.
+
+    Attributes:
+        memories: Best first.
+        seq: Number of the store's last change before they were read.
+        expires_at: When the first of them expires; None if none does.
+    """
+
+    memories: tuple[RankedMemory, ...] = ()
+    seq: int = -1
+    expires_at: datetime | None = None
+
+    @classmethod
+    def of(cls, memories: Sequence[RankedMemory], seq: int) -> "KeptTurn":
+        """Return the result of memories as they were after a change of the store."""
+        times = [
+            entry.expires_at
+            for each in memories
+            for entry in entries_of(each)
+            if entry.expires_at is not None
+        ]
+        return cls(tuple(memories), seq, min(times, default=None))
+
+
+NO_MEMORIES = KeptTurn()
+NOT_KEPT = Landing(NO_MEMORIES, is_kept=False)
+"""The result of a turn that could not be tried."""
+
+
+class _StageFailedError(Exception):
+    """A stage failed before the search was complete.
+
+    Attributes:
+        stage: The stage.
+        cause: The error; None where it was not done in time.
+    """
+
+    def __init__(self, stage: Stage, cause: Exception | None) -> None:
+        super().__init__(stage)
+        self.stage: Stage = stage
+        self.cause = cause
+
+
+class Flow:
+    """Runs the stages of turns, each within the deadline of its turn.
+
+    Args:
+        repository: The agent's memories.
+        config: The configuration.
+        model: Writes hypotheses.
+        index: Is searched once it is built.
+        until_built: Is searched until then; None waits for the first build.
+        worker: Builds the index.
+        pipeline: Searches, and follows links.
+        telemetry: Counts failures.
+        threads: Has threads for plain functions of callers.
+        tasks: Runs coroutines of callers.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        config: HydeConfig,
+        model: ThreadedModel,
+        index: TurnIndex,
+        *,
+        until_built: TurnIndex | None,
+        worker: BuildWorker,
+        pipeline: Pipeline,
+        telemetry: HydeTelemetry,
+        threads: CallThreads,
+        tasks: LimitedTasks,
+    ) -> None:
+        self._repository = repository
+        self._config = config
+        self._model = model
+        self._index = index
+        self._until_built = until_built
+        self._worker = worker
+        self._pipeline = pipeline
+        self._telemetry = telemetry
+        self._threads = threads
+        self._tasks = tasks
+
+    async def run(self, window: list[str], deadline: float) -> Landing[KeptTurn]:
+        """Return the result of a turn, and publish its end; no failure raises.
+
+        Args:
+            window: The lines of the conversation.
+            deadline: In seconds of `time.monotonic()`.
+        """
+        begun, progress = time.perf_counter(), Progress()
+        failed: Stage | None = None
+        try:
+            landing = await self._landing(window, deadline, progress)
+            failed = progress.failed_stage
+        except Exception as error:  # noqa: BLE001 - the turn gets no memories
+            landing, failed = self._failed(error)
+        seconds = time.perf_counter() - begun
+        event = self._telemetry.ended(len(landing.value.memories), failed, seconds)
+        if event is not None:
+            await self._published(event, deadline)
+        return landing
+
+    async def _landing(
+        self, window: list[str], deadline: float, progress: Progress
+    ) -> Landing[KeptTurn]:
+        if not window:
+            return NOT_KEPT
+        index = await self._stage("ready", self._ready_index(deadline), deadline)
+        if index is None:
+            return NOT_KEPT
+        hypotheses = await self._stage("hypotheses", self._hypotheses(window, deadline), deadline)
+        if not hypotheses:
+            return Landing(NO_MEMORIES)
+        embed = partial(_embedded, index.embedder, hypotheses)
+        vectors = await self._stage("embedding", self._threads.run(embed), deadline)
+        await self._searched(index, vectors, deadline, progress)
+        return Landing(KeptTurn.of(progress.memories or (), progress.seq))
+
+    async def _stage(self, stage: Stage, work: Awaitable[Value], deadline: float) -> Value:
+        """Return the result of a stage.
+
+        Raises:
+            _StageFailedError: If it fails, or is not done by the deadline.
+        """
+        begun = time.perf_counter()
+        try:
+            async with asyncio.timeout(seconds_left(deadline)):
+                return await work
+        except _StageFailedError:
+            raise
+        except Exception as error:
+            is_late = isinstance(error, TimeoutError | DeadlineExceededError)
+            cause = None if is_late and time.monotonic() >= deadline else error
+            raise _StageFailedError(stage, cause) from error
+        finally:
+            self._telemetry.took(stage, time.perf_counter() - begun)
+
+    async def _ready_index(self, deadline: float) -> TurnIndex | None:
+        """Return the index to search; None if it has no memory of the scope."""
+        if not self._worker.was_triggered:
+            self._worker.trigger()
+        self._repository.limits.require(STORING, SEARCHING_BY_MEANING)
+        index = await self._built_index(deadline)
+        has_vectors = partial(self._prepared, index, deadline)
+        return index if await run_blocking(has_vectors, self._repository) else None
+
+    async def _built_index(self, deadline: float) -> TurnIndex:
+        if self._worker.is_ready:
+            return self._index
+        if self._until_built is not None:
+            return self._until_built
+        if await self._worker.ready(seconds_left(deadline), only_first=True):
+            return self._index
+        self._worker.trigger()
+        raise _StageFailedError("ready", None)
+
+    def _prepared(self, index: TurnIndex, deadline: float) -> bool:
+        """Return whether an index has memories, and begin a build if one is due."""
+        if index.is_behind:
+            self._worker.trigger()
+        return index.has_vectors(deadline)
+
+    def _hypotheses(self, window: list[str], deadline: float) -> Awaitable[list[str]]:
+        count = self._config.retrieval_hypothesis_count
+        return self._tasks.result(generate_hypotheses(self._model, window, count), deadline)
+
+    async def _searched(
+        self,
+        index: TurnIndex,
+        vectors: NDArray[np.float32],
+        deadline: float,
+        progress: Progress,
+    ) -> None:
+        """Run the search and the stages after it; what is complete at the deadline counts."""
+        work = partial(self._pipeline.run, index, vectors, deadline, progress)
+        try:
+            async with asyncio.timeout(seconds_left(deadline)):
+                await run_blocking(work, self._repository)
+        except Exception as error:
+            progress.is_left = True
+            cause = None if isinstance(error, TimeoutError | DeadlineExceededError) else error
+            if progress.memories is None:
+                raise _StageFailedError("search", cause) from error
+            progress.failed_stage = progress.failed_stage or progress.stage or "search"
+            self._telemetry.failed(progress.failed_stage, cause)
+
+    def _failed(self, error: Exception) -> tuple[Landing[KeptTurn], Stage]:
+        stage: Stage = "turn"
+        cause: Exception | None = error
+        if isinstance(error, _StageFailedError):
+            stage, cause = error.stage, error.cause
+        self._telemetry.failed(stage, cause)
+        if stage == "ready":
+            return NOT_KEPT, stage
+        return Landing(NO_MEMORIES, seconds=self._config.failure_backoff), stage
+
+    async def _published(self, event: HypothesesRetrievedEvent, deadline: float) -> None:
+        """Publish the end of a turn; a listener that hangs is left at the deadline."""
+        try:
+            await self._tasks.result(self._telemetry.publish(event), deadline)
+        except Exception as error:  # noqa: BLE001 - the turn has its result
+            self._telemetry.failed("turn", error)
+
+
+def _embedded(embedder: ValidatedEmbedder, hypotheses: list[str]) -> NDArray[np.float32]:
+    """Return the vectors of all hypotheses by one call, float32, shape (m, d)."""
+    vectors = directed(np.concatenate(embedder.embed_chunked(hypotheses)))
+    if not len(vectors):
+        raise EmbeddingError("no hypothesis has a vector with a direction")
+    return vectors

@@ -1,0 +1,359 @@
+"""The service behind both doors of a HyDE engine."""
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import wait
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+from mnemic.description import described
+from mnemic.embed.event_loop import EventLoopThread
+from mnemic.embed.limited import started
+from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.errors import InvalidArgumentError
+from mnemic.hyde.build import CLOSE_SECONDS, BuildWorker
+from mnemic.hyde.config import HydeConfig
+from mnemic.hyde.flow import Flow, KeptTurn
+from mnemic.hyde.indexes import CompanionIndex, MemoryIndex, TurnIndex
+from mnemic.hyde.limited import LimitedTasks
+from mnemic.hyde.models import ThreadedModel
+from mnemic.hyde.pipeline import Pipeline
+from mnemic.hyde.ranked_memory import RankedMemory
+from mnemic.hyde.telemetry import HydeStats, HydeTelemetry
+from mnemic.hyde.threads import CallThreads
+from mnemic.hyde.turns import Turns
+from mnemic.licensing import SEARCHING_BY_MEANING, STORING
+from mnemic.loop_threads import threads_of
+from mnemic.model import IS_NOT_SENSITIVE, Expression, MemoryEntry, Scope
+from mnemic.model.deadline import seconds_left
+from mnemic.protocols import Clock
+from mnemic.repository import Repository
+from mnemic.sync_bridge import run_blocking
+
+if TYPE_CHECKING:
+    from mnemic.embed.base import AnyEmbedder
+    from mnemic.llm.base import LanguageModel
+
+MAX_WAIT = 3600.0
+"""Most seconds that `ready` waits."""
+
+GRACE_SECONDS = 0.025
+"""Seconds that a call waits for a flight beyond the deadline, which the flight itself keeps."""
+
+
+class _Here(NamedTuple):
+    """The parts of one process: a forked child has no threads and no tasks of its parent's.
+
+    Attributes:
+        process: Its id.
+        turns: Keeps the result of one turn.
+        tasks: Runs coroutines of callers.
+        worker: Builds the index; None without an embedder.
+        flow: Runs the stages; None for a disabled engine.
+        loop: The event loop of the plain door.
+    """
+
+    process: int
+    turns: Turns[KeptTurn]
+    tasks: LimitedTasks
+    worker: BuildWorker | None
+    flow: Flow | None
+    loop: EventLoopThread
+
+
+class _Indexes(NamedTuple):
+    """The index that is searched, and the one that is searched until it is built."""
+
+    chosen: TurnIndex
+    until_built: TurnIndex | None
+
+
+class HydeService:
+    """Retrieves the memories of turns, for coroutines of any event loop and for threads.
+
+    Args:
+        repository: The agent's memories.
+        scope: Only its memories are found.
+        config: The configuration.
+        embedder: Embeds hypotheses; None disables.
+        llm: Writes them; None disables.
+        clock: Gives the time at which kept memories may have expired.
+        include_sensitive: Whether sensitive memories are found.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        scope: Scope,
+        config: HydeConfig,
+        *,
+        embedder: "AnyEmbedder | None",
+        llm: "LanguageModel | None",
+        clock: Clock,
+        include_sensitive: bool,
+    ) -> None:
+        self.config = config
+        self.scope = scope
+        self._repository = repository
+        self._now = clock
+        self._closing: list[Callable[[], object]] = []
+        self._threads = CallThreads("mnemic-hyde-call")
+        self.model = None if llm is None else ThreadedModel(llm, self._threads)
+        filters = None if include_sensitive else IS_NOT_SENSITIVE
+        self.embedder = None if embedder is None else self._validated(embedder)
+        self._indexes = (
+            None if self.embedder is None else self._chosen_indexes(self.embedder, filters)
+        )
+        if self.is_enabled:
+            repository.limits.require(STORING, SEARCHING_BY_MEANING)
+        self._telemetry = HydeTelemetry(repository.agent_id, repository.events, repository.now)
+
+        def keeps(entry: MemoryEntry) -> bool:
+            return include_sensitive or not entry.sensitive
+
+        self._pipeline = Pipeline(
+            repository, scope, config, self._telemetry, filters=filters, keeps=keeps
+        )
+        self._is_closed = False
+        self._in_process = self._begun()
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether there are both an embedder and a language model."""
+        return self.model is not None and self.embedder is not None
+
+    def close_with(self, close: Callable[[], object]) -> None:
+        """Call a function at the end, such as that which closes a client of the engine's own."""
+        self._closing.append(close)
+
+    def start(self) -> None:
+        """Begin the first build, unless one was begun."""
+        worker = self._here().worker
+        if worker is not None and not worker.was_triggered:
+            worker.trigger()
+
+    def trigger_rebuild(self) -> None:
+        """Begin a build, or let one follow the running one."""
+        worker = self._here().worker
+        if worker is not None:
+            worker.trigger()
+
+    async def ready(self, seconds: float) -> bool:
+        """Wait for the first build that succeeds, at most until those under way have ended."""
+        worker = self._here().worker
+        return worker is not None and await worker.ready(seconds)
+
+    def ready_here(self, seconds: float) -> bool:
+        """Do the same in this thread."""
+        worker = self._here().worker
+        return worker is not None and worker.ready_here(seconds)
+
+    async def retrieve(self, turn_id: object, window: object) -> list[RankedMemory]:
+        """Return the memories of a turn; no failure raises.
+
+        Raises:
+            InvalidArgumentError: If an argument is of the wrong type.
+        """
+        name, lines = _checked(turn_id, window)
+        here = self._here()
+        if here.flow is None or self._is_closed:
+            return []
+        deadline = time.monotonic() + self.config.timeout
+        try:
+            kept = here.turns.kept(name) if name else None
+            if kept is None:
+                kept = await self._retrieved(here.turns, here.flow, name, lines, deadline)
+            else:
+                self._telemetry.hit()
+                if self._is_stale(kept):
+                    refreshed = partial(self._refreshed, here.turns, name, kept)
+                    kept = await run_blocking(refreshed, self._repository)
+            return list(kept.memories)
+        except Exception as error:  # noqa: BLE001 - never in the agent's way
+            self._failed(error)
+            return []
+
+    def retrieve_here(self, turn_id: object, window: object) -> list[RankedMemory]:
+        """Do the same in a thread without an event loop."""
+        name, _ = _checked(turn_id, window)
+        here = self._here()
+        if here.flow is None or self._is_closed:
+            return []
+        try:
+            kept = here.turns.kept(name) if name else None
+            if kept is None:
+                seconds = self.config.timeout + 2 * GRACE_SECONDS
+                return here.loop.run(self.retrieve(turn_id, window), seconds)
+            self._telemetry.hit()
+            if self._is_stale(kept):
+                kept = self._refreshed(here.turns, name, kept)
+            return list(kept.memories)
+        except Exception as error:  # noqa: BLE001 - never in the agent's way
+            self._failed(error)
+            return []
+
+    def stats(self) -> HydeStats:
+        """Return the statistics so far."""
+        worker = self._here().worker
+        if worker is None:
+            return self._telemetry.stats(0, 0)
+        return self._telemetry.stats(worker.builds, worker.failed_builds)
+
+    async def aclose(self) -> None:
+        """Cancel what is under way, and wait for its end for a bounded time."""
+        here = self._stopped()
+        if here is not None:
+            await here.tasks.end(CLOSE_SECONDS)
+            await _in_thread(partial(self._end, here))
+
+    def close(self) -> None:
+        """Do the same in this thread; tasks of other event loops end by themselves."""
+        here = self._stopped()
+        if here is not None:
+            self._end(here)
+
+    def _stopped(self) -> _Here | None:
+        """Begin nothing any more; return what runs in this process."""
+        self._is_closed = True
+        here = self._in_process
+        if here.process != os.getpid():
+            return None
+        here.turns.close()
+        return here
+
+    def _end(self, here: _Here) -> None:
+        """Wait for the end of all threads, together for a bounded time."""
+        end = time.monotonic() + CLOSE_SECONDS
+        if here.worker is not None:
+            here.worker.close(seconds_left(end))
+        here.loop.close(seconds_left(end))
+        wait([started(close) for close in self._closing], seconds_left(end))
+        self._threads.join(seconds_left(end))
+
+    def _here(self) -> _Here:
+        """Return the parts of this process."""
+        here = self._in_process
+        if here.process != os.getpid():
+            self._threads.renew()
+            self._telemetry.renew()
+            here = self._in_process = self._begun()
+        return here
+
+    def _begun(self) -> _Here:
+        turns, tasks = Turns[KeptTurn](), LimitedTasks()
+        loop = EventLoopThread("hyde")
+        indexes = self._indexes
+        if indexes is None:
+            return _Here(os.getpid(), turns, tasks, None, None, loop)
+        worker = BuildWorker(indexes.chosen.build, self._repository.agent_id)
+        flow = None if self.model is None else self._flow(self.model, indexes, worker, tasks)
+        return _Here(os.getpid(), turns, tasks, worker, flow, loop)
+
+    def _flow(
+        self, model: ThreadedModel, indexes: _Indexes, worker: BuildWorker, tasks: LimitedTasks
+    ) -> Flow:
+        return Flow(
+            self._repository,
+            self.config,
+            model,
+            indexes.chosen,
+            until_built=indexes.until_built,
+            worker=worker,
+            pipeline=self._pipeline,
+            telemetry=self._telemetry,
+            threads=self._threads,
+            tasks=tasks,
+        )
+
+    async def _retrieved(
+        self,
+        turns: Turns[KeptTurn],
+        flow: Flow,
+        name: str,
+        window: list[str],
+        deadline: float,
+    ) -> KeptTurn:
+        self._telemetry.begun()
+        if not name:
+            return (await flow.run(window, deadline)).value
+        seconds = seconds_left(deadline) + GRACE_SECONDS
+        return await turns.shared(name, lambda: flow.run(window, deadline), seconds)
+
+    def _is_stale(self, kept: KeptTurn) -> bool:
+        """Return whether memories of a kept result may be deleted, changed or expired."""
+        if not kept.memories:
+            return False
+        if kept.expires_at is not None and self._now() >= kept.expires_at:
+            return True
+        return self._repository.finder.position().seq != kept.seq
+
+    def _refreshed(self, turns: Turns[KeptTurn], name: str, kept: KeptTurn) -> KeptTurn:
+        """Return a kept result with the present state of its memories, and keep that."""
+        seq = self._repository.finder.position().seq
+        fresh = KeptTurn.of(self._pipeline.present(kept.memories, self._now()), seq)
+        turns.replace(name, kept, fresh)
+        return fresh
+
+    def _failed(self, error: Exception) -> None:
+        if not self._is_closed:
+            self._telemetry.failed("turn", error)
+
+    def _validated(self, given: "AnyEmbedder") -> ValidatedEmbedder:
+        """Return the memory's own embedder where that is given, else one of the engine's own."""
+        own = self._repository.readiness.embedder
+        if own is not None and (given is own.embedder or given is own.given):
+            return own
+        validated = ValidatedEmbedder(given)
+        self._closing.append(validated.close)
+        return validated
+
+    def _chosen_indexes(self, embedder: ValidatedEmbedder, filters: Expression | None) -> _Indexes:
+        """Return the memory's own index for an embedder of its model, else another one."""
+        readiness = self._repository.readiness
+        arguments = (self.config, filters)
+        if embedder.model == readiness.model_name:
+            index = MemoryIndex(self._repository, self.scope, embedder, *arguments)
+            return _Indexes(index, None)
+        own, until_built = readiness.embedder, None
+        if own is not None:
+            until_built = MemoryIndex(self._repository, self.scope, own, *arguments)
+        companion = CompanionIndex(self._repository, self.scope, embedder, *arguments)
+        return _Indexes(companion, until_built)
+
+
+async def _in_thread(work: Callable[[], None]) -> None:
+    """Do blocking work in a thread that has ended afterwards."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+    threads = threads_of(loop)
+
+    def run() -> None:
+        try:
+            work()
+        finally:
+            threads.arrive(done)
+
+    thread = threading.Thread(target=run, name="mnemic-hyde-close", daemon=True)
+    thread.start()
+    await done
+    thread.join()
+
+
+def _checked(turn_id: object, window: object) -> tuple[str, list[str]]:
+    """Return a turn's name, "" for a blank one, and the lines of its window."""
+    if not isinstance(turn_id, str | UUID):
+        raise InvalidArgumentError(f"turn_id must be a str or a UUID, got {described(turn_id)}")
+    if isinstance(window, str | bytes) or not isinstance(window, Sequence):
+        raise InvalidArgumentError(
+            f"window must be a list of the conversation's lines, got {described(window)}"
+        )
+    lines = list(window)
+    for line in lines:
+        if not isinstance(line, str):
+            raise InvalidArgumentError(f"window must be a list of str, and holds {described(line)}")
+    name = str(turn_id)
+    return ("" if name.isspace() else name), lines
