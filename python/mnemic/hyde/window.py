@@ -124,7 +124,7 @@ class _Window:
     def take(self, turns: Iterator[Turn]) -> list[str]:
         """Return the lines of turns, the newest first, until one does not fit whole."""
         lines: list[str] = []
-        while not self._is_full and self._left > len(SEPARATOR) + MIN_CUT_CHARACTERS:
+        while not self._is_full:
             turn = next(turns, None)
             if turn is None:
                 break
