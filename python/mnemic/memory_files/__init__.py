@@ -13,6 +13,7 @@ from mnemic.memory_files.memory_files import MemoryFiles
 from mnemic.memory_files.parse import parse_memory_file
 from mnemic.memory_files.problems import FileProblem
 from mnemic.memory_files.serialise import serialise_memory_file
+from mnemic.memory_files.sync_result import SyncResult
 
 __all__ = [
     "CATEGORIES",
@@ -24,6 +25,7 @@ __all__ = [
     "MemoryFile",
     "MemoryFiles",
     "RelatedFile",
+    "SyncResult",
     "new_memory_id",
     "parse_memory_file",
     "serialise_memory_file",

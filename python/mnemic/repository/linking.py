@@ -1,6 +1,6 @@
 """Writes, deletes and lists links between memories."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import get_args
 from uuid import UUID
 
@@ -12,6 +12,7 @@ from mnemic.protocols import Clock
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.store import Direction, Store
+from mnemic.store.values import StoredLink
 from mnemic.sync_bridge import arrived, run_blocking
 
 _DIRECTIONS: tuple[str, ...] = get_args(Direction)
@@ -40,6 +41,19 @@ class Linker:
         self._limits.require_storing()
         link = MemoryLink(from_id, to_id, _own_type(kind), strength, self._now())
         written = await arrived(self._store.link(scope, link, now=link.created_at))
+        await self._indexes.active.refresh()
+        return written
+
+    async def link_all(self, scope: Scope, links: Sequence[MemoryLink]) -> int:
+        """Write the links between memories of a scope that are missing; return their number.
+
+        Links to memories that are not in the scope are skipped.
+        """
+        self._limits.require_storing()
+        if not links:
+            return 0
+        new = [StoredLink(link, scope.user_id) for link in links]
+        written = await arrived(self._store.add_links(scope, new))
         await self._indexes.active.refresh()
         return written
 

@@ -537,6 +537,15 @@ class Repository:
         """Call a method after each change that this process commits; see `Store.watch`."""
         self._store.watch(listener)
 
+    async def stored(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, MemoryEntry]:
+        """Return the memories with these ids in a scope, in any state, without counting that."""
+        self.limits.require_storing()
+        found = await run_blocking(
+            lambda: self._store.located(scope, ids, now=self.now(), include_deleted=True),
+            self._store,
+        )
+        return {entry_id: entry for entry_id, (_, entry) in found.items()}
+
     async def locate(self, scope: Scope, entry_id: UUID) -> Located | None:
         """Return a memory of a scope and its row without counting that as an access."""
         return self._store.located(scope, [entry_id], now=self.now()).get(entry_id)

@@ -1,0 +1,286 @@
+"""Finds the files of both scopes that changed, and the memories that all of them want."""
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from mnemic.errors import MemoryFileFormatError
+from mnemic.logs import logger
+from mnemic.memory_files.directory import FoundFile, MemoryDirectory
+from mnemic.memory_files.entries import LINKS, SUPERSEDES, Wanted, digest_of
+from mnemic.memory_files.ids import SUFFIX, entry_id, file_name, shown_id
+from mnemic.memory_files.memory_file import MemoryFile
+from mnemic.memory_files.problems import FileProblem
+from mnemic.memory_files.reading import Signature, signatures
+from mnemic.model import LinkType
+
+_SHADOWED: Final = "the repository has a file with this id, which counts in its place"
+_EMPTY: Final = "it has no content"
+
+_log = logger("mnemic.memory_files")
+
+
+class _Known(NamedTuple):
+    """A file as it was read last.
+
+    Attributes:
+        signature: Its state then.
+        file: The memory file without its content, as it was last good; None if it never was.
+        digest: Hash of that.
+        problems: Of the last reading.
+    """
+
+    signature: Signature
+    file: MemoryFile | None
+    digest: str
+    problems: tuple[FileProblem, ...]
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether the file as it is now cannot be used."""
+        return any(problem.is_left_out for problem in self.problems)
+
+
+class Source(NamedTuple):
+    """A file that counts.
+
+    Attributes:
+        file: The memory file without its content.
+        digest: Hash of the whole file.
+        directory: Where it is.
+    """
+
+    file: MemoryFile
+    digest: str
+    directory: MemoryDirectory
+
+
+class Scan(NamedTuple):
+    """The files of all directories.
+
+    Attributes:
+        sources: Files that count, by the ids of their memories.
+        contents: Contents of those that were read now.
+        unusable: Memories of files that cannot be used as they are.
+        present: Directories that exist.
+        problems: Problems of files, by scope.
+    """
+
+    sources: dict[UUID, Source]
+    contents: dict[UUID, str]
+    unusable: frozenset[UUID]
+    present: frozenset[str]
+    problems: dict[str, list[FileProblem]]
+
+
+class Scanner:
+    """Reads the files whose name, time or size changed since the last scan.
+
+    Args:
+        directories: The directories; of equal ids the first one's file counts.
+    """
+
+    def __init__(self, directories: Iterable[MemoryDirectory]) -> None:
+        self._directories = tuple(directories)
+        self._known: dict[str, dict[str, _Known]] = {}
+
+    def scan(self) -> Scan:
+        """Return all files.
+
+        Raises:
+            StoreFileError: If a directory cannot be read.
+        """
+        scan = Scan({}, {}, frozenset(), frozenset(), {})
+        present, unusable = set(), set[UUID]()
+        for directory in self._directories:
+            if os.path.isdir(directory.path):  # noqa: PTH112 - pathlib is slow
+                present.add(directory.path)
+            contents = self._refresh(directory)
+            known = self._known[directory.scope]
+            problems = [one for name in sorted(known) for one in known[name].problems]
+            unusable |= {_entry_id(name) for name, one in known.items() if one.is_bad}
+            problems += self._take(scan, directory, contents)
+            scan.problems[directory.scope] = problems
+        return scan._replace(present=frozenset(present), unusable=frozenset(unusable))
+
+    def _refresh(self, directory: MemoryDirectory) -> dict[str, str]:
+        """Read what changed in a directory; return the contents by name."""
+        before = self._known.get(directory.scope, {})
+        contents: dict[str, str] = {}
+        known: dict[str, _Known] = {}
+        for name, signature in signatures(directory.path).items():
+            old = before.get(name)
+            if old is not None and old.signature == signature:
+                known[name] = old
+                continue
+            found = directory.found(name)
+            if found is None:
+                continue
+            known[name] = _known(directory, name, found, old, signature)
+            if found.file is not None and not known[name].is_bad:
+                contents[name] = found.file.content
+        self._known[directory.scope] = known
+        return contents
+
+    def _take(
+        self, scan: Scan, directory: MemoryDirectory, contents: Mapping[str, str]
+    ) -> list[FileProblem]:
+        """Add a directory's files to a scan; return the problems of those that do not count."""
+        problems = []
+        for name, one in self._known[directory.scope].items():
+            if one.file is None:
+                continue
+            identity = one.file.entry_id
+            if identity in scan.sources:
+                problems.append(directory.problem(name, _SHADOWED))
+                continue
+            scan.sources[identity] = Source(one.file, one.digest, directory)
+            if name in contents:
+                scan.contents[identity] = contents[name]
+        return problems
+
+
+def _known(
+    directory: MemoryDirectory,
+    name: str,
+    found: FoundFile,
+    old: _Known | None,
+    signature: Signature,
+) -> _Known:
+    file, problems = found.file, found.problems
+    if file is not None and not file.content:
+        file, problems = None, (*problems, directory.problem(name, _EMPTY))
+    if file is None:
+        good, digest = (None, "") if old is None else (old.file, old.digest)
+        return _Known(signature, good, digest, problems)
+    bare = msgspec.structs.replace(file, content="")
+    return _Known(found.signature, bare, digest_of(file), problems)
+
+
+def _entry_id(name: str) -> UUID:
+    return entry_id(name.removesuffix(SUFFIX))
+
+
+class Plan(NamedTuple):
+    """The memories that files want.
+
+    Attributes:
+        wanted: By id, in an order in which predecessors come first.
+        problems: Edges that were left out, by scope.
+    """
+
+    wanted: dict[UUID, Wanted]
+    problems: dict[str, list[FileProblem]]
+
+
+def planned(sources: Mapping[UUID, Source], known: frozenset[UUID]) -> Plan:
+    """Return the memories that files want.
+
+    Args:
+        sources: The files.
+        known: Further memories that an edge may lead to.
+    """
+    problems: dict[str, list[FileProblem]] = {}
+
+    def report(source: Source, reason: str) -> None:
+        name = file_name(source.file.id)
+        problem = source.directory.problem(name, reason, is_left_out=False)
+        problems.setdefault(source.directory.scope, []).append(problem)
+
+    predecessors: dict[UUID, UUID] = {}
+    edges: dict[UUID, tuple[tuple[LinkType, UUID], ...]] = {}
+    for identity, source in sources.items():
+        superseded, edges[identity], reasons = _edges(source.file, sources.keys() | known)
+        if superseded is not None:
+            predecessors[identity] = superseded
+        for reason in reasons:
+            report(source, reason)
+    for identity in _in_cycles(predecessors):
+        del predecessors[identity]
+        report(sources[identity], "cycle detected: its edge supersedes is left out")
+    superseded_ids = frozenset(predecessors.values())
+    wanted = {
+        identity: Wanted(
+            source.file,
+            source.digest,
+            source.directory.path_of(source.file.id),
+            predecessors.get(identity),
+            identity in superseded_ids,
+            edges[identity],
+        )
+        for identity, source in sources.items()
+    }
+    order = [one for one in _ordered(wanted, predecessors) if one in wanted]
+    return Plan({identity: wanted[identity] for identity in order}, problems)
+
+
+def _edges(
+    file: MemoryFile, known: "frozenset[UUID] | set[UUID]"
+) -> tuple[UUID | None, tuple[tuple[LinkType, UUID], ...], list[str]]:
+    """Return what a file supersedes, its other edges, and reasons for those that are left out."""
+    reasons: list[str] = []
+    superseded: list[UUID] = []
+    edges: dict[tuple[LinkType, UUID], None] = {}
+    given = [(edge.id, edge.relationship) for edge in file.related]
+    if file.supersedes is not None:
+        given.insert(0, (file.supersedes, SUPERSEDES))
+    for target, relationship in given:
+        identity = entry_id(target)
+        if relationship != SUPERSEDES and relationship not in LINKS:
+            reasons.append("an edge has an unknown relationship, and is left out")
+        elif target == file.id:
+            reasons.append("an edge leads to the file itself, and is left out")
+        elif identity not in known:
+            reasons.append(f"an edge leads to {shown_id(target)}, which is not there yet")
+        elif relationship == SUPERSEDES:
+            superseded.append(identity)
+        else:
+            edges[LINKS[relationship], identity] = None
+    if len(set(superseded)) > 1:
+        reasons.append("it supersedes several files, of which the first counts")
+    return (superseded[0] if superseded else None), tuple(edges), reasons
+
+
+def _in_cycles(predecessors: Mapping[UUID, UUID]) -> list[UUID]:
+    """Return the ids whose predecessors lead back to them."""
+    found: list[UUID] = []
+    done: set[UUID] = set()
+    for start in predecessors:
+        path: dict[UUID, None] = {}
+        at: UUID | None = start
+        while at is not None and at not in done and at not in path:
+            path[at] = None
+            at = predecessors.get(at)
+        if at is not None and at in path:
+            walked = list(path)
+            found += walked[walked.index(at) :]
+        done |= path.keys()
+    return found
+
+
+def _ordered(wanted: Iterable[UUID], predecessors: Mapping[UUID, UUID]) -> Iterable[UUID]:
+    """Yield ids so that predecessors come first."""
+    done: set[UUID] = set()
+    for start in wanted:
+        path: list[UUID] = []
+        at: UUID | None = start
+        while at is not None and at not in done:
+            path.append(at)
+            done.add(at)
+            at = predecessors.get(at)
+        yield from reversed(path)
+
+
+def content_of(source: Source) -> str:
+    """Return the content of a file that was not read now.
+
+    Raises:
+        MemoryFileFormatError: If it changed since it was scanned, and is not good now.
+    """
+    found = source.directory.found(file_name(source.file.id))
+    if found is None or found.file is None or not found.file.content:
+        raise MemoryFileFormatError("it changed while it was read")
+    return found.file.content
