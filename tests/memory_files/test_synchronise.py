@@ -1,0 +1,503 @@
+"""A memory follows its files: what is added, changed, gone, back, bad, or of somebody else."""
+
+import asyncio
+import logging
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+
+from mnemic import AsyncMemory, LinkType, LongTermMemory, Memory, MemoryStatus
+from mnemic.errors import EmbeddingError, InvalidArgumentError
+from mnemic.memory_files import MemoryFiles, serialise_memory_file
+from mnemic.memory_files.ids import entry_id
+from tests.support.memory_files import NOON, memory_file
+
+EVERY_STATE = {"status": {"in": ["active", "archived", "superseded"]}}
+
+
+@pytest.fixture
+def files(tmp_path):
+    return MemoryFiles(repo=tmp_path / "repo", user=tmp_path / "user")
+
+
+@pytest.fixture
+def memory():
+    with Memory(":memory:", embedder=None) as opened:
+        yield opened
+
+
+def put(files, file):
+    """Write a file as an editor does, over whatever is there."""
+    directory = files.directory(file.scope)
+    path = Path(directory.path_of(file.id))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(serialise_memory_file(file), encoding="utf-8", newline="")
+
+
+def drop(files, file):
+    Path(files.directory(file.scope).path_of(file.id)).unlink()
+
+
+def contents(memory, **scope):
+    return {entry.content for entry in memory.list(**scope)}
+
+
+def uuid_id():
+    return f"mem_{uuid4()}"
+
+
+@pytest.mark.requirement("R329")
+def test_files_of_both_scopes_become_memories(files, memory):
+    repo = memory_file(uuid_id(), version=3, category="corrections", related=[("mem_x", "refines")])
+    user = memory_file("mem_x", "Likes tabs.", scope="user", session_id="none", minutes=5)
+    for file in (repo, user):
+        files.write(file)
+    result = files.synchronise(memory)
+    assert result.added == tuple(sorted([repo.id, "mem_x"]))
+    assert (result.changed, result.removed, result.unchanged, result.problems) == ((), (), 0, ())
+    first = memory.get(repo.id.removeprefix("mem_"))
+    assert (first.content, first.scope, first.category) == (repo.content, "repo", "corrections")
+    assert (first.version, first.session_id, first.type.value) == (3, "s", "correction")
+    assert (first.created_at, first.updated_at) == (NOON, NOON)
+    assert first.metadata["trigger"] == "cadence"
+    assert first.source == files.directory("repo").path_of(repo.id)
+    second = memory.get(entry_id("mem_x"))
+    assert (second.scope, second.metadata["memory_file"]) == ("user", "mem_x")
+    assert second.session_id is None
+    assert second.id.version == 5
+    (link,) = memory.links(first.id)
+    assert (link.from_id, link.to_id, link.type) == (first.id, second.id, LinkType.REFINES)
+
+
+def test_nothing_happens_the_second_time(files, memory):
+    first = memory_file()
+    files.write(first)
+    files.new_version(first.id, "newer")
+    assert files.synchronise(memory)
+    before = memory.list(filters=EVERY_STATE)
+    for again in (files, MemoryFiles(*(one.path for one in files.directories))):
+        result = again.synchronise(memory)
+        assert not result
+        assert result.unchanged == 2
+        assert memory.list(filters=EVERY_STATE).entries == before.entries
+
+
+def test_a_file_that_was_only_touched_changes_nothing(files, memory):
+    file = memory_file()
+    files.write(file)
+    files.synchronise(memory)
+    path = Path(files.directory("repo").path_of(file.id))
+    text = serialise_memory_file(file).replace("\n", "\r\n")
+    path.write_text(text, encoding="utf-8", newline="")
+    assert not files.synchronise(memory)
+    assert memory.get(file.entry_id).version == 1
+
+
+def test_an_edited_file_changes_its_memory(files, memory):
+    file = memory_file(keys={"tags": ["style"], "importance": 0.9, "type": "preference"})
+    files.write(file)
+    files.synchronise(memory)
+    entry = memory.get(file.entry_id)
+    assert (entry.tags, entry.importance, entry.type.value) == (("style",), 0.9, "preference")
+    memory.update(file.entry_id, metadata={"seen": True}, add_tags=["mine"])
+    put(files, memory_file(file.id, "Spaces.", version=2, category="patterns"))
+    result = files.synchronise(memory)
+    assert (result.added, result.changed, result.removed) == ((), (file.id,), ())
+    entry = memory.get(file.entry_id)
+    assert (entry.content, entry.created_at) == ("Spaces.", NOON)
+    assert entry.version == 3
+    assert entry.metadata["memory_file_version"] == 2
+    assert entry.metadata["seen"] is True
+    assert entry.tags == ("style", "mine")
+    assert [hit.content for hit in memory.search("spaces")] == ["Spaces."]
+    assert not memory.search("tabs")
+
+
+def test_a_file_that_is_gone_deletes_its_memory_and_one_that_is_back_restores_it(files, memory):
+    file, other = memory_file(), memory_file(content="other")
+    files.write(file)
+    files.write(other)
+    files.synchronise(memory)
+    drop(files, file)
+    assert files.synchronise(memory).removed == (file.id,)
+    assert contents(memory) == {"other"}
+    assert memory.list(include_deleted=True)[0].id  # it can be restored
+    put(files, file)
+    result = files.synchronise(memory)
+    assert (result.added, result.unchanged) == ((file.id,), 1)
+    entry = memory.get(file.entry_id)
+    assert (entry.content, entry.version) == (file.content, 1)
+
+
+def test_a_file_that_is_gone_while_no_program_runs_deletes_its_memory(files, memory):
+    file = memory_file()
+    files.write(file)
+    files.write(memory_file(content="other"))
+    files.synchronise(memory)
+    drop(files, file)
+    again = MemoryFiles(*(one.path for one in files.directories))
+    assert again.synchronise(memory).removed == (file.id,)
+    assert contents(memory) == {"other"}
+
+
+def test_memories_of_files_that_are_gone_stay_by_option(files, memory):
+    file = memory_file()
+    files.write(file)
+    files.write(memory_file(content="other"))
+    files.synchronise(memory)
+    drop(files, file)
+    assert not files.synchronise(memory, keep_removed=True)
+    assert file.content in contents(memory)
+    assert files.synchronise(memory).removed == (file.id,)
+
+
+def test_a_directory_that_is_not_there_deletes_nothing(files, memory, tmp_path):
+    file = memory_file()
+    files.write(file)
+    files.synchronise(memory)
+    (tmp_path / "repo").rename(tmp_path / "elsewhere")
+    assert not files.synchronise(memory)
+    assert contents(memory) == {file.content}
+    (tmp_path / "elsewhere").rename(tmp_path / "repo")
+    drop(files, file)
+    assert files.synchronise(memory).removed == (file.id,)
+
+
+@pytest.mark.requirement("T056")
+def test_a_new_version_supersedes_its_predecessor(files, memory):
+    first = memory_file(minutes=-60)
+    files.write(first)
+    files.synchronise(memory)
+    second = files.new_version(first.id, "two")
+    result = files.synchronise(memory)
+    assert (result.added, result.changed) == ((second.id,), ())
+    assert contents(memory) == {"two"}
+    assert memory.get(second.entry_id).supersedes == first.entry_id
+    (old,) = memory.list(filters={"status": "superseded"})
+    assert old.id == first.entry_id
+
+
+def test_all_versions_of_a_first_synchronisation_keep_their_numbers(files, memory):
+    first = memory_file("mem_z")
+    files.write(first)
+    second = files.new_version("mem_z", "two")
+    third = files.new_version(second.id, "three")
+    files.synchronise(memory)
+    versions = {one.content: one.version for one in memory.list(filters=EVERY_STATE)}
+    assert versions == {first.content: 1, "two": 2, "three": 3}
+    assert contents(memory) == {"three"}
+    assert memory.get(third.entry_id).supersedes == second.entry_id
+
+
+def test_an_edited_old_version_stays_superseded(files, memory):
+    first = memory_file()
+    files.write(first)
+    second = files.new_version(first.id, "two")
+    third = files.new_version(second.id, "three")
+    files.synchronise(memory)
+    put(files, memory_file(first.id, "one, edited"))
+    result = files.synchronise(memory)
+    assert first.id in result.changed
+    assert contents(memory) == {"three"}
+    superseded = memory.list(filters={"status": "superseded"})
+    assert {one.content for one in superseded} == {"one, edited", "two"}
+    assert memory.get(third.entry_id).supersedes == second.entry_id
+    assert not files.synchronise(memory)
+
+
+def test_a_predecessor_is_found_again_when_its_successor_is_gone(files, memory):
+    first = memory_file()
+    files.write(first)
+    second = files.new_version(first.id, "two")
+    files.synchronise(memory)
+    drop(files, second)
+    files.synchronise(memory)
+    assert contents(memory) == {first.content}
+    put(files, second)
+    files.synchronise(memory)
+    assert contents(memory) == {"two"}
+    assert memory.get(second.entry_id).supersedes == first.entry_id
+
+
+@pytest.mark.requirement("C135")
+def test_edges_to_unknown_ids_wait_for_their_file(files, memory, caplog):
+    later, oldest = memory_file(content="later"), memory_file(content="oldest")
+    first = memory_file(supersedes=oldest.id, related=[(later.id, "contradicts")])
+    files.write(first)
+    with caplog.at_level(logging.WARNING, "mnemic.memory_files"):
+        result = files.synchronise(memory)
+        files.synchronise(memory)
+    assert len(result.problems) == 2
+    assert len(caplog.records) == 2  # once each
+    assert memory.links(first.entry_id) == []
+    assert memory.get(first.entry_id).supersedes is None
+    files.write(later)
+    files.write(oldest)
+    assert files.synchronise(memory).problems == ()
+    found = {link.type: link.to_id for link in memory.links(first.entry_id, direction="out")}
+    assert found[LinkType.CONTRADICTS] == later.entry_id
+    assert found[LinkType.SUPERSEDES] == oldest.entry_id
+    assert contents(memory) == {first.content, "later"}
+
+
+@pytest.mark.requirement("C135")
+def test_both_successors_of_a_fork_stay_stored(files, memory):
+    first = memory_file()
+    files.write(first)
+    one, two = (memory_file(supersedes=first.id, content=text) for text in ("one", "two"))
+    files.write(one)
+    files.write(two)
+    files.synchronise(memory)
+    assert contents(memory) == {"one", "two"}
+    for file in (one, two):
+        assert memory.get(file.entry_id).supersedes == first.entry_id
+
+
+@pytest.mark.requirement("C135", "T057")
+def test_files_that_supersede_each_other_are_all_found(files, memory):
+    files.write(memory_file("mem_1", "one", supersedes="mem_2"))
+    files.write(memory_file("mem_2", "two", supersedes="mem_1"))
+    files.write(memory_file("mem_3", "three", supersedes="mem_3"))
+    result = files.synchronise(memory)
+    assert contents(memory) == {"one", "two", "three"}
+    assert len(result.problems) == 3
+    assert not files.synchronise(memory)
+
+
+@pytest.mark.requirement("C134")
+def test_the_repository_shadows_the_user(files, memory):
+    files.write(memory_file("mem_1", "mine", scope="user"))
+    files.synchronise(memory)
+    assert contents(memory) == {"mine"}
+    theirs = memory_file("mem_1", "theirs")
+    files.write(theirs)
+    result = files.synchronise(memory)
+    assert contents(memory) == {"theirs"}
+    assert memory.get(entry_id("mem_1")).scope == "repo"
+    assert [(one.name, one.scope) for one in result.problems] == [("mem_1.md", "user")]
+    assert files.problems() == result.problems
+    drop(files, theirs)
+    assert files.synchronise(memory).problems == ()
+    assert contents(memory) == {"mine"}
+
+
+def test_a_bad_file_changes_nothing_of_its_memory(files, memory):
+    file = memory_file()
+    files.write(file)
+    second = files.new_version(file.id, "two")
+    files.synchronise(memory)
+    before = memory.list(filters=EVERY_STATE).entries
+    for again in (files, MemoryFiles(*(one.path for one in files.directories))):
+        for bad in (file, second):
+            Path(again.directory("repo").path_of(bad.id)).write_text("---\nid: [")
+        result = again.synchronise(memory)
+        assert not result
+        assert [one.name for one in result.problems] == sorted([f"{file.id}.md", f"{second.id}.md"])
+        assert memory.list(filters=EVERY_STATE).entries == before
+    put(files, file)
+    put(files, second)
+    assert files.synchronise(memory).problems == ()
+
+
+def test_a_file_without_content_is_left_out(files, memory):
+    files.write(memory_file(content=""))
+    result = files.synchronise(memory)
+    assert not result
+    assert result.problems[0].reason == "it has no content"
+
+
+def test_other_memories_are_not_touched(files, memory):
+    taken = uuid4()
+    program = memory.add("the program's own", id=taken, source=files.directory("repo").path)
+    looks_alike = memory.add("another", metadata={"memory_file": "mem_1"})
+    files.write(memory_file(f"mem_{taken}", "of a file"))
+    files.write(memory_file(content="good"))
+    result = files.synchronise(memory)
+    assert len(result.added) == 1
+    assert [one.name for one in result.problems] == [f"mem_{taken}.md"]
+    assert memory.get(taken) == program
+    assert memory.get(looks_alike.id) == looks_alike
+    files.synchronise(memory)
+    assert contents(memory) == {"the program's own", "another", "good"}
+
+
+def test_what_a_program_supersedes_stays_superseded(files, memory):
+    file = memory_file()
+    files.write(file)
+    files.synchronise(memory)
+    own = memory.add("better", supersedes=file.entry_id)
+    for again in (files, MemoryFiles(*(one.path for one in files.directories))):
+        assert not again.synchronise(memory)
+        assert contents(memory) == {"better"}
+    assert memory.get(own.id).supersedes == file.entry_id
+
+
+def test_links_of_the_program_stay_when_a_file_is_edited(files, memory):
+    one, two = memory_file(), memory_file(content="two")
+    three = memory_file(content="three", related=[(one.id, "refines"), (two.id, "refines")])
+    for file in (one, two, three):
+        files.write(file)
+    files.synchronise(memory)
+    own = memory.add("own")
+    memory.link(three.entry_id, own.id, "reinforces", 0.25)
+    memory.link(own.id, three.entry_id, "derived_from")
+    put(files, memory_file(three.id, "edited", related=[(two.id, "refines")]))
+    files.synchronise(memory)
+    found = {(link.to_id, link.type, link.strength) for link in memory.links(three.entry_id)}
+    assert found == {
+        (two.entry_id, LinkType.REFINES, 1.0),
+        (own.id, LinkType.REINFORCES, 0.25),
+        (three.entry_id, LinkType.DERIVED_FROM, 1.0),
+    }
+
+
+def test_a_memory_whose_file_is_there_comes_back(files, memory):
+    first = memory_file()
+    files.write(first)
+    second = files.new_version(first.id, "two")
+    files.synchronise(memory)
+    for permanent in (False, True):
+        memory.delete(first.entry_id, permanent=permanent)
+        put(files, memory_file(second.id, f"two {permanent}", supersedes=first.id))
+        files.synchronise(memory)
+        states = {one.content: one.status for one in memory.list(filters=EVERY_STATE)}
+        assert states[f"two {permanent}"] is MemoryStatus.ACTIVE
+        again = MemoryFiles(*(one.path for one in files.directories))
+        again.synchronise(memory)
+        states = {one.content: one.status for one in memory.list(filters=EVERY_STATE)}
+        assert states[first.content] is MemoryStatus.SUPERSEDED
+
+
+def test_a_memory_deleted_long_ago_is_stored_again(files):
+    now = [NOON]
+    with Memory(":memory:", embedder=None, clock=lambda: now[0]) as memory:
+        file = memory_file()
+        files.write(file)
+        files.synchronise(memory)
+        drop(files, file)
+        files.synchronise(memory)
+        now[0] += timedelta(days=200)
+        put(files, file)
+        assert files.synchronise(memory).added == (file.id,)
+        assert contents(memory) == {file.content}
+
+
+def test_users_do_not_see_each_other(files, memory):
+    file = memory_file()
+    files.write(file)
+    alice, bob = memory.scoped(user_id="alice"), memory.scoped(user_id="bob")
+    assert files.synchronise(alice).added == (file.id,)
+    assert contents(bob) == contents(memory) == set()
+    assert files.synchronise(bob).added == (file.id,)
+    memory.delete(file.entry_id, user_id="alice")
+    assert contents(bob) == {file.content}
+    drop(files, file)
+    assert files.synchronise(bob).removed == (file.id,)
+    assert contents(bob) == set()
+    assert len(alice.list(include_deleted=True).entries) == 1
+
+
+def test_projects_keep_their_own(files, memory, tmp_path):
+    file = memory_file()
+    files.write(file)
+    one, two = memory.scoped(project_id="one"), memory.scoped(project_id="two")
+    files.synchronise(one)
+    result = files.synchronise(two)
+    assert not result
+    assert "did not come" in result.problems[0].reason
+    assert contents(one) == {file.content}
+    assert contents(two) == set()
+    other = MemoryFiles(repo=tmp_path / "other")
+    other.write(memory_file(content="of the other"))
+    other.synchronise(memory)
+    assert contents(memory) == {file.content, "of the other"}
+    files.synchronise(memory)
+    assert contents(memory) == {file.content, "of the other"}
+
+
+@pytest.mark.parametrize("wrong", [None, "path", object()])
+def test_what_is_no_memory_is_refused(files, wrong):
+    with pytest.raises(InvalidArgumentError):
+        files.synchronise(wrong)
+
+
+def test_a_view_of_a_session_is_refused(files, memory):
+    with pytest.raises(InvalidArgumentError):
+        files.synchronise(memory.scoped(session_id="s"))
+
+
+class Failing:
+    model, dimensions = "failing", 2
+
+    def __init__(self):
+        self.is_down = True
+        self.texts = []
+
+    def embed(self, texts):
+        if self.is_down:
+            raise RuntimeError("down")
+        self.texts.append(list(texts))
+        return [[1.0, 0.0] for _ in texts]
+
+
+def test_an_embedder_that_fails_changes_nothing_and_may_be_repeated(files):
+    embedder = Failing()
+    with Memory(":memory:", embedder=embedder) as memory:
+        first = memory_file()
+        files.write(first)
+        second = files.new_version(first.id, "two")
+        with pytest.raises(EmbeddingError):
+            files.synchronise(memory)
+        assert contents(memory) == set()
+        embedder.is_down = False
+        assert files.synchronise(memory).added == tuple(sorted([first.id, second.id]))
+        assert embedder.texts == [[first.content, "two"]]  # one batch
+        put(files, memory_file(first.id, first.content, category="corrections"))
+        files.synchronise(memory)
+        assert len(embedder.texts) == 1  # the contents are the same
+        embedder.is_down = True
+        files.write(memory_file(content="three"))
+        assert files.synchronise(memory, on_embed_error="pending")
+        assert contents(memory) == {"two", "three"}
+
+
+def test_progress_is_reported(files, memory):
+    for at in range(3):
+        files.write(memory_file(content=f"text {at}"))
+    reported = []
+    files.synchronise(memory, progress=lambda done, total: reported.append((done, total)))
+    assert reported == [(0, 3), (3, 3)]
+
+
+def test_other_doors(files):
+    file = memory_file()
+    files.write(file)
+
+    async def run():
+        async with AsyncMemory(":memory:", embedder=None) as memory:
+            view = memory.scoped(user_id="alice")
+            first, second = await asyncio.gather(
+                files.synchronise_async(view), files.synchronise_async(memory)
+            )
+            assert first.added == second.added == (file.id,)
+            assert (await view.get(file.entry_id)).content == file.content
+            put(files, memory_file(file.id, "edited"))
+            assert files.synchronise(memory).changed == (file.id,)
+            assert (await memory.get(file.entry_id)).content == "edited"
+            assert not await files.synchronise_async(memory)
+
+    asyncio.run(run())
+    long_term = LongTermMemory(":memory:", agent_id="agent", embedder=None)
+    with long_term.aio.sync as memory:
+        assert files.synchronise(long_term).added == (file.id,)
+        assert files.synchronise(memory).unchanged == 1
+
+
+def test_an_id_of_another_form_has_the_same_memory_each_time():
+    assert entry_id("mem_1") == entry_id("mem_1") != entry_id("mem_2")
+    given = UUID("9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d")
+    assert entry_id(f"mem_{given}") == given
+    others = [f"mem_{str(given).upper()}", f"mem_{given.hex}", str(given), f"mem_{{{given}}}"]
+    assert len({given, *map(entry_id, others)}) == 5
