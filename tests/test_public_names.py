@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 import mnemic
-from mnemic import annotations, errors, events, hyde, policy
+from mnemic import annotations, errors, events, hyde, memory_files, policy
 from tests.support.public_names import classes, names_in_signatures
 
 INTERNAL_ENUMS = {
@@ -29,12 +29,12 @@ INTERNAL_TYPES = {
 
 
 def public_names():
-    modules = (mnemic, annotations, events, policy, hyde)
+    modules = (mnemic, annotations, events, policy, hyde, memory_files)
     return {*vars(errors), *(name for module in modules for name in module.__all__)}
 
 
 def public_objects():
-    modules = (mnemic, annotations, events, policy, hyde)
+    modules = (mnemic, annotations, events, policy, hyde, memory_files)
     found = [getattr(module, name) for module in modules for name in module.__all__]
     return [thing for thing in found if inspect.isclass(thing) or inspect.isfunction(thing)]
 
@@ -97,12 +97,12 @@ def test_the_walk_finds_the_types_of_methods_fields_and_bases():
     assert {"MemoryPage", "OnConflict", "Why", "MemoryEntry"} <= set(found)
 
 
-@pytest.mark.parametrize("module", [policy, hyde])
+@pytest.mark.parametrize("module", [policy, hyde, memory_files])
 def test_each_name_of_a_service_module_can_be_imported(module):
     assert all(getattr(module, name) is not None for name in module.__all__)
 
 
-@pytest.mark.parametrize("module", [errors, events, annotations, policy, hyde])
+@pytest.mark.parametrize("module", [errors, events, annotations, policy, hyde, memory_files])
 def test_the_module_says_what_it_has(module):
     assert module.__doc__
     public = [value for name, value in vars(module).items() if not name.startswith("_")]

@@ -1,6 +1,6 @@
 """Memories as Markdown files with front matter; see docs/how-to/memory-files.md."""
 
-from mnemic.memory_files.directory import FileOrder, MemoryDirectory
+from mnemic.memory_files.directory import FileOrder, Files, MemoryDirectory
 from mnemic.memory_files.ids import new_memory_id
 from mnemic.memory_files.memory_file import (
     CATEGORIES,
@@ -9,7 +9,7 @@ from mnemic.memory_files.memory_file import (
     MemoryFile,
     RelatedFile,
 )
-from mnemic.memory_files.memory_files import MemoryFiles
+from mnemic.memory_files.memory_files import AnyMemory, MemoryFiles
 from mnemic.memory_files.parse import parse_memory_file
 from mnemic.memory_files.problems import FileProblem
 from mnemic.memory_files.serialise import serialise_memory_file
@@ -18,9 +18,11 @@ from mnemic.memory_files.sync_result import SyncResult
 __all__ = [
     "CATEGORIES",
     "RELATIONSHIPS",
+    "AnyMemory",
     "FileOrder",
     "FileProblem",
     "FileScope",
+    "Files",
     "MemoryDirectory",
     "MemoryFile",
     "MemoryFiles",

@@ -2,20 +2,15 @@
 
 import os
 from collections.abc import Iterable
-from typing import TypeAlias
 
 from mnemic.errors import InvalidArgumentError, MemoryFileFormatError, MemoryFileNotFoundError
 from mnemic.logs import logger
 from mnemic.memory_files.directory import FileOrder, Files, MemoryDirectory, order_key
-from mnemic.memory_files.ids import checked_id, file_name, shown_id
+from mnemic.memory_files.ids import checked_id, shown_id
 from mnemic.memory_files.memory_file import MemoryFile, checked_scope
-from mnemic.memory_files.problems import FileProblem
+from mnemic.memory_files.problems import FileProblem, shadowed
 from mnemic.memory_files.versions import MAX_DEPTH, latest_version, version_chain
 from mnemic.protocols import Clock, system_clock
-
-DirectoryPath: TypeAlias = str | os.PathLike[str]
-
-_SHADOWED = "the repository has a file with this id, which counts in its place"
 
 _log = logger("mnemic.memory_files")
 
@@ -36,8 +31,8 @@ class BothScopes:
 
     def __init__(
         self,
-        repo: DirectoryPath | None = None,
-        user: DirectoryPath | None = None,
+        repo: str | os.PathLike[str] | None = None,
+        user: str | os.PathLike[str] | None = None,
         *,
         clock: Clock = system_clock,
     ) -> None:
@@ -52,6 +47,7 @@ class BothScopes:
                 "repo and user are the same directory, and its files would count as both; name two"
             )
         self._now = clock
+        self._problems: tuple[FileProblem, ...] = ()
 
     def __repr__(self) -> str:
         named = ", ".join(f"{one.scope}={one.path!r}" for one in self.directories)
@@ -113,16 +109,28 @@ class BothScopes:
         if scope is not None:
             return self.directory(scope).list(order=order)
         files: dict[str, MemoryFile] = {}
+        problems: list[FileProblem] = []
         for one in self.directories:
             listed = one.list()
-            shadowed = [file.id for file in listed if file.id in files]
-            report_shadowed(one, shadowed)
+            problems += [
+                *one.problems(),
+                *(shadowed(one.scope, file.id) for file in listed if file.id in files),
+            ]
             files = {file.id: file for file in listed} | files
+        self._report(problems)
         return sorted(files.values(), key=key)
 
     def problems(self) -> tuple[FileProblem, ...]:
         """Return the problems that the last list or synchronisation found, by scope and name."""
-        return tuple(problem for one in self.directories for problem in one.problems())
+        return self._problems
+
+    def _report(self, problems: Iterable[FileProblem]) -> None:
+        """Keep problems, and log those that are new."""
+        found = tuple(sorted(problems, key=lambda one: (one.scope, one.name, one.reason)))
+        known, self._problems = self._problems, found
+        for one in found:
+            if one not in known:
+                _log.warning("%s of scope %s: %s", one.name, one.scope, one.reason)
 
     def new_version(
         self,
@@ -172,13 +180,3 @@ class BothScopes:
             id: Id of the file.
         """
         return latest_version(self.list(), checked_id(id))
-
-
-def report_shadowed(directory: MemoryDirectory, ids: Iterable[str]) -> None:
-    """Log files that another directory's stand for, and add them to a directory's problems."""
-    found = [directory.problem(file_name(one), _SHADOWED) for one in ids]
-    if not found:
-        return
-    for problem in found:
-        _log.warning("%s of scope %s: %s", problem.name, problem.scope, problem.reason)
-    directory.note([*directory.problems(), *found])

@@ -2,8 +2,8 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterable
-from typing import Final, Literal, NamedTuple, TypeAlias, get_args
+from collections.abc import Callable
+from typing import Final, Literal, TypeAlias, get_args
 
 from mnemic.description import quoted
 from mnemic.errors import (
@@ -11,15 +11,14 @@ from mnemic.errors import (
     MemoryFileExistsError,
     MemoryFileFormatError,
     MemoryFileNotFoundError,
-    MnemicError,
     StoreFileError,
 )
 from mnemic.logs import logger
-from mnemic.memory_files.ids import SUFFIX, checked_id, file_name, id_problem, shown_id
+from mnemic.memory_files.directory_reader import DirectoryReader
+from mnemic.memory_files.ids import checked_id, file_name, shown_id
 from mnemic.memory_files.memory_file import MemoryFile, checked_scope
-from mnemic.memory_files.parse import parse_memory_file
 from mnemic.memory_files.problems import FileProblem
-from mnemic.memory_files.reading import Signature, read_text, signatures
+from mnemic.memory_files.reading import signatures
 from mnemic.memory_files.serialise import serialise_memory_file
 from mnemic.memory_files.versions import MAX_DEPTH, latest_version, version_chain
 from mnemic.model import validation
@@ -35,20 +34,6 @@ _ORDERS: Final = get_args(FileOrder)
 _DIRECTORY_MODE: Final = 0o750
 
 _log = logger("mnemic.memory_files")
-
-
-class FoundFile(NamedTuple):
-    """A file of a directory as it was found.
-
-    Attributes:
-        file: The memory file; None if it is left out.
-        signature: Its state when it was read.
-        problems: Reasons why it, or a part of it, was left out.
-    """
-
-    file: MemoryFile | None
-    signature: Signature
-    problems: tuple[FileProblem, ...] = ()
 
 
 class MemoryDirectory:
@@ -73,6 +58,7 @@ class MemoryDirectory:
         self.path = os.path.abspath(os.fspath(path))  # noqa: PTH100 - pathlib is slow
         self.scope = checked_scope(scope)
         self._now = clock
+        self._reader = DirectoryReader(self.path, self.scope)
         self._lock = threading.Lock()
         self._problems: tuple[FileProblem, ...] = ()
 
@@ -85,7 +71,7 @@ class MemoryDirectory:
         Args:
             id: Id of the file.
         """
-        return os.path.join(self.path, file_name(checked_id(id)))  # noqa: PTH118 - as above
+        return self._reader.path_of(id)
 
     def write(self, file: MemoryFile) -> str:
         """Add a file, which appears complete, on disk and of mode 0600; return its path.
@@ -130,7 +116,7 @@ class MemoryDirectory:
             MemoryFileFormatError: If it cannot be read.
         """
         try:
-            found = self._parsed(file_name(checked_id(id)))[0]
+            found = self._reader.read(file_name(checked_id(id)))[0]
         except FileNotFoundError:
             raise MemoryFileNotFoundError(
                 f"there is no memory file {shown_id(id)} in the directory of scope {self.scope}"
@@ -146,12 +132,14 @@ class MemoryDirectory:
             order: By "id", or by "time" of creation and then by id.
         """
         key = order_key(order)
-        found = [self.found(name) for name in sorted(signatures(self.path))]
-        self.note([problem for one in found if one is not None for problem in one.problems])
+        found = [self._reader.found(name) for name in sorted(signatures(self.path))]
+        problems = [problem for one in found if one is not None for problem in one.problems]
+        with self._lock:
+            self._problems = tuple(problems)
         return sorted((one.file for one in found if one is not None and one.file), key=key)
 
     def problems(self) -> tuple[FileProblem, ...]:
-        """Return the problems that the last list or synchronisation found, by name."""
+        """Return the problems that the last list found, by name."""
         with self._lock:
             return self._problems
 
@@ -220,47 +208,6 @@ class MemoryDirectory:
         """
         return latest_version(self.list(), checked_id(id))
 
-    def found(self, name: str) -> FoundFile | None:
-        """Return a file by its name, with its problems; None if there is none.
-
-        Args:
-            name: Its name in the directory.
-        """
-        try:
-            file, signature = self._parsed(name)
-        except FileNotFoundError:
-            return None
-        except MnemicError as error:
-            problem = self.problem(name, str(error))
-            _log.debug("%s is left out: %s", shown_id(name), error)
-            return FoundFile(None, Signature(0, 0, 0, 0), (problem,))
-        if file.scope == self.scope:
-            return FoundFile(file, signature)
-        reason = f"it names the scope {file.scope}, and counts as one of scope {self.scope}"
-        problem = self.problem(name, reason, is_left_out=False)
-        return FoundFile(file.as_of_scope(self.scope), signature, (problem,))
-
-    def problem(self, name: str, reason: str, *, is_left_out: bool = True) -> FileProblem:
-        """Return a problem of a file of this directory.
-
-        Args:
-            name: Its name.
-            reason: The problem.
-            is_left_out: Whether the file is left out.
-        """
-        return FileProblem(
-            name=shown_id(name), scope=self.scope, reason=reason, is_left_out=is_left_out
-        )
-
-    def note(self, problems: Iterable[FileProblem]) -> None:
-        """Keep the problems that a list or a synchronisation found.
-
-        Args:
-            problems: Its problems, in any order.
-        """
-        with self._lock:
-            self._problems = tuple(sorted(problems, key=lambda problem: problem.name))
-
     def _make(self) -> None:
         try:
             with file_errors(self.path):
@@ -268,21 +215,8 @@ class MemoryDirectory:
         except FileExistsError:
             raise StoreFileError(f"{self.path}: it is no directory") from None
 
-    def _parsed(self, name: str) -> tuple[MemoryFile, Signature]:
-        stem = name.removesuffix(SUFFIX)
-        problem = id_problem(stem)
-        if problem is not None:
-            raise MemoryFileFormatError(f"its name, taken as an id, {problem}")
-        text, signature = read_text(self.path, name)
-        file = parse_memory_file(text)
-        if file.id != stem:
-            raise MemoryFileFormatError(
-                f"its id is {shown_id(file.id)}; a memory file is named by its id"
-            )
-        return file, signature
 
-
-def order_key(order: object) -> "Callable[[MemoryFile], tuple[object, ...]]":
+def order_key(order: object) -> Callable[[MemoryFile], tuple[object, ...]]:
     """Return the key of a list's order.
 
     Raises:

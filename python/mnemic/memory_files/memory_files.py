@@ -1,5 +1,6 @@
 """MemoryFiles, the memory files of a repository and of a user, and their memory."""
 
+import os
 import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -8,9 +9,8 @@ from weakref import WeakKeyDictionary
 
 from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
-from mnemic.logs import logger
-from mnemic.memory_files.both_scopes import BothScopes, DirectoryPath
-from mnemic.memory_files.problems import FileProblem
+from mnemic.memory_files.both_scopes import BothScopes
+from mnemic.memory_files.directory_reader import DirectoryReader
 from mnemic.memory_files.scan import Scanner
 from mnemic.memory_files.sync_result import SyncResult
 from mnemic.memory_files.synchronise import Options, Synchroniser
@@ -23,10 +23,8 @@ from mnemic.sync_bridge import run_blocking, run_sync, runs_sync
 
 _WAIT_SECONDS = 0.01
 
-_log = logger("mnemic.memory_files")
 
-
-class HasScope(Protocol):
+class AnyMemory(Protocol):
     """A memory or a view of one, of whichever door."""
 
     @property
@@ -56,22 +54,21 @@ class MemoryFiles(BothScopes):
 
     def __init__(
         self,
-        repo: DirectoryPath | None = None,
-        user: DirectoryPath | None = None,
+        repo: str | os.PathLike[str] | None = None,
+        user: str | os.PathLike[str] | None = None,
         *,
         clock: Clock = system_clock,
     ) -> None:
         super().__init__(repo, user, clock=clock)
-        self._scanner = Scanner(self.directories)
+        self._scanner = Scanner(DirectoryReader(one.path, one.scope) for one in self.directories)
         self._running = threading.Lock()
         self._synchronisers: WeakKeyDictionary[Repository, dict[Scope, Synchroniser]] = (
             WeakKeyDictionary()
         )
-        self._reported: frozenset[FileProblem] = frozenset()
 
     def synchronise(
         self,
-        memory: HasScope,
+        memory: AnyMemory,
         *,
         keep_removed: bool = False,
         on_embed_error: OnEmbedError = "raise",
@@ -107,7 +104,7 @@ class MemoryFiles(BothScopes):
 
     async def synchronise_async(
         self,
-        memory: HasScope,
+        memory: AnyMemory,
         *,
         keep_removed: bool = False,
         on_embed_error: OnEmbedError = "raise",
@@ -125,7 +122,7 @@ class MemoryFiles(BothScopes):
 
     async def _synchronised(
         self,
-        memory: HasScope,
+        memory: AnyMemory,
         keep_removed: bool,  # noqa: FBT001 - private
         on_embed_error: OnEmbedError,
         progress: Progress | None,
@@ -138,7 +135,7 @@ class MemoryFiles(BothScopes):
                 scan = await run_blocking(self._scanner.scan, repository)
                 synchroniser = self._synchroniser(repository, scope)
                 result = await synchroniser.apply(scan, options)
-                self._keep_problems(result.problems)
+                self._report(result.problems)
         return result
 
     @asynccontextmanager
@@ -164,16 +161,8 @@ class MemoryFiles(BothScopes):
             of_scopes[scope] = Synchroniser(repository, scope, paths)
         return of_scopes[scope]
 
-    def _keep_problems(self, problems: tuple[FileProblem, ...]) -> None:
-        for directory in self.directories:
-            directory.note(one for one in problems if one.scope == directory.scope)
-        for one in problems:
-            if one not in self._reported:
-                _log.warning("%s of scope %s: %s", one.name, one.scope, one.reason)
-        self._reported = frozenset(problems)
 
-
-def _checked(memory: HasScope) -> tuple[Repository, Scope]:
+def _checked(memory: AnyMemory) -> tuple[Repository, Scope]:
     repository = getattr(memory, "repository", None)
     scope = getattr(memory, "scope", None)
     if not isinstance(repository, Repository) or not isinstance(scope, Scope):

@@ -1,5 +1,6 @@
 """FileProblem, a file of a directory that was left out, or taken with a reservation."""
 
+from mnemic.memory_files.ids import file_name, shown_id
 from mnemic.records import Record
 
 
@@ -17,3 +18,9 @@ class FileProblem(Record, frozen=True, kw_only=True):
     scope: str
     reason: str
     is_left_out: bool = True
+
+
+def shadowed(scope: str, file_id: str) -> FileProblem:
+    """Return the problem of a file that another directory's stands for."""
+    reason = "the repository has a file with this id, which counts in its place"
+    return FileProblem(name=shown_id(file_name(file_id)), scope=scope, reason=reason)

@@ -9,15 +9,14 @@ import msgspec
 
 from mnemic.errors import MemoryFileFormatError
 from mnemic.logs import logger
-from mnemic.memory_files.directory import FoundFile, MemoryDirectory
+from mnemic.memory_files.directory_reader import DirectoryReader, FoundFile
 from mnemic.memory_files.entries import LINKS, SUPERSEDES, Wanted, digest_of
 from mnemic.memory_files.ids import SUFFIX, entry_id, file_name, shown_id
 from mnemic.memory_files.memory_file import MemoryFile
-from mnemic.memory_files.problems import FileProblem
+from mnemic.memory_files.problems import FileProblem, shadowed
 from mnemic.memory_files.reading import Signature, signatures
 from mnemic.model import LinkType
 
-_SHADOWED: Final = "the repository has a file with this id, which counts in its place"
 _EMPTY: Final = "it has no content"
 
 _log = logger("mnemic.memory_files")
@@ -55,7 +54,7 @@ class Source(NamedTuple):
 
     file: MemoryFile
     digest: str
-    directory: MemoryDirectory
+    directory: DirectoryReader
 
 
 class Scan(NamedTuple):
@@ -83,7 +82,7 @@ class Scanner:
         directories: The directories; of equal ids the first one's file counts.
     """
 
-    def __init__(self, directories: Iterable[MemoryDirectory]) -> None:
+    def __init__(self, directories: Iterable[DirectoryReader]) -> None:
         self._directories = tuple(directories)
         self._known: dict[str, dict[str, _Known]] = {}
 
@@ -106,7 +105,7 @@ class Scanner:
             scan.problems[directory.scope] = problems
         return scan._replace(present=frozenset(present), unusable=frozenset(unusable))
 
-    def _refresh(self, directory: MemoryDirectory) -> dict[str, str]:
+    def _refresh(self, directory: DirectoryReader) -> dict[str, str]:
         """Read what changed in a directory; return the contents by name."""
         before = self._known.get(directory.scope, {})
         contents: dict[str, str] = {}
@@ -126,7 +125,7 @@ class Scanner:
         return contents
 
     def _take(
-        self, scan: Scan, directory: MemoryDirectory, contents: Mapping[str, str]
+        self, scan: Scan, directory: DirectoryReader, contents: Mapping[str, str]
     ) -> list[FileProblem]:
         """Add a directory's files to a scan; return the problems of those that do not count."""
         problems = []
@@ -135,7 +134,7 @@ class Scanner:
                 continue
             identity = one.file.entry_id
             if identity in scan.sources:
-                problems.append(directory.problem(name, _SHADOWED))
+                problems.append(shadowed(directory.scope, one.file.id))
                 continue
             scan.sources[identity] = Source(one.file, one.digest, directory)
             if name in contents:
@@ -144,7 +143,7 @@ class Scanner:
 
 
 def _known(
-    directory: MemoryDirectory,
+    directory: DirectoryReader,
     name: str,
     found: FoundFile,
     old: _Known | None,
