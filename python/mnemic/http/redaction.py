@@ -83,7 +83,21 @@ def _hide_texts(body: str, texts: Iterable[str], hidden: bytearray) -> None:
             # Any run of twice the length holds a piece that begins at a multiple of the length.
             for start in range(0, len(form) - TEXT_RUN + 1, TEXT_RUN):
                 for at in places.get(form[start : start + TEXT_RUN], ()):
-                    _hide(hidden, at - TEXT_RUN + 1, at + 2 * TEXT_RUN - 1)
+                    _hide_run(body, at, form, start, hidden)
+
+
+def _hide_run(body: str, at: int, text: str, start: int, hidden: bytearray) -> None:
+    """Hide a piece of a text, and what is equal on its two sides up to the next pieces."""
+    begin, end = 0, TEXT_RUN
+    while begin > -TEXT_RUN and min(at, start) + begin > 0:
+        if body[at + begin - 1] != text[start + begin - 1]:
+            break
+        begin -= 1
+    while (
+        end < 2 * TEXT_RUN and body[at + end : at + end + 1] == text[start + end : start + end + 1]
+    ):
+        end += 1
+    _hide(hidden, at + begin, at + end)
 
 
 def _hide_each(body: str, text: str, hidden: bytearray) -> None:

@@ -14,7 +14,7 @@ from mnemic.errors import (
 from mnemic.http import CHAT, ErrorTypes, Request, Service, connection
 from mnemic.http.completions import decoded_text
 from mnemic.http.options import extra_body, model_name, retries, seconds
-from mnemic.model.validation import is_number, text, whole
+from mnemic.model.validation import is_number, lone_surrogate, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,9 +91,9 @@ class HttpLanguageModel:
                 filter withheld, or a response that is none of the protocol.
             InvalidArgumentError: If a prompt is no text.
         """
-        texts = [text("prompt", prompt)]
+        texts = [_checked_text("prompt", prompt)]
         if system is not None:
-            texts.insert(0, text("system", system))
+            texts.insert(0, _checked_text("system", system))
         roles = ("system", "user")[-len(texts) :]
         messages = [
             {"role": role, "content": content} for role, content in zip(roles, texts, strict=True)
@@ -140,3 +140,11 @@ def _checked_temperature(given: object) -> float:
             f"temperature must be from 0 to {MAX_TEMPERATURE:g}, got {described(given)}"
         )
     return float(given)
+
+
+def _checked_text(field: str, given: object) -> str:
+    if not isinstance(given, str):
+        raise InvalidArgumentError(f"{field} must be a str, got {described(given)}")
+    if lone_surrogate(given) is not None:
+        raise InvalidArgumentError(f"{field} holds half of a surrogate pair")
+    return given
