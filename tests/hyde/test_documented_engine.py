@@ -1,0 +1,994 @@
+"""The documented engine: stages, cache, degradation and wiring, by requirement and scenario."""
+
+import asyncio
+import importlib
+import itertools
+import logging
+import sqlite3
+import threading
+from uuid import uuid4
+
+import pytest
+
+from mnemic.hyde import HydeConfig, HydeEngine, RankedMemory
+
+try:
+    from mnemic.hyde import format_injection
+except ImportError:
+    format_injection = None
+
+import mnemic
+from mnemic import AsyncMemory, Memory
+from mnemic.model import LinkType
+from tests.support.clock import HOUR
+from tests.support.doors import opened
+from tests.support.entries import entry
+from tests.support.hyde_twin import LineModel, PlainLineModel, TableEmbedder
+from tests.support.hyde_worlds import AXES, WINDOW, run, world
+
+LOUD = (logging.WARNING, logging.ERROR, logging.CRITICAL)
+
+
+def scores(found):
+    return {one.content: pytest.approx(one.score, abs=1e-6) for one in found}
+
+
+def logged(caplog, level):
+    """Return the messages of the engine at a level."""
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.name.startswith("mnemic.hyde") and record.levelno == level
+    ]
+
+
+# Search
+
+
+@pytest.mark.requirement("T001", "R362", "C106")
+def test_each_hypothesis_finds_its_own_memory():
+    async def scenario(w):
+        found = await w.engine.retrieve("t", WINDOW)
+        assert sorted(one.content for one in found) == ["east", "north"]
+        assert scores(found) == {"east": 1, "north": 1}  # an average would find neither so near
+
+    run(scenario, "east", "north", "up", lines=["east", "north"], retrieval_top_k=2)
+
+
+@pytest.mark.requirement("T002", "R362", "C106")
+def test_a_memory_that_two_hypotheses_find_counts_once_with_its_best_score():
+    async def scenario(w):
+        (found,) = await w.engine.retrieve("t", WINDOW)
+        assert found.content == "east"
+        assert found.score == pytest.approx(1, abs=1e-6)
+
+    run(scenario, "east", lines=["half east", "east"])
+
+
+@pytest.mark.requirement("R364", "C106", "R355")
+def test_results_come_best_first_whichever_hypothesis_found_them():
+    async def scenario(w):
+        found = await w.engine.retrieve("t", WINDOW)
+        assert [one.content for one in found] == ["north-east", "half east", "weakly east", "east"]
+        assert [one.score for one in found] == sorted([one.score for one in found], reverse=True)
+        assert all(isinstance(one, RankedMemory) for one in found)
+
+    run(
+        scenario,
+        *("weakly east", "half east", "east", "north-east"),
+        lines=["tilted", "north-east"],
+        table={"tilted": (0.75, 0, 0, 0.6614378)},
+    )
+
+
+@pytest.mark.requirement("C106")
+def test_ties_go_to_the_newer_memory():
+    async def scenario(w):
+        for content in ("first", "second", "third"):
+            w.embedder.table[content] = AXES["east"]
+            w.clock.now += HOUR
+            await w.add(content)
+        w.clock.now += HOUR
+        await w.memory.update(w.ids["first"], importance=0.9)
+        assert await w.ask() == ["first", "third", "second"]
+
+    run(scenario)
+
+
+@pytest.mark.requirement("C106")
+def test_ties_of_one_moment_go_to_the_smaller_id():
+    async def scenario(w):
+        for content in "cab":
+            w.embedder.table[content] = AXES["east"]
+            await w.add(content)
+        by_id = sorted("cab", key=lambda content: w.ids[content])
+        assert await w.ask() == by_id
+
+    run(scenario)
+
+
+@pytest.mark.requirement("C107", "R362")
+def test_no_more_than_top_k_memories_are_found_by_several_hypotheses():
+    async def scenario(w):
+        assert sorted(await w.ask()) == ["east", "up"]
+
+    run(
+        scenario,
+        *("east", "north-east", "up", "half east"),
+        lines=["east", "up", "north"],
+        retrieval_top_k=2,
+        retrieval_hop_depth=0,
+    )
+
+
+@pytest.mark.requirement("C107")
+def test_each_hypothesis_has_its_own_candidates():
+    async def scenario(w):
+        assert sorted(await w.ask()) == ["east", "up"]
+
+    run(
+        scenario,
+        *("east", "north-east", "up"),
+        lines=["east", "up"],
+        candidates_per_hypothesis=1,
+    )
+
+
+@pytest.mark.requirement("C116")
+def test_memories_below_the_floor_are_left_out():
+    async def scenario(w):
+        assert await w.ask() == ["east", "half east"]
+
+    run(scenario, "east", "half east", "weakly east", "north", min_similarity=0.5)
+
+
+@pytest.mark.requirement("C116")
+def test_memories_far_below_the_best_are_left_out_by_option():
+    async def scenario(w):
+        assert await w.ask() == ["east", "half east"]
+
+    run(scenario, "east", "half east", "weakly east", "north", drop_off=0.5)
+
+
+@pytest.mark.requirement("C118", "R359")
+def test_a_configuration_out_of_range_makes_no_engine():
+    for wrong in ({"retrieval_top_k": 0}, {"retrieval_hop_depth": -1}, {"timeout": 0}):
+        with pytest.raises(mnemic.errors.InvalidArgumentError):
+            HydeConfig(**wrong)
+
+
+# Hops
+
+
+@pytest.mark.requirement("T003", "R363")
+def test_a_memory_without_links_has_no_neighbours():
+    async def scenario(w):
+        assert await w.ask() == ["east"]
+
+    run(scenario, "east", "north", min_similarity=0.1, retrieval_hop_depth=3)
+
+
+@pytest.mark.requirement("T004", "R363", "C117", "R330")
+def test_a_hop_reaches_the_end_of_a_link_with_a_lower_score():
+    async def scenario(w):
+        await w.memory.link(w.ids["east"], w.ids["north"], "refines", 0.5)
+        first, second = await w.engine.retrieve("t", WINDOW)
+        assert (first.content, second.content) == ("east", "north")
+        assert (first.relation, first.via) == (None, None)
+        assert (second.relation, second.via) == (LinkType.REFINES, w.ids["east"])
+        assert second.score == pytest.approx(0.9 * 0.5, abs=1e-6)
+
+    run(scenario, "east", "north", min_similarity=0.1)
+
+
+@pytest.mark.requirement("T005", "R363")
+def test_a_circle_of_links_ends():
+    async def scenario(w):
+        await w.memory.link(w.ids["east"], w.ids["north"])
+        await w.memory.link(w.ids["north"], w.ids["east"])
+        assert await w.ask() == ["east", "north"]
+
+    run(scenario, "east", "north", min_similarity=0.1, retrieval_hop_depth=2)
+
+
+@pytest.mark.requirement("R363", "C118")
+@pytest.mark.parametrize(("depth", "reached"), [(0, 1), (1, 2), (2, 3), (3, 4)])
+def test_hops_go_no_further_than_the_depth(depth, reached):
+    async def scenario(w):
+        chain = ["east", "north", "up", "later"]
+        for start, end in itertools.pairwise(chain):
+            await w.memory.link(w.ids[start], w.ids[end])
+        assert await w.ask() == chain[:reached]
+
+    run(
+        scenario,
+        *("east", "north", "up", "later"),
+        min_similarity=0.1,
+        retrieval_hop_depth=depth,
+    )
+
+
+@pytest.mark.requirement("C117")
+@pytest.mark.parametrize(
+    ("kind", "decay"), [("refines", 0.9), ("contradicts", 0.9), ("related", 0.7)]
+)
+def test_each_relation_has_its_share_of_the_score(kind, decay):
+    async def scenario(w):
+        await w.memory.link(w.ids["east"], w.ids["north"], kind)
+        _, neighbour = await w.engine.retrieve("t", WINDOW)
+        assert neighbour.score == pytest.approx(decay, abs=1e-6)
+        assert neighbour.relation == LinkType.parse(kind)
+
+    run(scenario, "east", "north", min_similarity=0.1)
+
+
+@pytest.mark.requirement("C117")
+def test_links_are_followed_backwards_by_option():
+    async def scenario(w):
+        await w.memory.link(w.ids["north"], w.ids["east"])
+        return await w.ask()
+
+    both = {"min_similarity": 0.1}
+    assert run(scenario, "east", "north", **both) == ["east"]
+    assert run(scenario, "east", "north", **both, follow_incoming=True) == ["east", "north"]
+
+
+@pytest.mark.requirement("C117")
+def test_the_best_neighbours_are_kept_within_their_cap():
+    async def scenario(w):
+        for n in range(30):
+            w.embedder.table[f"n{n}"] = AXES["north"]
+            await w.add(f"n{n}")
+            await w.memory.link(w.ids["east"], w.ids[f"n{n}"], "related", (n + 1) / 30)
+        assert await w.ask() == ["east", *(f"n{n}" for n in range(29, 24, -1))]
+
+    run(scenario, "east", min_similarity=0.1, max_neighbours=5)
+
+
+@pytest.mark.requirement("R364", "C117")
+def test_a_near_neighbour_stands_before_a_far_find():
+    async def scenario(w):
+        await w.memory.link(w.ids["east"], w.ids["north"], "refines")
+        assert await w.ask() == ["east", "north", "weakly east"]
+
+    run(scenario, "east", "north", "weakly east", min_similarity=0.1)
+
+
+@pytest.mark.requirement("R391", "R363")
+@pytest.mark.parametrize("permanent", [True, False])
+def test_a_missing_neighbour_is_left_out_and_the_others_stay(permanent, caplog):
+    async def scenario(w):
+        await w.memory.link(w.ids["east"], w.ids["north"])
+        await w.memory.link(w.ids["east"], w.ids["up"])
+        await w.memory.delete(w.ids["north"], permanent=permanent)
+        assert await w.ask() == ["east", "up"]
+
+    run(scenario, "east", "north", "up", min_similarity=0.1)
+    assert logged(caplog, logging.WARNING) == []
+
+
+# Versions
+
+
+@pytest.mark.requirement("C109", "R332", "C147")
+def test_only_the_newest_version_is_found_and_has_the_earlier_ones():
+    async def scenario(w):
+        for number in (1, 2, 3):
+            w.embedder.table[f"v{number}"] = AXES["east"]
+            before = w.ids.get(f"v{number - 1}")
+            w.clock.now += HOUR
+            await w.add(f"v{number}", supersedes=before)
+        (found,) = await w.engine.retrieve("t", WINDOW)
+        assert found.content == "v3"
+        assert [one.content for one in found.versions] == ["v1", "v2"]
+        assert found.contradicting == ()
+        text = format_injection([found])
+        assert text.index("v3") < text.rindex("v1") < text.rindex("v2")
+
+    run(scenario)
+
+
+@pytest.mark.requirement("C109")
+def test_no_more_than_the_wanted_versions_are_read():
+    async def scenario(w):
+        for number in range(8):
+            w.embedder.table[f"v{number}"] = AXES["east"]
+            await w.add(f"v{number}", supersedes=w.ids.get(f"v{number - 1}"))
+        (found,) = await w.engine.retrieve("t", WINDOW)
+        assert [one.content for one in found.versions] == ["v5", "v6"]
+
+    run(scenario, max_versions=2)
+
+
+@pytest.mark.requirement("C135", "C109")
+def test_of_two_successors_the_newer_wins_and_shows_the_other():
+    async def scenario(w):
+        for content, before in (("old", None), ("elder", "old"), ("younger", "old")):
+            w.embedder.table[content] = AXES["east"]
+            w.clock.now += HOUR
+            await w.add(content, supersedes=w.ids.get(before))
+        found = {one.content: one for one in await w.engine.retrieve("t", WINDOW)}
+        assert "old" not in found
+        assert [one.content for one in found["younger"].contradicting] == ["elder"]
+        assert [one.content for one in found["younger"].versions] == ["old"]
+
+    run(scenario)
+
+
+@pytest.mark.requirement("C109", "C117", "R391")
+def test_a_link_to_an_old_version_leads_to_its_head():
+    async def scenario(w):
+        await w.memory.link(w.ids["east"], w.ids["north"])
+        w.embedder.table["new north"] = AXES["north"]
+        await w.add("new north", supersedes=w.ids["north"])
+        assert await w.ask() == ["east", "new north"]
+
+    run(scenario, "east", "north", min_similarity=0.1)
+
+
+# The cache of a turn
+
+
+@pytest.mark.requirement("T007", "R331", "R336", "R357", "R380", "R396")
+def test_a_sub_turn_gets_the_same_result_without_any_call():
+    async def scenario(w):
+        first = await w.engine.retrieve("t", WINDOW)
+        calls = len(w.model.calls), len(w.embedder.calls)
+        assert await w.engine.retrieve("t", ["user: something else"]) == first
+        assert (len(w.model.calls), len(w.embedder.calls)) == calls
+        assert calls[0] == 1
+
+    run(scenario, "east", "north")
+
+
+@pytest.mark.requirement("T008", "R357", "R358")
+def test_a_new_turn_takes_the_place_of_the_one_before():
+    async def scenario(w):
+        for turn, calls in (("turn-1", 1), ("turn-2", 2), ("turn-2", 2), ("turn-1", 3)):
+            assert await w.ask(turn) == ["east"]
+            assert len(w.model.calls) == calls
+
+    run(scenario, "east")
+
+
+@pytest.mark.requirement("C112")
+def test_a_turn_without_a_name_is_never_cached():
+    async def scenario(w):
+        for calls in (1, 2, 3):
+            assert await w.ask("") == ["east"]
+            assert len(w.model.calls) == calls
+
+    run(scenario, "east")
+
+
+@pytest.mark.requirement("C111", "R357")
+def test_a_definite_nothing_is_cached():
+    async def scenario(w):
+        assert await w.ask() == []
+        assert await w.ask() == []
+        assert len(w.model.calls) == 1
+
+    run(scenario, "north", min_similarity=0.9)
+
+
+@pytest.mark.requirement("R356", "C113", "R331")
+def test_concurrent_calls_of_one_turn_run_once():
+    async def scenario(w):
+        gate = w.model.gate = threading.Event()
+        tasks = [asyncio.create_task(w.ask("t")) for _ in range(200)]
+        await w.model.entered.wait()
+        gate.set()
+        assert await asyncio.gather(*tasks) == [["east"]] * 200
+        assert len(w.model.calls) == 1
+
+    run(scenario, "east")
+
+
+@pytest.mark.requirement("R356")
+def test_a_list_that_a_caller_changes_is_its_own():
+    async def scenario(w):
+        first = await w.engine.retrieve("t", WINDOW)
+        first.clear()
+        assert await w.ask("t") == ["east"]
+
+    run(scenario, "east")
+
+
+# Stages and their failures
+
+
+@pytest.mark.requirement("R361", "R330", "R360")
+def test_all_hypotheses_are_embedded_in_one_call():
+    async def scenario(w):
+        before = len(w.embedder.calls)
+        await w.ask()
+        assert w.embedder.calls[before:] == [["east", "north", "up"]]
+
+    run(scenario, "east", lines=["- east", "2. north", "up"])
+
+
+@pytest.mark.requirement("T009", "R333", "R360", "R389", "R393", "C150")
+def test_a_failing_language_model_gives_nothing_and_a_debug_line(caplog):
+    caplog.set_level(logging.DEBUG)
+
+    async def scenario(w):
+        w.model.failure = ConnectionError("no route")
+        assert await w.ask() == []
+        assert len(logged(caplog, logging.DEBUG)) >= 1
+        assert not any(logged(caplog, level) for level in (logging.INFO, *LOUD))
+
+    run(scenario, "east")
+
+
+@pytest.mark.requirement("T010", "R333", "R361", "R390", "R393")
+def test_a_failing_embedder_gives_nothing_and_no_keyword_answer(caplog):
+    caplog.set_level(logging.DEBUG)
+
+    async def scenario(w):
+        w.embedder.failure = ConnectionError("no route")
+        caplog.clear()
+        assert await w.ask() == []
+        assert len(logged(caplog, logging.DEBUG)) >= 1
+        assert not any(logged(caplog, level) for level in (logging.INFO, *LOUD))
+
+    run(scenario, "east", lines=["east, in other words"])
+
+
+@pytest.mark.requirement("R360", "R365")
+def test_no_hypotheses_and_no_window_give_nothing():
+    async def scenario(w):
+        embedded = len(w.embedder.calls)
+        assert await w.ask("a") == []
+        assert len(w.model.calls) == 1
+        assert await w.ask("b", []) == []
+        assert len(w.model.calls) == 1
+        assert len(w.embedder.calls) == embedded
+
+    run(scenario, "east", model=LineModel(text="\n"))
+
+
+@pytest.mark.requirement("C111")
+def test_a_failure_holds_for_the_rest_of_its_turn_and_not_longer():
+    async def scenario(w):
+        w.model.failure = ConnectionError("no route")
+        assert await w.ask("t") == []
+        w.model.failure = None
+        assert await w.ask("t") == []
+        assert len(w.model.calls) == 1
+        assert await w.ask("u") == ["east"]
+
+    run(scenario, "east")
+
+
+@pytest.mark.requirement("C111")
+def test_a_failure_is_forgotten_after_the_back_off():
+    async def scenario(w):
+        w.model.failure = ConnectionError("no route")
+        assert await w.ask("t") == []
+        w.model.failure = None
+        assert await w.ask("t") == ["east"]
+
+    run(scenario, "east", failure_backoff=0)
+
+
+@pytest.mark.requirement("R398", "R389", "R392", "R335", "R359", "C128", "C110")
+def test_a_language_model_that_hangs_ends_with_the_limit():
+    async def scenario(w):
+        assert await w.ask() == []
+        assert len(w.model.calls) == 1
+        await w.until(lambda: w.model.cancelled == 1)  # its work is not left running
+
+    run(scenario, "east", model=LineModel(hangs=True), timeout=0.05)
+
+
+@pytest.mark.requirement("R392", "C110", "R390")
+def test_an_embedder_that_hangs_ends_with_the_limit_and_its_late_vectors_are_dropped():
+    async def scenario(w):
+        gate = w.embedder.gate = threading.Event()
+        assert await w.ask("t") == []
+        gate.set()
+        w.embedder.gate = None
+        assert await w.ask("t") == []  # for the rest of the turn
+        assert await w.ask("u") == ["east"]
+
+    run(
+        scenario,
+        "east",
+        lines=["east, in other words"],
+        table={"east, in other words": (1, 0, 0, 0)},
+        timeout=0.2,
+    )
+
+
+@pytest.mark.requirement("C111", "C110")
+def test_a_cancelled_caller_poisons_nothing():
+    async def scenario(w):
+        w.model.hangs = True
+        task = asyncio.create_task(w.ask("t"))
+        await w.model.entered.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        w.model.hangs = False
+        assert await w.ask("t") == ["east"]
+
+    run(scenario, "east", timeout=30)
+
+
+@pytest.mark.requirement("C113", "C111")
+def test_a_caller_that_leaves_does_not_stop_those_that_wait_with_it():
+    async def scenario(w):
+        gate = w.model.gate = threading.Event()
+        first, *others = [asyncio.create_task(w.ask("t")) for _ in range(5)]
+        await w.model.entered.wait()
+        first.cancel()
+        await asyncio.sleep(0)
+        gate.set()
+        assert await asyncio.gather(*others) == [["east"]] * 4
+        with pytest.raises(asyncio.CancelledError):
+            await first
+
+    run(scenario, "east", timeout=30)
+
+
+# Without an embedder or a language model
+
+
+@pytest.mark.requirement("R385", "R386", "R397", "R351", "R333")
+@pytest.mark.parametrize("missing", ["embedder", "model", "both"])
+def test_without_an_embedder_or_a_model_there_is_nothing_and_no_log(missing, caplog):
+    caplog.set_level(logging.DEBUG)
+    table = TableEmbedder(AXES)
+    with opened(embedder=table) as memory:
+        memory.add("east")
+        caplog.clear()
+        table.calls.clear()
+        embedder = None if missing in {"embedder", "both"} else table
+        model = None if missing in {"model", "both"} else LineModel(["east"])
+        engine = HydeEngine(memory, embedder, model, HydeConfig())
+
+        async def main():
+            engine.start()
+            engine.trigger_rebuild()
+            found = await engine.retrieve("t", WINDOW)
+            await engine.aclose()
+            return found
+
+        assert asyncio.run(main()) == []
+        assert model is None or model.calls == []
+        assert embedder is None or embedder.calls == []
+    assert [r.getMessage() for r in caplog.records if "hyde" in r.name] == []
+
+
+@pytest.mark.requirement("R405", "R353", "R354")
+def test_without_an_embedder_nothing_is_started():
+    async def main():
+        async with await AsyncMemory.open(":memory:", embedder=TableEmbedder(AXES)) as memory:
+            await memory.add("east")
+            threads, tasks = set(threading.enumerate()), asyncio.all_tasks()
+            engine = HydeEngine(memory, None, LineModel(["east"]), HydeConfig())
+            engine.start()
+            engine.trigger_rebuild()
+            assert set(threading.enumerate()) <= threads
+            assert asyncio.all_tasks() == tasks
+            await engine.aclose()
+
+    asyncio.run(main())
+
+
+# The build
+
+
+@pytest.mark.requirement("T006", "C108")
+def test_an_empty_memory_gives_nothing_without_a_call_and_is_not_cached():
+    async def scenario(w):
+        assert await w.ask("t") == []
+        assert w.model.calls == []
+        await w.add("east")
+        assert await w.ask("t") == ["east"]
+
+    run(scenario)
+
+
+@pytest.mark.requirement("T013", "R353", "R346")
+def test_the_index_gets_ready_in_the_background():
+    async def scenario(w):
+        w.engine.start()
+        await w.engine.ready(3)
+        assert await w.ask() == ["east"]
+
+    run(scenario, "east", "north", started=False, min_similarity=0.5)
+
+
+@pytest.mark.requirement("R353")
+def test_starting_twice_is_starting_once():
+    async def scenario(w):
+        for _ in range(3):
+            w.engine.start()
+        await w.engine.ready(20)
+        assert await w.ask() == ["east"]
+
+    run(scenario, "east")
+
+
+async def pending(w, *contents):
+    """Store memories whose vectors are still to be made."""
+    w.embedder.failure = ConnectionError("down")
+    await w.add(*contents, on_embed_error="pending")
+    w.embedder.failure = None
+
+
+@pytest.mark.requirement("R400", "R354", "C114")
+def test_a_rebuild_is_not_waited_for():
+    async def scenario(w):
+        await pending(w, "north")
+        gate = w.embedder.gate = threading.Event()
+        w.embedder.entered.clear()
+        w.engine.trigger_rebuild()  # it would wait for the gate
+        await w.embedder.entered.wait()
+        assert not gate.is_set()
+        gate.set()
+        w.embedder.gate = None
+        w.model.lines = ["north"]
+        await w.until(lambda: found(w, "north"))
+
+    run(scenario, "east", min_similarity=0.5)
+
+
+async def found(w, content):
+    """Return whether a new turn finds a memory."""
+    return content in await w.ask(str(uuid4()))
+
+
+@pytest.mark.requirement("C114", "R354")
+def test_many_triggers_are_one_rebuild():
+    async def scenario(w):
+        await pending(w, "north")
+        gate = w.embedder.gate = threading.Event()
+        w.embedder.calls.clear()
+        for _ in range(500):
+            w.engine.trigger_rebuild()
+        before = threading.active_count()
+        for _ in range(500):
+            w.engine.trigger_rebuild()
+        assert threading.active_count() <= before + 1
+        gate.set()
+        w.embedder.gate = None
+        w.model.lines = ["north"]
+        await w.until(lambda: found(w, "north"))
+        assert sum("north" in call for call in w.embedder.calls if call != ["north"]) == 0
+
+    run(scenario, "east", min_similarity=0.5)
+
+
+@pytest.mark.requirement("C115", "R346", "C168")
+def test_a_rebuild_embeds_only_what_has_no_vector():
+    async def scenario(w):
+        await pending(w, "north")
+        w.embedder.calls.clear()
+        w.engine.trigger_rebuild()
+        await w.until(lambda: "north" in w.embedder.texts)
+        assert "east" not in w.embedder.texts
+        assert "up" not in w.embedder.texts
+
+    run(scenario, "east", "up")
+
+
+@pytest.mark.requirement("R354", "R384")
+def test_a_rebuild_may_be_triggered_from_any_thread_as_a_callback():
+    async def scenario(w):
+        await pending(w, "north")
+        thread = threading.Thread(target=w.engine.trigger_rebuild)
+        thread.start()
+        await asyncio.to_thread(thread.join)
+        w.model.lines = ["north"]
+        await w.until(lambda: found(w, "north"))
+
+    run(scenario, "east", min_similarity=0.5)
+
+
+@pytest.mark.requirement("R387", "R348", "R393", "C131", "R347")
+def test_a_failed_first_build_warns_once_and_the_next_one_recovers(caplog):
+    async def scenario(w):
+        await pending(w, "north")
+        w.embedder.failure = ConnectionError("down")
+        caplog.clear()
+        w.engine.start()
+        await w.until(lambda: logged(caplog, logging.WARNING))
+        for turn in "abc":
+            assert await w.ask(turn) == []
+        (warning,) = logged(caplog, logging.WARNING)
+        assert "north" not in warning
+        w.embedder.failure = None
+        w.engine.trigger_rebuild()
+        w.model.lines = ["north"]
+        await w.until(lambda: found(w, "north"))
+
+    run(scenario, started=False, timeout=0.5)
+
+
+@pytest.mark.requirement("R388", "R393", "R348")
+def test_a_failed_rebuild_keeps_what_there_was(caplog):
+    caplog.set_level(logging.DEBUG)
+
+    async def scenario(w):
+        await pending(w, "north")
+        w.embedder.failure = ConnectionError("down")
+        w.embedder.entered.clear()
+        caplog.clear()
+        w.engine.trigger_rebuild()
+        await w.embedder.entered.wait()
+        w.embedder.failure = None
+        assert await w.ask() == ["east"]
+        assert logged(caplog, logging.WARNING) == []
+
+    run(scenario, "east", min_similarity=0.5)
+
+
+@pytest.mark.requirement("C108", "R337", "R399")
+def test_a_turn_waits_for_the_first_build_within_its_limit_and_asks_no_model_before():
+    async def scenario(w):
+        await pending(w, "north")
+        gate = w.embedder.gate = threading.Event()
+        w.engine.start()
+        await w.embedder.entered.wait()
+        assert await w.ask("t") == []
+        assert w.model.calls == []
+        gate.set()
+        w.embedder.gate = None
+        await w.engine.ready(20)
+        w.model.lines = ["north"]
+        assert await w.ask("t") == ["north"]  # it was not cached
+
+    run(scenario, started=False, timeout=0.1)
+
+
+@pytest.mark.requirement("R329", "R346")
+def test_memories_of_both_scopes_are_found():
+    async def scenario(w):
+        entries = [
+            mnemic.MemoryEntry(
+                id=uuid4(), agent_id="default", content=text, created_at=w.clock(), scope=scope
+            )
+            for text, scope in (("east", "repo"), ("half east", "user"))
+        ]
+        await w.memory.add_many(entries)
+        found = await w.engine.retrieve("t", WINDOW)
+        assert [(one.content, one.memory.scope) for one in found] == [
+            ("east", "repo"),
+            ("half east", "user"),
+        ]
+
+    run(scenario)
+
+
+@pytest.mark.requirement("R346")
+def test_what_is_stored_is_found_by_the_next_turn():
+    async def scenario(w):
+        assert await w.ask("a") == ["half east"]
+        await w.add("east")
+        assert await w.ask("b") == ["east", "half east"]
+        await w.memory.delete(w.ids["east"])
+        assert await w.ask("c") == ["half east"]
+
+    run(scenario, "half east")
+
+
+# The whole of it
+
+
+@pytest.mark.requirement("T011", "T012", "R379", "R332", "R371")
+@pytest.mark.parametrize("form", ["markdown", "tagged"])
+def test_the_text_of_a_found_memory_is_injected(form):
+    async def scenario(w):
+        window = ["user: hi", "assistant: hello", "user: which port?"]
+        text = format_injection(await w.engine.retrieve("t", window), form=form)
+        assert "east" in text
+        assert ("<long_term_memory" in text) == (form == "tagged")
+        ((prompt, _),) = w.model.calls
+        assert "\n---\n".join(window) in prompt
+
+    run(scenario, "east")
+
+
+@pytest.mark.requirement("T085", "R406", "R407", "R408", "C107")
+@pytest.mark.parametrize("file", [True, False])
+def test_the_documented_integration_scenario(file, tmp_path):
+    contents = [("word " * 60 + name) for name in ("first", "second", "third")]
+    vectors = ["east", "north", "up"]
+
+    async def scenario(w):
+        await w.add(*contents, user_id=None)
+        await w.memory.link(w.ids[contents[0]], w.ids[contents[2]], LinkType.RELATED)
+        assert await w.memory.count() == 3
+        first = await w.engine.retrieve("turn-1", WINDOW)
+        searched = [one.content for one in first if one.relation is None]
+        assert sorted(searched) == sorted(contents[:2])
+        assert {one.content for one in first} == set(contents)
+        assert len(first) == 3
+        calls = len(w.model.calls), len(w.embedder.calls)
+        assert await w.engine.retrieve("turn-1", WINDOW) == first
+        assert (len(w.model.calls), len(w.embedder.calls)) == calls
+        assert await w.engine.retrieve("turn-2", WINDOW) == first
+        assert len(w.model.calls) == calls[0] + 1
+        tight = format_injection(first, 200)
+        assert 0 < len(tight) <= 800
+        assert sum(content in tight for content in contents) < 3
+        whole = format_injection(first, 0)
+        assert all(content in whole for content in contents)
+
+    run(
+        scenario,
+        lines=["east", "north"],
+        table=dict(zip(contents, (AXES[name] for name in vectors), strict=True)),
+        retrieval_top_k=2,
+        retrieval_hop_depth=1,
+        path=str(tmp_path / "a.db") if file else ":memory:",
+    )
+
+
+@pytest.mark.requirement("R356", "R351")
+@pytest.mark.parametrize("kind", [LineModel, PlainLineModel])
+def test_both_doors_give_the_same(kind):
+    model = kind(["east", "north-east"])
+    embedder = TableEmbedder(AXES)
+    with Memory(":memory:", embedder=embedder) as memory:
+        memory.add_many(["east", "north", "half east"])
+        with HydeEngine(memory, embedder, model, HydeConfig()).sync as engine:
+            engine.start()
+            engine.ready(20)
+            plain = engine.retrieve("t", WINDOW)
+            assert engine.retrieve("t", WINDOW) == plain
+            assert len(model.calls) == 1
+
+        async def awaited():
+            async with HydeEngine(memory, embedder, model, HydeConfig()) as engine:
+                engine.start()
+                await engine.ready(20)
+                return await engine.retrieve("t", WINDOW)
+
+        assert asyncio.run(awaited()) == plain
+        assert len(plain) == 3
+
+
+VIEWS = {
+    "awaited": lambda memory: memory,
+    "plain": lambda memory: memory.sync,
+    "view": lambda memory: memory.scoped(session_id="s"),
+    "plain view": lambda memory: memory.sync.scoped(session_id="s"),
+}
+
+
+@pytest.mark.requirement("R351")
+@pytest.mark.parametrize("view", VIEWS)
+def test_any_door_and_any_view_of_a_memory_will_do(view):
+    async def scenario(w):
+        await w.add("half east", session_id="s")
+        given = VIEWS[view](w.memory)
+        async with HydeEngine(given, w.embedder, w.model, HydeConfig()) as engine:
+            engine.start()
+            await engine.ready(20)
+            found = [one.content for one in await engine.retrieve("t", WINDOW)]
+        assert found == (["half east"] if "view" in view else ["east", "half east"])
+
+    run(scenario, "east")
+
+
+@pytest.mark.requirement("R351", "R329")
+def test_a_long_term_memory_will_do():
+    async def main():
+        embedder = TableEmbedder(AXES)
+        async with await mnemic.LongTermMemory.open(
+            ":memory:", agent_id="aide", embedder=embedder
+        ) as memory:
+            await memory.store(entry("east"))
+            async with HydeEngine(memory, embedder, LineModel(["east"]), HydeConfig()) as engine:
+                engine.start()
+                await engine.ready(20)
+                return [one.content for one in await engine.retrieve("t", WINDOW)]
+
+    assert asyncio.run(main()) == ["east"]
+
+
+@pytest.mark.requirement("C169", "R352")
+def test_a_constructed_engine_is_on():
+    async def scenario(w):
+        assert await w.ask() == ["east"]
+
+    run(scenario, "east", enabled=False)
+
+
+@pytest.mark.requirement("R394", "R334")
+def test_each_part_has_its_module_and_nothing_captures():
+    for module in ("engine", "hypotheses", "injection", "window", "config"):
+        importlib.import_module(f"mnemic.hyde.{module}")
+    names = " ".join(dir(mnemic.hyde)).lower()
+    for word in ("capture", "classif", "consolidat", "tui"):
+        assert word not in names
+
+
+@pytest.mark.requirement("R395")
+def test_a_file_is_the_same_kind_of_file_with_an_engine(tmp_path):
+    def tables(path):
+        with sqlite3.connect(path) as connection:
+            names = connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name")
+            return names.fetchall(), connection.execute("PRAGMA user_version").fetchone()
+
+    before, after = str(tmp_path / "a.db"), str(tmp_path / "b.db")
+
+    async def scenario(_):
+        return None
+
+    with Memory(before, embedder=TableEmbedder(AXES)) as memory:
+        memory.add("east")
+
+    async def asking(w):
+        assert await w.ask() == ["east"]
+
+    run(asking, "east", path=after)
+    assert tables(before) == tables(after)
+    run(scenario, path=before)
+    assert tables(before) == tables(after)
+
+
+@pytest.mark.requirement("R352")
+def test_the_engine_reads_no_environment(monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "EMBEDDING_BASE_URL", "EMBEDDING_API_KEY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+
+    async def scenario(w):
+        assert await w.ask() == ["east"]
+
+    run(scenario, "east")
+
+
+@pytest.mark.requirement("C114", "R356")
+def test_nothing_is_left_after_the_close():
+    before = set(threading.enumerate())
+
+    async def main():
+        async with world("east") as w:
+            await w.ask()
+            w.engine.trigger_rebuild()
+        return [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+
+    assert asyncio.run(main()) == []
+    left = set(threading.enumerate()) - before
+    for thread in left:
+        thread.join(10)
+        assert not thread.is_alive(), thread.name
+
+
+@pytest.mark.requirement("R333", "R356")
+def test_a_closed_engine_gives_nothing():
+    async def scenario(w):
+        await w.engine.aclose()
+        assert await w.ask("new") == []
+        w.engine.trigger_rebuild()
+        await w.engine.aclose()
+
+    run(scenario, "east")
+
+
+@pytest.mark.requirement("R355", "R356")
+def test_two_hundred_turns_at_once_each_get_their_own():
+    async def scenario(w):
+        contents = [f"memory {n}" for n in range(50)]
+        await w.memory.add_many(contents)
+
+        class Echo(LineModel):
+            async def complete(self, prompt, *, system=None):  # noqa: ARG002 - as every model
+                await asyncio.sleep(0)
+                return prompt[prompt.index("memory ") :].splitlines()[0]
+
+        engine = HydeEngine(w.memory, w.embedder, Echo(), HydeConfig(retrieval_top_k=1, timeout=60))
+        async with engine:
+            engine.start()
+            await engine.ready(20)
+            wanted = [contents[n % 50] for n in range(200)]
+            found = await asyncio.gather(
+                *(engine.retrieve(f"t{n}", [f"user: {text}"]) for n, text in enumerate(wanted))
+            )
+        assert [[one.content for one in each] for each in found] == [[text] for text in wanted]
+
+    run(scenario, embedder=TableEmbedder(dimensions=32))
