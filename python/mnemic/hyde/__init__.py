@@ -13,6 +13,7 @@ from mnemic.hyde.hypotheses import (
 from mnemic.hyde.injection import format_injection
 from mnemic.hyde.ranked_memory import RankedMemory
 from mnemic.hyde.telemetry import HydeStats
+from mnemic.hyde.turn import HydeTurn, SyncHydeTurn
 from mnemic.hyde.window import build_conversation_window
 
 __all__ = [
@@ -21,10 +22,12 @@ __all__ = [
     "HydeConfig",
     "HydeEngine",
     "HydeStats",
+    "HydeTurn",
     "IgnoredOptionWarning",
     "InjectionForm",
     "RankedMemory",
     "SyncHydeEngine",
+    "SyncHydeTurn",
     "build_conversation_window",
     "format_injection",
     "generate_hypotheses",

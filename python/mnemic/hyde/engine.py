@@ -2,7 +2,7 @@
 
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 from uuid import UUID
@@ -13,9 +13,10 @@ from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.ranked_memory import RankedMemory
 from mnemic.hyde.service import MAX_WAIT, HydeService
 from mnemic.hyde.telemetry import HydeStats
+from mnemic.hyde.turn import HydeTurn, SyncHydeTurn
 from mnemic.model import Scope, validation
 from mnemic.near_names import names_arguments
-from mnemic.protocols import Clock
+from mnemic.protocols import Clock, TokenCounter
 from mnemic.repository import Searchable, checked_memory
 
 if TYPE_CHECKING:
@@ -196,6 +197,40 @@ class HydeEngine(HydeBase):
         """
         return await self._service.retrieve(turn_id, window)
 
+    def turn(
+        self,
+        message: object,
+        history: Iterable[object] | None = (),
+        *,
+        last_summarization_index: int = 0,
+        turn_id: str | UUID | None = None,
+        counter: TokenCounter | None = None,
+    ) -> HydeTurn:
+        """Return a turn of the user, whose memories `async with` retrieves.
+
+        Example:
+            >>> async with engine.turn(message, history) as turn:  # doctest: +SKIP
+            ...     prompt = turn.system_prompt("You are a coding agent.")
+
+        Args:
+            message: The current message; it may be the last one of the history too.
+            history: The conversation, as `build_conversation_window` takes it.
+            last_summarization_index: Index of the first message after the last summary.
+            turn_id: Id of the turn; a new UUID unless given.
+            counter: Token counter of the block's budget; an estimate by script unless given.
+
+        Raises:
+            InvalidArgumentError: If an argument is of the wrong type.
+        """
+        return HydeTurn(
+            self,
+            message,
+            history,
+            last_summarization_index=last_summarization_index,
+            turn_id=turn_id,
+            counter=counter,
+        )
+
     async def aclose(self) -> None:
         """Cancel what is under way, and wait for its end for a bounded time.
 
@@ -239,6 +274,25 @@ class SyncHydeEngine(HydeBase):
     def retrieve(self, turn_id: str | UUID, window: Sequence[str]) -> list[RankedMemory]:
         """Return the memories of a turn, best first; see `HydeEngine.retrieve`."""
         return self._service.retrieve_here(turn_id, window)
+
+    def turn(
+        self,
+        message: object,
+        history: Iterable[object] | None = (),
+        *,
+        last_summarization_index: int = 0,
+        turn_id: str | UUID | None = None,
+        counter: TokenCounter | None = None,
+    ) -> SyncHydeTurn:
+        """Return a turn of the user, whose memories `with` retrieves; see `HydeEngine.turn`."""
+        return SyncHydeTurn(
+            self,
+            message,
+            history,
+            last_summarization_index=last_summarization_index,
+            turn_id=turn_id,
+            counter=counter,
+        )
 
     def close(self) -> None:
         """Cancel what is under way, and wait for its end; see `HydeEngine.aclose`."""

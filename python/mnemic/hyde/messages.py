@@ -22,7 +22,7 @@ _TEXT_PARTS = frozenset({"text", "input_text", "output_text", None})
 _PAIR = 2
 
 
-class Turn(NamedTuple):
+class Utterance(NamedTuple):
     """A message of the user or the assistant: its role, and its text without tool content."""
 
     role: str
@@ -34,8 +34,8 @@ class Turn(NamedTuple):
         return f"{self.role}: {self.text}"
 
 
-def turn_of(message: object) -> Turn | None:
-    """Return the turn of a message; None for another role, and for a message without text.
+def utterance_of(message: object) -> Utterance | None:
+    """Return the utterance of a message; None for another role, and for a message without text.
 
     Args:
         message: A mapping or an object with role and content, a pair of both, or a text, which
@@ -43,7 +43,7 @@ def turn_of(message: object) -> Turn | None:
     """
     role, content = _role_and_content(message)
     text = text_of(content) if role else ""
-    return Turn(role, text) if text else None
+    return Utterance(role, text) if text else None
 
 
 def text_of(content: object) -> str:

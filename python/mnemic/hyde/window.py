@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
-from mnemic.hyde.messages import Turn, text_of, turn_of
+from mnemic.hyde.messages import Utterance, text_of, utterance_of
 from mnemic.model import validation
 
 SEPARATOR = "\n---\n"
@@ -49,15 +49,15 @@ def build_conversation_window(
         InvalidArgumentError: If `messages` is not iterable, or a number is of a wrong type.
     """
     most = validation.whole("max_characters", max_characters, minimum=1)
-    turns = _newest_first(_sequence(messages), _start(last_summarization_index))
-    newer: list[Turn] = []
+    utterances = _newest_first(_sequence(messages), _start(last_summarization_index))
+    newer: list[Utterance] = []
     text = "" if message is None else text_of(message)
-    current = Turn("user", text) if text else _last_of_user(turns, newer, most)
+    current = Utterance("user", text) if text else _last_of_user(utterances, newer, most)
     window = _Window(most)
     if current is not None:
         window.add_always(current)
     newest = window.take(iter(newer))
-    older = window.take(_without_last_of_user(turns, text) if text else turns)
+    older = window.take(_without_last_of_user(utterances, text) if text else utterances)
     return [*reversed(older), *window.current, *reversed(newest)]
 
 
@@ -81,32 +81,34 @@ def _sequence(messages: Iterable[object] | None) -> Sequence[object]:
     return list(messages)
 
 
-def _newest_first(messages: Sequence[object], start: int) -> Iterator[Turn]:
+def _newest_first(messages: Sequence[object], start: int) -> Iterator[Utterance]:
     for place in range(len(messages) - 1, start - 1, -1):
-        turn = turn_of(messages[place])
-        if turn is not None:
-            yield turn
+        utterance = utterance_of(messages[place])
+        if utterance is not None:
+            yield utterance
 
 
-def _last_of_user(turns: Iterator[Turn], newer: list[Turn], most: int) -> Turn | None:
-    """Return the user's last turn, and collect those after it as far as there may be room."""
+def _last_of_user(
+    utterances: Iterator[Utterance], newer: list[Utterance], most: int
+) -> Utterance | None:
+    """Return the user's last utterance, and collect those after it as far as there may be room."""
     length = 0
-    for turn in turns:
-        if turn.role == "user":
-            return turn
+    for utterance in utterances:
+        if utterance.role == "user":
+            return utterance
         if length <= most:
-            newer.append(turn)
-            length += len(turn.text)
+            newer.append(utterance)
+            length += len(utterance.text)
     return None
 
 
-def _without_last_of_user(turns: Iterator[Turn], text: str) -> Iterator[Turn]:
-    """Yield turns without the newest one of the user, if it is the current message."""
+def _without_last_of_user(utterances: Iterator[Utterance], text: str) -> Iterator[Utterance]:
+    """Yield utterances without the newest one of the user, if it is the current message."""
     is_first = True
-    for turn in turns:
-        if not (is_first and turn == ("user", text)):
-            yield turn
-        is_first = is_first and turn.role != "user"
+    for utterance in utterances:
+        if not (is_first and utterance == ("user", text)):
+            yield utterance
+        is_first = is_first and utterance.role != "user"
 
 
 class _Window:
@@ -117,29 +119,33 @@ class _Window:
         self._left = most + len(SEPARATOR)
         self._is_full = False
 
-    def add_always(self, turn: Turn) -> None:
+    def add_always(self, utterance: Utterance) -> None:
         """Add the current message, cut to all the room if need be."""
-        self.current = [line for line in [self._fitted(turn, 1)] if line]
+        self.current = [line for line in [self._fitted(utterance, 1)] if line]
 
-    def take(self, turns: Iterator[Turn]) -> list[str]:
-        """Return the lines of turns, the newest first, until one does not fit whole."""
+    def take(self, utterances: Iterator[Utterance]) -> list[str]:
+        """Return the lines of utterances, the newest first, until one does not fit whole."""
         lines: list[str] = []
         while not self._is_full:
-            turn = next(turns, None)
-            if turn is None:
+            utterance = next(utterances, None)
+            if utterance is None:
                 break
-            line = self._fitted(turn, MIN_CUT_CHARACTERS)
+            line = self._fitted(utterance, MIN_CUT_CHARACTERS)
             if line:
                 lines.append(line)
         return lines
 
-    def _fitted(self, turn: Turn, least: int) -> str:
-        room = self._left - len(SEPARATOR) - len(turn.role) - 2
-        fits = len(turn.text) <= room
+    def _fitted(self, utterance: Utterance, least: int) -> str:
+        room = self._left - len(SEPARATOR) - len(utterance.role) - 2
+        fits = len(utterance.text) <= room
         self._is_full = self._is_full or not fits
         if not fits and room < least:
             return ""
-        line = turn.line if fits else Turn(turn.role, without_middle(turn.text, room)).line
+        line = (
+            utterance.line
+            if fits
+            else Utterance(utterance.role, without_middle(utterance.text, room)).line
+        )
         self._left -= len(line) + len(SEPARATOR)
         return line
 

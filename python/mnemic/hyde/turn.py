@@ -1,0 +1,218 @@
+"""One message of a user in an agent's loop: its memories, and their block in the system prompt."""
+
+from collections.abc import Iterable, Sequence
+from operator import is_
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+from uuid import UUID, uuid4
+
+from mnemic.description import described, failure
+from mnemic.errors import InvalidArgumentError
+from mnemic.hyde.config import HydeConfig
+from mnemic.hyde.injection import format_injection
+from mnemic.hyde.ranked_memory import RankedMemory
+from mnemic.hyde.window import build_conversation_window
+from mnemic.logs import logger
+from mnemic.model import validation
+from mnemic.protocols import TokenCounter
+
+if TYPE_CHECKING:
+    from mnemic.hyde.engine import HydeEngine, SyncHydeEngine
+
+_log = logger("mnemic.hyde")
+
+_SEGMENT_BREAK = "\n\n"
+
+
+class TurnBlock:
+    """The memories of a turn, and their block of text; `HydeTurn` and `SyncHydeTurn` fill it.
+
+    Args:
+        config: Budget, form and limits of the window and of the block.
+        window: The lines of the conversation.
+        turn_id: Id of the turn; a new one unless given.
+        counter: Token counter of the budget; an estimate by script unless given.
+
+    Attributes:
+        id: Id of the turn, the same for all its sub-turns.
+        window: The lines of the conversation that hypotheses are written from.
+        memories: The memories, the best first.
+        text: The block of memories; "" without memories.
+    """
+
+    def __init__(
+        self,
+        config: HydeConfig,
+        window: list[str],
+        turn_id: str | UUID | None,
+        counter: TokenCounter | None,
+    ) -> None:
+        if counter is not None:
+            validation.capable("counter", counter, "count")
+        self._config = config
+        self._counter = counter
+        self.id = _checked_id(turn_id)
+        self.window = window
+        self.memories: list[RankedMemory] = []
+        self.text = ""
+
+    def system_prompt(self, base: str | Sequence[str] = "") -> str:
+        """Return a system prompt with the block after its own segments.
+
+        Args:
+            base: The prompt, or its segments in their order.
+        """
+        segments = [base] if isinstance(base, str) else validation.items("base", base)
+        return _SEGMENT_BREAK.join([each for each in (*segments, self.text) if each])
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        count = len(self.memories)
+        return f"{type(self).__name__}(id={self.id!r}, <{count} memories>)"
+
+    def _take(self, memories: list[RankedMemory]) -> None:
+        """Keep the memories, and render their block if they are others than before."""
+        are_known = len(memories) == len(self.memories) and all(map(is_, memories, self.memories))
+        if not are_known:
+            self.text = self._rendered(memories)
+        self.memories = memories
+
+    def _rendered(self, memories: Sequence[RankedMemory]) -> str:
+        config = self._config
+        try:
+            return format_injection(
+                memories,
+                config.injection_token_budget,
+                form=config.injection_form,
+                counter=self._counter,
+                max_versions=config.max_versions,
+            )
+        except Exception as error:  # noqa: BLE001 - a counter's; never in the agent's way
+            _log.debug("The block of a turn was not rendered: %s", failure(error))
+            return ""
+
+
+class HydeTurn(TurnBlock):
+    """One message of a user; `HydeEngine.turn` makes it, and `async with` retrieves its memories.
+
+    Leaving the block ends nothing: errors pass through it, and the engine keeps the result for
+    further calls of the turn.
+
+    Args:
+        engine: The engine.
+        message: As of `HydeEngine.turn`, and so are the other arguments.
+        history: As above.
+        last_summarization_index: As above.
+        turn_id: As above.
+        counter: As above.
+    """
+
+    def __init__(
+        self,
+        engine: "HydeEngine",
+        message: object,
+        history: Iterable[object] | None = (),
+        *,
+        last_summarization_index: int = 0,
+        turn_id: str | UUID | None = None,
+        counter: TokenCounter | None = None,
+    ) -> None:
+        window = _window(message, history, last_summarization_index, engine.config)
+        super().__init__(engine.config, window, turn_id, counter)
+        self._engine = engine
+
+    async def retrieve(self) -> list[RankedMemory]:
+        """Return the memories of the turn, for a sub-turn; those that the engine has kept.
+
+        `memories` and `text` are brought up to date: a memory that was deleted meanwhile is in
+        neither.
+        """
+        self._take(await self._engine.retrieve(self.id, self.window))
+        return list(self.memories)
+
+    async def __aenter__(self) -> Self:
+        await self.retrieve()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        return None
+
+
+class SyncHydeTurn(TurnBlock):
+    """A `HydeTurn` with plain methods; `SyncHydeEngine.turn` makes it.
+
+    Args:
+        engine: The engine.
+        message: As of `HydeEngine.turn`, and so are the other arguments.
+        history: As above.
+        last_summarization_index: As above.
+        turn_id: As above.
+        counter: As above.
+    """
+
+    def __init__(
+        self,
+        engine: "SyncHydeEngine",
+        message: object,
+        history: Iterable[object] | None = (),
+        *,
+        last_summarization_index: int = 0,
+        turn_id: str | UUID | None = None,
+        counter: TokenCounter | None = None,
+    ) -> None:
+        window = _window(message, history, last_summarization_index, engine.config)
+        super().__init__(engine.config, window, turn_id, counter)
+        self._engine = engine
+
+    def retrieve(self) -> list[RankedMemory]:
+        """Return the memories of the turn, for a sub-turn; see `HydeTurn.retrieve`."""
+        self._take(self._engine.retrieve(self.id, self.window))
+        return list(self.memories)
+
+    def __enter__(self) -> Self:
+        self.retrieve()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        return None
+
+
+def _checked_id(given: object) -> str:
+    if given is None:
+        return str(uuid4())
+    if isinstance(given, str | UUID):
+        return str(given)
+    raise InvalidArgumentError(f"turn_id must be a str, a UUID or None, got {described(given)}")
+
+
+def _window(
+    message: object,
+    history: Iterable[object] | None,
+    last_summarization_index: int,
+    config: HydeConfig,
+) -> list[str]:
+    """Return the window; an empty one if a message of the program cannot be read."""
+    try:
+        return build_conversation_window(
+            history,
+            last_summarization_index,
+            message=message,
+            max_characters=config.max_window_characters,
+        )
+    except InvalidArgumentError:
+        raise
+    except Exception as error:  # noqa: BLE001 - of a message's own class; never in the agent's way
+        _log.debug("The conversation of a turn was not read: %s", failure(error))
+        return []
