@@ -16,6 +16,7 @@ from tests.support.hyde import (
     memory_of,
     threads_named,
 )
+from tests.support.model_server import model_server
 
 WINDOW = ["user: what is it?"]
 
@@ -223,3 +224,70 @@ def test_closing_leaves_no_thread_and_later_turns_get_nothing(door):
     assert retrieved(door, engine, "1", "2") == [[], []]
     engine.trigger_rebuild()
     assert not threads_named("hyde")
+
+
+def on(**options):
+    return HydeConfig(enabled=True, **options)
+
+
+@pytest.mark.requirement("R382", "C130", "C169")
+@pytest.mark.parametrize("kind", [HydeEngine, SyncHydeEngine])
+def test_a_configuration_that_is_not_enabled_makes_no_engine(kind):
+    memory = memory_of("alpha")
+    given = {"embedder": memory.embedder, "llm": ListedModel("alpha")}
+    assert kind.from_config(memory, HydeConfig(), **given) is None
+    assert isinstance(kind.from_config(memory, on(), **given), kind)
+
+
+@pytest.mark.requirement("R383")
+@pytest.mark.parametrize(
+    ("named", "missing"),
+    [("hypothesis_model", "embedding_model"), ("embedding_model", "hypothesis_model")],
+)
+def test_one_model_alone_disables_the_engine_with_one_warning(door, named, missing, caplog):
+    engine = HydeEngine.from_config(memory_of("alpha"), on(**{named: "m"}))
+    assert retrieved(door, engine, "1") == [[]]
+    (warning,) = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert warning.getMessage().endswith(f"{missing} is not")
+
+
+def test_no_model_at_all_disables_the_engine_in_silence(caplog):
+    engine = HydeEngine.from_config(memory_of("alpha"), on())
+    assert not engine.is_enabled
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_a_name_of_the_memorys_model_takes_the_memorys_embedder(door):
+    embedder = AxisEmbedder()
+    memory = memory_of("alpha", embedder=embedder)
+    model = ListedModel("alpha")
+    engine = HydeEngine.from_config(memory, on(embedding_model="axes"), llm=model)
+    assert [contents(each) for each in retrieved(door, engine, "1")] == [["alpha"]]
+    assert embedder.calls[-1] == ["alpha"]
+
+
+@pytest.mark.requirement("R384")
+def test_clients_are_made_of_the_named_models_and_closed(door, monkeypatch):
+    memory = memory_of("The build server is called Heron")
+    with model_server() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        config = on(
+            hypothesis_model="small",
+            embedding_model="hashed",
+            embedding_base_url=server.url,
+            min_similarity=-1.0,
+            timeout=10,
+        )
+        engine = HydeEngine.from_config(memory, config)
+        engine.start()
+        assert engine.sync.ready(20)
+        window = ["user: Which build server is called Heron?"]
+        (found,) = retrieved(door, engine, "1", window=window)
+        assert contents(found) == ["The build server is called Heron"]
+        assert not threads_named("hyde")
+
+
+def test_a_model_may_be_a_function(door):
+    memory = memory_of("alpha")
+    engine = HydeEngine(memory, memory.embedder, lambda _prompt: "alpha")
+    assert [contents(each) for each in retrieved(door, engine, "1")] == [["alpha"]]

@@ -7,9 +7,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 from uuid import UUID
 
-from mnemic.description import described
-from mnemic.errors import InvalidArgumentError
 from mnemic.hyde.config import HydeConfig
+from mnemic.hyde.parts import checked_config, parts_of
 from mnemic.hyde.ranked_memory import RankedMemory
 from mnemic.hyde.service import MAX_WAIT, HydeService
 from mnemic.hyde.telemetry import HydeStats
@@ -21,7 +20,7 @@ from mnemic.repository import Searchable, checked_memory
 
 if TYPE_CHECKING:
     from mnemic.embed.base import AnyEmbedder
-    from mnemic.llm.base import LanguageModel
+    from mnemic.llm.base import AnyLanguageModel
 
 Door = TypeVar("Door", bound="HydeBase")
 
@@ -37,8 +36,10 @@ class HydeBase:
             takes; most often the memory's own. With another model than the memory's the engine
             builds an index of its own, and until it is built, the memory's embedder and index serve
             the turns. None disables the engine.
-        llm: The language model, with `complete(prompt, *, system=None)`, a coroutine function or a
-            plain one, which runs in a thread of its own; None disables the engine.
+        llm: The language model, in any of the forms of `as_language_model`: an object with
+            `complete(prompt, *, system=None)`, or a function. A plain one runs in a thread of its
+            own, as a coroutine function it runs in the caller's event loop. None disables the
+            engine.
         config: The configuration. A constructed engine is on, whatever its `enabled`.
         clock: Gives the time at which kept memories may have expired; the memory's own unless
             given.
@@ -53,7 +54,7 @@ class HydeBase:
         self,
         memory: Searchable,
         embedder: "AnyEmbedder | None",
-        llm: "LanguageModel | None",
+        llm: "AnyLanguageModel | None",
         config: HydeConfig = HydeConfig(),  # noqa: B008 # pyright: ignore[reportCallInDefaultInitializer] - it is immutable
         *,
         clock: Clock | None = None,
@@ -61,12 +62,10 @@ class HydeBase:
     ) -> None:
         memory = checked_memory(memory)
         validation.optional_function("clock", clock)
-        if not isinstance(config, HydeConfig):
-            raise InvalidArgumentError(f"config must be a HydeConfig, got {described(config)}")
         self._service = HydeService(
             memory.repository,
             memory.scope,
-            config,
+            checked_config(config),
             embedder=embedder,
             llm=llm,
             clock=memory.repository.now if clock is None else clock,
@@ -75,6 +74,52 @@ class HydeBase:
         self._door_lock = threading.Lock()
         self._other: HydeBase | None = None
         self._maker: weakref.ref[HydeBase] | None = None
+
+    @classmethod
+    def from_config(
+        cls,
+        memory: Searchable,
+        config: HydeConfig,
+        *,
+        embedder: "AnyEmbedder | None" = None,
+        llm: "AnyLanguageModel | None" = None,
+        clock: Clock | None = None,
+        include_sensitive: bool = False,
+    ) -> Self | None:
+        """Return the engine that a configuration describes; None if it is not enabled.
+
+        An embedder that is not given is the memory's own if `embedding_model` names its model, and
+        else an `HttpEmbedder`; a language model that is not given is an `HttpLanguageModel` of
+        `hypothesis_model`. The engine closes the clients that it makes. If one of the two is
+        neither given nor named, the engine is disabled, with a warning in the log.
+
+        Args:
+            memory: As for the class.
+            config: As for the class.
+            embedder: Used in place of `embedding_model`.
+            llm: Used in place of `hypothesis_model`.
+            clock: As for the class.
+            include_sensitive: As for the class.
+
+        Raises:
+            InvalidArgumentError: If an argument is of the wrong type.
+            MissingExtraError: If a client is to be made, and the extra `http` is not installed.
+        """
+        checked = checked_config(config)
+        if not checked.enabled:
+            return None
+        parts = parts_of(checked_memory(memory).repository, checked, embedder, llm)
+        engine = cls(
+            memory,
+            parts.embedder,
+            parts.llm,
+            checked,
+            clock=clock,
+            include_sensitive=include_sensitive,
+        )
+        for client in parts.made:
+            engine._service.own(client)
+        return engine
 
     @property
     def config(self) -> HydeConfig:

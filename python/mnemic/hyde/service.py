@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from uuid import UUID
 
 from mnemic.description import described
@@ -36,13 +36,21 @@ from mnemic.sync_bridge import run_blocking
 
 if TYPE_CHECKING:
     from mnemic.embed.base import AnyEmbedder
-    from mnemic.llm.base import LanguageModel
+    from mnemic.llm.base import AnyLanguageModel
 
 MAX_WAIT = 3600.0
 """Most seconds that `ready` waits."""
 
 GRACE_SECONDS = 0.025
 """Seconds that a call waits for a flight beyond the deadline, which the flight itself keeps."""
+
+
+class Closable(Protocol):
+    """Has something to close, such as connections."""
+
+    def close(self) -> object:
+        """Close it. Repeated calls have no effect."""
+        ...
 
 
 class _Here(NamedTuple):
@@ -92,7 +100,7 @@ class HydeService:
         config: HydeConfig,
         *,
         embedder: "AnyEmbedder | None",
-        llm: "LanguageModel | None",
+        llm: "AnyLanguageModel | None",
         clock: Clock,
         include_sensitive: bool,
     ) -> None:
@@ -100,7 +108,7 @@ class HydeService:
         self.scope = scope
         self._repository = repository
         self._now = clock
-        self._closing: list[Callable[[], object]] = []
+        self._owned: list[Closable] = []
         self._threads = CallThreads("mnemic-hyde-call")
         self.model = None if llm is None else ThreadedModel(llm, self._threads)
         filters = None if include_sensitive else IS_NOT_SENSITIVE
@@ -126,9 +134,9 @@ class HydeService:
         """Whether there are both an embedder and a language model."""
         return self.model is not None and self.embedder is not None
 
-    def close_with(self, close: Callable[[], object]) -> None:
-        """Call a function at the end, such as that which closes a client of the engine's own."""
-        self._closing.append(close)
+    def own(self, closable: Closable) -> None:
+        """Close an object at the end, such as a client of the engine's own."""
+        self._owned.append(closable)
 
     def start(self) -> None:
         """Begin the first build, unless one was begun."""
@@ -231,7 +239,7 @@ class HydeService:
         if here.worker is not None:
             here.worker.close(seconds_left(end))
         here.loop.close(seconds_left(end))
-        wait([started(close) for close in self._closing], seconds_left(end))
+        wait([started(owned.close) for owned in self._owned], seconds_left(end))
         self._threads.join(seconds_left(end))
 
     def _here(self) -> _Here:
@@ -308,7 +316,7 @@ class HydeService:
         if own is not None and (given is own.embedder or given is own.given):
             return own
         validated = ValidatedEmbedder(given)
-        self._closing.append(validated.close)
+        self._owned.append(validated)
         return validated
 
     def _chosen_indexes(self, embedder: ValidatedEmbedder, filters: Expression | None) -> _Indexes:

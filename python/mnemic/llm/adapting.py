@@ -51,11 +51,26 @@ class AdaptedLanguageModel:
         Raises:
             LanguageModelResultError: If something other than a text was returned.
         """
+        return await self.completed(prompt, system, run_blocking)
+
+    async def completed(
+        self,
+        prompt: str,
+        system: str | None,
+        run: Callable[[Callable[[], object]], Awaitable[object]],
+    ) -> str:
+        """Return the answer to a prompt; see `complete`.
+
+        Args:
+            prompt: The prompt.
+            system: System prompt, or None.
+            run: Runs a plain function in another thread.
+        """
         positional, named = self._arguments(prompt, system)
         if _is_coroutine_function(self._call):
             answer = self._call(*positional, **named)
         else:
-            answer = await run_blocking(lambda: self._call(*positional, **named))
+            answer = await run(lambda: self._call(*positional, **named))
         if isinstance(answer, Awaitable):
             answer = await awaited(cast("Awaitable[object]", answer))
         if not isinstance(answer, str):
@@ -93,6 +108,13 @@ def as_language_model(given: AnyLanguageModel, /, *, model: str | None = None) -
     Raises:
         InvalidArgumentError: If it is neither.
     """
+    return adapted_language_model(given, model)
+
+
+def adapted_language_model(
+    given: AnyLanguageModel, model: str | None = None
+) -> AdaptedLanguageModel:
+    """Return what `as_language_model` does; one that was adapted before is returned unchanged."""
     if isinstance(given, AdaptedLanguageModel) and model is None:
         return given
     return AdaptedLanguageModel(given, _function(given), _model_of(given, model))
