@@ -16,7 +16,7 @@ from mnemic.logs import logger
 from mnemic.model.deadline import check_deadline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -32,6 +32,9 @@ EMBEDDED_AT_ONCE: Final = 256
 
 MAX_FAILURES: Final = 3
 """Failures in a row of single texts, after which the embedder counts as broken."""
+
+MAX_READ: Final = 2048
+"""Up to so many changed rows are read from the store; the memory's index lists more of them."""
 
 PART_BITS: Final = 5
 """A vector's id is its row with so many bits for its chunk: a text has at most 32 chunks."""
@@ -130,6 +133,15 @@ class OwnIndex:
         """Length of each vector; None before the first."""
         return None if self._map is None else self._map.dim
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the embedder's vectors have another length, so that the index finds nothing.
+
+        The next build makes the index anew.
+        """
+        known = self._embedder.dimensions
+        return None not in (known, self.dimensions) and known != self.dimensions
+
     def build(self, cancelled: Callable[[], bool] = bool) -> OwnIndexBuild:
         """Bring the index up to date with the store.
 
@@ -194,10 +206,11 @@ class OwnIndex:
         if selected is None or not len(queries):
             return []
         allow = None if selected.rows is None else self._ids_of(selected.rows)
+        floor = None if min_similarity <= -1 else min_similarity  # below it by rounding alone
         wanted = top_k
         while True:
             ids, scores = held.search(
-                queries, k=wanted, allow=allow, min_score=min_similarity, combine="max"
+                queries, k=wanted, allow=allow, min_score=floor, combine="max"
             )
             best = self._best(ids, scores, is_checked=allow is not None)
             if len(best) >= top_k or len(ids) < wanted:
@@ -225,19 +238,22 @@ class OwnIndex:
         return np.concatenate([rows << PART_BITS, *further])
 
     def _build(self, ticket: int, cancelled: Callable[[], bool]) -> OwnIndexBuild:
-        if self._has_other_dimension:
+        if self.is_outdated:
             self._seq = None
         changed = self._companions.changed_since(self._seq)
         if changed.rows == [] and not self._lacking:
             self.generation = ticket
             return OwnIndexBuild(len(self))
-        update = _Update()
+        update = _Update(self._embedder.dimensions)
         is_whole = changed.rows is None
         touched = set(changed.rows or ()) | self._lacking
-        rows = self._companions.rows(self._scope).tolist() if is_whole else sorted(touched)
-        present = set(rows) if is_whole else self._present(rows)
+        present = self._present(None if is_whole else touched)
         self._load(update, None if is_whole else sorted(present), present)
         error = self._embed(update, sorted(present - update.vectors.keys()), cancelled)
+        has_learned = self._embedder.dimensions not in {None, update.dimensions}
+        if has_learned or (self.is_outdated and not is_whole):
+            self._seq = None  # the first call of the embedder showed another length
+            return self._build(ticket, cancelled)
         gone = (self._rows if is_whole else touched & self._rows) - update.vectors.keys()
         self._swap(update, gone, is_whole=is_whole)
         self._lacking, self._seq = update.lacking - update.vectors.keys(), changed.seq
@@ -246,21 +262,20 @@ class OwnIndex:
             raise error
         return OwnIndexBuild(len(self), update.loaded, update.embedded, len(self._lacking))
 
-    @property
-    def _has_other_dimension(self) -> bool:
-        known = self._embedder.dimensions
-        return None not in (known, self.dimensions) and known != self.dimensions
-
-    def _present(self, rows: Sequence[int]) -> set[int]:
-        return set(self._companions.entries(self._scope, rows))
+    def _present(self, rows: set[int] | None) -> set[int]:
+        """Return the active rows of the scope, among some or all."""
+        if rows is not None and len(rows) <= MAX_READ:
+            return set(self._companions.entries(self._scope, sorted(rows)))
+        present = set(self._companions.rows(self._scope).tolist())
+        return present if rows is None else present & rows
 
     def _load(self, update: _Update, rows: list[int] | None, present: set[int]) -> None:
-        """Read stored vectors."""
-        stored = self._companions.stored(self.model, rows, self._embedder.dimensions)
-        for row, vectors in stored.items():
-            if row in present:
-                self._take(update, row, vectors)
+        """Read stored vectors; none is stored that is zero."""
+        stored = self._companions.stored(self.model, rows, update.dimensions)
+        update.vectors = {row: vectors for row, vectors in stored.items() if row in present}
         update.loaded = len(update.vectors)
+        if update.vectors:
+            update.dimensions = next(iter(update.vectors.values())).shape[1]
 
     def _embed(
         self, update: _Update, rows: list[int], cancelled: Callable[[], bool]
@@ -307,7 +322,7 @@ class OwnIndex:
         if (row := update.contents.row_of(hashed)) is not None:
             return update.vectors[row]
         row = self._contents.row_of(hashed)
-        if row is None or self._map is None:
+        if row is None or self._map is None or self.is_outdated:
             return None
         return self._map.get(_ids(row, self._long.get(row, 1)))
 
@@ -315,9 +330,9 @@ class OwnIndex:
         self, update: _Update, row: int, vectors: Vectors, content: str | None = None
     ) -> None:
         """Take the vectors of a row; unusable ones are left out."""
-        update.dimensions = update.dimensions or self._embedder.dimensions or vectors.shape[1]
+        update.dimensions = update.dimensions or vectors.shape[1]
         if vectors.shape[1] != update.dimensions or not vectors.any(axis=1).all():
-            self._warn("a vector is zero, or has another dimension than others, and is left out")
+            self._warn("a vector is zero, or of another length than others, and is left out")
             update.lacking.add(row)
             return
         update.vectors[row] = vectors
@@ -348,9 +363,11 @@ class OwnIndex:
         if held is not None and is_whole:
             held.replace(_all_ids(counts), _joined(update.vectors.values(), held.dim))
         elif held is not None:
-            self._change(
-                held, update.vectors, {row: before.get(row, 1) for row in self._rows}, gone
-            )
+            replaced = (counts.keys() & self._rows) | gone
+            chunks = {row: before.get(row, 1) for row in replaced}
+            self._change(held, update.vectors, chunks, gone)
+        if held is not None:
+            held.flush()  # here, and not in the background of the first searches
         self._map, self._long, self._rows = held, long, rows
         self._contents.follow(update.vectors, update.contents, rows)
 
@@ -366,7 +383,7 @@ class OwnIndex:
         Args:
             held: The map.
             vectors: The vectors of changed rows.
-            before: The numbers of chunks of all rows in the map.
+            before: The numbers of chunks of those rows that the map has.
             gone: Rows to remove.
         """
         surplus = {
@@ -387,6 +404,9 @@ class OwnIndex:
 class _Update:
     """What a build has read and embedded so far.
 
+    Args:
+        dimensions: Length of each vector; None if it is not known yet.
+
     Attributes:
         vectors: Shape (chunks, dimensions), by row.
         contents: The contents of those that were embedded.
@@ -396,11 +416,11 @@ class _Update:
         embedded: Number of rows that were embedded.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, dimensions: int | None) -> None:
         self.vectors: dict[int, Vectors] = {}
         self.contents = _Contents()
         self.lacking: set[int] = set()
-        self.dimensions: int | None = None
+        self.dimensions = dimensions
         self.loaded = 0
         self.embedded = 0
 
@@ -441,7 +461,13 @@ def _ids(row: int, number: int) -> NDArray[np.int64]:
 
 
 def _all_ids(counts: Mapping[int, int]) -> NDArray[np.int64]:
-    return np.concatenate([_NO_IDS, *(_ids(*pair) for pair in counts.items())])
+    """Return the ids of the chunks of rows, each given with their number."""
+    numbers = np.fromiter(counts.values(), np.int64, len(counts))
+    first = np.cumsum(numbers) - numbers
+    chunks = np.arange(numbers.sum()) - np.repeat(first, numbers)
+    rows = np.repeat(np.fromiter(counts, np.int64, len(counts)), numbers)
+    ids: NDArray[np.int64] = (rows << PART_BITS) + chunks
+    return ids
 
 
 def _joined(vectors: Iterable[Vectors], dimensions: int) -> Vectors:
