@@ -1,12 +1,17 @@
 """Search by several hypotheses, neighbours of what it finds, and versions."""
 
+import time
+
 import numpy as np
 import pytest
 
 from mnemic import LinkType, Memory
+from mnemic.errors import DeadlineExceededError
 from mnemic.hyde import HydeConfig
 from mnemic.hyde.search import expanded, found_by_hypotheses, ranked, with_versions
-from mnemic.model import Scope
+from mnemic.model import IS_NOT_SENSITIVE, Hops, Scope
+from tests.support.clock import NOON
+from tests.support.entries import uid
 
 AXES = {"a": (1, 0, 0, 0), "b": (0, 1, 0, 0), "c": (0, 0, 1, 0), "d": (0, 0, 0, 1)}
 
@@ -98,3 +103,197 @@ def test_a_link_to_a_superseded_memory_leads_to_the_head_of_its_versions(turn):
     (_, head) = turn.turn(AXES["a"])
     assert (head.id, head.relation, head.via) == (third.id, LinkType.RELATED, a.id)
     assert [entry.id for entry in head.versions] == [first.id, second.id]
+
+
+@pytest.mark.requirement("C106", "C107", "R362")
+def test_a_memory_of_two_hypotheses_is_found_once_with_the_higher_score(turn):
+    turn.add("a")
+    (found,) = turn.found(AXES["a"], (0.6, 0.8, 0, 0))
+    assert found.score == pytest.approx(1.0)
+    (found,) = turn.found((0.6, 0.8, 0, 0), AXES["a"])
+    assert found.score == pytest.approx(1.0)
+
+
+@pytest.mark.requirement("C106", "R364")
+def test_the_order_is_by_score_and_not_by_hypothesis(turn):
+    turn.add("near the first", 0.8, 0.6, 0, 0)
+    turn.add("the second", 0, 0, 1, 0)
+    turn.add("near the second", 0, 0, 0.9, 0.435)
+    found = ranked(turn.found(AXES["a"], AXES["c"]))
+    assert contents(found) == ["the second", "near the second", "near the first"]
+    scores = [each.score for each in found]
+    assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.requirement("C106")
+def test_equal_scores_are_ordered_by_the_last_change_then_by_id(turn):
+    kept = [turn.add(f"equal {at}", 1, 0, 0, 0) for at in range(4)]
+    found = ranked(turn.found(AXES["a"]))
+    newest_first = sorted(kept, key=lambda entry: (-entry.updated_at.timestamp(), entry.id.bytes))
+    assert [each.id for each in found] == [entry.id for entry in newest_first]
+    turn.memory.update(kept[0].id, importance=1)
+    assert ranked(turn.found(AXES["a"]))[0].id == kept[0].id
+
+
+@pytest.mark.requirement("C106")
+def test_equal_scores_at_one_moment_are_ordered_by_id():
+    turn = Turn(clock=lambda: NOON)
+    with turn.memory:
+        kept = [turn.add(f"equal {at}", 1, 0, 0, 0, id=uid(9 - at)) for at in range(4)]
+        found = ranked(turn.found(AXES["a"]))
+        assert [each.id for each in found] == sorted(entry.id for entry in kept)
+
+
+@pytest.mark.requirement("C107")
+def test_the_union_is_cut_to_the_limit(turn):
+    for at in range(9):
+        turn.add(f"a {at}", 1, 0.01 * at, 0, 0)
+        turn.add(f"b {at}", 0, 0, 1, 0.01 * at)
+    found = turn.found(AXES["a"], AXES["c"], retrieval_top_k=4)
+    assert [each.entry.content for each in found] == ["b 0", "a 0", "b 1", "a 1"]
+
+
+@pytest.mark.requirement("C107")
+def test_few_candidates_of_each_hypothesis_are_united(turn):
+    for at in range(5):
+        turn.add(f"a {at}", 1, 0.01 * at, 0, 0)
+    turn.add("c", 0, 0.6, 0.8, 0)
+    hypotheses = AXES["a"], AXES["c"]
+    assert len(turn.found(*hypotheses, retrieval_top_k=5)) == 5
+    few = {"retrieval_top_k": 5, "candidates_per_hypothesis": 2}
+    found = ranked(turn.found(*hypotheses, **few))
+    assert contents(found) == ["a 0", "a 1", "c"]
+    assert [each.score for each in found][::2] == pytest.approx([1, 0.8])
+    few["retrieval_top_k"] = 2
+    assert contents(ranked(turn.found(*hypotheses, **few))) == ["a 0", "a 1"]
+
+
+@pytest.mark.requirement("C107")
+def test_many_candidates_of_each_hypothesis_change_nothing(turn):
+    for at in range(6):
+        turn.add(f"memory {at}", 1, 0.3 * at, 0.1 * at * at, 0)
+    hypotheses = [AXES["a"], AXES["b"], (1, 1, 1, 0)]
+    whole = turn.found(*hypotheses, retrieval_top_k=3)
+    for alone in (3, 4, 100):
+        found = turn.found(*hypotheses, retrieval_top_k=3, candidates_per_hypothesis=alone)
+        assert found == whole
+
+
+@pytest.mark.requirement("C116")
+def test_a_floor_and_a_drop_leave_out_the_dissimilar(turn):
+    turn.add("best", 1, 0, 0, 0)
+    turn.add("good", 0.9, 0.436, 0, 0)
+    turn.add("fair", 0.5, 0.866, 0, 0)
+    assert len(turn.found(AXES["a"])) == 3
+    assert len(turn.found(AXES["a"], min_similarity=0.6)) == 2
+    assert len(turn.found(AXES["a"], min_similarity=1)) <= 1
+    assert len(turn.found(AXES["a"], drop_off=0.2)) == 2
+    assert len(turn.found(AXES["a"], drop_off=0)) == 1
+    assert len(turn.found(AXES["a"], drop_off=1)) == 3
+
+
+@pytest.mark.requirement("C116")
+def test_a_drop_leaves_neighbours_alone(turn):
+    best, far = turn.add("best", 1, 0, 0, 0), turn.add("far", 0, 0, 1, 0)
+    turn.memory.link(best.id, far.id)
+    assert contents(turn.turn(AXES["a"], drop_off=0.1)) == ["best", "far"]
+
+
+@pytest.mark.requirement("C109")
+def test_superseded_memories_are_never_found(turn):
+    first = turn.add("first", 1, 0, 0, 0)
+    second = turn.add("second", 0.8, 0.6, 0, 0, supersedes=first.id)
+    (found,) = turn.turn(AXES["a"])
+    assert (found.id, [entry.content for entry in found.versions]) == (second.id, ["first"])
+    (found,) = turn.turn(AXES["a"], max_versions=0)
+    assert found.versions == ()
+
+
+@pytest.mark.requirement("C135")
+def test_rivals_are_shown_at_each_of_them(turn):
+    first = turn.add("first", 1, 0, 0, 0)
+    one = turn.add("one", 1, 0, 0, 0, supersedes=first.id)
+    two = turn.add("two", 0.8, 0.6, 0, 0, supersedes=first.id)
+    found = {each.id: each for each in turn.turn(AXES["a"])}
+    assert [entry.id for entry in found[one.id].contradicting] == [two.id]
+    assert [entry.id for entry in found[two.id].contradicting] == [one.id]
+
+
+@pytest.mark.requirement("C117", "R364")
+def test_found_memories_and_neighbours_are_in_one_order(turn):
+    best, linked = turn.add("best", 1, 0, 0, 0), turn.add("linked", 0, 0, 0, 1)
+    turn.add("weak", 0.5, 0.866, 0, 0)
+    turn.memory.link(best.id, linked.id, "refines")
+    found = turn.turn(AXES["a"])
+    assert contents(found) == ["best", "linked", "weak"]
+    assert [each.score for each in found] == pytest.approx([1, 0.9, 0.5], abs=1e-3)
+    found = turn.turn(AXES["a"], relation_decay={"refines": 0.4})
+    assert contents(found) == ["best", "weak", "linked"]
+    assert contents(turn.turn(AXES["a"], max_neighbours=0)) == ["best", "weak"]
+    assert contents(turn.turn(AXES["a"], retrieval_hop_depth=0)) == ["best", "weak"]
+
+
+@pytest.mark.requirement("C117")
+def test_incoming_links_are_followed_by_option(turn):
+    found, other = turn.add("a"), turn.add("b")
+    turn.memory.link(other.id, found.id)
+    assert contents(turn.turn(AXES["a"])) == ["a"]
+    assert contents(turn.turn(AXES["a"], follow_incoming=True)) == ["a", "b"]
+
+
+@pytest.mark.requirement("R391")
+def test_missing_neighbours_are_passed_over(turn):
+    found, gone, there = turn.add("a"), turn.add("b"), turn.add("c")
+    for other in (gone, there):
+        turn.memory.link(found.id, other.id)
+    turn.memory.delete(gone.id)
+    assert contents(turn.turn(AXES["a"])) == ["a", "c"]
+    turn.memory.delete(gone.id, permanent=True)
+    assert contents(turn.turn(AXES["a"])) == ["a", "c"]
+
+
+@pytest.mark.requirement("C110")
+def test_a_deadline_before_any_memory_is_found_is_raised(turn):
+    turn.add("a")
+    past = time.monotonic() - 1
+    vectors, config = np.stack([vector(*AXES["a"])]), HydeConfig()
+    found = found_by_hypotheses(turn.repository, turn.scope, vectors, config)
+    with pytest.raises(DeadlineExceededError):
+        found_by_hypotheses(turn.repository, turn.scope, vectors, config, deadline=past)
+    with pytest.raises(DeadlineExceededError):
+        expanded(turn.repository, turn.scope, found, config, deadline=past)
+
+
+def test_filters_hold_for_found_memories_and_neighbours(turn):
+    first, second = turn.add("a"), turn.add("b", sensitive=True)
+    turn.add("c", 1, 0.1, 0, 0, sensitive=True)
+    turn.memory.link(first.id, second.id)
+    vectors, config = np.stack([vector(*AXES["a"])]), HydeConfig(min_similarity=0.05)
+    given = {"filters": IS_NOT_SENSITIVE}
+    found = found_by_hypotheses(turn.repository, turn.scope, vectors, config, **given)
+    memories = expanded(turn.repository, turn.scope, found, config, **given)
+    assert contents(memories) == ["a"]
+
+
+@pytest.mark.requirement("C062", "C198")
+def test_other_users_memories_and_links_change_nothing():
+    answers = []
+    for others in (False, True):
+        turn = Turn(clock=lambda: NOON)
+        with turn.memory:
+            for user in ("alice", *(("bob", None) if others else ())):
+                first = turn.add("a", id=uid(1), user_id=user)
+                old = turn.add("b", id=uid(2), user_id=user)
+                turn.memory.link(first.id, old.id, "refines", user_id=user)
+                turn.add("c", id=uid(3), user_id=user, supersedes=old.id)
+                if user != "alice":
+                    turn.add("d", id=uid(4), user_id=user, supersedes=old.id)
+            scope = Scope("default", "alice")
+            answers.append(turn.turn(AXES["a"], AXES["d"], scope=scope, follow_incoming=True))
+            bob = turn.repository.finder.row_of(Scope("default", "bob"), uid(1))
+            if bob is not None:  # another user's row leads nowhere
+                hops = Hops(3, (1.0,) * 6, follow_incoming=True)
+                found = turn.repository.finder.neighbours(scope, [(bob, 1.0)], hops)
+                assert found == ([], {})
+    assert answers[0] == answers[1]
+    assert contents(answers[0]) == ["a", "c"]

@@ -233,3 +233,31 @@ def test_links_of_two_agents_with_equal_ids_are_kept_apart(store):
     assert unlinked(store, 1, 2, scope=Scope("b")) == 0
     links_added(store, link_of(2, 1), agent="b")
     assert links_of(store, 1) == [link_of(1, 2)]
+
+
+@pytest.mark.requirement("C109", "C135")
+def test_successors_are_present_entries_of_the_scope_of_any_status(store):
+    added(store, "a", [numbered(1), numbered(2), numbered(3, user_id="alice")])
+    newer = [
+        numbered(4, supersedes=uid(1)),
+        numbered(5, supersedes=uid(1), status=MemoryStatus.ARCHIVED),
+        numbered(6, supersedes=uid(2), expires_at=NOON + HOUR),
+        numbered(7, supersedes=uid(2)),
+        numbered(8, supersedes=uid(3), user_id="alice"),
+    ]
+    added(store, "a", newer)
+    linked(store, 2, 1, kind=REFINES)
+    store.soft_delete(AGENT, uid(7), NOON).result()
+    rows = rows_of(store)
+
+    def found(*numbers, scope=AGENT, now=NOON):
+        given = store.successors(scope, [rows.get(at, 999) for at in numbers], now=now)
+        assert given.keys() <= {rows[entry.id.int] for entry in given.values()}
+        return sorted(entry.id.int for entry in given.values())
+
+    assert found(1) == [4, 5]
+    assert found(1, 2, 3) == [4, 5, 6]
+    assert found(2, now=NOON + HOUR) == found() == found(4, 9) == []
+    assert found(3) == []
+    assert found(3, scope=ALICE) == found(3, scope=EVERYONE) == [8]
+    assert found(1, scope=Scope("b")) == []
