@@ -4,6 +4,8 @@ import asyncio
 import io
 import re
 import runpy
+import subprocess
+import sys
 
 import pytest
 
@@ -11,6 +13,7 @@ import mnemic
 from mnemic import AsyncMemory, Memory
 from tests.support.embedders import WordEmbedder
 from tests.support.paths import EXAMPLES
+from tests.support.processes import ENVIRONMENT
 
 NEEDS_EXAMPLES = pytest.mark.skipif(
     not EXAMPLES.is_dir(), reason="the examples come with the repository"
@@ -180,3 +183,25 @@ def test_the_vector_map_answers_as_brute_force(capsys, monkeypatch):
     assert sorted(re.findall(r"\d+", shown["like either"])) == ["5", "6"]
     assert shown["a batch"] == "(100, 10)"
     assert shown["after a change"] == "False [6, 7]"
+
+
+@NEEDS_EXAMPLES
+@pytest.mark.requirement("R332", "R333", "R379", "R380", "R396", "C122")
+def test_the_coding_agent_remembers_reuses_and_answers_while_its_models_hang():
+    pytest.importorskip("httpx2")
+    command = [sys.executable, str(EXAMPLES / "coding_agent.py"), "--embedder", "hash"]
+    shown = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=120, env=ENVIRONMENT
+    ).stdout
+    turns = re.split(r"^user: ", shown, flags=re.MULTILINE)[1:]
+    counts = [
+        re.findall(r"^  (\d+) memories by (\d+) requests", turn, re.MULTILINE) for turn in turns
+    ]
+
+    assert counts == [[("3", "2")], [("3", "2")], [("0", "1")]]
+    assert shown.count("3 sub-turns by 0 requests") == 3
+    assert "make test" in turns[0]
+    assert re.search(r"repo \| v1\]\*\*\n  \| \*\(untrusted data from the repository", turns[0])
+    assert turns[1].index("5433") < turns[1].index("no longer valid") < turns[1].index("5432")
+    assert "Relevant" not in turns[2]
+    assert "You are a coding agent." in turns[2]
