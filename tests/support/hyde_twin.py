@@ -229,9 +229,9 @@ class Twin:
         kept.sort(key=lambda pair: (-pair[0], -pair[1].updated_at.timestamp(), pair[1].id))
         kept = kept[: options.top_k]
         if options.drop_off is not None and kept:
-            least = kept[0][0] - options.drop_off
-            kept = [pair for pair in kept if pair[0] >= least]
-        return [Found(one.id, score) for score, one in kept]
+            least = max(kept[0][0], 0.0) - options.drop_off
+            kept = [pair for pair in kept if max(pair[0], 0.0) >= least]
+        return [Found(one.id, max(score, 0.0)) for score, one in kept]
 
     def head_of(self, id_, user, seen=frozenset()):
         """Return the head that stands for a memory: itself, or the newest that replaced it."""

@@ -1,0 +1,245 @@
+"""The engine agrees with its naive twin over random memories, links, versions and users."""
+
+import asyncio
+from datetime import timedelta
+from uuid import UUID
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from mnemic import AsyncMemory
+from mnemic.hyde import HydeConfig, HydeEngine
+from mnemic.model import LinkType
+from tests.support.clock import NOON, Clock
+from tests.support.hyde_twin import Kept, LineModel, Options, TableEmbedder, Twin
+from tests.support.hyde_worlds import WINDOW
+
+PARTS = st.sampled_from([-1.0, -0.5, 0.0, 0.25, 0.5, 1.0])
+VECTORS = st.lists(PARTS, min_size=4, max_size=4).filter(any)
+USERS = st.sampled_from([None, None, None, "ann"])
+HEAPED = st.integers(0, 9)
+KINDS = st.sampled_from([kind for kind in LinkType if kind is not LinkType.SUPERSEDES])
+STRENGTHS = st.sampled_from([0.0, 0.3, 0.5, 0.8, 1.0])
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("add"), USERS, st.lists(VECTORS, min_size=1, max_size=2), st.none() | HEAPED
+        ),
+        st.tuples(
+            st.just("add"), USERS, st.lists(VECTORS, min_size=1, max_size=1), st.none() | HEAPED
+        ),
+        st.tuples(st.just("link"), HEAPED, HEAPED, KINDS, STRENGTHS),
+        st.tuples(st.just("link"), HEAPED, HEAPED, KINDS, STRENGTHS),
+        st.tuples(st.just("delete"), HEAPED, st.booleans()),
+        st.tuples(st.just("archive"), HEAPED),
+        st.tuples(st.just("touch"), HEAPED),
+    ),
+    min_size=4,
+    max_size=24,
+)
+OPTIONS = st.builds(
+    Options,
+    top_k=st.sampled_from([1, 2, 3, 10]),
+    depth=st.integers(0, 3),
+    min_similarity=st.sampled_from([-1.0, 0.0, 0.1, 0.4]),
+    drop_off=st.sampled_from([None, None, 0.1, 0.5]),
+    max_neighbours=st.sampled_from([0, 1, 3, 10]),
+    follow_incoming=st.booleans(),
+)
+PROFILE = settings(
+    max_examples=100,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+
+class Both:
+    """Does each step with the memory and with the twin."""
+
+    def __init__(self, memory, clock):
+        self.memory, self.clock, self.twin, self.order = memory, clock, Twin(), []
+
+    async def step(self, name, *given):
+        self.clock.now += timedelta(seconds=1)
+        await getattr(self, name)(*given)
+
+    def one(self, number):
+        """Return the memory of a number; None without any."""
+        return self.twin.memories[self.order[number % len(self.order)]] if self.order else None
+
+    async def add(self, user, vectors, before):
+        replaced = None if before is None else self.one(before)
+        if replaced and (replaced.user != user or not replaced.is_present):
+            replaced = None
+        id_ = UUID(int=1000 - len(self.order))
+        vectors = [list(vector) for vector in vectors]
+        supersedes = None if replaced is None else replaced.id
+        await self.memory.add(
+            f"memory {id_.int}",
+            id=id_,
+            user_id=user,
+            embedding=np.array(vectors, np.float32),
+            supersedes=supersedes,
+        )
+        self.twin.add(Kept(id_, vectors, user, self.clock.now, supersedes))
+        self.order.append(id_)
+
+    async def link(self, start, end, kind, strength):
+        start, end = self.one(start), self.one(end)
+        if not start or start is end or start.user != end.user:
+            return
+        if start.is_present and end.is_present:
+            await self.memory.link(start.id, end.id, kind, strength, user_id=start.user)
+            self.twin.links[start.id, end.id, kind] = strength
+
+    async def delete(self, number, permanent):
+        kept = self.one(number)
+        if kept and kept.is_present:
+            await self.memory.delete(kept.id, permanent=permanent, user_id=kept.user)
+            kept.is_present = False
+
+    async def archive(self, number):
+        kept = self.one(number)
+        if kept and kept.is_present and not kept.is_superseded and not kept.is_archived:
+            await self.memory.update(kept.id, status="archived", user_id=kept.user)
+            kept.is_archived, kept.updated_at = True, self.clock.now
+
+    async def touch(self, number):
+        kept = self.one(number)
+        if kept and self.twin.is_head(kept, kept.user):
+            await self.memory.update(kept.id, importance=0.9, user_id=kept.user)
+            kept.updated_at = self.clock.now
+
+
+def near(number):
+    return pytest.approx(number, abs=1e-5)
+
+
+def agree(found, twin, queries, user, options):
+    """Check a result against the twin's, where equal scores may stand in another order."""
+    wanted = twin.retrieve(queries, user, options)
+    assert len(found) == len({one.id for one in found})
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+    assert [near(one.score) for one in wanted] == [one.score for one in found]
+    searched = [one for one in wanted if one.relation is None]
+    assert sorted(one.score for one in found if one.relation is None) == [
+        near(score) for score in sorted(one.score for one in searched)
+    ]
+    for score in {round(one.score, 4) for one in wanted}:
+        ours = {one.id for one in found if abs(one.score - score) < 1e-3}
+        theirs = {one.id for one in wanted if abs(one.score - score) < 1e-3}
+        is_cut = abs(score - min(one.score for one in wanted)) < 2e-3 or any(
+            abs(score - one.score) < 2e-3 for one in (searched[-1:] or [])
+        )
+        assert ours == theirs or is_cut
+    heads = {kept.id for kept in twin.memories.values() if twin.is_head(kept, user)}
+    assert {one.id for one in found} <= heads
+    for one in found:
+        if one.relation is not None:
+            factors = [
+                factor
+                for head, kind, factor in twin.steps(one.via, user, options)
+                if (head, kind) == (one.id, one.relation)
+            ]
+            assert factors
+            before = [each.score for each in found if each.id == one.via]
+            assert (
+                not before
+                or any(near(before[0] * f) == one.score for f in factors)
+                or (options.depth > 1)
+            )
+
+
+@pytest.mark.requirement(
+    *("R330", "R362", "R363", "R364", "C106", "C107", "C109", "C116", "C117", "T085")
+)
+@PROFILE
+@given(STEPS, st.lists(VECTORS, min_size=1, max_size=4), OPTIONS, USERS)
+def test_the_engine_agrees_with_its_twin(steps, queries, options, user):
+    async def main():
+        lines = [f"hypothesis {number}" for number in range(len(queries))]
+        embedder = TableEmbedder(dict(zip(lines, queries, strict=True)))
+        clock = Clock(NOON)
+        async with await AsyncMemory.open(":memory:", embedder=embedder, clock=clock) as memory:
+            both = Both(memory, clock)
+            for step in steps:
+                await both.step(*step)
+            config = HydeConfig(
+                retrieval_top_k=options.top_k,
+                retrieval_hop_depth=options.depth,
+                min_similarity=options.min_similarity,
+                drop_off=options.drop_off,
+                max_neighbours=options.max_neighbours,
+                follow_incoming=options.follow_incoming,
+                timeout=60,
+            )
+            view = memory if user is None else memory.scoped(user_id=user)
+            async with HydeEngine(view, embedder, LineModel(lines), config) as engine:
+                engine.start()
+                await engine.ready(30)
+                found = await engine.retrieve("t", WINDOW)
+                assert await engine.retrieve("u", WINDOW) == found
+            with HydeEngine(view.sync, embedder, LineModel(lines), config).sync as engine:
+                engine.start()
+                engine.ready(30)
+                assert engine.retrieve("t", WINDOW) == found
+        event(f"{len(found)} found, {sum(one.relation is not None for one in found)} by hops")
+        agree(found, both.twin, queries, user, options)
+        versions(found, both.twin, user)
+
+    asyncio.run(main())
+
+
+def versions(found, twin, user):
+    """Check that each head has the present versions before it, oldest first."""
+    for one in found:
+        chain, kept = [], twin.memories[one.id]
+        while kept.supersedes is not None:
+            kept = twin.memories[kept.supersedes]
+            chain.insert(0, kept)
+        present = [kept.id for kept in chain if kept.is_present and kept.user == user]
+        assert [each.id for each in one.versions] == present[-3:]
+
+
+@pytest.mark.requirement("R356", "C122")
+@settings(PROFILE, max_examples=60)
+@given(STEPS, STEPS, st.lists(VECTORS, min_size=1, max_size=3), OPTIONS)
+def test_what_other_users_store_changes_no_bit_of_a_result(mine, others, queries, options):
+    async def answers(with_others):
+        lines = [f"hypothesis {number}" for number in range(len(queries))]
+        embedder = TableEmbedder(dict(zip(lines, queries, strict=True)))
+        async with await AsyncMemory.open(
+            ":memory:", embedder=embedder, clock=lambda: NOON
+        ) as memory:
+            both = {user: Both(memory, Clock(NOON)) for user in ("me", "you")}
+            for number in range(max(len(mine), len(others))):
+                for user, steps in (("you", others), ("me", mine)):
+                    if number < len(steps) and (user == "me" or with_others):
+                        name, *given_step = steps[number]
+                        if name == "add":
+                            given_step[0] = user
+                        await both[user].step(name, *given_step)
+            config = HydeConfig(
+                retrieval_top_k=options.top_k,
+                retrieval_hop_depth=options.depth,
+                min_similarity=options.min_similarity,
+                max_neighbours=options.max_neighbours,
+                follow_incoming=options.follow_incoming,
+                timeout=60,
+            )
+            model = LineModel(lines)
+            view = memory.scoped(user_id="me")
+            async with HydeEngine(view, embedder, model, config) as engine:
+                engine.start()
+                await engine.ready(30)
+                found = await engine.retrieve("t", WINDOW)
+            return [
+                (one.id, one.score, one.relation, one.via, [old.id for old in one.versions])
+                for one in found
+            ], len(model.calls)
+
+    assert asyncio.run(answers(True)) == asyncio.run(answers(False))  # noqa: FBT003
