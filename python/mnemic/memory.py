@@ -141,6 +141,7 @@ class Memory(MemoryHandle, ScopedMemory):
     retrieval_stats = sync_method(AsyncMemory.retrieval_stats)
     users = sync_method(AsyncMemory.users)
     erase_pending = sync_method(AsyncMemory.erase_pending)
+    drop_vectors = sync_method(AsyncMemory.drop_vectors)
     backup = sync_method(AsyncMemory.backup)
     verify = sync_method(AsyncMemory.verify)
     close = sync_method(AsyncMemory.close)

@@ -14,7 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnemic import Memory
-from mnemic.errors import DeadlineExceededError, EmbeddingError, EntryNotFoundError, StoreBusyError
+from mnemic.errors import (
+    DeadlineExceededError,
+    EmbeddingError,
+    EntryNotFoundError,
+    MnemicError,
+    ReadOnlyError,
+    StoreBusyError,
+)
 from mnemic.hyde.own_index import MAX_FAILURES, OwnIndex
 from mnemic.model import Scope, parse_filter
 from mnemic.store import changes
@@ -264,10 +271,11 @@ def test_a_store_that_takes_no_vectors_does_not_fail_the_build(memory, monkeypat
 def test_dropped_vectors_of_the_model_are_made_anew_by_a_new_index(memory):
     memory.add("red sofa")
     index_of(memory).build()
-    companions = memory._repository.companions
-    assert companions.drop("words") == 0  # the memory's own
-    assert companions.drop(OTHER) == 1
+    assert memory.drop_vectors("words") == 0  # the memory's own
+    assert memory.drop_vectors(OTHER) == 1
     assert index_of(memory).build().embedded == 1
+    assert memory.drop_vectors() == 1
+    assert memory.drop_vectors() == 0
     assert memory.search("red sofa", search_type="semantic")[0].similarity == pytest.approx(1)
 
 
@@ -701,3 +709,41 @@ def chunks_of(content):
 
 def unit(vectors):
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+# The verb that drops vectors
+
+
+def test_vectors_are_dropped_by_both_doors(memory):
+    memory.add("red sofa")
+    index_of(memory).build()
+
+    async def drop():
+        return await memory.aio.drop_vectors(OTHER)
+
+    assert asyncio.run(drop()) == 1
+    assert stored(memory) == 0
+
+
+@pytest.mark.parametrize("model", ["", "a\x1f", "\x1fother", 7, b"other"])
+def test_the_name_of_a_model_is_checked(memory, model):
+    with pytest.raises(MnemicError, match="model"):
+        memory.drop_vectors(model)
+
+
+def test_a_memory_that_is_only_read_drops_nothing(memory, path):
+    memory.add("red sofa")
+    index_of(memory).build()
+    memory.close()
+    with Memory(path, embedder=None, read_only=True) as again:
+        with pytest.raises(ReadOnlyError):
+            again.drop_vectors()
+        assert stored(again) == 1
+
+
+def test_an_agent_drops_its_own_vectors_alone(memory, path):
+    memory.add("red sofa")
+    index_of(memory).build()
+    with Memory(path, agent_id="another", embedder=WordEmbedder()) as another:
+        assert another.drop_vectors() == another.drop_vectors(OTHER) == 0
+    assert stored(memory) == 1

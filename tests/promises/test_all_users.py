@@ -21,6 +21,7 @@ FOR_ONE_USER = {
 }
 DOCUMENTED = {("LongTermMemory", "delete_all"): "the document's call names one user"}
 WHOLE_FILE = {"backup", "verify", "erase_pending", "close", "aclose", "open", "retrieval_stats"}
+WHOLE_FILE |= {"drop_vectors"}
 BY_RECORDS = {"import_", "store", "store_batch", "users", "get_stats", "model_of"}
 """Verbs for records that name their users, and for the operator of all users."""
 

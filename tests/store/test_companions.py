@@ -187,6 +187,9 @@ def test_dropping_a_model_leaves_all_other_vectors(store):
     assert store.drop_companions("a", "other").result() == 0
     assert store.drop_companions("a", "m").result() == 0  # the agent's own
     assert store.companion_models("a") == {"third": 2}
+    kept(store, 1)
+    assert store.drop_companions("a", None).result() == 3
+    assert store.companion_models("a") == {}
     assert rows_since(store, None).vectors.tolist() == [[1, 0], [1, 0]]
 
 

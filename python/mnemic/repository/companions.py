@@ -9,9 +9,12 @@ from numpy.typing import NDArray
 from mnemic.index import ListRequest, RankInputs, Selected
 from mnemic.model import MOST_IMPORTANT, All, Expression, MemoryEntry, Scope, Search
 from mnemic.model.timestamps import to_microseconds
+from mnemic.model.validation import optional_name
 from mnemic.protocols import Clock
 from mnemic.repository.index_set import IndexSet
+from mnemic.repository.limits import Limits
 from mnemic.store import Store
+from mnemic.sync_bridge import run_blocking
 
 _ALL_ROWS = 2**62
 
@@ -36,6 +39,7 @@ class CompanionVectors:
         agent_id: Whose memories.
         indexes: That of active memories selects.
         clock: Gives the time.
+        limits: Check the license.
         can_write: Whether vectors may be stored.
 
     Attributes:
@@ -43,12 +47,20 @@ class CompanionVectors:
     """
 
     def __init__(
-        self, store: Store, agent_id: str, indexes: IndexSet, clock: Clock, *, can_write: bool
+        self,
+        store: Store,
+        agent_id: str,
+        indexes: IndexSet,
+        clock: Clock,
+        *,
+        limits: Limits,
+        can_write: bool,
     ) -> None:
         self._store = store
         self._agent_id = agent_id
         self._active = indexes.active
         self._now = clock
+        self._limits = limits
         self.can_write = can_write
 
     def refresh(self, deadline: float | None = None) -> None:
@@ -128,9 +140,13 @@ class CompanionVectors:
         """Return the number of memories with stored vectors, by further model."""
         return self._store.companion_models(self._agent_id)
 
-    def drop(self, model: str) -> int:
-        """Delete the stored vectors of a further model; return of how many memories.
+    async def drop(self, model: str | None) -> int:
+        """Delete the stored vectors of a further model, or of all; return of how many memories.
 
         The vectors by which the memory itself searches stay, whatever their model.
         """
-        return self._store.drop_companions(self._agent_id, model).result()
+        self._limits.require_storing()
+        name = optional_name("model", model)
+        return await run_blocking(
+            lambda: self._store.drop_companions(self._agent_id, name).result(), self._store
+        )

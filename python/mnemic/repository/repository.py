@@ -258,7 +258,12 @@ class Repository:
             clock=clock,
         )
         self.companions = CompanionVectors(
-            self._store, self.agent_id, self._indexes, clock, can_write=not self._is_read_only
+            self._store,
+            self.agent_id,
+            self._indexes,
+            clock,
+            limits=self.limits,
+            can_write=not self._is_read_only,
         )
         self.statistics = Statistics(
             self._store, self.agent_id, self._embedder, limits=self.limits, clock=clock

@@ -66,8 +66,10 @@ class CompanionReads(Protocol):
         """
         ...
 
-    def drop_companions(self, agent_id: str, model: str) -> Future[int]:
-        """Delete the companion vectors of a model; return the number of entries that had some.
+    def drop_companions(self, agent_id: str, model: str | None) -> Future[int]:
+        """Delete the companion vectors of a model, or of all; return of how many entries.
+
+        An entry with vectors of two models counts twice.
 
         The agent's own vectors stay, whatever their model.
         """

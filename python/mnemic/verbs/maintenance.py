@@ -48,6 +48,25 @@ class AsyncMaintenanceVerbs(ScopedBase):
         """
         return await self._repository.deleter.erase_pending()
 
+    async def drop_vectors(self, model: str | None = None) -> int:
+        """Drop this agent's stored vectors of further models than the memory's own.
+
+        Another model than the memory's, as one of a `HydeEngine`, keeps its vectors beside the
+        memories; they go with their memory, and are made anew where they are missing. The vectors
+        by which the memory itself searches stay, whatever their model.
+
+        Args:
+            model: Name of the model; None for all further models.
+
+        Returns:
+            Number of memories whose vectors were dropped, those of each model counted apart.
+
+        Raises:
+            InvalidEntryError: If the name is empty, or has a control character.
+            ReadOnlyError: If the memory was opened read-only.
+        """
+        return await self._repository.companions.drop(model)
+
     async def backup(
         self, path: str | os.PathLike[str], *, progress: Progress | None = None
     ) -> None:
@@ -73,10 +92,10 @@ class AsyncMaintenanceVerbs(ScopedBase):
         load a damaged file, open it with `embedder=None`.
 
         Args:
-            repair: Add checksums to memories of earlier versions of mnemic, and rewrite each
-                agent's number, sum and bytes of memories, and each user's bytes, after the
-                comparison. Damaged data is left
-                unchanged: it is reported each time, and refused when read.
+            repair: Add checksums to memories of earlier versions of mnemic, rewrite each agent's
+                number, sum and bytes of memories, and each user's bytes, and drop damaged vectors
+                of further models, which are made anew, after the comparison. Other damaged data is
+                left unchanged: it is reported each time, and refused when read.
             progress: Called with the number of memories so far, and None; or True for a bar.
 
         Returns:

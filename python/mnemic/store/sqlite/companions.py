@@ -71,8 +71,9 @@ _STORED: Final = (
 )
 _DELETE: Final = "DELETE FROM agent_memory_embeddings WHERE entry_row = ? AND model = ?"
 _DROP: Final = (
-    "DELETE FROM agent_memory_embeddings WHERE model = ? AND entry_row IN "
-    "(SELECT row FROM agent_memory_entries WHERE agent_id = ?) RETURNING entry_row"
+    f"DELETE FROM agent_memory_embeddings WHERE NOT {IS_OWN} AND ifnull(model = ?, TRUE) "
+    "AND entry_row IN (SELECT row FROM agent_memory_entries WHERE agent_id = ?) "
+    "RETURNING entry_row, model"
 )
 _ALL: Final = (
     "SELECT entry_row, embedding, model FROM agent_memory_embeddings "
@@ -197,9 +198,10 @@ def _blobs(name: str, row: int, vectors: NDArray[np.float32]) -> list[bytes]:
     ]
 
 
-def drop_companions(connection: apsw.Connection, agent_id: str, model: str) -> int:
-    """Delete the companion vectors of a model; return the number of entries that had some."""
-    return len({row for (row,) in fetch(connection, _DROP, (MARK + model, agent_id))})
+def drop_companions(connection: apsw.Connection, agent_id: str, model: str | None) -> int:
+    """Delete the companion vectors of a model, or of all; return of how many entries."""
+    name = None if model is None else MARK + model
+    return len(set(fetch(connection, _DROP, (name, agent_id))))
 
 
 def drop_damaged(connection: apsw.Connection) -> None:
@@ -267,6 +269,6 @@ class SqliteCompanions(Protocol):
             lambda on: add_companions(on, self._codec, agent_id, model, entries, vectors=vectors)
         )
 
-    def drop_companions(self, agent_id: str, model: str) -> Future[int]:
-        """Delete the companion vectors of a model; return of how many entries."""
+    def drop_companions(self, agent_id: str, model: str | None) -> Future[int]:
+        """Delete the companion vectors of a model, or of all; return of how many entries."""
         return self._write(lambda on: drop_companions(on, agent_id, model))
