@@ -86,6 +86,9 @@ class CachedEmbedder(AdaptedEmbedder):
     def embed(self, texts: Sequence[str], /) -> Vectors | Awaitable[Vectors]:
         """Embed documents, or return their kept vectors.
 
+        Args:
+            texts: The documents.
+
         Returns:
             float32, shape (len(texts), dimensions), in the order of `texts`; an awaitable of it
             where the embedder's function is a coroutine function, and a vector is not kept.
@@ -134,6 +137,9 @@ class CachedEmbedder(AdaptedEmbedder):
         """Drop the vectors of texts, as memories and as queries.
 
         Vectors of running calls are not kept either.
+
+        Args:
+            texts: The texts.
 
         Returns:
             Number of dropped vectors.
