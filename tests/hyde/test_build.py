@@ -1,0 +1,299 @@
+"""Builds of an engine's index: in one worker, coalesced, and never in the way."""
+
+import asyncio
+import logging
+import threading
+import time
+
+import pytest
+
+from mnemic import Memory
+from mnemic.hyde import HydeConfig, HydeEngine, SyncHydeEngine, build
+from mnemic.hyde.build import BuildWorker
+from tests.support.hyde import AxisEmbedder, ListedModel, contents, memory_of, threads_named
+
+WINDOW = ["user: what is it?"]
+SECONDS = 20
+
+
+class Builds:
+    """A build that a test holds and lets fail."""
+
+    def __init__(self):
+        self.begun = 0
+        self.running = 0
+        self.most = 0
+        self.gate = threading.Event()
+        self.gate.set()
+        self.entered = threading.Event()
+        self.error = None
+
+    def __call__(self, _cancelled):
+        self.begun += 1
+        self.running += 1
+        self.most = max(self.most, self.running)
+        self.entered.set()
+        assert self.gate.wait(SECONDS)
+        self.running -= 1
+        if self.error is not None:
+            raise self.error
+
+
+@pytest.fixture
+def builds(monkeypatch):
+    monkeypatch.setattr(build, "FIRST_DELAY", 0.0)
+    return Builds()
+
+
+def ended(worker):
+    """Wait until no build is under way."""
+    end = time.monotonic() + SECONDS
+    while worker._running is not None:
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+@pytest.mark.requirement("R354", "R400", "C114")
+def test_a_trigger_returns_before_the_build_ends(builds):
+    worker = BuildWorker(builds, "aide")
+    builds.gate.clear()
+    worker.trigger()
+    assert builds.entered.wait(SECONDS)
+    assert not worker.is_ready
+    builds.gate.set()
+    assert worker.ready_here(SECONDS)
+
+
+@pytest.mark.requirement("C114")
+def test_triggers_during_a_build_are_one_further_build(builds):
+    worker = BuildWorker(builds, "aide")
+    builds.gate.clear()
+    worker.trigger()
+    assert builds.entered.wait(SECONDS)
+    threads = [threading.Thread(target=worker.trigger) for _ in range(50)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    builds.gate.set()
+    ended(worker)
+    assert (builds.begun, builds.most, worker.builds) == (2, 1, 2)
+
+
+def test_the_thread_ends_with_the_builds(builds):
+    worker = BuildWorker(builds, "aide")
+    worker.trigger()
+    ended(worker)
+    worker._thread.join(SECONDS)
+    assert not threads_named("hyde-build")
+
+
+@pytest.mark.requirement("R387", "R388", "R393", "C131")
+def test_the_first_failure_is_one_warning_and_later_ones_are_for_debugging(builds, caplog):
+    caplog.set_level(logging.DEBUG, logger="mnemic.hyde")
+    worker = BuildWorker(builds, "aide")
+    builds.error = ValueError("quoted secret")
+    for _ in range(3):
+        worker.trigger()
+        ended(worker)
+    assert [record.levelname for record in caplog.records] == ["WARNING", "DEBUG", "DEBUG"]
+    assert "secret" not in caplog.text
+    assert (worker.is_ready, worker.failed_builds) == (False, 3)
+    builds.error = None
+    worker.trigger()
+    assert worker.ready_here(SECONDS)
+    ended(worker)
+    builds.error = ValueError()
+    worker.trigger()
+    ended(worker)
+    assert worker.is_ready  # by the build before
+    assert "indexed before" in caplog.records[-1].getMessage()
+
+
+def test_builds_wait_longer_after_each_failure(builds, monkeypatch):
+    waits = []
+    monkeypatch.setattr(build, "FIRST_DELAY", 10.0)
+    worker = BuildWorker(builds, "aide")
+    monkeypatch.setattr(worker._stop, "wait", lambda seconds: waits.append(round(seconds)))
+    builds.error = ValueError()
+    for _ in range(5):
+        worker.trigger()
+        ended(worker)
+    assert waits == [10, 20, 30, 30]
+    builds.error = None
+    worker.trigger()
+    ended(worker)
+    worker.trigger()
+    ended(worker)
+    assert len(waits) == 5
+
+
+@pytest.mark.requirement("C108", "T013")
+def test_waiting_for_readiness_ends_with_the_first_success_or_the_failure(builds):
+    async def waited(worker):
+        return await asyncio.gather(*(worker.ready(SECONDS) for _ in range(5)))
+
+    worker = BuildWorker(builds, "aide")
+    assert not asyncio.run(worker.ready(SECONDS))  # nothing is under way
+    builds.error = ValueError()
+    worker.trigger()
+    assert asyncio.run(waited(worker)) == [False] * 5
+    builds.error = None
+    worker.trigger()
+    assert asyncio.run(waited(worker)) == [True] * 5
+
+
+def test_a_cancelled_wait_leaves_the_build(builds):
+    async def run(worker):
+        waiting = asyncio.ensure_future(worker.ready(SECONDS))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+
+    worker = BuildWorker(builds, "aide")
+    builds.gate.clear()
+    worker.trigger()
+    asyncio.run(run(worker))
+    builds.gate.set()
+    assert worker.ready_here(SECONDS)
+
+
+def test_waiting_gives_up_after_its_seconds(builds):
+    worker = BuildWorker(builds, "aide")
+    builds.gate.clear()
+    worker.trigger()
+    assert not asyncio.run(worker.ready(0.01))
+    assert not worker.ready_here(0.01)
+    builds.gate.set()
+    ended(worker)
+
+
+def test_closing_leaves_a_hanging_build_behind_and_begins_no_other(builds):
+    worker = BuildWorker(builds, "aide")
+    builds.gate.clear()
+    worker.trigger()
+    assert builds.entered.wait(SECONDS)
+    worker.trigger()
+    worker.close(0.01)
+    worker.trigger()
+    builds.gate.set()
+    worker._thread.join(SECONDS)
+    assert builds.begun == 1
+
+
+def test_no_thread_to_be_had_is_a_failed_build(builds, monkeypatch, caplog):
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    worker = BuildWorker(builds, "aide")
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        worker.trigger()
+    assert worker.failed_builds == 1
+    assert "RuntimeError" in caplog.text
+    worker.trigger()
+    assert worker.ready_here(SECONDS)
+
+
+# In an engine
+
+
+class Failing(AxisEmbedder):
+    def __init__(self):
+        super().__init__()
+        self.fails = False
+
+    def embed(self, texts):
+        if self.fails:
+            self.calls.append(list(texts))
+            raise OSError("down")
+        return super().embed(texts)
+
+
+def unembedded(embedder, *texts):
+    """A memory whose entries lack vectors."""
+    memory = Memory(":memory:", embedder=embedder)
+    embedder.fails = True
+    for text in texts:
+        memory.add(text, on_embed_error="pending")
+    return memory
+
+
+@pytest.mark.requirement("R387", "C131", "C108")
+def test_without_any_vector_turns_call_no_model_until_a_build_succeeds(caplog, monkeypatch):
+    monkeypatch.setattr(build, "FIRST_DELAY", 0.0)
+    embedder = Failing()
+    memory = unembedded(embedder, "alpha")
+    model = ListedModel("alpha")
+    caplog.clear()
+    with SyncHydeEngine(memory, memory.embedder, model) as engine:
+        assert not engine.ready(SECONDS)
+        assert engine.retrieve("1", WINDOW) == []
+        assert model.calls == 0
+        assert engine.stats().failures["ready"] >= 1
+        of_engine = [each for each in caplog.records if each.name == "mnemic.hyde"]
+        assert [each.levelname for each in of_engine].count("WARNING") == 1
+        embedder.fails = False
+        engine.trigger_rebuild()
+        assert engine.ready(SECONDS)
+        assert contents(engine.retrieve("1", WINDOW)) == ["alpha"]  # nothing was kept
+
+
+@pytest.mark.requirement("C168", "R346")
+def test_a_build_embeds_the_memories_that_lack_a_vector():
+    embedder = Failing()
+    memory = unembedded(embedder, "alpha", "beta")
+    embedder.fails = False
+    with SyncHydeEngine(memory, memory.embedder, ListedModel("beta")) as engine:
+        assert engine.ready(SECONDS)
+        assert not memory.repository._indexes.active.index.unembedded()
+        assert contents(engine.retrieve("1", WINDOW))[0] == "beta"
+
+
+@pytest.mark.requirement("R353", "R405")
+def test_the_first_retrieval_begins_the_build():
+    memory = memory_of("alpha")
+    engine = SyncHydeEngine(memory, memory.embedder, ListedModel("alpha"))
+    assert contents(engine.retrieve("1", WINDOW)) == ["alpha"]
+    assert engine.stats().builds == 1
+    engine.close()
+
+
+@pytest.mark.requirement("C108")
+def test_a_turn_waits_for_the_first_build_no_longer_than_its_deadline(monkeypatch):
+    memory = memory_of("alpha")
+    gate = threading.Event()
+    readiness = memory.repository.readiness
+    monkeypatch.setattr(readiness, "build", lambda: gate.wait(SECONDS))
+    model = ListedModel("alpha")
+    engine = SyncHydeEngine(memory, memory.embedder, model, HydeConfig(timeout=0.05))
+    assert engine.retrieve("1", WINDOW) == []
+    assert model.calls == 0
+    assert engine.stats().failures == {"ready": 1}
+    gate.set()
+    assert engine.ready(SECONDS)
+    assert contents(engine.retrieve("1", WINDOW)) == ["alpha"]
+    engine.close()
+
+
+def test_closing_an_engine_ends_a_build_of_a_coroutine_embedder():
+    entered, ends = threading.Event(), []
+
+    class Hanging:
+        model = "hanging"
+        dimensions = 8
+
+        async def embed(self, _):
+            entered.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ends.append(True)
+
+    memory = memory_of("alpha")
+    engine = HydeEngine(memory, Hanging(), ListedModel("alpha"))
+    engine.start()
+    assert entered.wait(SECONDS)
+    asyncio.run(engine.aclose())
+    assert ends == [True]
+    assert not threads_named("hyde")

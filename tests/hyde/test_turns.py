@@ -1,0 +1,357 @@
+"""The kept result of one turn, and the flights that calls share."""
+
+import asyncio
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mnemic import errors
+from mnemic.hyde.turns import Landing, Turns
+
+SECONDS = 20
+
+
+class Source:
+    """Computes results that a test ends."""
+
+    def __init__(self):
+        self.begun = 0
+        self.cancelled = 0
+        self.gate = None
+
+    async def compute(self):
+        self.begun += 1
+        number = self.begun
+        try:
+            if self.gate is not None:
+                await self.gate.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        return Landing(f"result {number}")
+
+
+async def settled(rounds=10):
+    for _ in range(rounds):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.requirement("C113")
+def test_200_concurrent_calls_for_a_turn_share_one_flight():
+    async def run():
+        turns, source = Turns(), Source()
+        calls = [turns.shared("1", source.compute, SECONDS) for _ in range(200)]
+        return set(await asyncio.gather(*calls)), source.begun
+
+    assert asyncio.run(run()) == ({"result 1"}, 1)
+
+
+@pytest.mark.requirement("C113", "R356")
+def test_calls_of_many_event_loops_share_one_flight():
+    turns, source = Turns(), Source()
+    all_wait = threading.Barrier(8)
+    found = []
+
+    async def compute():
+        await asyncio.to_thread(all_wait.wait)
+        return await source.compute()
+
+    async def call():
+        made = asyncio.ensure_future(turns.shared("1", compute, SECONDS))
+        await settled()
+        if turns._flights["1"].task not in asyncio.all_tasks():
+            await asyncio.to_thread(all_wait.wait)
+        found.append(await made)
+
+    threads = [threading.Thread(target=lambda: asyncio.run(call())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(SECONDS)
+    assert found == ["result 1"] * 8
+    assert source.begun == 1
+
+
+@pytest.mark.requirement("C111")
+def test_a_cancelled_caller_cancels_nothing_for_the_others():
+    async def run():
+        turns, source = Turns(), Source()
+        source.gate = asyncio.Event()
+        first, second = (
+            asyncio.ensure_future(turns.shared("1", source.compute, SECONDS)) for _ in range(2)
+        )
+        await settled()
+        first.cancel()
+        await settled()
+        source.gate.set()
+        assert await second == "result 1"
+        assert first.cancelled()
+        assert source.begun == 1
+        assert turns.kept("1") == "result 1"
+
+    asyncio.run(run())
+
+
+@pytest.mark.requirement("C111")
+def test_a_flight_that_all_callers_left_is_cancelled_and_not_kept():
+    async def run():
+        turns, source = Turns(), Source()
+        source.gate = asyncio.Event()
+        calls = [
+            asyncio.ensure_future(turns.shared("1", source.compute, SECONDS)) for _ in range(3)
+        ]
+        await settled()
+        for call in calls:
+            call.cancel()
+        await settled()
+        assert source.cancelled == 1
+        assert turns.kept("1") is None
+        source.gate.set()
+        assert await turns.shared("1", source.compute, SECONDS) == "result 2"
+
+    asyncio.run(run())
+
+
+def test_a_result_that_comes_after_all_callers_left_is_not_kept():
+    async def run():
+        turns, gate = Turns(), asyncio.Event()
+
+        async def stubborn():
+            while not gate.is_set():
+                try:
+                    await gate.wait()
+                except asyncio.CancelledError:
+                    continue
+            return Landing("late")
+
+        call = asyncio.ensure_future(turns.shared("1", stubborn, SECONDS))
+        await settled()
+        call.cancel()
+        await settled()
+        gate.set()
+        await settled()
+        assert turns.kept("1") is None
+
+    asyncio.run(run())
+
+
+def test_calls_go_on_where_the_event_loop_of_the_first_one_ends():
+    turns, source = Turns(), Source()
+    leads, joined = threading.Event(), threading.Event()
+
+    async def compute():
+        if not leads.is_set():
+            leads.set()
+            await asyncio.Event().wait()
+        return await source.compute()
+
+    async def lead():
+        asyncio.ensure_future(turns.shared("1", compute, SECONDS))  # noqa: RUF006 - it ends with the loop
+        await asyncio.to_thread(joined.wait, SECONDS)
+
+    async def join():
+        made = asyncio.ensure_future(turns.shared("1", compute, SECONDS))
+        await settled()
+        joined.set()
+        return await made
+
+    thread = threading.Thread(target=lambda: asyncio.run(lead()))
+    thread.start()
+    assert leads.wait(SECONDS)
+    assert asyncio.run(join()) == "result 1"
+    thread.join(SECONDS)
+
+
+def test_calls_give_up_on_a_flight_whose_event_loop_stands_still():
+    turns = Turns()
+    loop = asyncio.new_event_loop()
+
+    async def compute():
+        await asyncio.Event().wait()
+
+    lead = loop.create_task(turns.shared("1", compute, SECONDS))
+    loop.run_until_complete(settled())
+    with pytest.raises(errors.DeadlineExceededError):
+        asyncio.run(turns.shared("1", compute, 0.01))
+    lead.cancel()
+    loop.run_until_complete(asyncio.gather(lead, return_exceptions=True))
+    loop.run_until_complete(settled())
+    loop.close()
+
+
+@pytest.mark.requirement("R357", "T008")
+def test_a_turn_that_began_earlier_never_replaces_a_later_one():
+    async def run():
+        turns, early, late = Turns(), Source(), Source()
+        early.gate = asyncio.Event()
+        first = asyncio.ensure_future(turns.shared("1", early.compute, SECONDS))
+        await settled()
+        await turns.shared("2", late.compute, SECONDS)
+        early.gate.set()
+        assert await first == "result 1"
+        assert (turns.kept("1"), turns.kept("2")) == (None, "result 1")
+        assert turns.kept_id == "2"
+
+    asyncio.run(run())
+
+
+@pytest.mark.requirement("C111")
+def test_a_result_is_kept_for_its_seconds():
+    now = [0.0]
+    turns = Turns(timer=lambda: now[0])
+
+    async def compute():
+        return Landing("failure", seconds=5)
+
+    asyncio.run(turns.shared("1", compute, SECONDS))
+    now[0] = 4.9
+    assert turns.kept("1") == "failure"
+    now[0] = 5.0
+    assert turns.kept("1") is None
+
+
+def test_an_error_reaches_every_caller_and_is_not_kept():
+    async def run():
+        turns = Turns()
+
+        async def fail():
+            raise KeyError("1")
+
+        calls = [turns.shared("1", fail, SECONDS) for _ in range(3)]
+        ended = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(each) for each in ended] == [KeyError] * 3
+        assert turns.kept("1") is None
+
+    asyncio.run(run())
+
+
+def test_closing_ends_the_calls_that_wait():
+    async def run():
+        turns, source = Turns(), Source()
+        source.gate = asyncio.Event()
+        call = asyncio.ensure_future(turns.shared("1", source.compute, SECONDS))
+        await settled()
+        turns.close()
+        with pytest.raises(errors.StoreClosedError):
+            await call
+        with pytest.raises(errors.StoreClosedError):
+            await turns.shared("2", source.compute, SECONDS)
+        await settled()
+        assert source.cancelled == 1
+
+    asyncio.run(run())
+
+
+def test_a_kept_result_is_replaced_only_by_whoever_saw_it():
+    async def run():
+        turns, source = Turns(), Source()
+        before = await turns.shared("1", source.compute, SECONDS)
+        turns.replace("1", before, "fresh")
+        assert turns.kept("1") == "fresh"
+        turns.replace("1", before, "stale")
+        turns.replace("2", "fresh", "stale")
+        assert turns.kept("1") == "fresh"
+
+    asyncio.run(run())
+
+
+class Twin:
+    """The same by lists: flights in their order, and the kept result."""
+
+    def __init__(self):
+        self.now = 0
+        self.number = 0
+        self.flights = {}
+        self.kept = None  # turn, number, result, until
+
+    def get(self, turn):
+        if self.kept is None or self.kept[0] != turn:
+            return None
+        return None if self.kept[3] is not None and self.now >= self.kept[3] else self.kept[2]
+
+    def call(self, turn, caller):
+        """The result that is kept; None for a call that waits."""
+        found = self.get(turn)
+        if found is None:
+            if turn not in self.flights:
+                self.number += 1
+                self.flights[turn] = (self.number, [])
+            self.flights[turn][1].append(caller)
+        return found
+
+    def land(self, turn, *, is_kept, seconds):
+        number, callers = self.flights.pop(turn)
+        if is_kept and (self.kept is None or self.kept[1] < number):
+            until = None if seconds is None else self.now + seconds
+            self.kept = (turn, number, f"{turn} {number}", until)
+        return dict.fromkeys(callers, f"{turn} {number}")
+
+    def leave(self, caller):
+        for turn, (_, callers) in list(self.flights.items()):
+            if caller in callers:
+                callers.remove(caller)
+                if not callers:
+                    del self.flights[turn]
+
+
+TURNS = st.sampled_from("abc")
+STEPS = st.one_of(
+    st.tuples(st.just("call"), TURNS),
+    st.tuples(st.just("call"), TURNS),
+    st.tuples(st.just("land"), TURNS, st.booleans(), st.sampled_from([None, 1, 3])),
+    st.tuples(st.just("leave"), st.integers(0, 20)),
+    st.tuples(st.just("wait"), st.integers(1, 2)),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(STEPS, max_size=25))
+def test_turns_are_those_of_a_naive_twin(steps):
+    asyncio.run(compared(steps))
+
+
+async def compared(steps):
+    twin = Twin()
+    turns = Turns(timer=lambda: twin.now)
+    gates, calls, expected = {}, [], {}
+
+    def compute_of(turn):
+        async def compute():
+            gate = asyncio.get_running_loop().create_future()
+            gates[turn] = gate
+            number = turns._flights[turn].number
+            is_kept, seconds = await gate
+            return Landing(f"{turn} {number}", is_kept=is_kept, seconds=seconds)
+
+        return compute
+
+    for step, *given_ in steps:
+        if step == "call":
+            (turn,) = given_
+            found = twin.call(turn, len(calls))
+            if found is not None:
+                expected[len(calls)] = found
+            calls.append(asyncio.ensure_future(turns.shared(turn, compute_of(turn), SECONDS)))
+        elif step == "land" and given_[0] in twin.flights:
+            turn, is_kept, seconds = given_
+            expected |= twin.land(turn, is_kept=is_kept, seconds=seconds)
+            gates[turn].set_result((is_kept, seconds))
+        elif step == "leave" and given_[0] < len(calls) and given_[0] not in expected:
+            twin.leave(given_[0])
+            calls[given_[0]].cancel()
+        elif step == "wait":
+            twin.now += given_[0]
+        await settled()
+        done = {
+            at: call.result()
+            for at, call in enumerate(calls)
+            if call.done() and not call.cancelled()
+        }
+        assert done == expected
+        assert {turn: turns.kept(turn) for turn in "abc"} == {
+            turn: twin.get(turn) for turn in "abc"
+        }
+    turns.close()
+    await asyncio.gather(*calls, return_exceptions=True)
