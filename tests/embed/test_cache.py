@@ -518,3 +518,39 @@ def test_many_threads_get_the_vectors_of_their_texts():
     assert cached.used_bytes <= 20_000
     assert cached.hits + cached.misses == 8 * 150 * 5
     assert not cached._kept._running
+
+
+def test_kept_vectors_wait_for_no_call_that_runs():
+    embedder = Gated()
+    embedder.may_end.set()
+    cached = CachedEmbedder(embedder)
+    checked = ValidatedEmbedder(cached)
+    checked.embed(["red"])
+    embedder.begun.acquire()
+    embedder.may_end.clear()
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(lambda: checked.embed(["blue"]))
+        try:
+            assert embedder.begun.acquire(timeout=20)
+            assert checked.embed(["red"]).shape == (1, 64)
+            (vectors,) = checked.embed_queries(["red"])
+            assert vectors.shape == (1, 64)
+            assert not running.done()
+        finally:
+            embedder.may_end.set()
+        assert running.result(20).shape == (1, 64)
+    assert embedder.texts == ["red", "blue"]
+
+
+def test_whether_vectors_are_kept_is_no_use_of_them():
+    embedder = TwoSided()
+    cached = CachedEmbedder(embedder)
+    cached.embed(["red"])
+    cached.embed_queries(["blue"])
+    assert cached.keeps(["red"], queries=False)
+    assert cached.keeps(["blue", "blue"], queries=True)
+    assert cached.keeps([], queries=True)
+    assert not cached.keeps(["red"], queries=True)
+    assert not cached.keeps(["red", "blue"], queries=False)
+    assert (cached.hits, cached.misses) == (0, 2)
+    assert not as_embedder(embedder).keeps(["red"], queries=False)

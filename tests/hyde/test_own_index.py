@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnemic import Memory
+from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import (
     DeadlineExceededError,
     EmbeddingError,
@@ -22,6 +23,8 @@ from mnemic.errors import (
     ReadOnlyError,
     StoreBusyError,
 )
+from mnemic.hyde import HydeConfig
+from mnemic.hyde.indexes import CompanionIndex
 from mnemic.hyde.own_index import MAX_FAILURES, OwnIndex
 from mnemic.model import Scope, parse_filter
 from mnemic.store import changes
@@ -747,3 +750,53 @@ def test_an_agent_drops_its_own_vectors_alone(memory, path):
     with Memory(path, agent_id="another", embedder=WordEmbedder()) as another:
         assert another.drop_vectors() == another.drop_vectors(OTHER) == 0
     assert stored(memory) == 1
+
+
+# What is deleted for good
+
+
+def test_nothing_of_an_erased_memorys_vectors_is_left_in_any_file(memory, path):
+    length = 64
+
+    class Random(Other):
+        def embed(self, texts):
+            self.texts.extend(texts)
+            return np.stack([vector_of(text) for text in texts])
+
+    def vector_of(text):
+        chosen = np.random.default_rng(list(text.encode()))
+        return chosen.standard_normal(length).astype(np.float32)
+
+    def left(text):
+        data = b"".join(file.read_bytes() for file in path.parent.iterdir())
+        blob = vector_of(text).tobytes()
+        return any(blob[at : at + 24] in data for at in range(0, len(blob) - 24, 24))
+
+    texts = [f"text {number}" for number in range(40)]
+    added = memory.add_many(texts)
+    index = index_of(memory, Random(dimensions=length))
+    index.build()
+    assert all(map(left, texts))
+    assert memory.delete(added[7].id, permanent=True).erased
+    memory.update(added[8].id, content="another")
+    assert memory.delete_many([entry.id for entry in added[10:20]], permanent=True).erased
+    assert memory.erase_pending()
+    assert [text for text in texts if left(text)] == [*texts[:7], texts[9], *texts[20:]]
+    assert index.build().rows == 29
+
+
+@pytest.mark.requirement("C123")
+def test_an_engine_builds_an_outdated_index_anew(memory):
+    memory.add("red sofa")
+    index_of(memory).build()
+    embedder = ValidatedEmbedder(of_unknown_length(Other(dimensions=24)))
+    repository = memory._repository
+    index = CompanionIndex(repository, EVERYONE, embedder, HydeConfig(), None)
+    index.build(lambda: False)
+    assert not index.is_behind
+    query = embedder.embed(["red sofa"])
+    assert index.candidates(query, time.monotonic() + 60) == []
+    assert index.is_behind
+    index.build(lambda: False)
+    assert not index.is_behind
+    assert len(index.candidates(query, time.monotonic() + 60)) == 1

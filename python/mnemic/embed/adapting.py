@@ -103,6 +103,16 @@ class AdaptedEmbedder:
         """
         return self._queries.embed(texts)
 
+    def keeps(self, texts: Sequence[str], /, *, queries: bool) -> bool:
+        """Return whether the vectors of texts are there without a call.
+
+        Args:
+            texts: The texts.
+            queries: Whether they are queries, not documents.
+        """
+        del texts, queries
+        return False
+
     @property
     def takes_many(self) -> bool:
         """Whether one call embeds several texts; True until it is known."""

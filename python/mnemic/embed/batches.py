@@ -21,6 +21,7 @@ class BatchedCalls:
         embed: Embeds texts by one call.
         batch_size: Maximum number of texts of one call; None for no maximum.
         can_join: Returns whether concurrent calls with few texts become one.
+        is_kept: Returns whether the vectors of texts need no call, so that they wait for none.
 
     Attributes:
         joiner: Joins them.
@@ -31,10 +32,12 @@ class BatchedCalls:
         embed: Callable[[list[str]], NDArray[np.float32]],
         batch_size: int | None,
         can_join: Callable[[], bool],
+        is_kept: Callable[[list[str]], bool] = lambda _: False,
     ) -> None:
         self._embed = embed
         self._batch_size = batch_size
         self._can_join = can_join
+        self._is_kept = is_kept
         self.joiner = CallJoiner(embed, batch_size or JOINED_TEXTS)
 
     @property
@@ -45,7 +48,7 @@ class BatchedCalls:
     def joins(self, texts: list[str]) -> bool:
         """Return whether a call with these texts is joined with others."""
         most = min(FEW_TEXTS, self._batch_size or FEW_TEXTS)
-        return 0 < len(texts) <= most and self._can_join()
+        return 0 < len(texts) <= most and self._can_join() and not self._is_kept(texts)
 
     def embed(self, texts: list[str]) -> NDArray[np.float32]:
         """Return the vectors of texts, at least one; a failing call fails all."""

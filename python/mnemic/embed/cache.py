@@ -108,6 +108,16 @@ class CachedEmbedder(AdaptedEmbedder):
             return self.embed(texts)
         return run(self._vectors(checked_texts(texts), _QUERY, self._inner.embed_queries))
 
+    def keeps(self, texts: Sequence[str], /, *, queries: bool) -> bool:
+        """Return whether the vectors of all texts are kept; that counts as no use of them.
+
+        Args:
+            texts: The texts.
+            queries: Whether they are queries, not documents.
+        """
+        side = _QUERY if queries and self.has_queries else _DOCUMENT
+        return all(self._kept.has(self._key(text, side)) for text in texts)
+
     @property
     def hits(self) -> int:
         """Number of texts that the embedder was not called for."""
@@ -249,6 +259,10 @@ class _KeptVectors:
 
     def __len__(self) -> int:
         return len(self._vectors)
+
+    def has(self, key: _Key) -> bool:
+        """Return whether a vector is kept."""
+        return key in self._vectors
 
     def claim(self, keys: Sequence[_Key], *, may_wait: bool) -> _Claim:
         """Return kept vectors; the other keys are embedded by this call or by a running one."""

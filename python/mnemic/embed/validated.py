@@ -57,9 +57,9 @@ class ValidatedEmbedder:
         # with its last reference.
         self._calls = CheckedCalls(adapted)
         self._calls.on_embedded = on_embedded
-        self._documents = _batched(self._calls, adapted, adapted.embed)
+        self._documents = _batched(self._calls, adapted, queries=False)
         self._queries = (
-            _batched(self._calls, adapted, adapted.embed_queries) if adapted.has_queries else None
+            _batched(self._calls, adapted, queries=True) if adapted.has_queries else None
         )
 
     @property
@@ -184,13 +184,13 @@ class ValidatedEmbedder:
         return self._calls.run(lambda: [self._chunker.chunks(text) for text in texts])
 
 
-def _batched(
-    calls: CheckedCalls, adapted: AdaptedEmbedder, embed: Callable[[list[str]], object]
-) -> BatchedCalls:
+def _batched(calls: CheckedCalls, adapted: AdaptedEmbedder, *, queries: bool) -> BatchedCalls:
+    embed = adapted.embed_queries if queries else adapted.embed
     return BatchedCalls(
         lambda texts: calls.call(embed, texts),
         adapted.batch_size,
         lambda: adapted.join_calls and adapted.takes_many,
+        lambda texts: adapted.keeps(texts, queries=queries),
     )
 
 

@@ -124,7 +124,9 @@ class CompanionIndex:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the memories changed since the last build began."""
+        """Whether the memories changed since the last build began, or the vectors' length did."""
+        if self._own.is_outdated:
+            return True
         return self._repository.finder.position().seq != self._built_seq
 
     def build(self, cancelled: Callable[[], bool]) -> None:
