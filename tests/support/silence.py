@@ -283,6 +283,7 @@ RIGHT = {
     "window": lambda _: ContextWindow(2000),
     "target": lambda world: world.path(),
     "path": lambda world: world.path(),
+    "model": lambda _: "another-model",
     "agent_id": lambda _: "aide",
     "source": lambda world: world.exported(),
     "embeddings": lambda _: True,
