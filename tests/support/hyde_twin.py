@@ -253,8 +253,10 @@ class Twin:
     def steps(self, id_, user, options):
         """Return the memories that a hop leads to: head, type, factor."""
         for (start, end, kind), strength in self.links.items():
-            for here, there in ((start, end), (end, start))[: 1 + options.follow_incoming]:
-                head = self.head_of(there, user) if here == id_ else None
+            heads = [self.head_of(end, user)] if start == id_ else []
+            if end == id_ and options.follow_incoming and self.is_head(self.memories[start], user):
+                heads.append(start)  # links from an old version are no longer followed
+            for head in heads:
                 if head is not None and head != id_ and DECAYS[kind] * strength > 0:
                     yield head, kind, DECAYS[kind] * strength
 
