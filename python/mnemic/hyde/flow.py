@@ -7,18 +7,14 @@ from datetime import datetime
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mnemic.embed.validated import ValidatedEmbedder
-from mnemic.errors import DeadlineExceededError, EmbeddingError
+from mnemic.errors import DeadlineExceededError
 from mnemic.hyde.build import BuildWorker
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.hypotheses import generate_hypotheses
 from mnemic.hyde.indexes import TurnIndex
 from mnemic.hyde.limited import LimitedTasks
 from mnemic.hyde.models import ThreadedModel
-from mnemic.hyde.pipeline import Pipeline, Progress, directed, entries_of
+from mnemic.hyde.pipeline import Pipeline, Progress, entries_of
 from mnemic.hyde.ranked_memory import RankedMemory
 from mnemic.hyde.telemetry import HydeTelemetry, Stage
 from mnemic.hyde.threads import CallThreads
@@ -116,6 +112,7 @@ class Flow:
         self._telemetry = telemetry
         self._threads = threads
         self._tasks = tasks
+        self._known_vectors: tuple[TurnIndex, int] | None = None
 
     async def run(self, window: list[str], deadline: float) -> Landing[KeptTurn]:
         """Return the result of a turn, and publish its end; no failure raises.
@@ -148,9 +145,7 @@ class Flow:
         hypotheses = await self._stage("hypotheses", self._hypotheses(window, deadline), deadline)
         if not hypotheses:
             return Landing(NO_MEMORIES)
-        embed = partial(_embedded, index.embedder, hypotheses)
-        vectors = await self._stage("embedding", self._threads.run(embed), deadline)
-        await self._searched(index, vectors, deadline, progress)
+        await self._searched(index, hypotheses, deadline, progress)
         return Landing(KeptTurn.of(progress.memories or (), progress.seq))
 
     async def _stage(self, stage: Stage, work: Awaitable[Value], deadline: float) -> Value:
@@ -178,8 +173,15 @@ class Flow:
             self._worker.trigger()
         self._repository.limits.require(STORING, SEARCHING_BY_MEANING)
         index = await self._built_index(deadline)
+        seq = self._repository.finder.position().seq
+        if (index, seq) == self._known_vectors:  # without another thread, which takes longer
+            return index
         has_vectors = partial(self._prepared, index, deadline)
-        return index if await run_blocking(has_vectors, self._repository) else None
+        if not await run_blocking(has_vectors, self._repository):
+            return None
+        if not index.is_behind:
+            self._known_vectors = index, seq
+        return index
 
     async def _built_index(self, deadline: float) -> TurnIndex:
         if self._worker.is_ready:
@@ -202,23 +204,24 @@ class Flow:
         return self._tasks.result(generate_hypotheses(self._model, window, count), deadline)
 
     async def _searched(
-        self,
-        index: TurnIndex,
-        vectors: NDArray[np.float32],
-        deadline: float,
-        progress: Progress,
+        self, index: TurnIndex, hypotheses: list[str], deadline: float, progress: Progress
     ) -> None:
-        """Run the search and the stages after it; what is complete at the deadline counts."""
-        work = partial(self._pipeline.run, index, vectors, deadline, progress)
+        """Embed and search in one thread; what is complete at the deadline counts.
+
+        The thread is the engine's own: a hanging embedder keeps it.
+        """
+        work = partial(self._pipeline.run, index, hypotheses, deadline, progress)
         try:
             async with asyncio.timeout(seconds_left(deadline)):
-                await run_blocking(work, self._repository)
+                await self._threads.run(work)
         except Exception as error:
             progress.is_left = True
-            cause = None if isinstance(error, TimeoutError | DeadlineExceededError) else error
+            stage = progress.stage or "embedding"
+            is_late = isinstance(error, TimeoutError | DeadlineExceededError)
+            cause = None if is_late and time.monotonic() >= deadline else error
             if progress.memories is None:
-                raise _StageFailedError("search", cause) from error
-            progress.failed_stage = progress.failed_stage or progress.stage or "search"
+                raise _StageFailedError(stage, cause) from error
+            progress.failed_stage = progress.failed_stage or stage
             self._telemetry.failed(progress.failed_stage, cause)
 
     def _failed(self, error: Exception) -> tuple[Landing[KeptTurn], Stage]:
@@ -237,11 +240,3 @@ class Flow:
             await self._tasks.result(self._telemetry.publish(event), deadline)
         except Exception as error:  # noqa: BLE001 - the turn has its result
             self._telemetry.failed("turn", error)
-
-
-def _embedded(embedder: ValidatedEmbedder, hypotheses: list[str]) -> NDArray[np.float32]:
-    """Return the vectors of all hypotheses by one call, float32, shape (m, d)."""
-    vectors = directed(np.concatenate(embedder.embed_chunked(hypotheses)))
-    if not len(vectors):
-        raise EmbeddingError("no hypothesis has a vector with a direction")
-    return vectors

@@ -1,4 +1,4 @@
-"""Search, links and earlier versions of a turn, in one piece of work in a thread."""
+"""Vectors, search, links and earlier versions of a turn, in one piece of work in a thread."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.errors import DeadlineExceededError
+from mnemic.errors import DeadlineExceededError, EmbeddingError
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.indexes import TurnIndex
 from mnemic.hyde.ranked_memory import RankedMemory
@@ -44,7 +44,7 @@ class Progress:
 
 
 class Pipeline:
-    """Finds the memories of a turn by the vectors of its hypotheses.
+    """Finds the memories of a turn by its hypotheses.
 
     Args:
         repository: The agent's memories.
@@ -75,20 +75,23 @@ class Pipeline:
     def run(
         self,
         index: TurnIndex,
-        vectors: NDArray[np.float32],
+        hypotheses: list[str],
         deadline: float,
         progress: Progress,
     ) -> None:
-        """Search, then follow links, then read earlier versions.
+        """Embed hypotheses, search, then follow links, then read earlier versions.
 
         A failure after the search leaves the result of the stage before.
 
         Args:
             index: Finds the memories nearest to the hypotheses.
-            vectors: float32, shape (m, d), those of the hypotheses.
+            hypotheses: Embedded by one call.
             deadline: In seconds of `time.monotonic()`.
             progress: Gets the result of each stage.
         """
+        vectors = self._timed("embedding", lambda: _embedded(index, hypotheses), progress)
+        if progress.is_left:
+            return
         progress.seq = self._repository.finder.position().seq
         found = self._timed("search", lambda: index.candidates(vectors, deadline), progress)
         progress.memories = ranked(found)
@@ -185,6 +188,14 @@ def directed(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the rows that have a direction."""
     rows: NDArray[np.float32] = vectors[np.linalg.norm(vectors, axis=1) >= MIN_NORM]
     return rows
+
+
+def _embedded(index: TurnIndex, hypotheses: list[str]) -> NDArray[np.float32]:
+    """Return the vectors of all hypotheses, float32, shape (m, d)."""
+    vectors = directed(np.concatenate(index.embedder.embed_chunked(hypotheses)))
+    if not len(vectors):
+        raise EmbeddingError("no hypothesis has a vector with a direction")
+    return vectors
 
 
 def entries_of(memory: RankedMemory) -> tuple[MemoryEntry, ...]:
