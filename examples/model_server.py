@@ -252,7 +252,6 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1  # one packet for the headers and the body
-    server: Server
 
     def do_GET(self) -> None:
         """Return the counts, or the models."""
@@ -297,7 +296,7 @@ class Handler(BaseHTTPRequestHandler):
 
     @property
     def _state(self) -> State:
-        return self.server.state
+        return cast("Server", self.server).state
 
     def _body(self) -> Any:
         size = int(self.headers.get("Content-Length") or 0)
@@ -531,7 +530,7 @@ def main() -> None:
     parser.add_argument("--key", help="the key that requests must have")
     given = parser.parse_args()
     server = Server(given.port, State(embedder_of(given.embedder), given.key))
-    signal.signal(signal.SIGTERM, lambda *_: stop(server))
+    signal.signal(signal.SIGTERM, lambda _number, _frame: stop(server))
     stop_with_parent(server)
     print(server.url, flush=True)
     try:

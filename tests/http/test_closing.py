@@ -12,7 +12,6 @@ import pytest
 
 from mnemic import AsyncMemory, HttpEmbedder, HttpLanguageModel, Memory
 from mnemic.errors import EmbeddingError, LanguageModelError
-from mnemic.http import clients
 from tests.support.processes import ENVIRONMENT
 
 
@@ -196,19 +195,19 @@ sys.exit(code)
 
 def test_connections_are_used_again_and_limited(server):
     async def scenario():
-        async with HttpEmbedder("m", base_url=server.url) as embedder:
+        async with HttpEmbedder("m", base_url=server.url, max_connections=7) as embedder:
             before = len(sockets())
             for number in range(10):
                 await embedder.embed([str(number)])
             assert len(sockets()) == before + 1
             server.faults(delay=0.02, times=0)
             await asyncio.gather(*(embedder.embed([str(number)]) for number in range(200)))
-            assert len(sockets()) <= before + clients.MAX_CONNECTIONS
+            assert len(sockets()) <= before + 7
 
     asyncio.run(scenario())
     report = server.report()
     assert report["embeddings"] == 210
-    assert report["most"] <= clients.MAX_CONNECTIONS
+    assert report["most"] <= 7
 
 
 def test_the_doors_of_an_asynchronous_memory_leave_nothing(server):

@@ -168,6 +168,8 @@ def test_a_prompt_that_is_no_text_is_refused(server, prompt):
 
 @pytest.mark.requirement("R338", "R384")
 def test_one_model_serves_many_prompts_at_once(server):
+    server.faults(delay=0.1, times=0)
+
     async def scenario():
         async with HttpLanguageModel("flash", base_url=server.url) as llm:
             prompts = [f"user: statement {number}." for number in range(200)]
@@ -177,4 +179,4 @@ def test_one_model_serves_many_prompts_at_once(server):
     asyncio.run(scenario())
     report = server.report()
     assert report["chat"] == 200
-    assert report["most"] <= 20  # connections
+    assert 1 < report["most"] <= 100  # connections

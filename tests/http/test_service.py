@@ -161,6 +161,7 @@ def test_invalid_headers_are_refused_and_not_quoted(headers):
         {"max_retries": -1},
         {"max_retries": 11},
         {"max_retries": 1.5},
+        {"max_connections": 0},
         {"extra_body": {"model": "other"}},
         {"extra_body": {1: 2}},
         {"extra_body": {"a": object()}},

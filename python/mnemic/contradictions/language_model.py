@@ -8,9 +8,8 @@ import msgspec
 
 from mnemic.contradictions.judgement import Judgement, check_texts
 from mnemic.contradictions.words import head
-from mnemic.llm import LanguageModel
+from mnemic.llm import AnyLanguageModel, as_language_model
 from mnemic.logs import logger
-from mnemic.model import validation
 
 _LOGGER = logger(__name__)
 _REASON_LENGTH = 200
@@ -30,11 +29,11 @@ class LanguageModelJudge:
     get confidence 0 and a warning in the log, which shows no memory's text.
 
     Args:
-        llm: The language model.
+        llm: The language model, in any of the forms of `mnemic.as_language_model`.
     """
 
-    def __init__(self, llm: LanguageModel) -> None:
-        self._llm = validation.capable("llm", llm, "complete")
+    def __init__(self, llm: AnyLanguageModel) -> None:
+        self._llm = as_language_model(llm)
 
     async def judge(self, statement: str, others: Sequence[str]) -> list[Judgement]:
         """Return one judgement for each of the older memories, in their order.

@@ -16,9 +16,9 @@ from mnemic.errors import (
     EmbeddingTimeoutError,
     InvalidArgumentError,
 )
-from mnemic.http import EMBEDDINGS, ErrorTypes, Request, Service, connection
+from mnemic.http import EMBEDDINGS, ErrorTypes, Limits, Request, Service, connection
 from mnemic.http.embeddings import decoded_vectors
-from mnemic.http.options import extra_body, model_name, retries, seconds
+from mnemic.http.options import extra_body, model_name
 from mnemic.model.validation import MAX_DIMENSIONS, whole
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _ERRORS = ErrorTypes(EmbeddingServiceError, EmbeddingTimeoutError, EmbedderResul
 class HttpEmbedder:
     """Embeds by `POST {base_url}/embeddings`, as OpenAI, Ollama, vLLM and llama.cpp take it.
 
-    One client with few connections serves all calls of an event loop. Requests that fail by a lost
+    One client serves all calls of an event loop. Requests that fail by a lost
     connection, a rate limit (429) or an error of the service (5xx) are sent again, after the time
     that the service names, or after half a second, doubled with each retry, more or less a quarter
     by chance. Nothing is retried beyond `timeout`, and neither a timeout nor another error is.
@@ -54,6 +54,7 @@ class HttpEmbedder:
             which is learned from the first response.
         timeout: Seconds for a request, with its retries.
         max_retries: Maximum number of retries of a request.
+        max_connections: Connections of one event loop at a time; further requests wait.
         batch_size: Maximum number of texts of a request.
         headers: Further headers of each request, hidden as the key is.
         encoding_format: The form of the numbers in a response. Services that know "base64" send a
@@ -81,6 +82,7 @@ class HttpEmbedder:
         dimensions: int | None = None,
         timeout: float = 30.0,
         max_retries: int = 2,
+        max_connections: int = 100,
         batch_size: int = 128,
         headers: Mapping[str, str] | None = None,
         encoding_format: Literal["float", "base64"] = "float",
@@ -91,12 +93,8 @@ class HttpEmbedder:
         self._dimensions = _checked_dimensions(dimensions)
         self._body = _body(self.model, dimensions, encoding_format, extra_body)
         self._service = Service(base_url, api_key, headers, EMBEDDINGS)
-        self._transport = connection(
-            self._service,
-            _ERRORS,
-            timeout=seconds("timeout", timeout),
-            max_retries=retries(max_retries),
-        )
+        limits = Limits.checked(timeout, max_retries, max_connections)
+        self._transport = connection(self._service, _ERRORS, limits)
         self._loop = EventLoopThread()
 
     @property

@@ -6,24 +6,22 @@ from typing import TYPE_CHECKING
 
 from mnemic.errors import MissingExtraError
 from mnemic.http.failures import ErrorTypes
+from mnemic.http.options import Limits
 from mnemic.http.service import CHAT, EMBEDDINGS, Request, Service
 
 if TYPE_CHECKING:
     from mnemic.http.transport import Transport
 
-__all__ = ["CHAT", "EMBEDDINGS", "ErrorTypes", "Request", "Service", "connection"]
+__all__ = ["CHAT", "EMBEDDINGS", "ErrorTypes", "Limits", "Request", "Service", "connection"]
 
 
-def connection(
-    service: Service, kinds: ErrorTypes, *, timeout: float, max_retries: int
-) -> Transport:
+def connection(service: Service, kinds: ErrorTypes, limits: Limits) -> Transport:
     """Return what sends requests to a service; nothing is sent yet.
 
     Args:
         service: The service.
         kinds: The errors that callers get.
-        timeout: Seconds for a call, with its retries.
-        max_retries: Maximum number of retries of a request.
+        limits: How long it tries, how often, and over how many connections.
 
     Raises:
         MissingExtraError: If httpx2 or tenacity is not installed.
@@ -34,4 +32,4 @@ def connection(
         raise MissingExtraError(
             "models over HTTP need httpx2 and tenacity: python -m pip install 'mnemic[http]'"
         ) from error
-    return Transport(service, kinds, timeout=timeout, max_retries=max_retries)
+    return Transport(service, kinds, limits)

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import AsyncGenerator, Callable
 
-MAX_CONNECTIONS = 20
-"""Connections of one client at a time; further requests wait for one of them."""
-
 IDLE_SECONDS = 30.0
 """Seconds after which an unused connection is closed."""
 
@@ -83,7 +80,7 @@ class Clients:
         """Close all clients. Repeated calls have no effect."""
         self.is_closed = True
         here = asyncio.get_running_loop()
-        for loop, kept in list(self._kept.items()):
+        for loop, kept in self._all_kept():
             if loop is here:
                 await kept.keeper.aclose()
             elif loop.is_running():
@@ -97,12 +94,16 @@ class Clients:
         """
         self.is_closed = True
         here = _running_loop()
-        for loop, kept in list(self._kept.items()):
+        for loop, kept in self._all_kept():
             if loop.is_running():
                 closing = asyncio.run_coroutine_threadsafe(kept.keeper.aclose(), loop)
                 if loop is not here:
                     with suppress(Exception):
                         closing.result(CLOSE_SECONDS)
+
+    def _all_kept(self) -> list[tuple[AbstractEventLoop, _Kept]]:
+        with self._lock:
+            return list(self._kept.items())
 
     def inherit(self) -> None:
         """Forget the clients in a child process: their connections are its parent's."""
@@ -135,15 +136,19 @@ def ssl_context() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-def make_client() -> httpx2.AsyncClient:
-    """Return a client; proxies are those of the environment, and redirects are not followed."""
+def make_client(max_connections: int) -> httpx2.AsyncClient:
+    """Return a client; proxies are those of the environment, and redirects are not followed.
+
+    Args:
+        max_connections: Connections at a time; further requests wait for one of them.
+    """
     return httpx2.AsyncClient(
         verify=ssl_context(),
         follow_redirects=False,
         timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),  # the whole request has its limit
         limits=httpx2.Limits(
-            max_connections=MAX_CONNECTIONS,
-            max_keepalive_connections=MAX_CONNECTIONS,
+            max_connections=max_connections,
+            max_keepalive_connections=max_connections,
             keepalive_expiry=IDLE_SECONDS,
         ),
     )

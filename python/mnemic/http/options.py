@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -23,21 +22,31 @@ def model_name(given: object) -> str:
     return name("model", given)
 
 
-def seconds(field: str, given: object) -> float:
-    """Return a time limit in seconds."""
-    if not is_number(given) or not isfinite(given) or not 0 < given <= MAX_SECONDS:
-        raise InvalidArgumentError(
-            f"{field} must be seconds, above 0 and at most {MAX_SECONDS:g}, got {described(given)}"
-        )
-    return float(given)
+class Limits(NamedTuple):
+    """Limits of requests.
 
+    Attributes:
+        timeout: Seconds for a call, with its retries.
+        max_retries: Maximum number of retries of a request.
+        max_connections: Connections of one event loop at a time; further requests wait.
+    """
 
-def retries(given: object) -> int:
-    """Return a number of retries."""
-    number = whole("max_retries", given)
-    if number > MAX_RETRIES:
-        raise InvalidArgumentError(f"max_retries must be at most {MAX_RETRIES}, got {number}")
-    return number
+    timeout: float
+    max_retries: int
+    max_connections: int
+
+    @classmethod
+    def checked(cls, timeout: object, max_retries: object, max_connections: object) -> Limits:
+        """Return valid limits."""
+        if not is_number(timeout) or not 0 < timeout <= MAX_SECONDS:  # neither is NaN
+            raise InvalidArgumentError(
+                f"timeout must be seconds, above 0 and at most {MAX_SECONDS:g}, got "
+                f"{described(timeout)}"
+            )
+        retries = whole("max_retries", max_retries)
+        if retries > MAX_RETRIES:
+            raise InvalidArgumentError(f"max_retries must be at most {MAX_RETRIES}, got {retries}")
+        return cls(float(timeout), retries, whole("max_connections", max_connections, minimum=1))
 
 
 def extra_body(given: object, fixed: set[str]) -> dict[str, Any]:

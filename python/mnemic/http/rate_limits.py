@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -73,17 +72,18 @@ def _time(text: str) -> datetime | None:
 
 
 class Pause:
-    """The time before which a service wants no request. Thread-safe."""
+    """The time before which a service wants no request.
+
+    Threads share it without a lock, which a fork might leave locked; of two times that are noted at
+    once either may be kept.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._until = 0.0
 
     def extend(self, seconds: float) -> None:
         """Make the pause last for at least these seconds from now, at most `MAX_PAUSE`."""
-        until = time.monotonic() + min(seconds, MAX_PAUSE)
-        with self._lock:
-            self._until = max(self._until, until)
+        self._until = max(self._until, time.monotonic() + min(seconds, MAX_PAUSE))
 
     @property
     def seconds_left(self) -> float:

@@ -18,6 +18,7 @@ from mnemic.http.retries import RETRIED_STATUSES, retried
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from mnemic.http.options import Limits
     from mnemic.http.service import Request, Service
 
 Result = TypeVar("Result")
@@ -45,20 +46,17 @@ class Transport:
     Args:
         service: The service.
         kinds: The errors that callers get.
-        timeout: Seconds for a call, with its retries.
-        max_retries: Maximum number of retries of a request.
+        limits: How long it tries, how often, and over how many connections.
     """
 
-    def __init__(
-        self, service: Service, kinds: ErrorTypes, *, timeout: float, max_retries: int
-    ) -> None:
+    def __init__(self, service: Service, kinds: ErrorTypes, limits: Limits) -> None:
         self._service = service
         self._kinds = kinds
-        self._timeout = timeout
-        self._max_retries = max_retries
+        self._timeout = limits.timeout
+        self._max_retries = limits.max_retries
         self._pause = Pause()
         ssl_context()  # now, rather than in an event loop
-        self._clients = Clients(make_client)
+        self._clients = Clients(lambda: make_client(limits.max_connections))
         keep_out_of_logs(service.secrets)
 
     async def post(self, request: Request, decode: Callable[[bytes], Result]) -> Result:

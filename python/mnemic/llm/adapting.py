@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from mnemic.description import described
 from mnemic.errors import InvalidArgumentError, LanguageModelResultError
@@ -72,7 +72,7 @@ class AdaptedLanguageModel:
         else:
             answer = await run(lambda: self._call(*positional, **named))
         if isinstance(answer, Awaitable):
-            answer = await awaited(cast("Awaitable[object]", answer))
+            answer = await awaited(answer)
         if not isinstance(answer, str):
             raise LanguageModelResultError(
                 f"the language model {self.model!r} returned {described(answer)} in place of a text"

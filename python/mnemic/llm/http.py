@@ -11,9 +11,9 @@ from mnemic.errors import (
     LanguageModelServiceError,
     LanguageModelTimeoutError,
 )
-from mnemic.http import CHAT, ErrorTypes, Request, Service, connection
+from mnemic.http import CHAT, ErrorTypes, Limits, Request, Service, connection
 from mnemic.http.completions import decoded_text
-from mnemic.http.options import extra_body, model_name, retries, seconds
+from mnemic.http.options import extra_body, model_name
 from mnemic.model.validation import is_number, lone_surrogate, whole
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class HttpLanguageModel:
             default address demands one.
         timeout: Seconds for an answer, with its retries.
         max_retries: Maximum number of retries of a request.
+        max_connections: Connections of one event loop at a time; further requests wait.
         temperature: From 0 to 2; None for the service's own.
         max_tokens: Maximum number of tokens of an answer; None for the service's own. Some
             services take it by another name: extra_body={"max_completion_tokens": 500}.
@@ -60,6 +61,7 @@ class HttpLanguageModel:
         api_key: str | None = None,
         timeout: float = 30.0,
         max_retries: int = 2,
+        max_connections: int = 100,
         temperature: float | None = None,
         max_tokens: int | None = None,
         headers: Mapping[str, str] | None = None,
@@ -68,12 +70,8 @@ class HttpLanguageModel:
         self.model: str = model_name(model)
         self._body = _body(self.model, temperature, max_tokens, extra_body)
         self._service = Service(base_url, api_key, headers, CHAT)
-        self._transport = connection(
-            self._service,
-            _ERRORS,
-            timeout=seconds("timeout", timeout),
-            max_retries=retries(max_retries),
-        )
+        limits = Limits.checked(timeout, max_retries, max_connections)
+        self._transport = connection(self._service, _ERRORS, limits)
 
     async def complete(self, prompt: str, *, system: str | None = None) -> str:
         """Return the answer to a prompt, unchanged.

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 from mnemic._core import fold
-from mnemic.llm import LanguageModel
+from mnemic.llm import AnyLanguageModel, as_language_model
 from mnemic.model import ExpandedQuery, validation
 from mnemic.retrieval.abbreviations import ABBREVIATIONS
 from mnemic.sync_bridge import awaited
@@ -86,15 +86,15 @@ class LanguageModelExpander:
     """Adds related terms proposed by a language model.
 
     Args:
-        llm: The language model.
+        llm: The language model, in any of the forms of `mnemic.as_language_model`.
         terms: Maximum number of added terms.
         confidence: Confidence of its terms, from 0 to 1.
     """
 
     def __init__(
-        self, llm: LanguageModel, *, terms: int = ADDED_TERMS, confidence: float = 0.8
+        self, llm: AnyLanguageModel, *, terms: int = ADDED_TERMS, confidence: float = 0.8
     ) -> None:
-        self._llm = validation.capable("llm", llm, "complete")
+        self._llm = as_language_model(llm)
         self._terms = validation.whole("terms", terms)
         self._confidence = validation.fraction("confidence", confidence)
 

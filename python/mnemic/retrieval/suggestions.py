@@ -3,8 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeAlias
 
-from mnemic.llm import LanguageModel
-from mnemic.model import validation
+from mnemic.llm import AnyLanguageModel, as_language_model
 from mnemic.retrieval.expansion import without_marker
 from mnemic.sync_bridge import awaited
 
@@ -42,11 +41,11 @@ class LanguageModelSuggester:
     """Suggests questions of a language model; key phrases if it gives none.
 
     Args:
-        llm: The language model.
+        llm: The language model, in any of the forms of `mnemic.as_language_model`.
     """
 
-    def __init__(self, llm: LanguageModel) -> None:
-        self._llm = validation.capable("llm", llm, "complete")
+    def __init__(self, llm: AnyLanguageModel) -> None:
+        self._llm = as_language_model(llm)
 
     async def suggest(self, context: str, limit: int, find_phrases: FindPhrases) -> list[str]:
         """Return queries, the most promising first; see `Suggester`."""

@@ -1,0 +1,164 @@
+"""Services that send too much, redirect, or answer through a proxy."""
+
+import asyncio
+import gzip
+import socket
+import threading
+
+import pytest
+
+from mnemic import HttpEmbedder, HttpLanguageModel
+from mnemic.errors import EmbedderResultError, EmbeddingServiceError, LanguageModelResultError
+from mnemic.http import transport
+from tests.support.model_server import KEY
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(transport, "MAX_RESPONSE", 10_000)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_response_with_too_many_bytes_is_refused(server):
+    with HttpEmbedder("m", base_url=server.url) as embedder:
+        embedder.embed_sync(["a"])
+        server.faults(padding=10_000)
+        with pytest.raises(EmbedderResultError, match="more than 10000 bytes"):
+            embedder.embed_sync(["a"])
+        server.faults(padding=5_000)
+        assert embedder.embed_sync(["a"]).shape == (1, 64)
+
+
+def failure(url, kind, message=None, **options):
+    """The error of a call."""
+    embedder = HttpEmbedder("m", base_url=url, **options)
+    with embedder, pytest.raises(kind, match=message) as raised:
+        embedder.embed_sync(["a"])
+    return raised.value
+
+
+def raw_server(respond):
+    """The address of a server that answers each connection with bytes, until it is left."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        with listener:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                try:
+                    for part in respond():
+                        connection.sendall(part)
+                except OSError:
+                    return
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    return f"http://127.0.0.1:{listener.getsockname()[1]}/v1", thread
+
+
+def endless(head):
+    yield head
+    while True:
+        yield b"x" * 65536
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
+    ],
+)
+def test_an_endless_response_is_left(head):
+    url, thread = raw_server(lambda: endless(head))
+
+    async def scenario():
+        async with HttpLanguageModel("m", base_url=url) as llm:
+            with pytest.raises(LanguageModelResultError, match="bytes"):
+                await llm.complete("a")
+
+    asyncio.run(scenario())
+    thread.join(20)
+    assert not thread.is_alive()  # the connection was closed
+
+
+def test_an_endless_error_is_cut():
+    url, thread = raw_server(lambda: endless(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
+    error = failure(url, EmbeddingServiceError)
+    thread.join(20)
+    assert error.status == 400
+    assert len(str(error)) < 1000
+
+
+@pytest.mark.usefixtures("small")
+def test_a_compressed_response_is_bounded_by_what_it_holds():
+    packed = gzip.compress(b"[" * 10_000_000)
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
+    url, thread = raw_server(lambda: [head, packed])
+    failure(url, EmbedderResultError, "bytes")
+    thread.join(20)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        b"",
+        b"\r\n\r\n",
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"HTTP/1.1 abc\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nA: " + b"x" * 200_000,
+    ],
+)
+def test_what_is_no_http_is_an_error_of_the_service(response):
+    url, thread = raw_server(lambda: [response])
+    error = failure(url, EmbeddingServiceError, "cannot be reached", max_retries=0)
+    thread.join(20)
+    assert error.status is None
+
+
+def test_a_redirect_is_not_followed_and_the_key_stays(server):
+    url, thread = raw_server(
+        lambda: [
+            b"HTTP/1.1 307 Temporary Redirect\r\nContent-Length: 0\r\nLocation: "
+            + server.url.encode()
+            + b"/embeddings\r\n\r\n"
+        ]
+    )
+    error = failure(url, EmbeddingServiceError, "redirects are not followed", api_key=KEY)
+    thread.join(20)
+    assert error.status == 307
+    assert server.requests() == []
+
+
+def test_the_proxy_of_the_environment_is_used(server, monkeypatch):
+    for name in ("NO_PROXY", "no_proxy", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HTTP_PROXY", server.root)
+    failure("http://models.invalid/v1", EmbeddingServiceError, "404")  # the server is no proxy
+    assert [each["path"] for each in server.requests()] == ["http://models.invalid/v1/embeddings"]
+
+
+def test_a_server_that_comes_back_is_used_again():
+    body = b'{"data": [{"index": 0, "embedding": [1.0]}]}'
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
+    listener = socket.create_server(("127.0.0.1", 0))
+    served = []
+
+    def serve():  # each connection gives one response, and is closed without a word
+        for _ in range(3):
+            connection, _ = listener.accept()
+            with connection:
+                served.append(connection.recv(65536))
+                connection.sendall(head + body)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+    with listener, HttpEmbedder("m", base_url=url) as embedder:
+        for _ in range(3):
+            assert embedder.embed_sync(["a"]).tolist() == [[1.0]]
+        thread.join(20)
+    assert len(served) == 3
