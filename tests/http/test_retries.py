@@ -89,11 +89,17 @@ def test_a_slow_service_is_a_timeout_with_its_limit_and_is_not_retried(server, f
 def test_the_callers_own_limit_ends_the_request_at_once(server):
     server.faults(hang=True, times=0)
 
+    async def limited(llm):
+        async with asyncio.timeout(None) as limit:
+            answer = asyncio.create_task(llm.complete("a"))
+            await asyncio.to_thread(server.until, lambda report: report["running"] == 1)
+            limit.reschedule(asyncio.get_running_loop().time())  # once the request is there
+            await answer
+
     async def scenario():
         async with HttpLanguageModel("m", base_url=server.url) as llm:
             with pytest.raises(TimeoutError) as raised:
-                async with asyncio.timeout(0.2):
-                    await llm.complete("a")
+                await limited(llm)
             assert not isinstance(raised.value, LanguageModelTimeoutError)
             task = asyncio.create_task(llm.complete("a"))
             await asyncio.to_thread(server.until, lambda report: report["running"] == 1)
