@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,7 +34,7 @@ _opener = build_opener(ProxyHandler({}))
 
 
 @contextmanager
-def model_server(embedder: str) -> Iterator[str]:
+def model_server(embedder: str) -> Generator[str, None, None]:
     """Run the local server of models, and return its base URL."""
     program = Path(__file__).with_name("model_server.py")
     command = [sys.executable, str(program), "--port", "0", "--embedder", embedder]

@@ -72,8 +72,9 @@ class MemoryIndex:
         self._filters = filters
         self.embedder = embedder
 
-    def build(self, _cancelled: Callable[[], bool]) -> None:
+    def build(self, cancelled: Callable[[], bool]) -> None:
         """Apply all changes, and embed the memories that lack a vector."""
+        del cancelled  # the memory ends its own embedding
         self._repository.readiness.build()
 
     def has_vectors(self, deadline: float) -> bool:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from uuid import UUID
 
 from mnemic.description import described
@@ -359,7 +359,7 @@ def _checked(turn_id: object, window: object) -> tuple[str, list[str]]:
         raise InvalidArgumentError(
             f"window must be a list of the conversation's lines, got {described(window)}"
         )
-    lines = list(window)
+    lines: list[Any] = list(window)
     for line in lines:
         if not isinstance(line, str):
             raise InvalidArgumentError(f"window must be a list of str, and holds {described(line)}")

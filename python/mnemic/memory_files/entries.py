@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -181,8 +182,8 @@ def _kept(file: MemoryFile, stored: MemoryEntry | None) -> dict[str, Any]:
 _NAMED: Final[Mapping[str, Any]] = {
     "type": MemoryType.parse,
     "tags": validation.tags,
-    "importance": lambda value: validation.fraction("importance", value),
-    "sensitive": lambda value: validation.flag("sensitive", value),
+    "importance": partial(validation.fraction, "importance"),
+    "sensitive": partial(validation.flag, "sensitive"),
 }
 """Further keys of a file that set a field of its memory."""
 

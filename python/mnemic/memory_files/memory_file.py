@@ -202,8 +202,10 @@ def _related(value: object) -> tuple[RelatedFile, ...]:
 def _edge(value: object) -> RelatedFile:
     if isinstance(value, RelatedFile):
         return value
-    if isinstance(value, Mapping) and value.keys() == {"id", "relationship"}:
-        return RelatedFile(value["id"], value["relationship"])
+    if isinstance(value, Mapping):
+        edge: dict[Any, Any] = dict(value)
+        if edge.keys() == {"id", "relationship"}:
+            return RelatedFile(edge["id"], edge["relationship"])
     if isinstance(value, tuple) and len(value) == 2:  # noqa: PLR2004 - a pair
         return RelatedFile(*value)
     raise InvalidEntryError(
