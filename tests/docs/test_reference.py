@@ -44,8 +44,15 @@ def test_the_reference_has_every_public_name_under_its_own_title(reference):
         for title in re.findall("^## (.+)$", text, re.MULTILINE)
     }
     modules = {name for name in mnemic.__all__ if inspect.ismodule(getattr(mnemic, name))}
-    assert modules == {"annotations", "errors", "events", "memory_files", "policy"}
-    sources = (mnemic, mnemic.events, mnemic.annotations, mnemic.memory_files, mnemic.policy)
+    assert modules == {"annotations", "errors", "events", "hyde", "memory_files", "policy"}
+    sources = (
+        mnemic,
+        mnemic.events,
+        mnemic.annotations,
+        mnemic.hyde,
+        mnemic.memory_files,
+        mnemic.policy,
+    )
     public = {name for source in sources for name in source.__all__} - modules
     errors = {name for name in vars(mnemic.errors) if name.endswith(("Error", "Exception"))}
     assert titles == public | errors

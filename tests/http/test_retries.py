@@ -101,6 +101,7 @@ def test_the_callers_own_limit_ends_the_request_at_once(server):
             with pytest.raises(TimeoutError) as raised:
                 await limited(llm)
             assert not isinstance(raised.value, LanguageModelTimeoutError)
+            await asyncio.to_thread(server.until, lambda report: report["abandoned"] == 1)
             task = asyncio.create_task(llm.complete("a"))
             await asyncio.to_thread(server.until, lambda report: report["running"] == 1)
             task.cancel()

@@ -230,6 +230,7 @@ METHODS = {
     **{name: lambda store, call=call: call(store, "a") for name, call in AGENT_WRITES.items()},
     **{name: lambda store, call=call: call(store, "a") for name, call in AGENT_READS.items()},
     "get_rows": lambda store: store.get_rows(ALICE, [1], now=NOON),
+    "successors": lambda store: store.successors(ALICE, [1], now=NOON),
     "revision": lambda store: store.revision(ALICE),
     "position_and_revision": lambda store: store.position_and_revision(ALICE),
     "contents": lambda store: store.contents("a", [1]),

@@ -21,6 +21,7 @@ from mnemic import (
     RecallOptions,
 )
 from mnemic.context import ContextItem, ContextSnapshot
+from mnemic.hyde import HydeConfig
 from mnemic.model import MemoryEntryUpdate, MemoryFilter
 from mnemic.observability import events
 from mnemic.policy import RetrievalRequest
@@ -309,6 +310,16 @@ QUERIED = {
     )
 }
 SPECIAL = {
+    ("turn", "message"): lambda _: QUERY,
+    ("turn", "history"): lambda _: [("user", QUERY), ("assistant", CONTENT)],
+    ("turn", "last_summarization_index"): lambda _: 0,
+    ("turn", "turn_id"): lambda _: None,
+    ("from_config", "memory"): lambda world: world.memory,
+    ("from_config", "config"): lambda _: HydeConfig(enabled=True),
+    ("from_config", "embedder"): lambda world: world.embedder,
+    ("from_config", "llm"): lambda _: None,
+    ("from_config", "clock"): lambda _: None,
+    ("from_config", "include_sensitive"): lambda _: True,
     ("retrieve", "window"): lambda _: [f"user: {QUERY}", f"assistant: {CONTENT}"],
     ("retrieve", "query"): QUERIED["query"],
     ("retrieve_to_context", "query"): QUERIED["query"],

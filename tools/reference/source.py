@@ -15,7 +15,15 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = "mnemic"
 ERRORS = "mnemic.errors"
 ALIASES = "mnemic.annotations"
-MODULES = (PACKAGE, ERRORS, "mnemic.events", "mnemic.memory_files", "mnemic.policy", ALIASES)
+MODULES = (
+    PACKAGE,
+    ERRORS,
+    "mnemic.events",
+    "mnemic.hyde",
+    "mnemic.memory_files",
+    "mnemic.policy",
+    ALIASES,
+)
 _WIDTH = 88
 _STARS = {ParameterKind.var_positional: "*", ParameterKind.var_keyword: "**"}
 _EMPTY = {"dict": "{}", "list": "[]", "tuple": "()"}

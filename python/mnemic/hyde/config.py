@@ -126,6 +126,9 @@ class HydeConfig(OptionsRecord, frozen=True, kw_only=True, metaclass=_ModelAlias
         failure_backoff: Seconds for which a turn is not tried again after a failure, 0 to 3,600;
             None is the rest of the turn.
         injection_form: Form of the block: "markdown" or "tagged".
+        identifier: Name of the section in a program's settings.
+        title: Title of the section.
+        description: Description of the section.
 
     Raises:
         InvalidArgumentError: If an option is of the wrong type or out of range; the message has

@@ -197,11 +197,6 @@ class HydeEngine(HydeBase):
     As with `Memory.context`, a turn counts no access of its memories, and sensitive memories are
     left out unless `include_sensitive` is true.
 
-    Example:
-        >>> engine = HydeEngine(memory, memory.embedder, llm)  # doctest: +SKIP
-        >>> async with engine:  # doctest: +SKIP
-        ...     memories = await engine.retrieve(turn_id, ["user: why is the build red?"])
-
     For the arguments see `HydeBase`.
     """
 
@@ -252,10 +247,6 @@ class HydeEngine(HydeBase):
         counter: TokenCounter | None = None,
     ) -> HydeTurn:
         """Return a turn of the user, whose memories `async with` retrieves.
-
-        Example:
-            >>> async with engine.turn(message, history) as turn:  # doctest: +SKIP
-            ...     prompt = turn.system_prompt("You are a coding agent.")
 
         Args:
             message: The current message; it may be the last one of the history too.

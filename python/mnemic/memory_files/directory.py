@@ -29,6 +29,7 @@ FileOrder: TypeAlias = Literal["id", "time"]
 """Order of a list: by id, or by `created_at` and then by id."""
 
 Files: TypeAlias = list[MemoryFile]
+"""Memory files in an order."""
 
 _ORDERS: Final = get_args(FileOrder)
 _DIRECTORY_MODE: Final = 0o750

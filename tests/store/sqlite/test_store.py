@@ -105,7 +105,7 @@ def test_no_statement_reads_more_rows_than_it_needs(store):
             connection.exec_trace = explain
             call()
             connection.exec_trace = None
-    assert len(plans) == 47
+    assert len(plans) == 51
     for sql, plan in plans:
         if sql in {change_log._ALL_VECTORS, change_log._LAST_VECTOR, change_log._LONG}:
             continue
