@@ -93,11 +93,9 @@ impl Basis {
 
     /// `P·vector`, rounded to float32 once.
     fn project(&self, kernel: &dyn Kernel, wide: &[f64], power: f64) -> [f32; DIRECTIONS] {
-        let mut projection = [0.0; DIRECTIONS];
-        for (value, direction) in projection.iter_mut().zip(self.rows()) {
-            *value = (kernel.dot(direction, wide) * power) as f32;
-        }
-        projection
+        let mut products = [0.0; DIRECTIONS];
+        kernel.dots(&self.directions, wide, &mut products);
+        products.map(|product| (product * power) as f32)
     }
 
     /// A query's plane for sketches.

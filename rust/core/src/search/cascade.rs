@@ -13,7 +13,7 @@ use crate::storage::segment::SegmentView;
 use crate::storage::snapshot_store::VectorRows;
 
 /// From this many queries on, bounding one row for eight of them at once pays.
-pub(crate) const MIN_MANY: usize = 4;
+pub(crate) const MIN_MANY: usize = 3;
 
 /// Rows of a list that are fetched before the first of them is bounded.
 const FIRST_FETCHED: usize = 16;
@@ -42,6 +42,9 @@ const MIN_UNITS: f64 = 1e-30;
 
 /// Where a prior in the units of the bounds would pass this, bounds are not used.
 const MAX_PRIOR: f64 = 1e30;
+
+/// Room for the bounds of a tile's rows for eight queries.
+pub(crate) const NO_UPPERS: [Uppers; EIGHT] = [[0.0; TILE_ROWS]; EIGHT];
 
 /// How inner products become scores: `weight·product + prior`, in float64.
 #[derive(Clone, Copy)]
@@ -215,7 +218,7 @@ impl<'a> Cascade<'a> {
     }
 
     /// Bound the rows of a tile for each query; the largest bound counts. Bits are set for rows
-    /// that reach the threshold and `floor`.
+    /// that reach the threshold and `floor`. `of_each` is room for the bounds of each query.
     pub(crate) fn bound(
         &self,
         scanned: &ScannedSegment<'_>,
@@ -223,6 +226,7 @@ impl<'a> Cascade<'a> {
         tile: Tile,
         floor: f32,
         uppers: &mut Uppers,
+        of_each: &mut [Uppers; EIGHT],
     ) -> u64 {
         let rows = stage.rows(scanned.view);
         let limit = |prepared| self.limit(prepared, stage, scanned).raised_to(floor);
@@ -235,14 +239,13 @@ impl<'a> Cascade<'a> {
                 limit(&prepared_queries[at.min(prepared_queries.len() - 1)])
             });
             let limits = &limits[..prepared_queries.len()];
-            let mut of_each = [[0.0; TILE_ROWS]; EIGHT];
             let masks = if limits.len() < MIN_MANY {
-                let alone = limits.iter().zip(&mut of_each);
+                let alone = limits.iter().zip(of_each.iter_mut());
                 alone.fold(0, |mask, (limit, uppers)| {
                     mask | self.kernel.bound(rows, tile, limit, uppers)
                 })
             } else {
-                let masks = self.kernel.bound_many(rows, tile, limits, &mut of_each);
+                let masks = self.kernel.bound_many(rows, tile, limits, of_each);
                 masks.into_iter().fold(0, |all, mask| all | mask)
             };
             of_each[..limits.len()].iter().for_each(|next| raise(uppers, next));
@@ -315,9 +318,10 @@ impl<'a> Cascade<'a> {
             words[*row as usize / TILE_ROWS] |= 1 << (*row as usize % TILE_ROWS);
         }
         let mut reaching = Vec::new();
+        let (mut uppers, mut of_each) = ([0.0; TILE_ROWS], NO_UPPERS);
         for tile in tiles_of(&words) {
-            let mut uppers = [0.0; TILE_ROWS];
-            let mask = self.bound(scanned, stage, tile, f32::NEG_INFINITY, &mut uppers);
+            let floor = f32::NEG_INFINITY;
+            let mask = self.bound(scanned, stage, tile, floor, &mut uppers, &mut of_each);
             reaching.extend(set_bits(mask).map(|bit| (tile.number * TILE_ROWS + bit) as u32));
         }
         reaching

@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 use crate::bits::set_bits;
 use crate::deadline::Deadline;
 use crate::quantization::kernel::{EIGHT, Kernel, Limit, TILE_ROWS, Uppers};
-use crate::search::cascade::{Cascade, MIN_MANY, ScannedSegment, tiles_of};
+use crate::search::cascade::{Cascade, MIN_MANY, NO_UPPERS, ScannedSegment, tiles_of};
 use crate::search::prepared_query::{PreparedQuery, Stage};
 use crate::search::selection::SegmentRows;
 use crate::storage::segment::{SEGMENT_ROWS, SegmentView};
@@ -301,10 +301,10 @@ impl<'a> Answer<'a> {
     }
 
     fn scan(&mut self, piece: &Piece<'a>, words: &[u64]) {
+        let (mut uppers, mut of_each) = ([0.0; TILE_ROWS], NO_UPPERS);
         for tile in tiles_of(words) {
-            let mut uppers = [0.0; TILE_ROWS];
-            let floor = self.frontier.floor;
-            let mask = self.cascade.bound(&piece.scanned, piece.stage, tile, floor, &mut uppers);
+            let (scanned, stage, floor) = (&piece.scanned, piece.stage, self.frontier.floor);
+            let mask = self.cascade.bound(scanned, stage, tile, floor, &mut uppers, &mut of_each);
             self.note(piece, tile.number * TILE_ROWS, &uppers, mask);
         }
     }

@@ -7,7 +7,7 @@ use std::arch::x86_64::*;
 use super::blocked::{self, Instructions};
 use super::{EIGHT, Kernel, Limit, Tile, Uppers};
 use crate::collections::append_buffer::Line;
-use crate::quantization::row_blocks::{CodedRows, RowLines};
+use crate::quantization::row_blocks::{CodedRows, Packing, RowLines};
 use crate::quantization::scalar::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
 
 /// Exists only where AVX2 and FMA do: `detect` alone makes one.
@@ -164,6 +164,19 @@ impl Instructions for Avx2 {
     fn exchanged(self, totals: [__m256i; EIGHT]) -> [__m256i; EIGHT] {
         // SAFETY: as in `zero`.
         unsafe { exchanged(totals) }
+    }
+
+    #[inline(always)]
+    fn add_by_plane(
+        self,
+        totals: &mut [__m256i; EIGHT],
+        packing: Packing,
+        block: &[Line],
+        planes: &[&[i8]],
+    ) -> bool {
+        // SAFETY: as in `zero`.
+        unsafe { add_by_plane(totals, packing, block, planes) };
+        true
     }
 
     #[inline(always)]
@@ -376,6 +389,94 @@ pub(super) fn exchanged(rows: [__m256i; EIGHT]) -> [__m256i; EIGHT] {
         _mm256_permute2x128_si256::<0x31>(third[0], third[1]),
         _mm256_permute2x128_si256::<0x31>(fourth[0], fourth[1]),
     ]
+}
+
+/// Half of a line of each of eight rows: eight times four bytes of all rows.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn transposed_half(lines: &[Line; EIGHT], half: usize) -> [__m256i; EIGHT] {
+    let mut rows = [_mm256_setzero_si256(); EIGHT];
+    for (row, line) in rows.iter_mut().zip(lines) {
+        *row = load_u8x32(&line.0.as_chunks().0[half]);
+    }
+    exchanged(rows)
+}
+
+/// The low halves of all bytes, and the high halves.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn nibbles(bytes: [__m256i; EIGHT]) -> [[__m256i; EIGHT]; 2] {
+    let low = _mm256_set1_epi8(15);
+    let (mut lows, mut highs) = (bytes, bytes);
+    for at in 0..EIGHT {
+        lows[at] = _mm256_and_si256(bytes[at], low);
+        highs[at] = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes[at]), low);
+    }
+    [lows, highs]
+}
+
+/// Four components of a plane, for each of eight rows.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(super) fn repeated(parts: [i8; 4]) -> __m256i {
+    _mm256_set1_epi32(i32::from_ne_bytes(parts.map(i8::cast_unsigned)))
+}
+
+/// Add the totals of eight rows with each plane.
+///
+/// Four components of all rows share a register, so that no sum goes across lanes.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn add_by_plane(totals: &mut [__m256i; EIGHT], packing: Packing, block: &[Line], planes: &[&[i8]]) {
+    for (at, lines) in block.as_chunks().0.iter().enumerate() {
+        for half in 0..2 {
+            let fours = transposed_half(lines, half);
+            match packing {
+                Packing::Nibbles => {
+                    let [low, high] = nibbles(fours);
+                    let first = at * LINE_COMPONENTS + half * 32;
+                    for (total, plane) in totals.iter_mut().zip(planes) {
+                        let lows = nibble_products(&low, &plane[first..]);
+                        let highs = nibble_products(&high, &plane[first + 64..]);
+                        *total = _mm256_add_epi32(*total, _mm256_add_epi32(lows, highs));
+                    }
+                }
+                Packing::Bytes => {
+                    let first = at * 64 + half * 32;
+                    for (total, plane) in totals.iter_mut().zip(planes) {
+                        *total = add_byte_products(*total, &fours, &plane[first..]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The sums of eight times four nibbles of eight rows times components of a plane: pairs of
+/// products are at most 2·15·127, eight of them stay below 2¹⁵.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn nibble_products(fours: &[__m256i; EIGHT], parts: &[i8]) -> __m256i {
+    let parts: &[[i8; 4]; EIGHT] = parts.as_chunks().0.first_chunk().expect("32 components");
+    let mut pairs = _mm256_setzero_si256();
+    for (four, parts) in fours.iter().zip(parts) {
+        pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(*four, repeated(*parts)));
+    }
+    _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))
+}
+
+/// Add eight times four bytes of eight rows times components of a plane; see [`add_bytes`].
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn add_byte_products(sum: __m256i, fours: &[__m256i; EIGHT], parts: &[i8]) -> __m256i {
+    let parts: &[[i8; 4]; EIGHT] = parts.as_chunks().0.first_chunk().expect("32 components");
+    let ones = _mm256_set1_epi16(1);
+    let mut sum = sum;
+    for (four, parts) in fours.iter().zip(parts) {
+        let pairs = _mm256_maddubs_epi16(*four, repeated(*parts));
+        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones));
+    }
+    sum
 }
 
 #[target_feature(enable = "avx2,fma")]

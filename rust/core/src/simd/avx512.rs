@@ -9,7 +9,7 @@ use std::arch::x86_64::*;
 use super::blocked::{self, Instructions};
 use super::{EIGHT, Kernel, Limit, Tile, Uppers, avx2};
 use crate::collections::append_buffer::Line;
-use crate::quantization::row_blocks::{CodedRows, RowLines};
+use crate::quantization::row_blocks::{CodedRows, Packing, RowLines};
 use crate::quantization::scalar::{self, LINE_COMPONENTS, Plane, QueryCodes, RowBound, RowBounds};
 
 /// Exists only where AVX-512 F, BW, VL and VNNI do: `detect` alone makes one.
@@ -35,6 +35,11 @@ impl Kernel for Avx512Vnni {
     fn dot(&self, row: &[f32], query: &[f64]) -> f64 {
         // SAFETY: an `Avx512Vnni` is only reachable through `detect`, which found AVX2 and FMA.
         unsafe { dot(row, query) }
+    }
+
+    fn dots(&self, rows: &[f32], query: &[f64], products: &mut [f64]) {
+        // SAFETY: as in `dot`.
+        unsafe { dots(rows, query, products) }
     }
 
     fn encode(&self, row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBounds {
@@ -175,6 +180,19 @@ impl Instructions for Avx512Vnni {
     }
 
     #[inline(always)]
+    fn add_by_plane(
+        self,
+        totals: &mut [__m256i; EIGHT],
+        packing: Packing,
+        block: &[Line],
+        planes: &[&[i8]],
+    ) -> bool {
+        // SAFETY: as in `zero`.
+        unsafe { add_by_plane(totals, packing, block, planes) };
+        true
+    }
+
+    #[inline(always)]
     fn bounds(self, bounds: &[RowBound; EIGHT]) -> avx2::Bounds {
         // SAFETY: as in `zero`.
         unsafe { avx2::transposed(bounds) }
@@ -256,6 +274,48 @@ fn fold(sum: __m512i) -> __m256i {
     _mm256_add_epi32(_mm512_castsi512_si256(sum), _mm512_extracti64x4_epi64::<1>(sum))
 }
 
+/// Add the totals of eight rows with each plane.
+///
+/// Four components of all rows share a register, so that no sum goes across lanes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn add_by_plane(totals: &mut [__m256i; EIGHT], packing: Packing, block: &[Line], planes: &[&[i8]]) {
+    for (at, lines) in block.as_chunks().0.iter().enumerate() {
+        for half in 0..2 {
+            let fours = avx2::transposed_half(lines, half);
+            match packing {
+                Packing::Nibbles => {
+                    let [low, high] = avx2::nibbles(fours);
+                    let first = at * LINE_COMPONENTS + half * 32;
+                    for (total, plane) in totals.iter_mut().zip(planes) {
+                        let lows = add_fours(*total, &low, &plane[first..]);
+                        let highs = add_fours(_mm256_setzero_si256(), &high, &plane[first + 64..]);
+                        *total = _mm256_add_epi32(lows, highs);
+                    }
+                }
+                Packing::Bytes => {
+                    let first = at * 64 + half * 32;
+                    for (total, plane) in totals.iter_mut().zip(planes) {
+                        *total = add_fours(*total, &fours, &plane[first..]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Add eight times four components of eight rows times those of a plane.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn add_fours(sum: __m256i, fours: &[__m256i; EIGHT], parts: &[i8]) -> __m256i {
+    let parts: &[[i8; 4]; EIGHT] = parts.as_chunks().0.first_chunk().expect("32 components");
+    let mut sum = sum;
+    for (four, parts) in fours.iter().zip(parts) {
+        sum = _mm256_dpbusd_epi32(sum, *four, avx2::repeated(*parts));
+    }
+    sum
+}
+
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
 fn encode(row: &[f32], bytes: &mut [u8], nibbles: &mut [u8]) -> RowBounds {
     scalar::encode(row, bytes, nibbles)
@@ -288,9 +348,54 @@ fn code_sum(bytes: RowLines<'_>, query: &QueryCodes) -> i64 {
 fn dot(row: &[f32], query: &[f64]) -> f64 {
     let mut lanes = _mm512_setzero_pd();
     for (values, parts) in row.as_chunks::<8>().0.iter().zip(query.as_chunks::<8>().0) {
-        // Products of two float32 are exact in float64, so fusing changes nothing.
-        lanes = _mm512_fmadd_pd(_mm512_cvtps_pd(load_f32x8(values)), load_f64x8(parts), lanes);
+        lanes = add_products(lanes, values, load_f64x8(parts));
     }
+    added(lanes)
+}
+
+/// Four rows at once: a single sum would wait for each of its additions.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn dots(rows: &[f32], query: &[f64], products: &mut [f64]) {
+    let fours = rows.chunks_exact(4 * query.len());
+    let rest = fours.remainder();
+    let (by_four, others) = products.as_chunks_mut::<4>();
+    for (products, rows) in by_four.iter_mut().zip(fours) {
+        let (front, back) = rows.split_at(2 * query.len());
+        let ((first, second), (third, fourth)) =
+            (front.split_at(query.len()), back.split_at(query.len()));
+        *products = four_dots([first, second, third, fourth], query);
+    }
+    for (product, row) in others.iter_mut().zip(rest.chunks_exact(query.len())) {
+        *product = dot(row, query);
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn four_dots(rows: [&[f32]; 4], query: &[f64]) -> [f64; 4] {
+    let [first, second, third, fourth] = rows.map(|row| row.as_chunks::<8>().0);
+    let mut lanes = [_mm512_setzero_pd(); 4];
+    for (at, parts) in query.as_chunks::<8>().0.iter().enumerate() {
+        let parts = load_f64x8(parts);
+        lanes[0] = add_products(lanes[0], &first[at], parts);
+        lanes[1] = add_products(lanes[1], &second[at], parts);
+        lanes[2] = add_products(lanes[2], &third[at], parts);
+        lanes[3] = add_products(lanes[3], &fourth[at], parts);
+    }
+    [added(lanes[0]), added(lanes[1]), added(lanes[2]), added(lanes[3])]
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn add_products(lanes: __m512d, values: &[f32; 8], parts: __m512d) -> __m512d {
+    // Products of two float32 are exact in float64, so fusing changes nothing.
+    _mm512_fmadd_pd(_mm512_cvtps_pd(load_f32x8(values)), parts, lanes)
+}
+
+/// The sum of eight lanes in their fixed order.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma")]
+fn added(lanes: __m512d) -> f64 {
     let four = _mm256_add_pd(_mm512_castpd512_pd256(lanes), _mm512_extractf64x4_pd::<1>(lanes));
     let two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd::<1>(four));
     _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))

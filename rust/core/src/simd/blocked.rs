@@ -40,6 +40,18 @@ pub(super) trait Instructions: Copy {
     fn totals(self, sums: [Self::Sum; EIGHT]) -> Self::Sums;
     /// The transposed matrix.
     fn exchanged(self, totals: [Self::Sums; EIGHT]) -> [Self::Sums; EIGHT];
+    /// Add the totals of a block's eight rows with each of one to eight planes, by plane, and
+    /// return true; false if these instructions are no faster so than row by row.
+    #[inline(always)]
+    fn add_by_plane(
+        self,
+        _totals: &mut [Self::Sums; EIGHT],
+        _packing: Packing,
+        _block: &[Line],
+        _planes: &[&[i8]],
+    ) -> bool {
+        false
+    }
     fn bounds(self, bounds: &[RowBound; EIGHT]) -> Self::Bounds;
     /// Upper bounds of eight rows, and which of them reach the limit.
     fn rows_reaching(
@@ -108,7 +120,7 @@ pub(super) fn bound_listed<I: Instructions>(
     mask
 }
 
-/// [`super::Kernel::bound_many`]: the lines of a row are unpacked once for all limits.
+/// [`super::Kernel::bound_many`]: codes are unpacked once for all limits.
 #[inline(always)]
 pub(super) fn bound_many<I: Instructions>(
     cpu: I,
@@ -120,20 +132,22 @@ pub(super) fn bound_many<I: Instructions>(
     let mut masks = [0; EIGHT];
     let filled = rows.bounds().len();
     let planes = eight(|query| &*limits[query.min(limits.len() - 1)].plane.values);
+    let planes = &planes[..limits.len()];
     for block in 0..TILE_ROWS / EIGHT {
         if tile.wanted_of(block) == 0 {
             continue;
         }
         let start = tile.start_of(block);
-        if let Some(lines) = rows.block(start / EIGHT) {
+        let picked = eight_from(start, EIGHT.min(filled - start));
+        let whole = rows.block(start / EIGHT);
+        if let Some(lines) = whole {
             fetch_ahead(cpu, lines, &rows.bounds()[start]);
         }
-        let picked = eight_from(start, EIGHT.min(filled - start));
-        let mut by_row = [cpu.totals([cpu.zero(); EIGHT]); EIGHT];
-        for (totals, row) in by_row.iter_mut().zip(picked) {
-            *totals = totals_of_row(cpu, rows, row, &planes);
+        let mut by_limit = [cpu.totals([cpu.zero(); EIGHT]); EIGHT];
+        if !whole.is_some_and(|lines| cpu.add_by_plane(&mut by_limit, rows.packing, lines, planes))
+        {
+            by_limit = totals_row_by_row(cpu, rows, picked, planes);
         }
-        let by_limit = cpu.exchanged(by_row);
         let bounds = cpu.bounds(&eight(|row| rows.bounds()[picked[row]]));
         for (at, limit) in limits.iter().enumerate() {
             let priors = limit.prior.map(|prior| eight(|row| prior.values[picked[row]]));
@@ -145,17 +159,23 @@ pub(super) fn bound_many<I: Instructions>(
     masks
 }
 
+/// The totals of eight rows with each plane, by plane, one row after the other.
 #[inline(always)]
-fn totals_of_row<I: Instructions>(
+fn totals_row_by_row<I: Instructions>(
     cpu: I,
     rows: &CodedRows,
-    row: usize,
-    planes: &[&[i8]; EIGHT],
-) -> I::Sums {
-    match rows.packing {
-        Packing::Nibbles => nibble_totals_of_row(cpu, rows.row(row), planes),
-        Packing::Bytes => byte_totals_of_row(cpu, rows.row(row), planes),
+    picked: [usize; EIGHT],
+    planes: &[&[i8]],
+) -> [I::Sums; EIGHT] {
+    let planes = eight(|query| planes[query.min(planes.len() - 1)]);
+    let mut by_row = [cpu.totals([cpu.zero(); EIGHT]); EIGHT];
+    for (totals, row) in by_row.iter_mut().zip(picked) {
+        *totals = match rows.packing {
+            Packing::Nibbles => nibble_totals_of_row(cpu, rows.row(row), &planes),
+            Packing::Bytes => byte_totals_of_row(cpu, rows.row(row), &planes),
+        };
     }
+    cpu.exchanged(by_row)
 }
 
 /// Prefetch the lines after a block, as the loops over one limit do line by line.

@@ -92,6 +92,25 @@ fn dot_products_are_the_same_bits_in_every_kernel() {
 }
 
 #[test]
+fn products_of_several_rows_are_those_of_each_alone() {
+    let mut numbers = Numbers(8);
+    for dim in DIMS {
+        let query: Vec<f64> = numbers.padded(dim).into_iter().map(f64::from).collect();
+        for count in [0, 1, 3, 4, 5, 8, 11] {
+            let rows: Vec<f32> = (0..count).flat_map(|_| numbers.padded(dim)).collect();
+            for kernel in supported() {
+                let mut products = vec![0.0; count];
+                kernel.dots(&rows, &query, &mut products);
+                for (product, row) in products.iter().zip(rows.chunks_exact(query.len())) {
+                    let wanted = exact_in_lanes(row, &query);
+                    assert_eq!(product.to_bits(), wanted.to_bits(), "{}", kernel.name());
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn code_sums_are_exact_in_every_kernel() {
     let mut numbers = Numbers(2);
     for dim in DIMS {
@@ -267,6 +286,26 @@ fn many_limits_in_one_pass_rule_out_what_each_of_them_does() {
             let limits: Vec<Limit<'_>> = (0..8).map(limit).collect();
             for (count, limits) in [(8, &limits[..]), (3, &limits[..3]), (1, &limits[..1])] {
                 check_many(coded, limits, &scores[..count]);
+            }
+        }
+    }
+}
+
+#[test]
+fn many_limits_in_one_pass_do_not_saturate_at_the_extremes() {
+    for dim in [128, 384, 4096] {
+        let ends = |at: usize| vec![if at.is_multiple_of(2) { 1.0 } else { -1.0 }; dim];
+        let rows = Rows::new(dim, (0..70).map(ends).collect());
+        for queries in [[ends(0), ends(0), ends(0)], [ends(0), ends(1), ends(0)]] {
+            let stages: Vec<_> = queries.iter().map(|query| rows.stages(query)).collect();
+            let scores: Vec<Vec<f64>> =
+                queries.iter().map(|query| rows.scores(query, power_of(query))).collect();
+            for (stage, (coded, _)) in stages[0].iter().enumerate() {
+                let limits: Vec<Limit<'_>> = (0..3)
+                    .map(|at| (&stages[at][stage].1, rounded_down(scores[at][at])))
+                    .map(|(plane, threshold)| Limit::new(coded.packing, plane, threshold, None))
+                    .collect();
+                check_many(coded, &limits, &scores);
             }
         }
     }
