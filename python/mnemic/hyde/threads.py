@@ -5,6 +5,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from queue import Empty, SimpleQueue
 from typing import NamedTuple, TypeVar
 
 from mnemic.loop_threads import Call, LoopThreads, threads_of
@@ -13,6 +14,11 @@ Result = TypeVar("Result")
 
 MAX_THREADS = 32
 """Functions that run at once, hanging ones included; further ones wait for their turn."""
+
+MAX_IDLE = 2
+IDLE_SECONDS = 10.0
+"""Threads that wait for a further function, and how long: to start one takes as long as a short
+search."""
 
 
 class _Job(NamedTuple):
@@ -24,10 +30,10 @@ class _Job(NamedTuple):
 
 
 class CallThreads:
-    """Runs functions in daemon threads, which end when nothing waits. Thread-safe.
+    """Runs functions in daemon threads, few of which stay for a while. Thread-safe.
 
-    No thread is kept, so nothing has to be closed, and nothing waits for a hanging function at the
-    end of the program.
+    Nothing waits for a hanging function at the end of the program, and nothing has to be closed:
+    threads without work end by themselves, or by `join`.
 
     Args:
         name: Name of the threads.
@@ -43,7 +49,9 @@ class CallThreads:
         """Forget the threads of another process, whose locks may be held for good."""
         self._lock = threading.Lock()
         self._waiting: deque[_Job] = deque()
-        self._active = 0
+        self._active = 0  # threads, those that wait for a function apart
+        self._idle = 0
+        self._for_idle: SimpleQueue[_Job | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
 
     async def run(self, work: Callable[[], Result]) -> Result:
@@ -64,15 +72,23 @@ class CallThreads:
         return result
 
     def join(self, seconds: float) -> None:
-        """Wait for the end of the threads, for a bounded time."""
+        """End the threads without work, and wait for the end of all, for a bounded time."""
         end = time.monotonic() + seconds
         with self._lock:
-            threads = list(self._threads)
+            threads, idle = list(self._threads), self._idle
+            self._idle = 0
+        for _ in range(idle):
+            self._for_idle.put(None)
         for thread in threads:
             thread.join(max(0.0, end - time.monotonic()))
 
     def _begin(self, job: _Job) -> None:
         with self._lock:
+            if self._idle:
+                self._idle -= 1
+                self._active += 1
+                self._for_idle.put(job)
+                return
             if self._active >= self._max_threads:
                 self._waiting.append(job)
                 return
@@ -95,12 +111,26 @@ class CallThreads:
         while job is not None:
             if not job.waiter.cancelled():
                 job.call.run()
-            done, job = job, self._next()
-            done.threads.arrive(done.waiter)
+            job.threads.arrive(job.waiter)
+            del job  # it holds the result
+            job = self._next()
 
     def _next(self) -> _Job | None:
+        """Return the next job of a thread; None if it is to end."""
         with self._lock:
             if self._waiting:
                 return self._waiting.popleft()
             self._active -= 1
-            return None
+            if self._idle >= MAX_IDLE:
+                return None
+            self._idle += 1
+            handed = self._for_idle
+        try:
+            return handed.get(timeout=IDLE_SECONDS)
+        except Empty:
+            pass
+        with self._lock:
+            if self._idle:
+                self._idle -= 1
+                return None
+        return handed.get()  # another call counted on this thread meanwhile

@@ -240,9 +240,14 @@ class Turns(Generic[Value]):
     def _wake(self, flight: _Flight[Value], ended: _Ended[Value] | None) -> None:
         with self._lock:
             waiters, flight.waiters = list(flight.waiters), set()
+        here = asyncio._get_running_loop()  # None in a thread without one
         for waiter in waiters:
-            with suppress(RuntimeError):  # its event loop was closed
-                waiter.get_loop().call_soon_threadsafe(_wake, waiter, ended)
+            loop = waiter.get_loop()
+            if loop is here:  # at once: a call from another thread takes as long as a short search
+                _wake(waiter, ended)
+                continue
+            with suppress(RuntimeError):  # it was closed
+                loop.call_soon_threadsafe(_wake, waiter, ended)
 
     def _remove(self, turn_id: str, flight: _Flight[Value]) -> None:
         if self._flights.get(turn_id) is flight:
