@@ -235,15 +235,27 @@ class Turns(Generic[Value]):
             is_left, flight.is_left = flight.is_left, True
             if not is_left and ended is not None and ended.error is None:
                 self._keep(turn_id, flight.number, task.result())
-        self._wake(flight, ended)
+        self._wake(flight, ended, task.get_loop())
 
-    def _wake(self, flight: _Flight[Value], ended: _Ended[Value] | None) -> None:
+    def _wake(
+        self,
+        flight: _Flight[Value],
+        ended: _Ended[Value] | None,
+        here: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        """Wake the calls that wait for a flight.
+
+        Args:
+            flight: The flight.
+            ended: Its end.
+            here: The event loop of this thread: its waiters are woken at once, because a call from
+                another thread takes as long as a short search.
+        """
         with self._lock:
             waiters, flight.waiters = list(flight.waiters), set()
-        here = asyncio._get_running_loop()  # None in a thread without one
         for waiter in waiters:
             loop = waiter.get_loop()
-            if loop is here:  # at once: a call from another thread takes as long as a short search
+            if loop is here:
                 _wake(waiter, ended)
                 continue
             with suppress(RuntimeError):  # it was closed
