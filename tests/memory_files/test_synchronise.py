@@ -3,9 +3,11 @@
 import asyncio
 import logging
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from uuid import UUID, uuid4
 
+import msgspec
 import pytest
 
 from mnemic import AsyncMemory, LinkType, LongTermMemory, Memory, MemoryStatus
@@ -205,6 +207,63 @@ def test_an_edited_old_version_stays_superseded(files, memory):
     assert {one.content for one in superseded} == {"one, edited", "two"}
     assert memory.get(third.entry_id).supersedes == second.entry_id
     assert not files.synchronise(memory)
+
+
+def predecessors(memory):
+    listed = memory.list(filters=EVERY_STATE)
+    return {entry.id: entry.supersedes for entry in listed if entry.supersedes}
+
+
+def chain_of(files, length):
+    chain = [memory_file("mem_1", "text 1")]
+    files.write(chain[0])
+    for number in range(2, length + 1):
+        last = chain[-1]
+        chain.append(
+            memory_file(f"mem_{number}", f"text {number}", version=number, supersedes=last.id)
+        )
+        files.write(chain[-1])
+    return chain
+
+
+@pytest.mark.requirement("R332")
+@pytest.mark.parametrize("is_new_process", [False, True])
+@pytest.mark.parametrize(("length", "edited"), [(2, 0), (3, 0), (3, 1), (3, 2), (6, 0), (6, 3)])
+def test_an_edit_anywhere_in_a_chain_keeps_every_edge(
+    files, memory, length, edited, is_new_process
+):
+    chain = chain_of(files, length)
+    files.synchronise(memory)
+    if is_new_process:
+        files = MemoryFiles(*(one.path for one in files.directories))
+    put(files, msgspec.structs.replace(chain[edited], content="edited"))
+    assert chain[edited].id in files.synchronise(memory).changed
+    assert predecessors(memory) == {
+        newer.entry_id: older.entry_id for older, newer in pairwise(chain)
+    }
+    head = "edited" if edited == length - 1 else chain[-1].content
+    assert contents(memory) == {head}
+    assert not files.synchronise(memory)
+
+
+@pytest.mark.parametrize("is_new_process", [False, True])
+def test_an_edited_file_keeps_both_its_successors(files, memory, is_new_process):
+    first = memory_file("mem_1")
+    successors = [memory_file(f"mem_{at}", f"{at}", supersedes="mem_1") for at in (2, 3)]
+    later = memory_file("mem_4", "4", supersedes="mem_3")
+    for file in (first, *successors, later):
+        files.write(file)
+    files.synchronise(memory)
+    if is_new_process:
+        files = MemoryFiles(*(one.path for one in files.directories))
+    put(files, memory_file("mem_1", "edited"))
+    files.synchronise(memory)
+    assert predecessors(memory) == {
+        successors[0].entry_id: first.entry_id,
+        successors[1].entry_id: first.entry_id,
+        later.entry_id: successors[1].entry_id,
+    }
+    assert contents(memory) == {"2", "4"}
 
 
 def test_a_predecessor_is_found_again_when_its_successor_is_gone(files, memory):

@@ -182,6 +182,7 @@ class _Changing:
                 self._successors.setdefault(wanted.supersedes, []).append(identity)
         self._touched: dict[UUID, None] = {}
         self._writes: set[UUID] = set()
+        self._forced: set[UUID] = set()
         self._restores: list[UUID] = []
         self.added: list[UUID] = []
         self.changed: list[UUID] = []
@@ -210,7 +211,7 @@ class _Changing:
         wanted, entry = self._plan.wanted[identity], self._stored.get(identity)
         if entry is None:
             return self._write(identity)
-        if not is_current(entry, wanted):
+        if identity in self._forced or not is_current(entry, wanted):
             return self._write(identity)
         is_superseded = entry.status is MemoryStatus.SUPERSEDED
         if is_superseded and not wanted.is_superseded and await self._is_freed(identity):
@@ -239,12 +240,14 @@ class _Changing:
         return following
 
     def _rewritten(self, successors: Iterable[UUID]) -> set[UUID]:
+        """Write memories, those that are not read yet once they are; return what must follow."""
         following: set[UUID] = set()
         for one in successors:
+            following.add(one)
             if one in self._stored:
-                following |= {one, *self._write(one)}
+                following |= self._write(one)
             else:
-                following.add(one)
+                self._forced.add(one)
         return following
 
     async def _is_freed(self, identity: UUID) -> bool:
