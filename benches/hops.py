@@ -21,7 +21,7 @@ import numpy as np
 from benches.datasets import rows_of, unit
 from mnemic import MemoryEntry
 from mnemic.hyde import HydeConfig
-from mnemic.hyde.search import expanded, found_by_hypotheses, with_versions
+from mnemic.hyde.search import found_by_hypotheses, together, with_versions
 from mnemic.model import Hops, LinkType, MemoryLink, NewEntry, Scope, UuidFactory
 from mnemic.repository import Repository
 from mnemic.store import open_store
@@ -97,7 +97,8 @@ class Stages:
         return self.repository.finder.neighbours(self.scope, starts, hops)
 
     def overhead(self, vectors):
-        return expanded(self.repository, self.scope, self.search(vectors), self.config)
+        searched = self.search(vectors)
+        return together(searched.candidates, searched.neighbours)
 
     def versions(self, memories):
         return with_versions(self.repository, self.scope, memories, self.config)

@@ -13,6 +13,7 @@ import pytest
 from mnemic import Memory, errors
 from mnemic.events import HypothesesRetrievedEvent
 from mnemic.hyde import HydeConfig, HydeEngine, SyncHydeEngine, pipeline
+from mnemic.index import NativeIndex
 from tests.support.hyde import (
     AxisEmbedder,
     ListedModel,
@@ -137,7 +138,7 @@ def broken_search(memory, _embedder, _model):
 
 
 def hanging_search(memory, _embedder, _model):
-    memory.repository.find = lambda *_: time.sleep(0.5)
+    memory.repository.find = lambda *_, **__: time.sleep(0.5)
 
 
 BEFORE_THE_SEARCH = [
@@ -176,8 +177,9 @@ def test_a_failure_before_the_search_gives_nothing_for_the_turn(door, breaks, st
 
 
 LATER = [
-    ("expanded", "expansion", ["alpha"]),
-    ("with_versions", "lineages", ["alpha", "beta"]),
+    (NativeIndex, "neighbours", {}, "expansion", ["alpha"]),
+    (pipeline, "expanded", {"candidates_per_hypothesis": 1}, "expansion", ["alpha"]),
+    (pipeline, "with_versions", {}, "lineages", ["alpha", "beta"]),
 ]
 
 
@@ -185,16 +187,38 @@ LATER = [
 @pytest.mark.parametrize("error", [errors.StoreError("gone"), errors.DeadlineExceededError()])
 @pytest.mark.parametrize("later", LATER)
 def test_a_failure_after_the_search_leaves_what_was_found(door, later, error, monkeypatch):
-    stage, name, left = later
-    memory = memory_of("alpha", "beta")
-    alpha, beta = memory.search("alpha", search_type="keyword")[0], memory.search("beta")[0]
-    memory.link(alpha.entry.id, beta.entry.id)
-    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha"), near())
-    monkeypatch.setattr(pipeline, stage, raising(error))
+    room, verb, options, stage, left = later
+    memory = linked_memory()
+    model = ListedModel("alpha", "alpha too")
+    engine = HydeEngine(memory, memory.embedder, model, near(**options))
+    monkeypatch.setattr(room, verb, raising(error))
     first, again = retrieved(door, engine, "1", "1")
     assert contents(first) == contents(again) == left
     stats = engine.stats()
-    assert (stats.failures, stats.partial, stats.cache_hits) == ({name: 1}, 1, 1)
+    assert (stats.failures, stats.partial, stats.cache_hits) == ({stage: 1}, 1, 1)
+
+
+@pytest.mark.requirement("C110")
+def test_a_deadline_in_the_midst_of_the_hops_leaves_what_was_found(door, monkeypatch):
+    memory = linked_memory()
+    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha"), near(timeout=0.5))
+
+    def as_long_as_the_deadline_allows(_, wanted):
+        time.sleep(max(0.0, wanted.deadline - time.monotonic()))
+        raise errors.DeadlineExceededError
+
+    monkeypatch.setattr(NativeIndex, "neighbours", as_long_as_the_deadline_allows)
+    begun = time.monotonic()
+    assert [contents(each) for each in retrieved(door, engine, "1")] == [["alpha"]]
+    assert time.monotonic() - begun < 5
+    assert engine.stats().failures == {"expansion": 1}
+
+
+def linked_memory():
+    memory = memory_of("alpha", "beta")
+    alpha, beta = memory.search("alpha", search_type="keyword")[0], memory.search("beta")[0]
+    memory.link(alpha.entry.id, beta.entry.id)
+    return memory
 
 
 def near(**options):
@@ -205,9 +229,9 @@ def near(**options):
 def test_a_stage_that_hangs_after_the_search_leaves_what_was_found(door, monkeypatch):
     memory = memory_of("alpha")
     engine = HydeEngine(memory, memory.embedder, ListedModel("alpha"), near(timeout=0.3))
-    monkeypatch.setattr(pipeline, "expanded", lambda *_, **__: time.sleep(1))
+    monkeypatch.setattr(pipeline, "with_versions", lambda *_, **__: time.sleep(1))
     assert [contents(each) for each in retrieved(door, engine, "1")] == [["alpha"]]
-    assert engine.stats().failures == {"expansion": 1}
+    assert engine.stats().failures == {"lineages": 1}
 
 
 @pytest.mark.requirement("R335", "C110")

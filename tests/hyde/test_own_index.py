@@ -795,8 +795,8 @@ def test_an_engine_builds_an_outdated_index_anew(memory):
     index.build(lambda: False)
     assert not index.is_behind
     query = embedder.embed(["red sofa"])
-    assert index.candidates(query, time.monotonic() + 60) == []
+    assert index.search(query, time.monotonic() + 60).candidates == []
     assert index.is_behind
     index.build(lambda: False)
     assert not index.is_behind
-    assert len(index.candidates(query, time.monotonic() + 60)) == 1
+    assert len(index.search(query, time.monotonic() + 60).candidates) == 1

@@ -8,7 +8,7 @@ import pytest
 from mnemic import LinkType, Memory
 from mnemic.errors import DeadlineExceededError
 from mnemic.hyde import HydeConfig
-from mnemic.hyde.search import expanded, found_by_hypotheses, ranked, with_versions
+from mnemic.hyde.search import expanded, found_by_hypotheses, ranked, together, with_versions
 from mnemic.model import IS_NOT_SENSITIVE, Hops, Scope
 from tests.support.clock import NOON
 from tests.support.entries import uid
@@ -34,17 +34,22 @@ class Turn:
         return self.memory.add(content, embedding=given, **fields)
 
     def found(self, *hypotheses, scope=None, **config):
+        return self.searched(*hypotheses, scope=scope, **config).candidates
+
+    def searched(self, *hypotheses, scope=None, **config):
         config = HydeConfig(min_similarity=config.pop("min_similarity", 0.05), **config)
         vectors = np.stack([vector(*one) for one in hypotheses])
         return found_by_hypotheses(self.repository, scope or self.scope, vectors, config)
 
     def turn(self, *hypotheses, scope=None, **config):
         """Return what all stages give."""
-        candidates = self.found(*hypotheses, scope=scope, **config)
+        searched = self.searched(*hypotheses, scope=scope, **config)
         config.pop("min_similarity", None)
         config = HydeConfig(**config)
         scope = scope or self.scope
-        memories = expanded(self.repository, scope, candidates, config)
+        memories = expanded(self.repository, scope, searched.candidates, config)
+        if searched.neighbours is not None:  # found in the same step
+            assert together(searched.candidates, searched.neighbours) == memories
         return with_versions(self.repository, scope, memories, config)
 
 
@@ -257,7 +262,7 @@ def test_a_deadline_before_any_memory_is_found_is_raised(turn):
     turn.add("a")
     past = time.monotonic() - 1
     vectors, config = np.stack([vector(*AXES["a"])]), HydeConfig()
-    found = found_by_hypotheses(turn.repository, turn.scope, vectors, config)
+    found = found_by_hypotheses(turn.repository, turn.scope, vectors, config).candidates
     with pytest.raises(DeadlineExceededError):
         found_by_hypotheses(turn.repository, turn.scope, vectors, config, deadline=past)
     with pytest.raises(DeadlineExceededError):
@@ -270,7 +275,7 @@ def test_filters_hold_for_found_memories_and_neighbours(turn):
     turn.memory.link(first.id, second.id)
     vectors, config = np.stack([vector(*AXES["a"])]), HydeConfig(min_similarity=0.05)
     given = {"filters": IS_NOT_SENSITIVE}
-    found = found_by_hypotheses(turn.repository, turn.scope, vectors, config, **given)
+    found = found_by_hypotheses(turn.repository, turn.scope, vectors, config, **given).candidates
     memories = expanded(turn.repository, turn.scope, found, config, **given)
     assert contents(memories) == ["a"]
 

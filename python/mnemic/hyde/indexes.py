@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.own_index import OwnIndex
-from mnemic.hyde.search import Candidate, best_first, found_by_hypotheses
+from mnemic.hyde.search import Candidate, Searched, best_first, found_by_hypotheses
 from mnemic.model import Expression, Scope
 from mnemic.model.deadline import check_deadline
 from mnemic.repository import Repository
@@ -36,7 +36,7 @@ class TurnIndex(Protocol):
         """Return whether any memory of the scope can be found."""
         ...
 
-    def candidates(self, vectors: NDArray[np.float32], deadline: float) -> list[Candidate]:
+    def search(self, vectors: NDArray[np.float32], deadline: float) -> Searched:
         """Return the memories nearest to any hypothesis, best first."""
         ...
 
@@ -81,7 +81,7 @@ class MemoryIndex:
         """Return whether the scope has active memories, and the agent any vectors."""
         return self._repository.readiness.has_vectors(self._scope, deadline)
 
-    def candidates(self, vectors: NDArray[np.float32], deadline: float) -> list[Candidate]:
+    def search(self, vectors: NDArray[np.float32], deadline: float) -> Searched:
         """Return the memories nearest to any hypothesis, best first."""
         return found_by_hypotheses(
             self._repository,
@@ -140,8 +140,9 @@ class CompanionIndex:
         """Return whether any memory of the scope is indexed."""
         return len(self._own) > 0 and self._repository.finder.has_memories(self._scope, deadline)
 
-    def candidates(self, vectors: NDArray[np.float32], deadline: float) -> list[Candidate]:
+    def search(self, vectors: NDArray[np.float32], deadline: float) -> Searched:
         """Return the memories nearest to any hypothesis, best first."""
+        seq = self._repository.finder.position().seq
         limit, alone = self._config.retrieval_top_k, self._config.candidates_per_hypothesis
         if alone is not None and alone < limit and len(vectors) > 1:
             scores = self._united([self._nearest(one, alone, deadline) for one in vectors])
@@ -150,7 +151,7 @@ class CompanionIndex:
         check_deadline(deadline)
         entries = self._repository.companions.entries(self._scope, list(scores))
         found = [Candidate(row, scores[row], entry) for row, entry in entries.items()]
-        return best_first(found, self._config)
+        return Searched(best_first(found, self._config), seq)
 
     def _nearest(
         self, vectors: NDArray[np.float32], limit: int, deadline: float

@@ -13,12 +13,15 @@ from mnemic.errors import DeadlineExceededError, EmbeddingError
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.indexes import TurnIndex
 from mnemic.hyde.ranked_memory import RankedMemory
-from mnemic.hyde.search import Candidate, expanded, ranked, with_versions
+from mnemic.hyde.search import Searched, expanded, ranked, together, with_versions
 from mnemic.hyde.telemetry import HydeTelemetry, Stage
 from mnemic.model import Expression, MemoryEntry, Scope
 from mnemic.repository import Repository
 
 Result = TypeVar("Result")
+
+READ_SECONDS, READ_SHARE = 0.01, 0.1
+"""A search ends so long before the deadline, or by this share of the turn's time."""
 
 MIN_NORM = 1e-10
 """A vector shorter than this has no direction."""
@@ -92,12 +95,14 @@ class Pipeline:
         vectors = self._timed("embedding", lambda: _embedded(index, hypotheses), progress)
         if progress.is_left:
             return
-        progress.seq = self._repository.finder.position().seq
-        found = self._timed("search", lambda: index.candidates(vectors, deadline), progress)
-        progress.memories = ranked(found)
-        if not found:
+        searched = self._timed(
+            "search", lambda: index.search(vectors, self._search_deadline(deadline)), progress
+        )
+        progress.seq = searched.seq
+        progress.memories = ranked(searched.candidates)
+        if not searched.candidates:
             return
-        self._stage("expansion", lambda: self._expanded(found, deadline), progress)
+        self._stage("expansion", lambda: self._expanded(searched, deadline), progress)
         if self._config.max_versions:
             self._stage("lineages", lambda: self._with_versions(progress, deadline), progress)
         progress.stage = None
@@ -150,8 +155,16 @@ class Pipeline:
         finally:
             self._telemetry.took(stage, time.perf_counter() - begun)
 
-    def _expanded(self, found: list[Candidate], deadline: float) -> list[RankedMemory]:
-        config = self._config
+    def _search_deadline(self, deadline: float) -> float:
+        """Return the deadline of a search, which leaves time for reading what it found."""
+        return deadline - min(READ_SECONDS, READ_SHARE * self._config.timeout)
+
+    def _expanded(self, searched: Searched, deadline: float) -> list[RankedMemory]:
+        config, found = self._config, searched.candidates
+        if searched.error is not None:
+            raise searched.error
+        if searched.neighbours is not None:
+            return together(found, searched.neighbours)
         if not (config.retrieval_hop_depth and config.max_neighbours):
             return ranked(found)
         return expanded(

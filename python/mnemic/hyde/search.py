@@ -1,6 +1,7 @@
 """Stages of a turn after the embedding: search by hypotheses, neighbours by links, versions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -10,10 +11,12 @@ from numpy.typing import NDArray
 from mnemic.errors import DeadlineExceededError
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.ranked_memory import RankedMemory
+from mnemic.index import NeighbourRow, RankedRow
 from mnemic.licensing import SEARCHING_BY_MEANING
 from mnemic.model import SEMANTIC, Expression, Hops, LinkType, MemoryEntry, Scope, Search
 from mnemic.model.timestamps import to_microseconds
-from mnemic.repository import Repository
+from mnemic.repository import Expansion, Found, Repository
+from mnemic.repository.found import Linked
 
 
 class Candidate(NamedTuple):
@@ -30,6 +33,22 @@ class Candidate(NamedTuple):
     entry: MemoryEntry
 
 
+class Searched(NamedTuple):
+    """The memories that the search of a turn found.
+
+    Attributes:
+        candidates: Best first.
+        seq: Number of the store's last change before the search.
+        neighbours: The memories that links lead to from them; None where that was not looked up.
+        error: The error of following links.
+    """
+
+    candidates: list[Candidate]
+    seq: int
+    neighbours: list[RankedMemory] | None = None
+    error: Exception | None = None
+
+
 def found_by_hypotheses(
     repository: Repository,
     scope: Scope,
@@ -38,11 +57,12 @@ def found_by_hypotheses(
     *,
     filters: Expression | None = None,
     deadline: float | None = None,
-) -> list[Candidate]:
+) -> Searched:
     """Return the active memories nearest to any hypothesis, each once, with its best score.
 
     Order: score, then last changed, then smallest id. At most `retrieval_top_k` memories are
     returned. Of several with the score of the last one, the newest are kept: the index cuts.
+    Neighbours are found with them, unless each hypothesis is searched for alone.
 
     Args:
         repository: The agent's memories.
@@ -67,10 +87,17 @@ def found_by_hypotheses(
         takes_partial=True,
     )
     # The best of each hypothesis, united and cut, are the best of all, unless each gives fewer.
-    searches = [search]
     if alone is not None and alone < limit and len(vectors) > 1:
         searches = [msgspec.structs.replace(search, vectors=one, limit=alone) for one in vectors]
-    return best_first(_united(repository, scope, searches), config)
+        return _united(repository, scope, searches, config)
+    expansion = Expansion(_hops(config), partial(_starts, config=config))
+    found = repository.find(scope, search, SEARCHING_BY_MEANING, expansion=expansion)
+    if found.partial and not found.hits:
+        raise DeadlineExceededError
+    candidates = best_first(_candidates(found), config)
+    linked = found.linked or Linked([])
+    neighbours = _neighbours(candidates, linked.hits, found.entries)
+    return Searched(candidates, found.seq, neighbours, linked.error)
 
 
 def best_first(candidates: Iterable[Candidate], config: HydeConfig) -> list[Candidate]:
@@ -84,8 +111,7 @@ def best_first(candidates: Iterable[Candidate], config: HydeConfig) -> list[Cand
     best = ordered[: config.retrieval_top_k]
     if not best or config.drop_off is None:
         return best
-    floor = best[0].score - config.drop_off
-    return [candidate for candidate in best if candidate.score >= floor]
+    return [candidate for candidate in best if candidate.score >= best[0].score - config.drop_off]
 
 
 def expanded(
@@ -114,25 +140,17 @@ def expanded(
     Raises:
         DeadlineExceededError: If the deadline passes.
     """
-    hops = Hops(
-        config.retrieval_hop_depth,
-        config.decays,
-        config.follow_incoming,
-        config.max_neighbours,
-    )
     starts = [(candidate.row, candidate.score) for candidate in candidates]
-    found = repository.finder.neighbours(scope, starts, hops, filters=filters, deadline=deadline)
-    ids = {candidate.row: candidate.entry.id for candidate in candidates}
-    ids |= {row: entry.id for row, entry in found.entries.items()}
-    neighbours = [
-        RankedMemory(
-            memory=found.entries[hit.row],
-            score=hit.score,
-            relation=LinkType.numbered(hit.kind),
-            via=ids.get(hit.via_row),
-        )
-        for hit in found.hits
-    ]
+    found = repository.finder.neighbours(
+        scope, starts, _hops(config), filters=filters, deadline=deadline
+    )
+    return together(candidates, _neighbours(candidates, found.hits, found.entries))
+
+
+def together(
+    candidates: Iterable[Candidate], neighbours: Iterable[RankedMemory]
+) -> list[RankedMemory]:
+    """Return candidates and their neighbours in the order of `expanded`."""
     return sorted([*ranked(candidates), *neighbours], key=_place)
 
 
@@ -173,18 +191,59 @@ def with_versions(
     ]
 
 
-def _united(repository: Repository, scope: Scope, searches: Sequence[Search]) -> list[Candidate]:
+def _united(
+    repository: Repository, scope: Scope, searches: Sequence[Search], config: HydeConfig
+) -> Searched:
     """Return what several searches find, each memory once with its best score."""
     best: dict[int, Candidate] = {}
+    seq = repository.finder.position().seq
     for search in searches:
         found = repository.find(scope, search, SEARCHING_BY_MEANING)
         if found.partial and not found.hits and not best:
             raise DeadlineExceededError
-        for hit in found.hits:
-            known = best.get(hit.row)
-            if known is None or hit.shown_score > known.score:
-                best[hit.row] = Candidate(hit.row, hit.shown_score, found.entries[hit.row])
-    return list(best.values())
+        for candidate in _candidates(found):
+            known = best.get(candidate.row)
+            if known is None or candidate.score > known.score:
+                best[candidate.row] = candidate
+    return Searched(best_first(best.values(), config), seq)
+
+
+def _candidates(found: Found) -> list[Candidate]:
+    return [Candidate(hit.row, hit.shown_score, found.entries[hit.row]) for hit in found.hits]
+
+
+def _hops(config: HydeConfig) -> Hops:
+    return Hops(
+        config.retrieval_hop_depth, config.decays, config.follow_incoming, config.max_neighbours
+    )
+
+
+def _starts(hits: Sequence[RankedRow], config: HydeConfig) -> list[tuple[int, float]]:
+    """Return the rows and scores of hits, without those that `best_first` leaves out."""
+    if not hits or config.drop_off is None:
+        return [(hit.row, hit.shown_score) for hit in hits]
+    floor = max(hit.shown_score for hit in hits) - config.drop_off
+    return [(hit.row, hit.shown_score) for hit in hits if hit.shown_score >= floor]
+
+
+def _neighbours(
+    candidates: Iterable[Candidate],
+    hits: Iterable[NeighbourRow],
+    entries: Mapping[int, MemoryEntry],
+) -> list[RankedMemory]:
+    """Return the memories of neighbours, each with the link and the memory before it."""
+    ids = {candidate.row: candidate.entry.id for candidate in candidates}
+    hits = list(hits)
+    ids |= {hit.row: entries[hit.row].id for hit in hits}
+    return [
+        RankedMemory(
+            memory=entries[hit.row],
+            score=hit.score,
+            relation=LinkType.numbered(hit.kind),
+            via=ids.get(hit.via_row),
+        )
+        for hit in hits
+    ]
 
 
 def _place(memory: RankedMemory) -> tuple[object, ...]:

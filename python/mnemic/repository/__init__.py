@@ -2,7 +2,7 @@
 
 from mnemic.repository.arguments import criteria, required_uuid, required_uuids, unlimited
 from mnemic.repository.deleting import RETENTION
-from mnemic.repository.find import Found, FoundLinked
+from mnemic.repository.found import Expansion, Found, FoundLinked
 from mnemic.repository.options import Options
 from mnemic.repository.repository import Repository, check_limit
 from mnemic.repository.searchable import Searchable, checked_memory
@@ -10,6 +10,7 @@ from mnemic.repository.stored_model import stored_model
 
 __all__ = [
     "RETENTION",
+    "Expansion",
     "Found",
     "FoundLinked",
     "Options",

@@ -5,7 +5,6 @@ Every search, retrieval, recall, context and check for contradictions goes throu
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
 
@@ -31,11 +30,8 @@ from mnemic.model import (
     MemoryEntry,
     Scope,
     Search,
-    SearchHit,
-    SearchResults,
     State,
     Weights,
-    Why,
 )
 from mnemic.model.deadline import check_deadline
 from mnemic.model.timestamps import to_microseconds
@@ -43,6 +39,15 @@ from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock
 from mnemic.repository.accesses import show_accesses
 from mnemic.repository.entry_cache import EntryCache
+from mnemic.repository.found import (
+    NOT_IN_TIME,
+    NOTHING,
+    Expansion,
+    Found,
+    FoundLinked,
+    FoundNeighbours,
+    Linked,
+)
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.proposals import EXACT_LIMIT, rank
 from mnemic.repository.query_vectors import QueryVectors
@@ -55,84 +60,6 @@ READ_AT_ONCE = 128
 
 MAX_ROUNDS = 4
 """How often memories of several states are ranked while concurrent writes move them."""
-
-
-class Found(NamedTuple):
-    """The memories that a search found.
-
-    Attributes:
-        hits: Rows, best first, with the parts of their scores.
-        entries: The memories of these rows.
-        total: The number of all matches; None unless the search asks for it.
-        degraded: Whether the embedder failed, so that a hybrid search was answered by keywords.
-        partial: Whether the deadline passed, so that better hits may be missing.
-        approximate: Whether an approximate index chose the memories that were ranked.
-        share: Share of similarity in the matches; None without a query.
-        reasons: The reasons for the score of each row, if requested.
-    """
-
-    hits: list[RankedRow]
-    entries: dict[int, MemoryEntry]
-    total: int | None
-    degraded: bool = False
-    partial: bool = False
-    approximate: bool = False
-    share: float | None = None
-    reasons: Mapping[int, Why] = MappingProxyType({})
-
-    def results(self) -> SearchResults:
-        """Return them as a result of the public verbs."""
-        hits = tuple(
-            SearchHit(
-                self.entries[hit.row],
-                hit.shown_score,
-                hit.components,
-                hit.similarity,
-                self.reasons.get(hit.row),
-            )
-            for hit in self.hits
-        )
-        return SearchResults(
-            hits,
-            degraded=self.degraded,
-            partial=self.partial,
-            approximate=self.approximate,
-            share=self.share,
-            total=self.total,
-        )
-
-
-NOTHING = Found([], {}, 0)
-"""The answer of a search by a vector among memories without any."""
-
-NOT_IN_TIME = Found([], {}, None, partial=True)
-"""The partial answer of a search that found nothing before its deadline."""
-
-
-class FoundLinked(NamedTuple):
-    """The memories that links lead to.
-
-    Attributes:
-        hits: Rows, the strongest path first.
-        entries: The memories of these rows.
-        total: Their number.
-    """
-
-    hits: list[LinkedRow]
-    entries: dict[int, MemoryEntry]
-    total: int
-
-
-class FoundNeighbours(NamedTuple):
-    """The neighbours of found memories.
-
-    Attributes:
-        hits: Rows, best first, each with score, last link and the row before it.
-        entries: The memories of these rows.
-    """
-
-    hits: list[NeighbourRow]
-    entries: dict[int, MemoryEntry]
 
 
 class _Moment(NamedTuple):
@@ -193,12 +120,14 @@ class Finder:
         """Return the description of a search for those that are awaited together with it."""
         return self._vectors.announced(scope, search)
 
-    def find(self, scope: Scope, search: Search) -> Found:
+    def find(self, scope: Scope, search: Search, expansion: Expansion | None = None) -> Found:
         """Return the best memories of a scope, best first, without events or metrics.
 
         Args:
             scope: Only its memories are ranked.
             search: The query, the filters and the ranking.
+            expansion: Neighbours to find with them, for a search of active memories alone; they
+                match the search's filters. An error of following links is in the result.
 
         Raises:
             DeadlineExceededError: If the search's deadline passes, and it takes no partial answer.
@@ -206,13 +135,13 @@ class Finder:
             StoreError: If the store cannot be read.
         """
         try:
-            return self._find(scope, search)
+            return self._find(scope, search, expansion)
         except DeadlineExceededError:
             if not search.takes_partial:
                 raise
             return NOT_IN_TIME
 
-    def _find(self, scope: Scope, search: Search) -> Found:
+    def _find(self, scope: Scope, search: Search, expansion: Expansion | None = None) -> Found:
         search = self._vectors.with_floor(self._vectors.covered(search))
         position = self._refresh(search)
         now = self._now()
@@ -234,7 +163,7 @@ class Finder:
         moment = _Moment(now, position, search.deadline, search.takes_partial)
         inputs = RankInputs(scope, to_microseconds(now), vectors, context)
         if search.states == (State.ACTIVE,):
-            return self._find_active(search, inputs, moment)
+            return self._find_active(search, inputs, moment, expansion)
         return self._find_in_states(search, inputs, moment)
 
     def find_linked(
@@ -326,6 +255,30 @@ class Finder:
         entries, _ = self._entries(scope, hits, _Moment(now, position, deadline))
         return FoundNeighbours([hit for hit in hits if hit.row in entries], entries)
 
+    def _linked(
+        self,
+        search: Search,
+        inputs: RankInputs,
+        hits: Sequence[RankedRow],
+        expansion: Expansion,
+    ) -> Linked:
+        """Return the neighbours of hits, by the index as it is."""
+        starts, hops = expansion.starts(hits), expansion.hops
+        if not (starts and hops.depth and hops.limit):
+            return Linked([])
+        wanted = NeighbourSearch(
+            scope=inputs.scope,
+            now=inputs.now,
+            starts=starts,
+            hops=hops,
+            filters=search.filters,
+            deadline=search.deadline,
+        )
+        try:
+            return Linked(self._active.index.neighbours(wanted))
+        except Exception as error:  # noqa: BLE001 - the search has its result
+            return Linked([], error)
+
     def row_of(self, scope: Scope, entry_id: UUID, *, include_inactive: bool = False) -> int | None:
         """Return the row of an active memory of a scope, or of a present one if requested."""
         now = self._now()
@@ -388,7 +341,13 @@ class Finder:
         check_deadline(search.deadline)
         return self._active.catch_up(with_accesses=search.uses_accesses, deadline=search.deadline)
 
-    def _find_active(self, search: Search, inputs: RankInputs, moment: _Moment) -> Found:
+    def _find_active(
+        self,
+        search: Search,
+        inputs: RankInputs,
+        moment: _Moment,
+        expansion: Expansion | None = None,
+    ) -> Found:
         index, limit = self._active.index, search.limit
         while True:
             asked = inputs._replace(limit=limit)
@@ -396,17 +355,23 @@ class Finder:
                 page = rank(index, search, asked, self._exact_limit)
             else:
                 page = index.rank(search, asked)
-            entries, is_cut = self._entries(inputs.scope, page.ranked, moment)
+            linked = None
+            if expansion is not None:
+                linked = self._linked(search, inputs, page.ranked, expansion)
+            neighbours = () if linked is None else linked.hits
+            entries, is_cut = self._entries(inputs.scope, [*page.ranked, *neighbours], moment)
             partial = page.partial or is_cut
-            if partial or len(entries) >= search.limit or len(page.ranked) < limit:
-                hits = [hit for hit in page.ranked if hit.row in entries][: search.limit]
+            hits = [hit for hit in page.ranked if hit.row in entries]
+            if partial or len(hits) >= search.limit or len(page.ranked) < limit:
                 found = Found(
-                    hits,
+                    hits[: search.limit],
                     entries,
                     page.total,
                     partial=partial,
                     approximate=page.approximate,
                     share=page.share,
+                    seq=moment.position.seq,
+                    linked=linked and _read(linked, entries),
                 )
                 return self._explained(found, search) if search.with_reasons else found
             # Some were deleted between the ranking and the reading: rank further down.
@@ -519,6 +484,11 @@ class Finder:
         entries, is_cut = _in_time([hit.row for hit in hits], moment, read)
         show_accesses(entries, _accesses(hits))
         return entries, is_cut
+
+
+def _read(linked: Linked, entries: Mapping[int, MemoryEntry]) -> Linked:
+    """Return the neighbours whose entries were read."""
+    return linked._replace(hits=[hit for hit in linked.hits if hit.row in entries])
 
 
 def _in_time(

@@ -55,7 +55,8 @@ from mnemic.repository.companions import CompanionVectors
 from mnemic.repository.deleting import Deleter
 from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.entry_vectors import EntryVectorReader
-from mnemic.repository.find import Finder, Found
+from mnemic.repository.find import Finder
+from mnemic.repository.found import Expansion, Found
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.repository.lineage import LineageReader
@@ -481,7 +482,9 @@ class Repository:
         )
         return found.results(), milliseconds_since(begun)
 
-    def find(self, scope: Scope, search: Search, *needs: Need) -> Found:
+    def find(
+        self, scope: Scope, search: Search, *needs: Need, expansion: Expansion | None = None
+    ) -> Found:
         """Return the best memories of a scope, best first; runs in the caller's thread.
 
         The only way to a ranking: license, index, vectors, ranking, memories. It publishes no event
@@ -491,6 +494,7 @@ class Repository:
             scope: Only its memories are ranked.
             search: The query, the filters and the ranking.
             needs: Licensed features, where the search compares vectors.
+            expansion: Neighbours to find with them; see `Finder.find`.
 
         Raises:
             DeadlineExceededError: If the search's deadline passes.
@@ -504,7 +508,7 @@ class Repository:
         if search.needs_embedder:
             self.check_embedder()
         is_wanted = search.limit or search.with_total
-        return self.finder.find(scope, search) if is_wanted else Found([], {}, None)
+        return self.finder.find(scope, search, expansion) if is_wanted else Found([], {}, None)
 
     def lineages(
         self,

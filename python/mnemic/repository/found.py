@@ -1,0 +1,114 @@
+"""Results of the finder, before they become those of a public verb."""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from mnemic.index import LinkedRow, NeighbourRow, RankedRow
+from mnemic.model import Hops, MemoryEntry, SearchHit, SearchResults, Why
+
+
+class Expansion(NamedTuple):
+    """A request for the neighbours of found memories.
+
+    Attributes:
+        hops: The links to follow.
+        starts: Returns the rows to start from, with their scores, of the hits of the search.
+    """
+
+    hops: Hops
+    starts: Callable[[Sequence[RankedRow]], list[tuple[int, float]]]
+
+
+class Linked(NamedTuple):
+    """The neighbours of a search's hits.
+
+    Attributes:
+        hits: Rows, best first, each with score, last link and the row before it.
+        error: The error of following links; there are no neighbours then.
+    """
+
+    hits: list[NeighbourRow]
+    error: Exception | None = None
+
+
+class Found(NamedTuple):
+    """The memories that a search found.
+
+    Attributes:
+        hits: Rows, best first, with the parts of their scores.
+        entries: The memories of these rows.
+        total: The number of all matches; None unless the search asks for it.
+        degraded: Whether the embedder failed, so that a hybrid search was answered by keywords.
+        partial: Whether the deadline passed, so that better hits may be missing.
+        approximate: Whether an approximate index chose the memories that were ranked.
+        share: Share of similarity in the matches; None without a query.
+        reasons: The reasons for the score of each row, if requested.
+        seq: Number of the store's last change that the index had.
+        linked: The neighbours of the hits, if requested; their entries are among `entries`.
+    """
+
+    hits: list[RankedRow]
+    entries: dict[int, MemoryEntry]
+    total: int | None
+    degraded: bool = False
+    partial: bool = False
+    approximate: bool = False
+    share: float | None = None
+    reasons: Mapping[int, Why] = MappingProxyType({})
+    seq: int = -1
+    linked: Linked | None = None
+
+    def results(self) -> SearchResults:
+        """Return them as a result of the public verbs."""
+        hits = tuple(
+            SearchHit(
+                self.entries[hit.row],
+                hit.shown_score,
+                hit.components,
+                hit.similarity,
+                self.reasons.get(hit.row),
+            )
+            for hit in self.hits
+        )
+        return SearchResults(
+            hits,
+            degraded=self.degraded,
+            partial=self.partial,
+            approximate=self.approximate,
+            share=self.share,
+            total=self.total,
+        )
+
+
+NOTHING = Found([], {}, 0)
+"""The answer of a search by a vector among memories without any."""
+
+NOT_IN_TIME = Found([], {}, None, partial=True)
+"""The partial answer of a search that found nothing before its deadline."""
+
+
+class FoundLinked(NamedTuple):
+    """The memories that links lead to.
+
+    Attributes:
+        hits: Rows, the strongest path first.
+        entries: The memories of these rows.
+        total: Their number.
+    """
+
+    hits: list[LinkedRow]
+    entries: dict[int, MemoryEntry]
+    total: int
+
+
+class FoundNeighbours(NamedTuple):
+    """The neighbours of found memories.
+
+    Attributes:
+        hits: Rows, best first, each with score, last link and the row before it.
+        entries: The memories of these rows.
+    """
+
+    hits: list[NeighbourRow]
+    entries: dict[int, MemoryEntry]
