@@ -25,12 +25,16 @@ _PIECE = 1 << 20
 
 
 @contextmanager
-def new_file(target: str, *, overwrite: bool = False) -> Generator[int, None, None]:
+def new_file(
+    target: str, *, overwrite: bool = False, is_one_of_many: bool = False
+) -> Generator[int, None, None]:
     """Make a file of mode 0600 that gets its name when the block succeeds and it is on disk.
 
     Args:
         target: Its name.
         overwrite: Whether to replace an existing file.
+        is_one_of_many: Whether the caller calls `tidy_folder` after the last file: with each file
+            the folder would be read, which takes longer the more files there are.
 
     Yields:
         A descriptor to write to.
@@ -40,7 +44,8 @@ def new_file(target: str, *, overwrite: bool = False) -> Generator[int, None, No
         StoreError: If the file cannot be made or named.
     """
     with file_errors(target):
-        _remove_parts(_folder_of(target))
+        if not is_one_of_many:
+            _remove_parts(_folder_of(target))
         descriptor = _anonymous(_folder_of(target))
     if descriptor is None:
         with new_part(target, overwrite=overwrite) as (named, _):
@@ -51,9 +56,21 @@ def new_file(target: str, *, overwrite: bool = False) -> Generator[int, None, No
         with file_errors(target):
             os.fsync(descriptor)
             _name_anonymous(descriptor, target, overwrite=overwrite)
-            _sync_folder(target)
+            if not is_one_of_many:
+                _sync_folder(_folder_of(target))
     finally:
         os.close(descriptor)
+
+
+def tidy_folder(folder: str) -> None:
+    """Put the names in a folder on disk, and remove the parts that killed processes left.
+
+    Raises:
+        StoreError: If the folder cannot be opened.
+    """
+    with file_errors(folder):
+        _remove_parts(folder)
+        _sync_folder(folder)
 
 
 @contextmanager
@@ -74,7 +91,7 @@ def new_part(target: str, *, overwrite: bool = False) -> Generator[tuple[int, st
         with file_errors(target):
             os.fsync(descriptor)
             _name(part, target, overwrite=overwrite)
-            _sync_folder(target)
+            _sync_folder(_folder_of(target))
     finally:
         _remove(part)
         os.close(descriptor)
@@ -113,10 +130,10 @@ def typed(error: OSError, target: str) -> StoreError:
     return StoreFileError(f"{target}: it cannot be written ({error.strerror})")
 
 
-def _sync_folder(target: str) -> None:
+def _sync_folder(folder: str) -> None:
     if os.name == "nt":  # a directory cannot be opened there
         return
-    descriptor = os.open(_folder_of(target), os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:

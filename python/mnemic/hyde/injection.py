@@ -1,6 +1,7 @@
 """The block of memories for a system prompt, within a budget of tokens."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date
 from uuid import UUID
 
 from mnemic._core import neutralise_batch
@@ -13,6 +14,7 @@ from mnemic.hyde.injection_forms import FORMS, Form, Injected, Version
 from mnemic.hyde.ranked_memory import RankedMemory
 from mnemic.model import validation
 from mnemic.model.entry import MemoryEntry
+from mnemic.model.file_version import file_version
 from mnemic.model.link import LinkType
 from mnemic.near_names import suggestion
 from mnemic.protocols import TokenCounter
@@ -48,6 +50,10 @@ def format_injection(
     smaller ones take its room; the room that is left then goes to contradicting and earlier
     versions. Texts, categories and scopes are neutralised: they open nothing in a prompt. A memory
     of the scope "repo" is labelled as untrusted data. Memories without text are left out.
+
+    The version of a memory is that of its file, or else the number of its changes. Other versions
+    have their date, and the number of their file where that of the memory is larger: superseding a
+    memory is one of its changes too, so their own numbers would not fall.
 
     Args:
         memories: The best first.
@@ -127,14 +133,14 @@ def _one(
     return Injected(
         category=_label(texts[entry.category or ""]) or str(entry.type),
         scope=scope,
-        version=entry.version,
+        version=file_version(entry) or entry.version,
         supersedes=str(entry.supersedes or ""),
         contradicts=str(via or ""),
         contradicted=cut_to(contents.get(via, ""), MAX_LABEL_CHARACTERS) if via else "",
         is_untrusted=scope.casefold() == _UNTRUSTED_SCOPE,
         text=texts[entry.content],
-        contradicting=_versions(ranked.contradicting, texts),
-        versions=_versions(_last(ranked.versions, max_versions), texts),
+        contradicting=_contradicting(ranked.contradicting, texts),
+        versions=_earlier(entry, _last(ranked.versions, max_versions), texts),
     )
 
 
@@ -142,10 +148,31 @@ def _last(versions: Sequence[MemoryEntry], limit: int) -> Sequence[MemoryEntry]:
     return versions[max(0, len(versions) - limit) :]
 
 
-def _versions(entries: Iterable[MemoryEntry], texts: Mapping[str, str]) -> tuple[Version, ...]:
+def _contradicting(entries: Iterable[MemoryEntry], texts: Mapping[str, str]) -> tuple[Version, ...]:
     return tuple(
-        Version(each.version, texts[each.content]) for each in entries if texts[each.content]
+        Version(file_version(each), _date(each), texts[each.content])
+        for each in entries
+        if texts[each.content]
     )
+
+
+def _earlier(
+    head: MemoryEntry, entries: Sequence[MemoryEntry], texts: Mapping[str, str]
+) -> tuple[Version, ...]:
+    """Return the earlier versions of a head, with numbers as long as these fall."""
+    found: list[Version] = []
+    next_number = file_version(head)
+    for each in reversed(entries):
+        number = file_version(each)
+        is_less = number is not None and next_number is not None and number < next_number
+        next_number = number if is_less else None
+        if texts[each.content]:
+            found.append(Version(next_number, _date(each), texts[each.content]))
+    return tuple(reversed(found))
+
+
+def _date(entry: MemoryEntry) -> date:
+    return entry.created_at.astimezone(UTC).date()
 
 
 def _label(text: str) -> str:

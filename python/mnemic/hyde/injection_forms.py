@@ -1,6 +1,7 @@
 """Forms of the block of memories in a system prompt: Markdown, and tags."""
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from html import escape
 from typing import NamedTuple, Protocol
 
@@ -19,10 +20,22 @@ CONTRADICTING = "*(Other versions that contradict it)*"
 
 
 class Version(NamedTuple):
-    """Another version of a memory: its number and its neutralised text."""
+    """Another version of a memory.
 
-    number: int
+    Attributes:
+        number: The number of its file; None for a memory that is no file's.
+        date: When it was made.
+        text: Its neutralised text.
+    """
+
+    number: int | None
+    date: date
     text: str
+
+    @property
+    def label(self) -> str:
+        """Number and date, as far as they are there."""
+        return f"{'' if self.number is None else f'v{self.number}, '}{self.date.isoformat()}"
 
 
 class Injected(NamedTuple):
@@ -31,7 +44,7 @@ class Injected(NamedTuple):
     Attributes:
         category: Its category, or else its type.
         scope: Its scope, such as "user" or "repo".
-        version: Its number.
+        version: The number of its file, or else that of its changes.
         supersedes: Id of the version before it, or "".
         contradicts: Id of the memory that it contradicts, or "".
         contradicted: Beginning of that memory's text, or "".
@@ -107,7 +120,7 @@ def _heading(memory: Injected) -> list[str]:
 
 
 def _listed(label: str, versions: Sequence[Version]) -> list[str]:
-    return [label, *(f"- v{each.number}: {each.text}" for each in versions)] if versions else []
+    return [label, *(f"- {each.label}: {each.text}" for each in versions)] if versions else []
 
 
 class Tagged:
@@ -135,7 +148,13 @@ class Tagged:
         """Return an element for each other version."""
         sorts = (("contradicting", memory.contradicting, ""), ("earlier", memory.versions, STALE))
         return "".join(
-            _element(tag, each.text, version=str(each.number), note=note)
+            _element(
+                tag,
+                each.text,
+                version="" if each.number is None else str(each.number),
+                date=each.date.isoformat(),
+                note=note,
+            )
             for tag, versions, note in sorts
             for each in versions
         )

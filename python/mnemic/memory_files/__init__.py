@@ -1,6 +1,7 @@
 """Memories as Markdown files with front matter; see docs/how-to/memory-files.md."""
 
 from mnemic.memory_files.directory import FileOrder, Files, MemoryDirectory
+from mnemic.memory_files.export import ExportResult
 from mnemic.memory_files.ids import new_memory_id
 from mnemic.memory_files.memory_file import (
     CATEGORIES,
@@ -19,6 +20,7 @@ __all__ = [
     "CATEGORIES",
     "RELATIONSHIPS",
     "AnyMemory",
+    "ExportResult",
     "FileOrder",
     "FileProblem",
     "FileScope",

@@ -8,21 +8,17 @@ from typing import Final, Literal, TypeAlias, get_args
 from mnemic.description import quoted
 from mnemic.errors import (
     InvalidArgumentError,
-    MemoryFileExistsError,
-    MemoryFileFormatError,
     MemoryFileNotFoundError,
-    StoreFileError,
 )
 from mnemic.logs import logger
 from mnemic.memory_files.directory_reader import DirectoryReader
+from mnemic.memory_files.directory_writer import DirectoryWriter
 from mnemic.memory_files.ids import checked_id, file_name, shown_id
 from mnemic.memory_files.memory_file import MemoryFile, checked_scope
 from mnemic.memory_files.problems import FileProblem
 from mnemic.memory_files.reading import signatures
-from mnemic.memory_files.serialise import serialise_memory_file
 from mnemic.memory_files.versions import MAX_DEPTH, latest_version, version_chain
 from mnemic.model import validation
-from mnemic.new_files import file_errors, new_file
 from mnemic.protocols import Clock, system_clock
 
 FileOrder: TypeAlias = Literal["id", "time"]
@@ -60,6 +56,7 @@ class MemoryDirectory:
         self.scope = checked_scope(scope)
         self._now = clock
         self._reader = DirectoryReader(self.path, self.scope)
+        self._writer = DirectoryWriter(self.path, self.scope)
         self._lock = threading.Lock()
         self._problems: tuple[FileProblem, ...] = ()
 
@@ -85,24 +82,8 @@ class MemoryDirectory:
             MemoryFileFormatError: If a field is invalid, or its scope is not the directory's.
             StoreError: If it cannot be written; nothing of it is left then.
         """
-        text = serialise_memory_file(file)
-        if file.scope != self.scope:
-            raise MemoryFileFormatError(
-                f"a file of scope {file.scope} does not belong into a directory of scope "
-                f"{self.scope}"
-            )
-        path = self.path_of(file.id)
-        self._make()
-        try:
-            if os.path.lexists(path):
-                raise FileExistsError  # noqa: TRY301 - before anything is written
-            with new_file(path) as descriptor:
-                _write_all(descriptor, text.encode())
-        except FileExistsError:
-            raise MemoryFileExistsError(
-                f"there is a memory file {shown_id(file.id)} already; memory files are never "
-                "changed: store a new version"
-            ) from None
+        path = self._writer.add(file)
+        self._writer.sync()
         return path
 
     def read(self, id: str) -> MemoryFile:  # noqa: A002 - the field's name everywhere
@@ -209,13 +190,6 @@ class MemoryDirectory:
         """
         return latest_version(self.list(), checked_id(id))
 
-    def _make(self) -> None:
-        try:
-            with file_errors(self.path):
-                os.makedirs(self.path, mode=_DIRECTORY_MODE, exist_ok=True)  # noqa: PTH103 - as above
-        except FileExistsError:
-            raise StoreFileError(f"{self.path}: it is no directory") from None
-
 
 def order_key(order: object) -> Callable[[MemoryFile], tuple[object, ...]]:
     """Return the key of a list's order.
@@ -230,9 +204,3 @@ def order_key(order: object) -> Callable[[MemoryFile], tuple[object, ...]]:
     if order == "id":
         return lambda file: (file.id,)
     return lambda file: (file.created_at, file.id)
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]

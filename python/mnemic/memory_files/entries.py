@@ -13,17 +13,17 @@ from mnemic.errors import InvalidArgumentError
 from mnemic.memory_files.ids import file_id_of
 from mnemic.memory_files.memory_file import MemoryFile, RelatedFile
 from mnemic.model import LinkType, MemoryEntry, MemoryStatus, MemoryType, Scope, validation
+from mnemic.model.file_version import FILE_VERSION
 
 ID_KEY: Final = "memory_file"
 TRIGGER_KEY: Final = "trigger"
 _HASH_KEY: Final = "memory_file_hash"
-_VERSION_KEY: Final = "memory_file_version"
 _RELATED_KEY: Final = "memory_file_related"
 _SUPERSEDES_KEY: Final = "memory_file_supersedes"
 _KEYS_KEY: Final = "memory_file_keys"
 
 OWN_METADATA: Final = frozenset(
-    {ID_KEY, TRIGGER_KEY, _HASH_KEY, _VERSION_KEY, _RELATED_KEY, _SUPERSEDES_KEY, _KEYS_KEY}
+    {ID_KEY, TRIGGER_KEY, _HASH_KEY, FILE_VERSION, _RELATED_KEY, _SUPERSEDES_KEY, _KEYS_KEY}
 )
 """Keys of a memory's metadata that come from its file."""
 
@@ -115,6 +115,12 @@ def declared_edges(entry: MemoryEntry) -> tuple[RelatedFile, ...]:
     return tuple(_edges(listed)) if isinstance(listed, list) else ()
 
 
+def further_keys(entry: MemoryEntry) -> dict[str, Any]:
+    """Return the further keys that the file of a memory had."""
+    keys = entry.metadata.get(_KEYS_KEY)
+    return dict(keys) if isinstance(keys, dict) else {}
+
+
 def _edges(listed: Iterable[Any]) -> Iterable[RelatedFile]:
     for edge in listed:
         with suppress(InvalidArgumentError, KeyError, TypeError):
@@ -193,7 +199,7 @@ def _own_metadata(file: MemoryFile, wanted: Wanted) -> dict[str, Any]:
         ID_KEY: file.id,
         TRIGGER_KEY: file.trigger,
         _HASH_KEY: wanted.digest,
-        _VERSION_KEY: file.version,
+        FILE_VERSION: file.version,
     }
     if file.related:
         found[_RELATED_KEY] = [msgspec.structs.asdict(edge) for edge in file.related]

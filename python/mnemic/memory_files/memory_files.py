@@ -11,6 +11,7 @@ from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.memory_files.both_scopes import BothScopes
 from mnemic.memory_files.directory_reader import DirectoryReader
+from mnemic.memory_files.export import Export, ExportResult, exported
 from mnemic.memory_files.scan import Scanner
 from mnemic.memory_files.sync_result import SyncResult
 from mnemic.memory_files.synchronise import Options, Synchroniser
@@ -119,6 +120,64 @@ class MemoryFiles(BothScopes):
             progress: As above.
         """
         return await self._synchronised(memory, keep_removed, on_embed_error, progress)
+
+    def export(
+        self,
+        memory: AnyMemory,
+        *,
+        include_sensitive: bool = False,
+        progress: Progress | None = None,
+    ) -> ExportResult:
+        """Write the active and superseded memories of a memory, or of a view of one, as files.
+
+        Memories of the scope "repo" go to the repository's directory, all others to the user's.
+        Files that are there stay as they are, so that a repeated export adds what is new. A memory
+        that was made of a file keeps its id, version and further keys; any other one has the id
+        `mem_` with its own, and the number of its place in its chain as version. Links become
+        related edges. Metadata, role, speaker, expiry, strength of links and vectors are left out:
+        `Memory.export` has them all.
+
+        Args:
+            memory: A memory or a view of one, of whichever door; its scope names no session.
+            include_sensitive: Whether sensitive memories are written, which their files say.
+            progress: Called with the number of memories done so far and of all; or True for a bar.
+                See `mnemic.annotations.Progress`.
+
+        Raises:
+            InvalidArgumentError: If the scope has all users or a session.
+            StoreError: If the memory cannot be read, or a file cannot be written; the files written
+                before stay.
+        """
+        return run_sync(self._exported(memory, include_sensitive, progress))
+
+    async def export_async(
+        self,
+        memory: AnyMemory,
+        *,
+        include_sensitive: bool = False,
+        progress: Progress | None = None,
+    ) -> ExportResult:
+        """Do the same without blocking the event loop; see `export`.
+
+        Args:
+            memory: A memory or a view of one.
+            include_sensitive: Whether sensitive memories are written.
+            progress: As above.
+        """
+        return await self._exported(memory, include_sensitive, progress)
+
+    async def _exported(
+        self,
+        memory: AnyMemory,
+        include_sensitive: bool,  # noqa: FBT001 - private
+        progress: Progress | None,
+    ) -> ExportResult:
+        repository, scope = _checked(memory)
+        flag("include_sensitive", include_sensitive)
+        with reporting(progress, "export") as report:
+            request = Export(scope, include_sensitive, report)
+            async with self._alone():
+                return await exported(repository, self.directories, request)
 
     async def _synchronised(
         self,

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -189,10 +190,11 @@ def planned(sources: Mapping[UUID, Source], known: frozenset[UUID]) -> Plan:
         problem = source.directory.problem(name, reason, is_left_out=False)
         problems.setdefault(source.directory.scope, []).append(problem)
 
+    present = sources.keys() | known
     predecessors: dict[UUID, UUID] = {}
     edges: dict[UUID, tuple[tuple[LinkType, UUID], ...]] = {}
     for identity, source in sources.items():
-        superseded, edges[identity], reasons = _edges(source.file, sources.keys() | known)
+        superseded, edges[identity], reasons = _edges(source.file, present)
         if superseded is not None:
             predecessors[identity] = superseded
         for reason in reasons:
@@ -217,7 +219,7 @@ def planned(sources: Mapping[UUID, Source], known: frozenset[UUID]) -> Plan:
 
 
 def _edges(
-    file: MemoryFile, known: "frozenset[UUID] | set[UUID]"
+    file: MemoryFile, known: AbstractSet[UUID]
 ) -> tuple[UUID | None, tuple[tuple[LinkType, UUID], ...], list[str]]:
     """Return what a file supersedes, its other edges, and reasons for those that are left out."""
     reasons: list[str] = []
