@@ -122,14 +122,12 @@ def _versions(entries: Mapping[UUID, MemoryEntry]) -> dict[UUID, int]:
     numbers: dict[UUID, int] = {}
     for entry in entries.values():
         chain = {entry.id: entry}
-        last = entry
-        while (
-            file_version(last) is None
-            and last.id not in numbers
-            and last.supersedes in entries
-            and last.supersedes not in chain
-        ):
-            last = chain[last.supersedes] = entries[last.supersedes]
+        last: MemoryEntry | None = entry
+        while last is not None and file_version(last) is None and last.id not in numbers:
+            before = entries.get(last.supersedes) if last.supersedes else None
+            last = None if before is None or before.id in chain else before
+            if last is not None:
+                chain[last.id] = last
         number = 0
         for each in reversed(chain.values()):
             number = numbers.get(each.id) or file_version(each) or number + 1
