@@ -178,6 +178,7 @@ class Kept:
     is_superseded: bool = False
     is_archived: bool = False
     is_present: bool = True
+    is_erased: bool = False
 
 
 class Found(NamedTuple):
@@ -212,6 +213,14 @@ class Twin:
         if kept.supersedes is not None:
             self.memories[kept.supersedes].is_superseded = True
         self.memories[kept.id] = kept
+
+    def unlink(self, id_):
+        """Drop the links from and to a memory that is deleted for good."""
+        self.links = {
+            (start, end, kind): strength
+            for (start, end, kind), strength in self.links.items()
+            if id_ not in (start, end)
+        }
 
     def is_head(self, kept, user):
         return (
