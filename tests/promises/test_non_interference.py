@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from mnemic import AsyncMemory, MemoryRetriever
 from mnemic.errors import MnemicError
+from mnemic.hyde import HydeConfig, HydeEngine, format_injection
 from mnemic.index import ExactSource
 from mnemic.model import HYBRID, AdaptiveShare, MemoryFilter, MemoryQuery, MemorySortOrder
 from mnemic.policy import AsyncRetrievalPolicy, FixedWindow, RetrievalConfig, RetrievalRequest
@@ -114,6 +115,18 @@ POLICIES = [
 ]
 
 
+HYDE = [
+    {},
+    {"retrieval_top_k": 3, "retrieval_hop_depth": 3, "follow_incoming": True},
+    {"candidates_per_hypothesis": 1, "drop_off": 0.2, "max_versions": 1},
+]
+
+
+async def hypotheses(prompt):
+    """Return each word of a window as a sentence."""
+    return "\n".join(prompt.rpartition("user: ")[2].split("\n")[0].split())
+
+
 class Door:
     """One open memory with its services, as one user sees it."""
 
@@ -125,6 +138,11 @@ class Door:
         self.policies = [AsyncRetrievalPolicy(memory, config) for config in POLICIES]
         self.policies.append(AsyncRetrievalPolicy(memory, POLICIES[1], limiter=limiter))
         self.known = {}
+        self._engines = {}
+
+    async def _close(self):
+        for engine in self._engines.values():
+            await engine.aclose()
 
     async def done(self, user, verb, seed):
         """Do something and return what is answered, or the error's type and text."""
@@ -436,6 +454,18 @@ class Door:
         request = RetrievalRequest("ferry", user, "s")
         return await random.choice(self.policies).trigger(request)
 
+    async def hyde_turn(self, random, user):
+        """Retrieve for one of few turns, whose ids all users share."""
+        number = random.randrange(len(HYDE))
+        engine = self._engines.get((user, number))
+        if engine is None:
+            config = HydeConfig(timeout=60, min_similarity=0.1, **HYDE[number])
+            view = self.memory.scoped(user_id=user)
+            engine = HydeEngine(view, self.memory.embedder, hypotheses, config)
+            self._engines[user, number] = engine
+        found = await engine.retrieve(random.choice("123"), [f"user: {text_of(random, user, 4)}"])
+        return found, format_injection(found), format_injection(found, 60, form="tagged")
+
     async def export(self, _random, user):
         target = io.StringIO()
         await self.memory.scoped(user_id=user).export(target, embeddings=True)
@@ -514,13 +544,19 @@ async def answers_of(program, *, with_others, **options):
                 answers.append((verb, await door.done(user, verb, seed)))
             elif with_others:
                 await door.done(user, verb, seed)
+        await door._close()
         return answers
 
 
 STEPS = st.tuples(
     st.sampled_from([A, A, *OTHERS]),
     st.sampled_from(
-        [*["add"] * 4, *["add_many"] * 3, *["retrieve", "policy_repeated"] * 3, *sorted(VERBS)]
+        [
+            *["add"] * 4,
+            *["add_many"] * 3,
+            *["retrieve", "policy_repeated", "hyde_turn"] * 3,
+            *sorted(VERBS),
+        ]
     ),
     st.integers(0, 1 << 30),
 )
@@ -543,7 +579,11 @@ def long_program(seed):
     random = Random(seed)  # noqa: S311 - repeatable, not secret
     verbs = sorted(VERBS)
     return [
-        (random.choice([A, *OTHERS]), random.choice(["add", *verbs]), random.randrange(1 << 30))
+        (
+            random.choice([A, *OTHERS]),
+            random.choice(["add", "add", "hyde_turn", "hyde_turn", *verbs]),
+            random.randrange(1 << 30),
+        )
         for _ in range(400)
     ]
 
