@@ -61,7 +61,7 @@ def test_a_trigger_returns_before_the_build_ends(builds):
     assert builds.entered.wait(SECONDS)
     assert not worker.is_ready
     builds.gate.set()
-    assert worker.ready_here(SECONDS)
+    assert worker.ready_sync(SECONDS)
 
 
 @pytest.mark.requirement("C114")
@@ -101,7 +101,7 @@ def test_the_first_failure_is_one_warning_and_later_ones_are_for_debugging(build
     assert (worker.is_ready, worker.failed_builds) == (False, 3)
     builds.error = None
     worker.trigger()
-    assert worker.ready_here(SECONDS)
+    assert worker.ready_sync(SECONDS)
     ended(worker)
     builds.error = ValueError()
     worker.trigger()
@@ -155,7 +155,7 @@ def test_a_cancelled_wait_leaves_the_build(builds):
     worker.trigger()
     asyncio.run(run(worker))
     builds.gate.set()
-    assert worker.ready_here(SECONDS)
+    assert worker.ready_sync(SECONDS)
 
 
 def test_waiting_gives_up_after_its_seconds(builds):
@@ -163,7 +163,7 @@ def test_waiting_gives_up_after_its_seconds(builds):
     builds.gate.clear()
     worker.trigger()
     assert not asyncio.run(worker.ready(0.01))
-    assert not worker.ready_here(0.01)
+    assert not worker.ready_sync(0.01)
     builds.gate.set()
     ended(worker)
 
@@ -192,7 +192,7 @@ def test_no_thread_to_be_had_is_a_failed_build(builds, monkeypatch, caplog):
     assert worker.failed_builds == 1
     assert "RuntimeError" in caplog.text
     worker.trigger()
-    assert worker.ready_here(SECONDS)
+    assert worker.ready_sync(SECONDS)
 
 
 # In an engine

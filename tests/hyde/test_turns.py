@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnemic import errors
-from mnemic.hyde.turns import Landing, Turns
+from mnemic.hyde.turns import Outcome, Turns
 
 SECONDS = 20
 
@@ -30,7 +30,7 @@ class Source:
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
-        return Landing(f"result {number}")
+        return Outcome(f"result {number}")
 
 
 async def settled(rounds=10):
@@ -124,7 +124,7 @@ def test_a_result_that_comes_after_all_callers_left_is_not_kept():
                     await gate.wait()
                 except asyncio.CancelledError:
                     continue
-            return Landing("late")
+            return Outcome("late")
 
         call = asyncio.ensure_future(turns.shared("1", stubborn, SECONDS))
         await settled()
@@ -203,7 +203,7 @@ def test_a_result_is_kept_for_its_seconds():
     turns = Turns(timer=lambda: now[0])
 
     async def compute():
-        return Landing("failure", seconds=5)
+        return Outcome("failure", seconds=5)
 
     asyncio.run(turns.shared("1", compute, SECONDS))
     now[0] = 4.9
@@ -323,7 +323,7 @@ async def compared(steps):
             gates[turn] = gate
             number = turns._flights[turn].number
             is_kept, seconds = await gate
-            return Landing(f"{turn} {number}", is_kept=is_kept, seconds=seconds)
+            return Outcome(f"{turn} {number}", is_kept=is_kept, seconds=seconds)
 
         return compute
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from mnemic.description import failure
 from mnemic.embed.adapting import AdaptedEmbedder
-from mnemic.embed.event_loop import EventLoopThread
 from mnemic.embed.functions import is_awaitable
 from mnemic.errors import EmbedderResultError, EmbeddingError, MissingExtraError, MnemicError
+from mnemic.event_loop_thread import EventLoopThread
 from mnemic.model.validation import MAX_DIMENSIONS
 
 Result = TypeVar("Result")

@@ -9,13 +9,13 @@ import numpy as np
 
 from mnemic.description import described
 from mnemic.embed.base import checked_texts
-from mnemic.embed.event_loop import EventLoopThread
 from mnemic.errors import (
     EmbedderResultError,
     EmbeddingServiceError,
     EmbeddingTimeoutError,
     InvalidArgumentError,
 )
+from mnemic.event_loop_thread import EventLoopThread
 from mnemic.http import EMBEDDINGS, ErrorTypes, Limits, Request, Service, connection
 from mnemic.http.embeddings import decoded_vectors
 from mnemic.http.options import extra_body, model_name

@@ -113,7 +113,7 @@ class BuildWorker:
                 break
         return self._is_ready and not self._stop.is_set()
 
-    def ready_here(self, seconds: float) -> bool:
+    def ready_sync(self, seconds: float) -> bool:
         """Do the same in this thread."""
         end = time.monotonic() + seconds
         while not self._is_ready and not self._stop.is_set():

@@ -305,11 +305,11 @@ class SyncHydeEngine(HydeBase):
 
     def ready(self, timeout: float | None = None) -> bool:
         """Wait until the first build has succeeded; see `HydeEngine.ready`."""
-        return self._service.ready_here(MAX_WAIT if timeout is None else timeout)
+        return self._service.ready_sync(MAX_WAIT if timeout is None else timeout)
 
     def retrieve(self, turn_id: str | UUID, window: Sequence[str]) -> list[RankedMemory]:
         """Return the memories of a turn, best first; see `HydeEngine.retrieve`."""
-        return self._service.retrieve_here(turn_id, window)
+        return self._service.retrieve_sync(turn_id, window)
 
     def turn(
         self,

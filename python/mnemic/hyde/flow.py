@@ -18,7 +18,7 @@ from mnemic.hyde.pipeline import Pipeline, Progress, entries_of
 from mnemic.hyde.ranked_memory import RankedMemory
 from mnemic.hyde.telemetry import HydeTelemetry, Stage
 from mnemic.hyde.threads import CallThreads
-from mnemic.hyde.turns import Landing
+from mnemic.hyde.turns import Outcome
 from mnemic.licensing import SEARCHING_BY_MEANING, STORING
 from mnemic.model.deadline import seconds_left
 from mnemic.observability.events import HypothesesRetrievedEvent
@@ -54,7 +54,7 @@ class KeptTurn(NamedTuple):
 
 
 NO_MEMORIES = KeptTurn()
-NOT_KEPT = Landing(NO_MEMORIES, is_kept=False)
+NOT_KEPT = Outcome(NO_MEMORIES, is_kept=False)
 """The result of a turn that could not be tried."""
 
 
@@ -114,7 +114,7 @@ class Flow:
         self._tasks = tasks
         self._known_vectors: tuple[TurnIndex, int] | None = None
 
-    async def run(self, window: list[str], deadline: float) -> Landing[KeptTurn]:
+    async def run(self, window: list[str], deadline: float) -> Outcome[KeptTurn]:
         """Return the result of a turn, and publish its end; no failure raises.
 
         Args:
@@ -124,19 +124,19 @@ class Flow:
         begun, progress = time.perf_counter(), Progress()
         failed: Stage | None = None
         try:
-            landing = await self._landing(window, deadline, progress)
+            outcome = await self._outcome(window, deadline, progress)
             failed = progress.failed_stage
         except Exception as error:  # noqa: BLE001 - the turn gets no memories
-            landing, failed = self._failed(error)
+            outcome, failed = self._failed(error)
         seconds = time.perf_counter() - begun
-        event = self._telemetry.ended(len(landing.value.memories), failed, seconds)
+        event = self._telemetry.ended(len(outcome.value.memories), failed, seconds)
         if event is not None:
             await self._published(event, deadline)
-        return landing
+        return outcome
 
-    async def _landing(
+    async def _outcome(
         self, window: list[str], deadline: float, progress: Progress
-    ) -> Landing[KeptTurn]:
+    ) -> Outcome[KeptTurn]:
         if not window:
             return NOT_KEPT
         index = await self._stage("ready", self._ready_index(deadline), deadline)
@@ -144,9 +144,9 @@ class Flow:
             return NOT_KEPT
         hypotheses = await self._stage("hypotheses", self._hypotheses(window, deadline), deadline)
         if not hypotheses:
-            return Landing(NO_MEMORIES)
+            return Outcome(NO_MEMORIES)
         await self._searched(index, hypotheses, deadline, progress)
-        return Landing(KeptTurn.of(progress.memories or (), progress.seq))
+        return Outcome(KeptTurn.of(progress.memories or (), progress.seq))
 
     async def _stage(self, stage: Stage, work: Awaitable[Value], deadline: float) -> Value:
         """Return the result of a stage.
@@ -224,7 +224,7 @@ class Flow:
             progress.failed_stage = progress.failed_stage or stage
             self._telemetry.failed(progress.failed_stage, cause)
 
-    def _failed(self, error: Exception) -> tuple[Landing[KeptTurn], Stage]:
+    def _failed(self, error: Exception) -> tuple[Outcome[KeptTurn], Stage]:
         stage: Stage = "turn"
         cause: Exception | None = error
         if isinstance(error, _StageFailedError):
@@ -232,7 +232,7 @@ class Flow:
         self._telemetry.failed(stage, cause)
         if stage == "ready":
             return NOT_KEPT, stage
-        return Landing(NO_MEMORIES, seconds=self._config.failure_backoff), stage
+        return Outcome(NO_MEMORIES, seconds=self._config.failure_backoff), stage
 
     async def _published(self, event: HypothesesRetrievedEvent, deadline: float) -> None:
         """Publish the end of a turn; a listener that hangs is left at the deadline."""

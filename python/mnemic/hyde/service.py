@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from uuid import UUID
 
 from mnemic.description import described
-from mnemic.embed.event_loop import EventLoopThread
 from mnemic.embed.limited import started
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import InvalidArgumentError
+from mnemic.event_loop_thread import EventLoopThread
 from mnemic.hyde.build import CLOSE_SECONDS, BuildWorker
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.flow import Flow, KeptTurn
@@ -53,7 +53,7 @@ class Closable(Protocol):
         ...
 
 
-class _Here(NamedTuple):
+class _ProcessParts(NamedTuple):
     """The parts of one process: a forked child has no threads and no tasks of its parent's.
 
     Attributes:
@@ -140,25 +140,25 @@ class HydeService:
 
     def start(self) -> None:
         """Begin the first build, unless one was begun."""
-        worker = self._here().worker
+        worker = self._parts().worker
         if worker is not None and not worker.was_triggered:
             worker.trigger()
 
     def trigger_rebuild(self) -> None:
         """Begin a build, or let one follow the running one."""
-        worker = self._here().worker
+        worker = self._parts().worker
         if worker is not None:
             worker.trigger()
 
     async def ready(self, seconds: float) -> bool:
         """Wait for the first build that succeeds, at most until those under way have ended."""
-        worker = self._here().worker
+        worker = self._parts().worker
         return worker is not None and await worker.ready(seconds)
 
-    def ready_here(self, seconds: float) -> bool:
+    def ready_sync(self, seconds: float) -> bool:
         """Do the same in this thread."""
-        worker = self._here().worker
-        return worker is not None and worker.ready_here(seconds)
+        worker = self._parts().worker
+        return worker is not None and worker.ready_sync(seconds)
 
     async def retrieve(self, turn_id: object, window: object) -> list[RankedMemory]:
         """Return the memories of a turn; no failure raises.
@@ -167,38 +167,38 @@ class HydeService:
             InvalidArgumentError: If an argument is of the wrong type.
         """
         name, lines = _checked(turn_id, window)
-        here = self._here()
-        if here.flow is None or self._is_closed:
+        parts = self._parts()
+        if parts.flow is None or self._is_closed:
             return []
         deadline = time.monotonic() + self.config.timeout
         try:
-            kept = here.turns.kept(name) if name else None
+            kept = parts.turns.kept(name) if name else None
             if kept is None:
-                kept = await self._retrieved(here.turns, here.flow, name, lines, deadline)
+                kept = await self._retrieved(parts.turns, parts.flow, name, lines, deadline)
             else:
                 self._telemetry.hit()
                 if self._is_stale(kept):
-                    refreshed = partial(self._refreshed, here.turns, name, kept)
+                    refreshed = partial(self._refreshed, parts.turns, name, kept)
                     kept = await run_blocking(refreshed, self._repository)
             return list(kept.memories)
         except Exception as error:  # noqa: BLE001 - never in the agent's way
             self._failed(error)
             return []
 
-    def retrieve_here(self, turn_id: object, window: object) -> list[RankedMemory]:
+    def retrieve_sync(self, turn_id: object, window: object) -> list[RankedMemory]:
         """Do the same in a thread without an event loop."""
         name, _ = _checked(turn_id, window)
-        here = self._here()
-        if here.flow is None or self._is_closed:
+        parts = self._parts()
+        if parts.flow is None or self._is_closed:
             return []
         try:
-            kept = here.turns.kept(name) if name else None
+            kept = parts.turns.kept(name) if name else None
             if kept is None:
                 seconds = self.config.timeout + 2 * GRACE_SECONDS
-                return here.loop.run(self.retrieve(turn_id, window), seconds)
+                return parts.loop.run(self.retrieve(turn_id, window), seconds)
             self._telemetry.hit()
             if self._is_stale(kept):
-                kept = self._refreshed(here.turns, name, kept)
+                kept = self._refreshed(parts.turns, name, kept)
             return list(kept.memories)
         except Exception as error:  # noqa: BLE001 - never in the agent's way
             self._failed(error)
@@ -206,60 +206,60 @@ class HydeService:
 
     def stats(self) -> HydeStats:
         """Return the statistics so far."""
-        worker = self._here().worker
+        worker = self._parts().worker
         if worker is None:
             return self._telemetry.stats(0, 0)
         return self._telemetry.stats(worker.builds, worker.failed_builds)
 
     async def aclose(self) -> None:
         """Cancel what is under way, and wait for its end for a bounded time."""
-        here = self._stopped()
-        if here is not None:
-            await here.tasks.end(CLOSE_SECONDS)
-            await _in_thread(partial(self._end, here))
+        parts = self._stopped()
+        if parts is not None:
+            await parts.tasks.end(CLOSE_SECONDS)
+            await _in_thread(partial(self._end, parts))
 
     def close(self) -> None:
         """Do the same in this thread; tasks of other event loops end by themselves."""
-        here = self._stopped()
-        if here is not None:
-            self._end(here)
+        parts = self._stopped()
+        if parts is not None:
+            self._end(parts)
 
-    def _stopped(self) -> _Here | None:
+    def _stopped(self) -> _ProcessParts | None:
         """Begin nothing any more; return what runs in this process."""
         self._is_closed = True
-        here = self._in_process
-        if here.process != os.getpid():
+        parts = self._in_process
+        if parts.process != os.getpid():
             return None
-        here.turns.close()
-        return here
+        parts.turns.close()
+        return parts
 
-    def _end(self, here: _Here) -> None:
+    def _end(self, parts: _ProcessParts) -> None:
         """Wait for the end of all threads, together for a bounded time."""
         end = time.monotonic() + CLOSE_SECONDS
-        if here.worker is not None:
-            here.worker.close(seconds_left(end))
-        here.loop.close(seconds_left(end))
+        if parts.worker is not None:
+            parts.worker.close(seconds_left(end))
+        parts.loop.close(seconds_left(end))
         wait([started(owned.close) for owned in self._owned], seconds_left(end))
         self._threads.join(seconds_left(end))
 
-    def _here(self) -> _Here:
+    def _parts(self) -> _ProcessParts:
         """Return the parts of this process."""
-        here = self._in_process
-        if here.process != os.getpid():
+        parts = self._in_process
+        if parts.process != os.getpid():
             self._threads.renew()
             self._telemetry.renew()
-            here = self._in_process = self._begun()
-        return here
+            parts = self._in_process = self._begun()
+        return parts
 
-    def _begun(self) -> _Here:
+    def _begun(self) -> _ProcessParts:
         turns, tasks = Turns[KeptTurn](), LimitedTasks()
         loop = EventLoopThread("hyde")
         indexes = self._indexes
         if indexes is None:
-            return _Here(os.getpid(), turns, tasks, None, None, loop)
+            return _ProcessParts(os.getpid(), turns, tasks, None, None, loop)
         worker = BuildWorker(indexes.chosen.build, self._repository.agent_id)
         flow = None if self.model is None else self._flow(self.model, indexes, worker, tasks)
-        return _Here(os.getpid(), turns, tasks, worker, flow, loop)
+        return _ProcessParts(os.getpid(), turns, tasks, worker, flow, loop)
 
     def _flow(
         self, model: ThreadedModel, indexes: _Indexes, worker: BuildWorker, tasks: LimitedTasks

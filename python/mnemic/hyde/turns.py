@@ -20,7 +20,7 @@ Timer = Callable[[], float]
 """Gives seconds that never go back."""
 
 
-class Landing(NamedTuple, Generic[Value]):
+class Outcome(NamedTuple, Generic[Value]):
     """The end of a flight.
 
     Attributes:
@@ -81,7 +81,7 @@ class _Flight(Generic[Value]):
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.task: asyncio.Task[Landing[Value]] | None = None
+        self.task: asyncio.Task[Outcome[Value]] | None = None
         self.waiters: set[_Waiter] = set()
         self.is_left = False
 
@@ -145,7 +145,7 @@ class Turns(Generic[Value]):
     async def shared(
         self,
         turn_id: str,
-        compute: Callable[[], Coroutine[Any, Any, Landing[Value]]],
+        compute: Callable[[], Coroutine[Any, Any, Outcome[Value]]],
         seconds: float,
     ) -> Value:
         """Return the result of a turn: the kept one, that of a flight, or that of a new flight.
@@ -166,7 +166,7 @@ class Turns(Generic[Value]):
             kept = self.kept(turn_id)
             if kept is not None:
                 return kept
-            ended = await self._joined(turn_id, compute, end - time.monotonic())
+            ended = await self._awaited(turn_id, compute, end - time.monotonic())
             if ended is None:  # the event loop of its first caller ended
                 continue
             if ended.error is not None:
@@ -174,17 +174,17 @@ class Turns(Generic[Value]):
             value: Any = ended.value
             return value  # type: ignore[no-any-return]
 
-    async def _joined(
+    async def _awaited(
         self,
         turn_id: str,
-        compute: Callable[[], Coroutine[Any, Any, Landing[Value]]],
+        compute: Callable[[], Coroutine[Any, Any, Outcome[Value]]],
         seconds: float,
     ) -> "_Ended[Value] | None":
         if seconds <= 0:
             raise DeadlineExceededError
         loop = asyncio.get_running_loop()
         waiter: _Waiter = loop.create_future()
-        flight, leads = self._boarded(turn_id, waiter)
+        flight, leads = self._flight_of(turn_id, waiter)
         late = loop.call_later(seconds, _wake, waiter, _Ended(error=DeadlineExceededError()))
         try:
             if leads:
@@ -194,7 +194,7 @@ class Turns(Generic[Value]):
             late.cancel()
             self._leave(turn_id, flight, waiter)
 
-    def _boarded(self, turn_id: str, waiter: _Waiter) -> tuple[_Flight[Value], bool]:
+    def _flight_of(self, turn_id: str, waiter: _Waiter) -> tuple[_Flight[Value], bool]:
         """Return the flight of a turn that a call waits for now, and whether it is to begin it."""
         with self._lock:
             if self._is_closed:
@@ -208,10 +208,10 @@ class Turns(Generic[Value]):
             return flight, leads
 
     def _begin(
-        self, turn_id: str, flight: _Flight[Value], task: asyncio.Task[Landing[Value]]
+        self, turn_id: str, flight: _Flight[Value], task: asyncio.Task[Outcome[Value]]
     ) -> None:
         flight.task = task
-        task.add_done_callback(partial(self._land, turn_id, flight))
+        task.add_done_callback(partial(self._complete, turn_id, flight))
         if flight.is_left:
             task.cancel()
 
@@ -225,8 +225,8 @@ class Turns(Generic[Value]):
             self._remove(turn_id, flight)
         flight.cancel()
 
-    def _land(
-        self, turn_id: str, flight: _Flight[Value], task: asyncio.Task[Landing[Value]]
+    def _complete(
+        self, turn_id: str, flight: _Flight[Value], task: asyncio.Task[Outcome[Value]]
     ) -> None:
         """Keep the result of a flight, and wake its callers."""
         ended = _end_of(task)
@@ -265,15 +265,15 @@ class Turns(Generic[Value]):
         if self._flights.get(turn_id) is flight:
             del self._flights[turn_id]
 
-    def _keep(self, turn_id: str, number: int, landing: Landing[Value]) -> None:
+    def _keep(self, turn_id: str, number: int, outcome: Outcome[Value]) -> None:
         is_older = self._kept is not None and self._kept.number > number
-        if not landing.is_kept or is_older:
+        if not outcome.is_kept or is_older:
             return
-        until = None if landing.seconds is None else self._timer() + landing.seconds
-        self._kept = _Kept(turn_id, number, landing.value, until)
+        until = None if outcome.seconds is None else self._timer() + outcome.seconds
+        self._kept = _Kept(turn_id, number, outcome.value, until)
 
 
-def _end_of(task: asyncio.Task[Landing[Value]]) -> _Ended[Value] | None:
+def _end_of(task: asyncio.Task[Outcome[Value]]) -> _Ended[Value] | None:
     """Return the end of a flight; None if it was cancelled or interrupted."""
     if task.cancelled():
         return None
