@@ -51,7 +51,8 @@ class CallThreads:
         self._waiting: deque[_Job] = deque()
         self._active = 0  # threads, those that wait for a function apart
         self._idle = 0
-        self._for_idle: SimpleQueue[_Job | None] = SimpleQueue()
+        self._is_closed = False
+        self._handed: SimpleQueue[_Job | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
 
     async def run(self, work: Callable[[], Result]) -> Result:
@@ -72,13 +73,18 @@ class CallThreads:
         return result
 
     def join(self, seconds: float) -> None:
-        """End the threads without work, and wait for the end of all, for a bounded time."""
+        """End the threads without work, keep none from now on, and wait for the end of all.
+
+        Args:
+            seconds: Most seconds to wait.
+        """
         end = time.monotonic() + seconds
         with self._lock:
+            self._is_closed = True
             threads, idle = list(self._threads), self._idle
             self._idle = 0
         for _ in range(idle):
-            self._for_idle.put(None)
+            self._handed.put(None)
         for thread in threads:
             thread.join(max(0.0, end - time.monotonic()))
 
@@ -87,7 +93,7 @@ class CallThreads:
             if self._idle:
                 self._idle -= 1
                 self._active += 1
-                self._for_idle.put(job)
+                self._handed.put(job)
                 return
             if self._active >= self._max_threads:
                 self._waiting.append(job)
@@ -102,12 +108,15 @@ class CallThreads:
             job.threads.arrive(job.waiter)
 
     def _start(self, job: _Job) -> None:
-        thread = threading.Thread(target=self._work, args=(job,), name=self._name, daemon=True)
+        # Not as an argument, which a thread holds to its end, and with it the first result.
+        thread = threading.Thread(target=self._work, name=self._name, daemon=True)
         thread.start()
+        self._handed.put(job)
         with self._lock:
             self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]
 
-    def _work(self, job: _Job | None) -> None:
+    def _work(self) -> None:
+        job = self._handed.get()
         while job is not None:
             if not job.waiter.cancelled():
                 job.call.run()
@@ -121,10 +130,10 @@ class CallThreads:
             if self._waiting:
                 return self._waiting.popleft()
             self._active -= 1
-            if self._idle >= MAX_IDLE:
+            if self._is_closed or self._idle >= MAX_IDLE:
                 return None
             self._idle += 1
-            handed = self._for_idle
+            handed = self._handed
         try:
             return handed.get(timeout=IDLE_SECONDS)
         except Empty:
