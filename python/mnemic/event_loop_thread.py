@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections.abc import Coroutine
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mnemic.sync_bridge import on_cancellation
 
@@ -28,6 +28,12 @@ class _Running(NamedTuple):
     stop: Event
     thread: threading.Thread
     process: int
+
+
+class _Interruption(NamedTuple):
+    """An error that would end the event loop if a task raised it."""
+
+    error: BaseException
 
 
 class EventLoopThread:
@@ -66,15 +72,18 @@ class EventLoopThread:
             CancelledError: That of `concurrent.futures`, if it was cancelled, by `close` or itself.
             RuntimeError: If this is closed, or this is the loop's own thread.
             TimeoutError: If the seconds pass; the awaitable is cancelled.
+            BaseException: What the awaitable raises. SystemExit and KeyboardInterrupt leave the
+                loop running.
         """
-        coroutine: Coroutine[Any, Any, Result]
-        coroutine = awaitable if isinstance(awaitable, Coroutine) else _awaited(awaitable)
-        future = self._submitted(coroutine)
+        future = self._submitted(awaitable)
         try:
             with on_cancellation(future.cancel):
-                return future.result(seconds)
+                result = future.result(seconds)
         finally:
             future.cancel()  # no effect if it is done
+        if isinstance(result, _Interruption):
+            raise result.error
+        return result
 
     def close(self, seconds: float = CLOSE_SECONDS) -> None:
         """Cancel running awaitables and end the thread. Repeated calls have no effect.
@@ -88,14 +97,17 @@ class EventLoopThread:
         if running is not None:
             _stop(running, seconds)
 
-    def _submitted(self, coroutine: Coroutine[Any, Any, Result]) -> Future[Result]:
+    def _submitted(self, awaitable: Awaitable[Result]) -> Future[Result | _Interruption]:
         import asyncio  # noqa: PLC0415 - a third of the import budget, seldom used
 
+        coroutine = _contained(awaitable)
         try:
             with self._lock:
                 return asyncio.run_coroutine_threadsafe(coroutine, self._started().loop)
         except BaseException:
-            coroutine.close()  # otherwise Python warns that nobody awaited it
+            coroutine.close()  # otherwise Python warns that nobody awaited them
+            if isinstance(awaitable, Coroutine):
+                awaitable.close()
             raise
 
     def _started(self) -> _Running:
@@ -135,5 +147,9 @@ def _stop(running: _Running, seconds: float = CLOSE_SECONDS) -> None:
         running.thread.join(seconds)
 
 
-async def _awaited(awaitable: Awaitable[Result]) -> Result:
-    return await awaitable
+async def _contained(awaitable: Awaitable[Result]) -> Result | _Interruption:
+    """Await an awaitable; return what asyncio would end the event loop with."""
+    try:
+        return await awaitable
+    except (KeyboardInterrupt, SystemExit) as error:
+        return _Interruption(error)

@@ -12,6 +12,7 @@ import pytest
 
 from mnemic import AsyncMemory, LongTermMemory, Memory
 from mnemic.errors import EmbeddingError
+from mnemic.event_loop_thread import EventLoopThread
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import entry
 
@@ -242,3 +243,33 @@ def test_an_embedder_that_waits_for_itself_is_told_so_and_hangs_nothing():
         with pytest.raises(EmbeddingError, match="EmbeddingError"):
             memory.add("outer")
         assert memory.count() == 0
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()])
+def test_an_error_that_would_end_the_event_loop_is_the_callers_and_the_loop_goes_on(error):
+    loop = EventLoopThread("test")
+
+    async def fail():
+        raise error
+
+    async def thread():
+        return threading.get_ident()
+
+    before = loop.run(thread())
+    with pytest.raises(type(error)):
+        loop.run(fail())
+    assert loop.run(thread()) == before
+    loop.close()
+
+
+def test_a_coroutine_that_cannot_be_run_any_more_warns_of_nothing(recwarn):
+    loop = EventLoopThread("test")
+    loop.close()
+
+    async def nothing():
+        pass
+
+    with pytest.raises(RuntimeError, match="closed"):
+        loop.run(nothing())
+    gc.collect()
+    assert not list(recwarn)

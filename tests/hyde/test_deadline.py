@@ -234,6 +234,69 @@ def test_a_stage_that_hangs_after_the_search_leaves_what_was_found(door, monkeyp
     assert engine.stats().failures == {"lineages": 1}
 
 
+INTERRUPTIONS = [SystemExit(3), KeyboardInterrupt()]
+
+
+@pytest.mark.requirement("R333", "R398", "C131")
+@pytest.mark.parametrize("is_plain", [False, True])
+@pytest.mark.parametrize("error", INTERRUPTIONS)
+def test_a_model_that_would_end_the_event_loop_of_the_plain_door_fails_one_turn(is_plain, error):
+    memory = memory_of("alpha")
+    answers = [error, "alpha"]
+
+    def plain(_prompt):
+        answer = answers.pop(0)
+        if answer is error:
+            raise error
+        return answer
+
+    async def coroutine(prompt):
+        return plain(prompt)
+
+    model = plain if is_plain else coroutine
+    with SyncHydeEngine(memory, memory.embedder, model, PATIENT) as engine:
+        assert engine.retrieve("1", WINDOW) == []
+        assert contents(engine.retrieve("2", WINDOW)) == ["alpha"]
+        assert engine.stats().failures == {"hypotheses": 1}
+
+
+@pytest.mark.requirement("R333", "R398")
+@pytest.mark.parametrize("error", INTERRUPTIONS)
+def test_an_embedder_that_would_end_an_event_loop_fails_one_turn(door, error):
+    embedder = AxisEmbedder()
+    memory = memory_of("alpha", embedder=embedder)
+    embeds, embedder.embed = embedder.embed, raising(error)
+    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha"), PATIENT)
+    engine.start()
+    assert engine.sync.ready(20)
+
+    def mended(_event):
+        embedder.embed = embeds
+
+    memory.events.subscribe(HypothesesRetrievedEvent, mended)
+    first, second = retrieved(door, engine, "1", "2")
+    assert (first, contents(second)) == ([], ["alpha"])
+    assert engine.stats().failures == {"embedding": 1}
+
+
+def test_a_turn_cancelled_before_its_model_was_called_warns_of_nothing(recwarn):
+    memory = memory_of("alpha")
+
+    async def run():
+        async with HydeEngine(memory, memory.embedder, ListedModel("alpha"), PATIENT) as engine:
+            assert await started(engine)
+            for rounds in range(30):
+                call = asyncio.ensure_future(engine.retrieve(f"turn {rounds}", WINDOW))
+                for _ in range(rounds):
+                    await asyncio.sleep(0)
+                call.cancel()
+                await asyncio.gather(call, return_exceptions=True)
+
+    asyncio.run(run())
+    gc.collect()
+    assert not list(recwarn)
+
+
 @pytest.mark.requirement("R335", "C110")
 def test_a_plain_model_that_hangs_is_left_and_its_late_answer_dropped(door):
     memory = memory_of("alpha")

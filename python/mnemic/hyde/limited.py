@@ -1,6 +1,7 @@
 """Awaiting callers' coroutines within a deadline, whether or not they heed a cancellation."""
 
 import asyncio
+import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -12,6 +13,10 @@ Result = TypeVar("Result")
 
 class CallCancelledError(Exception):
     """A call of a caller's object was cancelled by itself."""
+
+
+class CallInterruptedError(Exception):
+    """A call of a caller's object raised SystemExit or KeyboardInterrupt."""
 
 
 class LimitedTasks:
@@ -29,9 +34,12 @@ class LimitedTasks:
 
         Raises:
             CallCancelledError: If it cancelled itself.
+            CallInterruptedError: If it raises SystemExit or KeyboardInterrupt, but in the main
+                thread: there these end the program, as they do elsewhere.
             DeadlineExceededError: If the deadline passes.
         """
-        task = asyncio.get_running_loop().create_task(coroutine)
+        task = asyncio.get_running_loop().create_task(_contained(coroutine))
+        task.add_done_callback(lambda _: coroutine.close())  # a cancellation came before its begin
         try:
             await asyncio.wait({task}, timeout=seconds_left(deadline))
         finally:
@@ -59,3 +67,13 @@ class LimitedTasks:
         self._left.discard(task)
         if not task.cancelled():
             task.exception()  # otherwise asyncio logs that nobody read it
+
+
+async def _contained(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """Await a coroutine; raise an error for one that would end the event loop."""
+    try:
+        return await coroutine
+    except (KeyboardInterrupt, SystemExit) as error:
+        if threading.current_thread() is threading.main_thread():
+            raise
+        raise CallInterruptedError from error

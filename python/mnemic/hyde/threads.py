@@ -8,6 +8,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import NamedTuple, TypeVar
 
+from mnemic.hyde.limited import CallInterruptedError
 from mnemic.loop_threads import Call, LoopThreads, threads_of
 
 Result = TypeVar("Result")
@@ -60,6 +61,9 @@ class CallThreads:
 
         Args:
             work: The function; it gets a copy of the caller's context variables.
+
+        Raises:
+            CallInterruptedError: If it raises SystemExit or KeyboardInterrupt.
         """
         loop = asyncio.get_running_loop()
         job = _Job(Call(work), loop.create_future(), threads_of(loop))
@@ -69,7 +73,10 @@ class CallThreads:
         except BaseException:
             job.call.cancel()
             raise
-        result: Result = job.call.result()
+        try:
+            result: Result = job.call.result()
+        except (KeyboardInterrupt, SystemExit) as error:  # which would end the event loop
+            raise CallInterruptedError from error
         return result
 
     def join(self, seconds: float) -> None:
