@@ -11,8 +11,9 @@ from mnemic.model import (
     NewEntry,
     parse_filter,
 )
+from mnemic.store.filter_sql import order_by
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS
-from mnemic.store.sqlite.filter_sql import narrowed, order_by
+from mnemic.store.sqlite.filter_sql import narrowed
 from tests.support.clock import NOON
 
 ABSENT = "absent"

@@ -1,11 +1,15 @@
 """Decisions about entries that are stored already: by id, by idempotency key, by text."""
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import TypeVar
 from uuid import UUID
 
 from mnemic.description import quoted
-from mnemic.errors import DuplicateEntryError, EntryNotFoundError
-from mnemic.model import MemoryEntry, MemoryEntryUpdate
+from mnemic.errors import AmbiguousIdError, DuplicateEntryError, EntryNotFoundError
+from mnemic.model import MemoryEntry, MemoryEntryUpdate, Scope
+
+Found = TypeVar("Found")
 
 
 def id_in_use(entry: MemoryEntry, agent_id: str) -> DuplicateEntryError:
@@ -52,3 +56,17 @@ def superseded_missing(entry: MemoryEntry, agent_id: str) -> EntryNotFoundError:
         f"memory {entry.id} supersedes {entry.supersedes}, and there is no such "
         f"memory for agent {agent_id!r}, user {entry.user_id!r}"
     )
+
+
+def single(found: Sequence[Found], scope: Scope, entry_id: UUID) -> Found | None:
+    """Return the only row found for an id, or None.
+
+    Raises:
+        AmbiguousIdError: If several users have one.
+    """
+    if len(found) > 1:
+        raise AmbiguousIdError(
+            f"several users of agent {scope.agent_id!r} have a memory with id {entry_id}; "
+            "name the user_id in place of all_users=True"
+        )
+    return found[0] if found else None

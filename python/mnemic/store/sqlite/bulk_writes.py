@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.timestamps import to_microseconds
+from mnemic.store.added import vectors_of
 from mnemic.store.quota import Quotas
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite import bulk_updates, deletes
-from mnemic.store.sqlite.additions import vectors_of
 from mnemic.store.values import EVERY_ENTRY, Criteria, UpdatedEntry
 
 Result = TypeVar("Result")

@@ -8,6 +8,7 @@ import apsw
 
 from mnemic.model import Scope
 from mnemic.store.changes import Change
+from mnemic.store.duplicates import single
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.checksums import (
@@ -20,7 +21,7 @@ from mnemic.store.sqlite.checksums import (
 from mnemic.store.sqlite.damage import uuids_of
 from mnemic.store.sqlite.links import links_leading_to
 from mnemic.store.sqlite.selected_rows import selected
-from mnemic.store.sqlite.sql import fetch, in_scope, single, with_id
+from mnemic.store.sqlite.sql import fetch, in_scope, with_id
 from mnemic.store.values import Criteria
 
 

@@ -11,6 +11,8 @@ from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
 from mnemic.model.scope import not_found
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.changes import Change
+from mnemic.store.duplicates import single
+from mnemic.store.filter_sql import Condition
 from mnemic.store.row_codec import next_version, uuid_of
 from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.checksums import (
@@ -29,12 +31,10 @@ from mnemic.store.sqlite.damage import reading_stored
 from mnemic.store.sqlite.sql import (
     IS_PRESENT,
     Columns,
-    Condition,
     fetch,
     in_scope,
     integers,
     json_array,
-    single,
     with_id,
 )
 from mnemic.store.values import Direction, LinkEnd, StoredLink

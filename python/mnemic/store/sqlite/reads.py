@@ -29,13 +29,14 @@ from mnemic.model.distinct import DistinctQuery, DistinctValue
 from mnemic.model.fields import Kind, MemoryField
 from mnemic.model.filter import references
 from mnemic.model.timestamps import from_microseconds, to_microseconds
+from mnemic.store.duplicates import single
+from mnemic.store.filter_sql import Condition, Narrowed, order_by
 from mnemic.store.row_codec import COLUMN_NAMES, FIELDS, RowCodec, key_of, vector_of
 from mnemic.store.selection import Decide, batches, by_filter, selected
 from mnemic.store.sqlite import filter_sql
 from mnemic.store.sqlite.change_log import embedding_model
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, KEY, check, check_vectors, entries_of
 from mnemic.store.sqlite.damage import DAMAGED, reading_stored
-from mnemic.store.sqlite.filter_sql import Narrowed
 from mnemic.store.sqlite.sql import (
     AMONG,
     BY_ROW,
@@ -43,7 +44,6 @@ from mnemic.store.sqlite.sql import (
     IS_PRESENT,
     USER_KEY,
     Columns,
-    Condition,
     among,
     fetch,
     fetch_batches,
@@ -51,7 +51,6 @@ from mnemic.store.sqlite.sql import (
     integers,
     json_array,
     one_moment,
-    single,
     stream,
     with_id,
 )
@@ -142,7 +141,7 @@ def entries_matching(
 ) -> list[MemoryEntry]:
     """Return the entries of a scope that match a filter, with its order, limit and offset."""
     narrow = _narrowed_list(scope, expression, now, include_deleted=page.include_forgotten)
-    order = f"{filter_sql.order_by(page.list_order)}{_then_by_user(scope)}"
+    order = f"{order_by(page.list_order)}{_then_by_user(scope)}"
     found = _listed(
         connection, narrow, expression, order, codec=codec, limit=page.limit, offset=page.offset
     )

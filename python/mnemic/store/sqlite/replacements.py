@@ -14,6 +14,7 @@ from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry, MemoryStatus, OnConflict
 from mnemic.model.timestamps import from_microseconds
 from mnemic.store.changes import Change, ChangeKind
+from mnemic.store.new_rows import NewRow, Outcome, Replacement
 from mnemic.store.row_codec import COLUMN_NAMES, RowCodec, next_version
 from mnemic.store.sqlite.checksums import (
     CHECKED_COLUMNS,
@@ -24,13 +25,7 @@ from mnemic.store.sqlite.checksums import (
 )
 from mnemic.store.sqlite.companions import DELETE_OF_ROW, IS_OWN
 from mnemic.store.sqlite.damage import DAMAGED, plain_records, reading_stored
-from mnemic.store.sqlite.new_rows import (
-    NewRow,
-    Outcome,
-    Replacement,
-    Written,
-    put_vectors,
-)
+from mnemic.store.sqlite.new_rows import Written, put_vectors
 from mnemic.store.sqlite.sql import USER_KEY, Columns, execute_all, fetch, json_array
 from mnemic.store.values import Model, Replaced
 

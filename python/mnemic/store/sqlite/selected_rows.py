@@ -8,10 +8,11 @@ import apsw
 
 from mnemic.errors import AmbiguousIdError
 from mnemic.model import Scope
+from mnemic.store.filter_sql import Condition
 from mnemic.store.row_codec import RowCodec, uuid_of
 from mnemic.store.sqlite import filter_sql
 from mnemic.store.sqlite.reads import matching_rows
-from mnemic.store.sqlite.sql import AMONG, Condition, fetch, in_scope, integers, json_array
+from mnemic.store.sqlite.sql import AMONG, fetch, in_scope, integers, json_array
 from mnemic.store.values import Criteria
 
 _ANY: Condition = ("1", [])

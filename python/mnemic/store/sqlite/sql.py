@@ -4,7 +4,6 @@ Every statement that touches an agent's data names the agent. Values are always 
 constants of this package are concatenated.
 """
 
-import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -14,8 +13,9 @@ from uuid import UUID
 import apsw
 import msgspec
 
-from mnemic.errors import AmbiguousIdError, StoreCorruptError
+from mnemic.errors import StoreCorruptError
 from mnemic.model import Scope
+from mnemic.store.filter_sql import Condition
 from mnemic.store.row_codec import CHANGED_NAMES, COLUMN_NAMES
 from mnemic.store.sqlite.damage import DAMAGED
 
@@ -31,9 +31,6 @@ INSERT_VECTOR = (
     "INSERT OR IGNORE INTO agent_memory_embeddings "
     "(entry_row, model, part, created_at, embedding) VALUES (?, ?, ?, ?, ?)"
 )
-
-Condition: TypeAlias = tuple[str, list[Any]]
-"""SQL, and the values bound to its question marks."""
 
 Found = TypeVar("Found")
 
@@ -76,20 +73,6 @@ def with_id(scope: Scope, entry_id: UUID) -> Condition:
     if scope.all_users:
         return where, values
     return f"{where} AND {USER_KEY} = ?", [*values, scope.user_id or ""]
-
-
-def single(found: Sequence[Found], scope: Scope, entry_id: UUID) -> Found | None:
-    """Return the only row found for an id, or None.
-
-    Raises:
-        AmbiguousIdError: If several users have one.
-    """
-    if len(found) > 1:
-        raise AmbiguousIdError(
-            f"several users of agent {scope.agent_id!r} have a memory with id {entry_id}; "
-            "name the user_id in place of all_users=True"
-        )
-    return found[0] if found else None
 
 
 def among(rows: Sequence[int]) -> Condition:
@@ -174,16 +157,3 @@ def execute_all(connection: apsw.Connection, sql: str, values: Sequence[Columns]
         connection.execute(sql, values[0])
     else:
         connection.executemany(sql, values)
-
-
-_LAST_LETTER = chr(sys.maxunicode)
-_SURROGATES, _AFTER_SURROGATES = 0xD800, 0xE000
-
-
-def text_after(prefix: str) -> str | None:
-    """Return the first text, by code points, after all that begin with a prefix; None if none."""
-    shorter = prefix.rstrip(_LAST_LETTER)
-    if not shorter:
-        return None
-    following = ord(shorter[-1]) + 1
-    return shorter[:-1] + chr(_AFTER_SURROGATES if following == _SURROGATES else following)

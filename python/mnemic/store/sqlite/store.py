@@ -33,10 +33,12 @@ from mnemic.model import (
 from mnemic.model.agent_id import canonical, stored_spelling
 from mnemic.model.timestamps import to_microseconds
 from mnemic.progress import Report, silent
+from mnemic.store.added import stored_of, stored_vectors, vector_blobs, vectors_of
 from mnemic.store.base import BatchSink
 from mnemic.store.change_listeners import COMMITTED, ChangeListener
 from mnemic.store.embedding_model import model_of
 from mnemic.store.futures import MAX_THREADS, Workers, succeeded
+from mnemic.store.new_rows import AddOptions
 from mnemic.store.pending_accesses import AccessFlush, PendingAccesses
 from mnemic.store.quota import Quotas
 from mnemic.store.row_codec import PlainRowCodec, RowCodec
@@ -54,7 +56,6 @@ from mnemic.store.sqlite import (
     writes,
 )
 from mnemic.store.sqlite.access_log import AfterAccesses, accesses_since, write_accesses
-from mnemic.store.sqlite.additions import stored_of, stored_vectors, vector_blobs, vectors_of
 from mnemic.store.sqlite.backup import backup_to
 from mnemic.store.sqlite.bulk_writes import SqliteBulkWrites
 from mnemic.store.sqlite.companions import SqliteCompanions
@@ -62,7 +63,7 @@ from mnemic.store.sqlite.connections import Connections
 from mnemic.store.sqlite.group_commit import Finish, Job, Writer, unchanged
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.lists import SqliteLists
-from mnemic.store.sqlite.new_rows import AddOptions, new_rows
+from mnemic.store.sqlite.new_rows import new_rows
 from mnemic.store.sqlite.sql import one_moment
 from mnemic.store.sqlite.usage import SqliteUsageReads
 from mnemic.store.sqlite.writes import AddJob

@@ -10,6 +10,7 @@ from mnemic._core import vector_sums
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.changes import Change, ChangeKind
+from mnemic.store.duplicates import single
 from mnemic.store.quota import Quotas
 from mnemic.store.row_codec import RowCodec, changed_columns, with_changed
 from mnemic.store.sqlite.change_log import Charge, log_changes
@@ -34,7 +35,6 @@ from mnemic.store.sqlite.sql import (
     Columns,
     execute_all,
     fetch,
-    single,
     with_id,
 )
 from mnemic.store.values import Model

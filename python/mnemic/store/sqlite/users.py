@@ -3,8 +3,9 @@
 import apsw
 
 from mnemic.model import UserUsage
+from mnemic.store.filter_sql import Condition, text_after
 from mnemic.store.sqlite.damage import reading_stored
-from mnemic.store.sqlite.sql import IS_ACTIVE, Condition, fetch, text_after
+from mnemic.store.sqlite.sql import IS_ACTIVE, fetch
 
 _OF_USER = "entry.agent_id = wall.agent_id AND entry.user_id IS nullif(wall.user_key, '')"
 # A wall stays when its last entry goes.

@@ -9,6 +9,7 @@ from mnemic.model import MemoryEntry
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.changes import Change
 from mnemic.store.duplicates import check_key, id_in_use, merged, superseded_missing
+from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome
 from mnemic.store.row_codec import COLUMN_NAMES, RowCodec, with_changed
 from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.checksums import (
@@ -21,14 +22,7 @@ from mnemic.store.sqlite.checksums import (
 )
 from mnemic.store.sqlite.damage import uuids_of
 from mnemic.store.sqlite.links import end_supersession, supersede
-from mnemic.store.sqlite.new_rows import (
-    AddedRows,
-    AddOptions,
-    NewRow,
-    Outcome,
-    Written,
-    insert_vectors,
-)
+from mnemic.store.sqlite.new_rows import Written, insert_vectors
 from mnemic.store.sqlite.replacements import Place, StoredRow, place_of, replace, stored_rows
 from mnemic.store.sqlite.sql import (
     AMONG,

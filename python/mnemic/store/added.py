@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.model import MemoryEntry, MemoryStatus, NewEntry, Record, RowBatch
-from mnemic.store.row_codec import RowCodec
-from mnemic.store.sqlite.damage import uuids_of
-from mnemic.store.sqlite.new_rows import AddedRows, NewRow, Outcome
+from mnemic.store.new_rows import AddedRows, NewRow, Outcome
+from mnemic.store.row_codec import RowCodec, uuid_of
 from mnemic.store.values import Model, Stored
 
 
@@ -39,7 +38,7 @@ def stored_of(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> Stor
     """Return what an addition stored: its outcomes, and the change for an index."""
     return Stored(
         ids=[
-            new.entry.id if outcome.is_new else uuids_of([outcome.entry_id])[0]
+            new.entry.id if outcome.is_new else uuid_of(outcome.entry_id)
             for new, outcome in zip(rows, added.outcomes, strict=True)
         ],
         rows=[outcome.row for outcome in added.outcomes],
