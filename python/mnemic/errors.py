@@ -262,6 +262,17 @@ class StoreBusyError(StoreError):
     """Another process kept the file locked for longer than the busy timeout; try again."""
 
 
+class StoreUnavailableError(StoreError, ConnectionError):
+    """The database server cannot be reached; try again. Nothing of this call was stored."""
+
+
+class OutcomeUnknownError(StoreError):
+    """The connection was lost while a write was committed: it is stored whole, or not at all.
+
+    Writing it again is safe with an id or an idempotency key.
+    """
+
+
 class StoreFileError(StoreError):
     """The file cannot be opened, or is not one of mnemic's; it was left unchanged."""
 

@@ -7,8 +7,13 @@ import pytest
 
 from mnemic.errors import StoreError
 from mnemic.store import changes, open_store
+from tests.support.postgres_server import SERVER
 
-URLS = {"file": "sqlite:///{folder}/{name}.db", "memory": "sqlite:///:memory:"}
+URLS = {
+    "file": "sqlite:///{folder}/{name}.db",
+    "memory": "sqlite:///:memory:",
+    "postgres": "postgres {folder} {name}",
+}
 """URLs of empty stores: `{folder}` is a directory of the test's own, `{name}` a name in it.
 
 The environment variable MNEMIC_STORE_URL adds another store.
@@ -19,33 +24,60 @@ SHARED = {kind: url for kind, url in URLS.items() if "{name}" in url}
 """Those that may be opened twice."""
 
 
+class Places:
+    """The URLs of one test's stores, by name; a name in PostgreSQL is a database of its own."""
+
+    def __init__(self, kind, folder):
+        self._kind = kind
+        self._folder = folder
+        self._databases = {}
+
+    def url(self, name="a"):
+        if self._kind != "postgres":
+            return URLS[self._kind].format(folder=self._folder, name=name)
+        if name not in self._databases:
+            self._databases[name] = SERVER.new_database(has_tables=name == "a")
+        return self._databases[name]
+
+    def drop(self):
+        for url in self._databases.values():
+            SERVER.drop(url)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def postgres_server():
+    """Stop the server, if a test has started it."""
+    yield
+    SERVER.close()
+
+
 @pytest.fixture(params=URLS)
 def store(request, tmp_path):
     """Return a new store of each kind."""
-    opened = open_store(URLS[request.param].format(folder=tmp_path, name="a"))
+    places = Places(request.param, tmp_path)
+    opened = open_store(places.url())
     yield opened
     with suppress(StoreError):  # closed, or meant to be damaged
         report = opened.verify()
         assert report.ok, report.problems
     opened.close()
+    places.drop()
 
 
 @pytest.fixture(params=SHARED)
 def opening(request, tmp_path):
     """Return what opens one place as often as it is called, or another one by name."""
-    opened = []
-
-    def place(name):
-        return SHARED[request.param].format(folder=tmp_path, name=name)
+    opened, places = [], Places(request.param, tmp_path)
 
     def opens(name="a", **options):
-        opened.append(open_store(place(name), **options))
+        opened.append(open_store(places.url(name), **options))
         return opened[-1]
 
-    opens.place = place
+    opens.place = places.url
     yield opens
     for one in opened:
         one.close()
+    places.drop()
 
 
 @pytest.fixture

@@ -63,6 +63,11 @@ def added(store, agent, entries, keys=None, **rules):
     return adding(store, agent, entries, keys, **rules).result()
 
 
+def erases(store):
+    """Return whether a store removes deleted data from its files; a server keeps its own."""
+    return not store.path.startswith("postgresql")
+
+
 def one(store, scope, number, now=NOON, **options):
     return store.get(scope, [uid(number)], now=now, **options).get(uid(number))
 

@@ -18,6 +18,7 @@ from tests.store.contract import (
     added,
     adding,
     counted,
+    erases,
     exported,
     gathered,
     seq_of,
@@ -177,7 +178,7 @@ def test_erasing_does_not_block_an_event_loop(store):
             may_end.set()
             return await arrived(erasing)
 
-    assert asyncio.run(main()) is True
+    assert asyncio.run(main()) is erases(store)
 
 
 def test_closing_while_writes_wait_finishes_them(opening):

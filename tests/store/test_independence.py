@@ -4,7 +4,13 @@ import ast
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-IMPLEMENTATIONS = ("mnemic.store.sqlite", "apsw", "sqlite3")
+IMPLEMENTATIONS = (
+    "mnemic.store.sqlite",
+    "mnemic.store.postgres",
+    "apsw",
+    "psycopg",
+    "sqlite3",
+)
 
 
 def imported(path):

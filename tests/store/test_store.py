@@ -24,6 +24,7 @@ from tests.store.contract import (
     adding,
     counted,
     embedded,
+    erases,
     exported,
     gathered,
     link_of,
@@ -503,7 +504,7 @@ def test_what_was_deleted_is_erased_and_the_rest_is_kept(store):
     filled(store)
     store.delete(ALICE, uid(1)).result()
     before = state_of(store)
-    assert store.erase().result() is True
+    assert store.erase().result() is erases(store)
     assert state_of(store) == before
 
 

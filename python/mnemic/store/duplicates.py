@@ -6,7 +6,12 @@ from typing import TypeVar
 from uuid import UUID
 
 from mnemic.description import quoted
-from mnemic.errors import AmbiguousIdError, DuplicateEntryError, EntryNotFoundError
+from mnemic.errors import (
+    AmbiguousIdError,
+    DuplicateEntryError,
+    EntryNotFoundError,
+    LinkAcrossUsersError,
+)
 from mnemic.model import MemoryEntry, MemoryEntryUpdate, Scope
 
 Found = TypeVar("Found")
@@ -70,3 +75,12 @@ def single(found: Sequence[Found], scope: Scope, entry_id: UUID) -> Found | None
             "name the user_id in place of all_users=True"
         )
     return found[0] if found else None
+
+
+def check_one_user(source: str | None, target: str | None) -> None:
+    """Check that both ends of a link are of one user, or both of none."""
+    if source != target:
+        raise LinkAcrossUsersError(
+            "the two memories are not of the same user: a link between users is neither followed "
+            "within a user nor exported; link memories of one user"
+        )

@@ -2,19 +2,37 @@
 
 import os
 
+from mnemic.errors import MissingExtraError
 from mnemic.store.base import Store
 from mnemic.store.row_codec import PlainRowCodec
 from mnemic.store.sqlite.store import SqliteStore
+
+_POSTGRES = ("postgresql://", "postgres://")
 
 
 def open_store(url: str | os.PathLike[str], *, read_only: bool = False) -> Store:
     """Open a store.
 
     Args:
-        url: A path, ":memory:", or `sqlite:///` followed by either; see `mnemic.store.url`.
+        url: A path, ":memory:", `sqlite:///` followed by either, or `postgresql://`; see
+            `mnemic.store.url` and `mnemic.store.postgres.target`.
         read_only: Whether to open an existing store without changing it.
 
     Raises:
         StoreError: If the URL is not supported, or what it names cannot be opened.
+        MissingExtraError: If the libraries for it are not installed.
     """
+    text = os.fsdecode(url)
+    if text.startswith(_POSTGRES):
+        return _open_postgres(text, read_only=read_only)
     return SqliteStore(url, read_only=read_only, codec=PlainRowCodec())
+
+
+def _open_postgres(url: str, *, read_only: bool) -> Store:
+    try:
+        from mnemic.store.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise MissingExtraError(
+            "memories in PostgreSQL need the extra 'postgres': pip install 'mnemic[postgres]'"
+        ) from error
+    return PostgresStore(url, read_only=read_only, codec=PlainRowCodec())

@@ -6,12 +6,12 @@ from uuid import UUID
 
 import apsw
 
-from mnemic.errors import InvalidEntryError, LinkAcrossUsersError
+from mnemic.errors import InvalidEntryError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
 from mnemic.model.scope import not_found
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.changes import Change
-from mnemic.store.duplicates import single
+from mnemic.store.duplicates import check_one_user, single
 from mnemic.store.filter_sql import Condition
 from mnemic.store.row_codec import next_version, uuid_of
 from mnemic.store.sqlite.change_log import Charge, log_changes
@@ -414,12 +414,3 @@ def _present_end(connection: apsw.Connection, scope: Scope, entry_id: UUID, now:
     if end is None:
         raise not_found(entry_id, scope)
     return end
-
-
-def check_one_user(source: str | None, target: str | None) -> None:
-    """Check that both ends of a link are of one user, or both of none."""
-    if source != target:
-        raise LinkAcrossUsersError(
-            "the two memories are not of the same user: a link between users is neither followed "
-            "within a user nor exported; link memories of one user"
-        )

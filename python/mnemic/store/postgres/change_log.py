@@ -1,0 +1,391 @@
+"""The numbered changes of an agent: written with every change, read by index synchronisation."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.errors import StoreCorruptError
+from mnemic.model import LinkType, Record, RowBatch, Scope, State
+from mnemic.store.base import BatchSink
+from mnemic.store.changes import Change, UserTotals, last_dropped, totals_by_user
+from mnemic.store.embedding_model import check_model
+from mnemic.store.pending_accesses import RowAccesses
+from mnemic.store.postgres.session import Columns, Session, uuids
+from mnemic.store.postgres.sql import EMBEDDINGS, ENTRIES, LINKS, ROW
+from mnemic.store.postgres.stored import CHANGED, records_of
+from mnemic.store.quota import NO_QUOTAS, Quotas, check_quota, check_user_quota
+from mnemic.store.row_codec import RowCodec
+from mnemic.store.values import AccessedRows, LogPosition, Model
+
+_AGENTS: Final = "mnemic.agent_memory_agents"
+_WALLS: Final = "mnemic.agent_memory_walls"
+_CHANGES: Final = "mnemic.agent_memory_changes"
+_PART: Final = 8192
+"""Rows that a full load reads at once."""
+
+_ADVANCE: Final = (
+    f"INSERT INTO {_AGENTS} AS agent (agent_id, seq, used_bytes, model, dimensions) "
+    "VALUES (%s, %s, %s, %s, %s) ON CONFLICT (agent_id) DO UPDATE SET "
+    "seq = agent.seq + excluded.seq, used_bytes = agent.used_bytes + excluded.used_bytes, "
+    "model = coalesce(agent.model, excluded.model), "
+    "dimensions = coalesce(agent.dimensions, excluded.dimensions) "
+    "RETURNING seq, used_bytes, model, dimensions"
+)
+_ADVANCE_USERS: Final = (
+    f"INSERT INTO {_WALLS} AS wall (agent_id, user_key, revision, used_bytes) "
+    "SELECT %s, * FROM unnest(%s::text[], %s::bigint[], %s::bigint[]) "
+    "ON CONFLICT (agent_id, user_key) DO UPDATE SET "
+    "revision = wall.revision + excluded.revision, "
+    "used_bytes = wall.used_bytes + excluded.used_bytes RETURNING user_key, used_bytes"
+)
+_INSERT: Final = (
+    f"INSERT INTO {_CHANGES} (agent_id, seq, entry_row, entry_id, kind, user_id) "
+    "SELECT %s, * FROM unnest(%s::bigint[], %s::bigint[], %s::uuid[], %s::text[], %s::text[])"
+)
+_HAS_VECTORS: Final = (
+    f"SELECT EXISTS (SELECT 1 FROM {EMBEDDINGS} WHERE agent_id = %s AND model = %s "
+    "AND NOT is_companion AND vector_dims(embedding) = %s)"
+)
+_HAS_STATE: Final = {
+    State.ACTIVE: "forgotten_at IS NULL AND status = 0",
+    State.INACTIVE: "forgotten_at IS NULL AND status <> 0",
+    State.DELETED: "forgotten_at IS NOT NULL",
+}
+_TOUCHED: Final = f"SELECT entry_row FROM {_CHANGES} WHERE agent_id = %s AND seq > %s"
+_LINK: Final = "l.from_row, l.to_row, l.type, l.strength"
+_OF_SOURCES: Final = (
+    f"SELECT {_LINK} FROM {LINKS} AS l JOIN {ENTRIES} AS e "
+    "ON e.agent_id = l.agent_id AND e.row = l.from_row WHERE l.agent_id = %s"
+)
+# A link to a row in another state leads on to what superseded it.
+_IS_SUPERSESSION: Final = f"l.type = {int(LinkType.SUPERSEDES)}"
+
+
+def position(session: Session, agent_id: str) -> LogPosition:
+    """Return an agent's position in its logs, (0, 0) before anything is stored."""
+    found = session.fetch(f"SELECT seq, accesses FROM {_AGENTS} WHERE agent_id = %s", (agent_id,))
+    return LogPosition(*found[0]) if found else LogPosition(0, 0)
+
+
+def _agent(session: Session, agent_id: str) -> tuple[int, int, list[Any]]:
+    """Return the last change number, the last pruned one, and the model with its dimension."""
+    sql = f"SELECT seq, pruned, model, dimensions FROM {_AGENTS} WHERE agent_id = %s"
+    found = session.fetch(sql, (agent_id,))
+    if not found:
+        return 0, 0, [None, None]
+    seq, pruned, *model = found[0]
+    return seq, pruned, model
+
+
+def position_and_revision(session: Session, scope: Scope) -> tuple[LogPosition, int]:
+    """Return an agent's position and the revision of a scope's user."""
+    if scope.all_users:
+        stands = position(session, scope.agent_id)
+        return stands, stands.seq
+    sql = (
+        f"SELECT seq, accesses, (SELECT revision FROM {_WALLS} AS wall "
+        "WHERE wall.agent_id = agent.agent_id AND user_key = %s) "
+        f"FROM {_AGENTS} AS agent WHERE agent_id = %s"
+    )
+    found = session.fetch(sql, (scope.user_id or "", scope.agent_id))
+    return (LogPosition(*found[0][:2]), found[0][2] or 0) if found else (LogPosition(0, 0), 0)
+
+
+def revision(session: Session, scope: Scope) -> int:
+    """Return the number of changes within a scope's user, 0 before any."""
+    return position_and_revision(session, scope)[1]
+
+
+def used_bytes(session: Session, agent_id: str) -> int:
+    """Return the bytes of the agent's contents, deleted entries included."""
+    sql = f"SELECT used_bytes FROM {_AGENTS} WHERE agent_id = %s"
+    found = session.fetch(sql, (agent_id,))
+    return int(found[0][0]) if found else 0
+
+
+def used_by_user(session: Session, agent_id: str, user_id: str | None) -> int:
+    """Return the bytes of a user's contents, deleted entries included."""
+    sql = f"SELECT used_bytes FROM {_WALLS} WHERE agent_id = %s AND user_key = %s"
+    found = session.fetch(sql, (agent_id, user_id or ""))
+    return int(found[0][0]) if found else 0
+
+
+def changed_rows_since(session: Session, agent_id: str, since: int) -> list[int] | None:
+    """Return the rows changed after a change number, or None if the log has dropped some."""
+    last, pruned, _ = _agent(session, agent_id)
+    if not pruned <= since <= last:
+        return None
+    sql = f"SELECT DISTINCT entry_row FROM {_CHANGES} WHERE agent_id = %s AND seq > %s"
+    return [row for (row,) in session.fetch(sql, (agent_id, since))]
+
+
+def embedding_model(session: Session, agent_id: str) -> Model | None:
+    """Return the model of the agent's vectors; None if it has none."""
+    name, dimensions = _agent(session, agent_id)[2]
+    if name is None or not _has_vectors(session, agent_id, (name, dimensions)):
+        return None
+    return name, dimensions
+
+
+def _has_vectors(session: Session, agent_id: str, model: Sequence[Any]) -> bool:
+    return bool(session.value(_HAS_VECTORS, (agent_id, *model)))
+
+
+def _check_model(session: Session, agent_id: str, known: Sequence[Any], model: Model) -> bool:
+    """Return whether the model is another one than the recorded one, which has no vectors."""
+    is_new = known[0] is not None and tuple(known) != model
+    if is_new and _has_vectors(session, agent_id, known):
+        check_model(agent_id, known, model)
+    return is_new
+
+
+def log_changes(
+    session: Session,
+    agent_id: str,
+    changes: Sequence[Change],
+    model: Model | None = None,
+    quotas: Quotas = NO_QUOTAS,
+) -> int:
+    """Number changes in the agent's row and in those of its users; prune old changes.
+
+    Returns:
+        The agent's last change number.
+
+    Raises:
+        EmbeddingModelMismatchError: If the agent's vectors come from another model.
+        StorageQuotaExceededError: If the changes exceed the quota of the agent or of a user.
+    """
+    users = totals_by_user(changes)
+    session.changed_users.update((agent_id, user.user_id) for user in users)
+    _advance_users(session, agent_id, users, quotas.user)
+    last = _advance(session, agent_id, users, model, quotas)
+    first = last - len(changes) + 1
+    columns: tuple[list[Any], ...] = tuple(map(list, zip(*changes, strict=True)))
+    rows, ids, kinds, user_ids, _ = columns
+    numbers = list(range(first, last + 1))
+    session.run(_INSERT, (agent_id, numbers, rows, uuids(ids), kinds, user_ids))
+    mark = last_dropped(first, last)
+    if mark is not None:
+        session.run(f"DELETE FROM {_CHANGES} WHERE agent_id = %s AND seq <= %s", (agent_id, mark))
+        session.run(f"UPDATE {_AGENTS} SET pruned = %s WHERE agent_id = %s", (mark, agent_id))
+    return last
+
+
+def _advance(
+    session: Session,
+    agent_id: str,
+    users: Sequence[UserTotals],
+    model: Model | None,
+    quotas: Quotas,
+) -> int:
+    steps, size = sum([user.steps for user in users]), sum([user.size for user in users])
+    values = (agent_id, steps, size, *(model or (None, None)))
+    ((last, used, *known),) = session.fetch(_ADVANCE, values)
+    if model is not None and _check_model(session, agent_id, known, model):
+        sql = f"UPDATE {_AGENTS} SET model = %s, dimensions = %s WHERE agent_id = %s"
+        session.run(sql, (*model, agent_id))
+    check_quota(quotas.agent, used - size, size)
+    return int(last)
+
+
+def _advance_users(
+    session: Session, agent_id: str, users: Sequence[UserTotals], quota: int | None
+) -> None:
+    names = [user.user_id or "" for user in users]
+    values = (agent_id, names, [user.steps for user in users], [user.size for user in users])
+    used: dict[str, int] = dict(session.fetch(_ADVANCE_USERS, values))
+    for user_id, _, size in users:
+        check_user_quota(quota, user_id, used[user_id or ""] - size, size)
+
+
+def rows_since(
+    session: Session,
+    agent_id: str,
+    model: Model | None,
+    since: int | None,
+    sink: BatchSink | None = None,
+    *,
+    codec: RowCodec,
+    state: State = State.ACTIVE,
+) -> RowBatch:
+    """Return the changes after `since`, or all rows if the log has dropped some of them."""
+    last, pruned, known = _agent(session, agent_id)
+    if model is not None:
+        _check_model(session, agent_id, known, model)
+    if since is None or not pruned <= since <= last:
+        collected = sink or _CollectedBatch()
+        return _full_batch(session, agent_id, model, last, collected, codec=codec, state=state)
+    sql = f"SELECT entry_row, kind FROM {_CHANGES} WHERE agent_id = %s AND seq > %s"
+    changes = session.fetch(sql, (agent_id, since))
+    touched = sorted({row for row, _ in changes})
+    replaced = {row for row, kind in changes if kind == "replace"}
+    here = (agent_id, touched)
+    where = "agent_id = %s AND row = ANY(%s)"
+    sql = f"SELECT {ROW} FROM {ENTRIES} WHERE {where} AND {_HAS_STATE[state]}"
+    records = session.fetch(sql, here)
+    living = {columns[0] for columns in records}
+    embedded = session.vectors(agent_id, sorted(living), model[0]) if model else {}
+    links = session.fetch(
+        f"SELECT {_LINK} FROM {LINKS} AS l WHERE agent_id = %s AND from_row = ANY(%s)",
+        (agent_id, sorted(living)),
+    )
+    others = sorted(set(touched) - living)
+    kept: set[int] = set()
+    if others:
+        sql = f"SELECT row FROM {ENTRIES} WHERE {where}"
+        kept = {row for (row,) in session.fetch(sql, (agent_id, others))}
+        if state is State.ACTIVE:
+            sql = f"{_OF_SOURCES} AND {_IS_SUPERSESSION} AND l.from_row = ANY(%s)"
+            links += session.fetch(sql, (agent_id, others))
+    return RowBatch(
+        since=since,
+        seq=last,
+        records=records_of(codec, records),
+        embedded=np.array([row for row, own in embedded.items() for _ in own], dtype=np.int64),
+        vectors=_stacked([vector for own in embedded.values() for vector in own], model),
+        gone=sorted((set(touched) - living) | replaced),
+        linked=sorted(living | kept),
+        links=links,
+    )
+
+
+def _stacked(vectors: list[NDArray[np.float32]], model: Model | None) -> NDArray[np.float32]:
+    dim = model[1] if model else 0
+    if not {dim}.issuperset(vector.size for vector in vectors):
+        raise StoreCorruptError(f"a stored vector has not {dim} dimensions; {CHANGED}")
+    return np.stack(vectors) if vectors else np.empty((0, dim), dtype=np.float32)
+
+
+class _CollectedBatch:
+    """A sink that collects everything."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.rows: list[NDArray[np.int64]] = []
+        self.vectors: list[NDArray[np.float32]] = []
+
+    def add_records(self, records: list[Record]) -> None:
+        self.records += records
+
+    def add_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+        self.rows.append(rows)
+        self.vectors.append(vectors)
+
+
+def _full_batch(
+    session: Session,
+    agent_id: str,
+    model: Model | None,
+    seq: int,
+    sink: BatchSink,
+    *,
+    codec: RowCodec,
+    state: State,
+) -> RowBatch:
+    has_rows = False
+    where = f"agent_id = %s AND {_HAS_STATE[state]}"
+    sql = f"SELECT {ROW} FROM {ENTRIES} WHERE {where} ORDER BY row"
+    for rows in session.batches(sql, (agent_id,), _PART):
+        sink.add_records(records_of(codec, rows))
+        has_rows = True
+    if model is not None and has_rows:
+        for numbers, vectors in _vector_batches(session, agent_id, model, where):
+            sink.add_vectors(numbers, vectors)
+    links: list[Columns] = []
+    if state is State.ACTIVE:
+        is_active = _HAS_STATE[State.ACTIVE]
+        links = session.fetch(
+            f"{_OF_SOURCES} AND ({_IS_SUPERSESSION} OR ({is_active}))", (agent_id,)
+        )
+    collected = sink if isinstance(sink, _CollectedBatch) else _CollectedBatch()
+    return RowBatch(
+        since=None,
+        seq=seq,
+        records=collected.records,
+        embedded=np.concatenate([np.empty(0, dtype=np.int64), *collected.rows]),
+        vectors=np.concatenate(
+            [np.empty((0, model[1] if model else 0), np.float32), *collected.vectors]
+        ),
+        gone=[],
+        links=links,
+    )
+
+
+# A COPY in binary format: a signature with flags, the rows, and a mark of two bytes. Each row has
+# its number of columns, and before each column its size; a vector begins with its dimension.
+_COPY_HEADER: Final = 19
+_COPY_END: Final = 2
+
+
+def _vector_batches(
+    session: Session, agent_id: str, model: Model, where: str
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+    """Yield the vectors of the rows of a condition in batches; the chunks of a row together."""
+    name, dim = model
+    sql = (
+        f"SELECT entry_row, embedding FROM {EMBEDDINGS} AS v JOIN {ENTRIES} AS e USING (agent_id) "
+        f"WHERE {where} AND e.row = v.entry_row AND model = %s AND NOT is_companion "
+        "ORDER BY entry_row, part"
+    )
+    data = session.copied(sql, (agent_id, name))
+    row = np.dtype(
+        [
+            ("columns", ">i2"),
+            ("row_size", ">i4"),
+            ("row", ">i8"),
+            ("vector_size", ">i4"),
+            ("dim", ">i2"),
+            ("unused", ">i2"),
+            ("vector", ">f4", (dim,)),
+        ]
+    )
+    size = len(data) - _COPY_HEADER - _COPY_END
+    if size % row.itemsize:
+        raise StoreCorruptError(f"a stored vector has not {dim} dimensions; {CHANGED}")
+    table = np.frombuffer(data, row, count=size // row.itemsize, offset=_COPY_HEADER)
+    if not (table["dim"] == dim).all():
+        raise StoreCorruptError(f"a stored vector has not {dim} dimensions; {CHANGED}")
+    rows = table["row"].astype(np.int64)
+    begin = 0
+    while begin < len(rows):
+        end = min(begin + _PART, len(rows))
+        while end < len(rows) and rows[end] == rows[end - 1]:
+            end += 1
+        yield rows[begin:end], table["vector"][begin:end].astype(np.float32)
+        begin = end
+
+
+def accesses_since(session: Session, agent_id: str, accesses: int) -> AccessedRows:
+    """Return the accesses written after a number of access writes, also of deleted entries."""
+    now = position(session, agent_id)
+    since = accesses if accesses <= now.accesses else 0
+    sql = (
+        f"SELECT row, last_accessed_at, access_count FROM {ENTRIES} "
+        "WHERE agent_id = %s AND access_seq > %s"
+    )
+    rows = session.fetch(sql, (agent_id, since))
+    return AccessedRows(now, [(row, last, count) for row, last, count in rows])
+
+
+_MAX_COUNT: Final = 2**63 - 1
+_COUNT: Final = (
+    f"UPDATE {ENTRIES} AS e SET "
+    f"access_count = least(e.access_count, {_MAX_COUNT} - u.number) + u.number, "
+    "last_accessed_at = greatest(e.last_accessed_at, u.last), access_seq = %s "
+    "FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS u (row, number, last) "
+    "WHERE e.agent_id = %s AND e.row = u.row"
+)
+
+
+def write_accesses(session: Session, accesses: RowAccesses) -> None:
+    """Write accesses; entries that no longer exist are skipped."""
+    by_agent: dict[str, list[tuple[int, int, int]]] = {}
+    for (agent_id, row), (number, last) in accesses.items():
+        by_agent.setdefault(agent_id, []).append((row, number, last))
+    for agent_id, counted in by_agent.items():
+        sql = f"UPDATE {_AGENTS} SET accesses = accesses + 1 WHERE agent_id = %s RETURNING accesses"
+        for (written,) in session.fetch(sql, (agent_id,)):
+            rows, numbers, times = (list(column) for column in zip(*counted, strict=True))
+            session.run(_COUNT, (written, rows, numbers, times, agent_id))

@@ -1,0 +1,227 @@
+"""Connections to a database: a pool of them, lent to one thread at a time."""
+
+import os
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import psycopg
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from mnemic.errors import (
+    DeadlineExceededError,
+    OutcomeUnknownError,
+    ReadOnlyError,
+    StoreClosedError,
+    StoreError,
+    StoreUnavailableError,
+)
+from mnemic.model.deadline import check_deadline
+from mnemic.store.postgres.migrating import check_readable, migrate
+from mnemic.store.postgres.postgres_errors import REPEATABLE, typed
+from mnemic.store.postgres.session import Connection, Session, prepare
+from mnemic.store.postgres.target import Target
+
+Result = TypeVar("Result")
+
+MAX_CONNECTIONS: Final = 8
+"""Connections of one store: PostgreSQL starts a process for each, and 100 is its usual limit."""
+
+PATIENCE: Final = 10.0
+"""Seconds that a call waits for a free connection, or for the server to come back."""
+
+_ATTEMPTS: Final = 5
+"""Times that a transaction is begun which others made fail."""
+
+_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+"""Locks an agent's memories for the writers until the transaction ends; readers do not wait."""
+
+
+class Connections:
+    """A pool of connections to one database; its tables are brought up to date first.
+
+    Args:
+        target: The database.
+        read_only: Whether nothing may be changed; then the tables must be there.
+    """
+
+    def __init__(self, target: Target, *, read_only: bool = False) -> None:
+        self.shown = target.shown
+        self.is_read_only = read_only
+        self._process = os.getpid()
+        self._is_closed = False
+        self._open_once(target)
+        self._pool: ConnectionPool[Connection] = ConnectionPool(
+            target.conninfo,
+            min_size=1,
+            max_size=MAX_CONNECTIONS,
+            timeout=PATIENCE,
+            configure=self._configure,
+            reset=_reset,
+            name="mnemic",
+            open=True,
+        )
+
+    def _open_once(self, target: Target) -> None:
+        try:
+            with psycopg.connect(target.conninfo, autocommit=True) as connection:
+                prepare(connection)
+                (check_readable if self.is_read_only else migrate)(Session(connection))
+        except psycopg.Error as error:
+            raise typed(error, self.shown) from None
+
+    def _configure(self, connection: Connection) -> None:
+        prepare(connection)
+        connection.read_only = self.is_read_only or None
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the connections belong to the process that this one was forked from."""
+        return os.getpid() != self._process
+
+    def check_usable(self) -> None:
+        """Raise a typed error if the connections are closed or belong to another process."""
+        if self._is_closed:
+            raise StoreClosedError(f"{self.shown}: the memory was closed")
+        if self.is_foreign:
+            raise StoreError(f"{self.shown}: opened before a fork; open it again in this process")
+
+    def check_writable(self) -> None:
+        """Raise a typed error if nothing may be written."""
+        self.check_usable()
+        if self.is_read_only:
+            raise ReadOnlyError(f"{self.shown}: opened for reading alone; open it for writing")
+
+    def read(
+        self,
+        work: Callable[[Session], Result],
+        *,
+        deadline: float | None = None,
+        one_moment: bool = False,
+    ) -> Result:
+        """Run reads on one connection; after a lost connection once more, on another one.
+
+        Args:
+            work: The reads.
+            deadline: Statements that run past it raise DeadlineExceededError; None is no limit.
+            one_moment: Whether all of them see the same state.
+        """
+        self.check_usable()
+        check_deadline(deadline)
+        ends = time.monotonic() + PATIENCE
+        while True:
+            try:
+                with self._pool.connection() as connection:
+                    return _limited(Session(connection), work, deadline, one_moment=one_moment)
+            except psycopg.OperationalError as error:
+                if not self._is_lost(error) or time.monotonic() > ends:
+                    raise self._typed(error) from None
+                self._wait(deadline)
+            except psycopg.Error as error:
+                raise self._typed(error) from None
+
+    def write(self, agents: list[str], work: Callable[[Session], Result]) -> Result:
+        """Run work in one transaction that holds the locks of agents.
+
+        It is begun anew after a serialisation failure, a deadlock, or a connection that was lost
+        before the commit.
+
+        Args:
+            agents: The agents whose memories it may change.
+            work: The work; it may run several times, and has no effect outside the connection.
+
+        Raises:
+            OutcomeUnknownError: If the connection was lost during the commit.
+        """
+        self.check_writable()
+        ends = time.monotonic() + PATIENCE
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                return self._write_once(agents, work)
+            except psycopg.OperationalError as error:
+                is_last = attempt == _ATTEMPTS or time.monotonic() > ends
+                if is_last or not (isinstance(error, REPEATABLE) or self._is_lost(error)):
+                    raise self._typed(error) from None
+                self._wait(None)
+            except psycopg.Error as error:
+                raise self._typed(error) from None
+        raise AssertionError("unreachable")
+
+    def _write_once(self, agents: list[str], work: Callable[[Session], Result]) -> Result:
+        with self._pool.connection() as connection:
+            session = Session(connection)
+            session.run("BEGIN")
+            try:
+                for agent_id in sorted(agents):
+                    session.run(_LOCK, (agent_id,))
+                result = work(session)
+            except BaseException:
+                if not connection.closed:
+                    session.run("ROLLBACK")
+                raise
+            self._commit(session)
+            return result
+
+    def _commit(self, session: Session) -> None:
+        try:
+            session.run("COMMIT")
+        except psycopg.OperationalError:
+            if session.connection.closed:
+                raise OutcomeUnknownError(
+                    f"{self.shown}: the connection was lost while a write was being committed; it "
+                    "is stored whole or not at all: look before writing it again"
+                ) from None
+            raise
+
+    def _is_lost(self, error: psycopg.OperationalError) -> bool:
+        """Return whether an error means that a connection is gone, or none could be had."""
+        return (
+            not isinstance(error, PoolClosed)
+            and (error.sqlstate is None or error.sqlstate[:2] in {"08", "57"})
+            and not isinstance(error, psycopg.errors.QueryCanceled)
+        )
+
+    def _typed(self, error: psycopg.Error) -> Exception:
+        if isinstance(error, PoolClosed):
+            return StoreClosedError(f"{self.shown}: the memory was closed")
+        if isinstance(error, PoolTimeout):
+            return StoreUnavailableError(
+                f"{self.shown}: no connection within {PATIENCE:.0f} s: the server cannot be "
+                "reached, or all connections are busy; try again"
+            )
+        return typed(error, self.shown)
+
+    def _wait(self, deadline: float | None) -> None:
+        check_deadline(deadline)
+        self._pool.check()
+        time.sleep(0.05)
+
+    def close(self) -> None:
+        """Close every connection; one that is lent is closed when it comes back."""
+        if self._is_closed or self.is_foreign:
+            return
+        self._is_closed = True
+        self._pool.close()
+
+
+def _limited(
+    session: Session,
+    work: Callable[[Session], Result],
+    deadline: float | None,
+    *,
+    one_moment: bool,
+) -> Result:
+    if deadline is None and not one_moment:
+        return work(session)
+    with session.one_moment():
+        if deadline is not None:
+            left = max(1, int((deadline - time.monotonic()) * 1000))
+            session.run("SELECT set_config('statement_timeout', %s, true)", (str(left),))
+        result = work(session)
+    if deadline is not None and time.monotonic() > deadline:
+        raise DeadlineExceededError("the deadline passed while the memory was read")
+    return result
+
+
+def _reset(connection: Connection) -> None:
+    """Leave nothing of a lent connection to the next one."""

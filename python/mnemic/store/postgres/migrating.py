@@ -1,0 +1,91 @@
+"""Migrations: up on opening, down on request, one process at a time."""
+
+from collections.abc import Callable
+from typing import Final
+
+from mnemic.errors import SchemaVersionError
+from mnemic.store.postgres.schema import MIGRATIONS
+from mnemic.store.postgres.session import Session
+
+_LOCK: Final = 0x6D6E656D6963
+"""Number of the advisory lock: "mnemic"."""
+
+_VERSIONS: Final = """
+CREATE SCHEMA IF NOT EXISTS mnemic;
+CREATE TABLE IF NOT EXISTS mnemic.schema_migrations (
+    number     text COLLATE "C" PRIMARY KEY,
+    applied_at timestamptz NOT NULL DEFAULT now()
+);
+"""
+
+
+def version(session: Session) -> int:
+    """Return the number of migrations that the database has.
+
+    Raises:
+        SchemaVersionError: If it has migrations that this version of mnemic does not know.
+    """
+    if session.value("SELECT to_regclass('mnemic.schema_migrations') IS NULL"):
+        return 0
+    found = [name for (name,) in session.fetch("SELECT number FROM mnemic.schema_migrations")]
+    known = [migration.number for migration in MIGRATIONS]
+    if sorted(found) != known[: len(found)]:
+        unknown = sorted(set(found) - set(known)) or sorted(set(known) - set(found))
+        raise SchemaVersionError(
+            f"the tables in schema mnemic are of another version ({', '.join(unknown)}); this "
+            f"mnemic knows {known[-1]}; open them with the version that wrote them, or a newer one"
+        )
+    return len(found)
+
+
+def migrate(session: Session, target: int = len(MIGRATIONS)) -> None:
+    """Bring the tables to a version, each step in a transaction of its own.
+
+    Args:
+        session: A connection in no transaction.
+        target: Number of migrations that the database is to have.
+    """
+    while _step(session, target):
+        pass
+
+
+def _step(session: Session, target: int) -> bool:
+    """Take one step towards a version; return whether one was needed."""
+    with session.transaction():
+        session.run("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        session.script(_VERSIONS)
+        present = version(session)
+        if present == target:
+            return False
+        _up(session, present) if present < target else _down(session, present - 1)
+    return True
+
+
+def _up(session: Session, at: int) -> None:
+    session.script(MIGRATIONS[at].up)
+    session.run(
+        "INSERT INTO mnemic.schema_migrations (number) VALUES (%s)", (MIGRATIONS[at].number,)
+    )
+
+
+def _down(session: Session, at: int) -> None:
+    session.script(MIGRATIONS[at].down)
+    session.run("DELETE FROM mnemic.schema_migrations WHERE number = %s", (MIGRATIONS[at].number,))
+
+
+def check_readable(session: Session) -> None:
+    """Check that the tables can be read as they are.
+
+    Raises:
+        SchemaVersionError: If they are not there, or of another version.
+    """
+    present = version(session)
+    if present != len(MIGRATIONS):
+        raise SchemaVersionError(
+            f"the database has {present} of {len(MIGRATIONS)} migrations of mnemic; open it once "
+            "for writing to bring its tables up to date"
+        )
+
+
+Migrate = Callable[[Session], None]
+"""What an opening does with the tables."""

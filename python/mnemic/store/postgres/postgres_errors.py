@@ -1,0 +1,45 @@
+"""PostgreSQL's errors as mnemic's. No message has a password, nor what a statement was about."""
+
+from typing import Final
+
+import psycopg
+from psycopg import errors
+
+from mnemic.errors import (
+    DeadlineExceededError,
+    MnemicError,
+    ReadOnlyError,
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+    StoreUnavailableError,
+)
+
+REPEATABLE: Final = (errors.SerializationFailure, errors.DeadlockDetected)
+"""Errors after which a transaction is begun anew."""
+
+_FULL: Final = (errors.DiskFull, errors.OutOfMemory, errors.InsufficientResources)
+
+
+def typed(error: psycopg.Error, place: str) -> MnemicError:  # noqa: PLR0911 - one for each kind
+    """Return mnemic's error for one of PostgreSQL.
+
+    Args:
+        error: The error; its own message may quote values, and is not repeated.
+        place: The database, without a password.
+    """
+    code = f"PostgreSQL error {error.sqlstate}, {type(error).__name__}" if error.sqlstate else ""
+    if isinstance(error, errors.QueryCanceled):
+        return DeadlineExceededError(f"{place}: the deadline passed during a statement")
+    if isinstance(error, errors.ReadOnlySqlTransaction):
+        return ReadOnlyError(f"{place}: the database takes no writes ({code})")
+    if isinstance(error, (errors.LockNotAvailable, *REPEATABLE)):
+        return StoreBusyError(f"{place}: other writers held the memories too long ({code}); retry")
+    if isinstance(error, _FULL):
+        return StoreFullError(f"{place}: the server's disk or memory is full ({code})")
+    if isinstance(error, errors.InsufficientPrivilege):
+        return StoreError(f"{place}: the role may not do this ({code}); see docs/postgresql.md")
+    if isinstance(error, psycopg.OperationalError):
+        reason = code or "no connection"
+        return StoreUnavailableError(f"{place}: the server cannot be reached ({reason}); try again")
+    return StoreError(f"{place}: {code or type(error).__name__}")

@@ -1,0 +1,170 @@
+"""The tables in PostgreSQL, and the steps that lead to them and back."""
+
+from typing import Final, NamedTuple
+
+PARTITIONS: Final = 8
+"""Hash partitions of the large tables, by agent."""
+
+
+class Migration(NamedTuple):
+    """Statements that lead from one version of the tables to the next, and back.
+
+    Attributes:
+        number: Names the version that it leads to.
+        up: To the next version.
+        down: Back from it.
+    """
+
+    number: str
+    up: str
+    down: str
+
+
+def _partitions(table: str) -> str:
+    return "\n".join(
+        f"CREATE TABLE mnemic.{table}_{part} PARTITION OF mnemic.{table} "
+        f"FOR VALUES WITH (MODULUS {PARTITIONS}, REMAINDER {part});"
+        for part in range(PARTITIONS)
+    )
+
+
+# Texts are ordered by their bytes, which in UTF-8 is the order of code points, as in the core.
+# Times are microseconds since 1970 in UTC, as in every store. `json` keeps a text as it came, where
+# `jsonb` would order its keys anew. Rows are numbered by a sequence: no number comes again.
+_FIRST: Final = f"""
+CREATE SEQUENCE mnemic.agent_memory_rows AS bigint;
+
+CREATE TABLE mnemic.agent_memory_agents (
+    agent_id   text COLLATE "C" PRIMARY KEY,
+    seq        bigint NOT NULL,
+    pruned     bigint NOT NULL DEFAULT 0,
+    accesses   bigint NOT NULL DEFAULT 0,
+    used_bytes bigint NOT NULL DEFAULT 0,
+    model      text COLLATE "C",
+    dimensions integer
+);
+
+CREATE TABLE mnemic.agent_memory_walls (
+    agent_id   text COLLATE "C" NOT NULL,
+    user_key   text COLLATE "C" NOT NULL,
+    revision   bigint NOT NULL,
+    used_bytes bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (agent_id, user_key)
+);
+
+CREATE TABLE mnemic.agent_memory_entries (
+    row              bigint NOT NULL,
+    agent_id         text COLLATE "C" NOT NULL,
+    id               uuid NOT NULL,
+    user_id          text COLLATE "C",
+    project_id       text COLLATE "C",
+    session_id       text COLLATE "C",
+    memory_type      smallint NOT NULL,
+    status           smallint NOT NULL,
+    importance       double precision NOT NULL DEFAULT 0.5,
+    created_at       bigint NOT NULL,
+    updated_at       bigint NOT NULL,
+    last_accessed_at bigint,
+    access_count     bigint NOT NULL DEFAULT 0,
+    forgotten_at     bigint,
+    expires_at       bigint,
+    role             text COLLATE "C",
+    speaker          text COLLATE "C",
+    message_id       text COLLATE "C",
+    position         bigint,
+    category         text COLLATE "C",
+    scope            text COLLATE "C",
+    version          bigint NOT NULL,
+    supersedes       uuid,
+    is_sensitive     boolean NOT NULL DEFAULT false,
+    is_encrypted     boolean NOT NULL DEFAULT false,
+    type_name        text COLLATE "C" NOT NULL,
+    source           text COLLATE "C",
+    tags             json,
+    metadata         json,
+    content          text COLLATE "C" NOT NULL,
+    idempotency_key  text COLLATE "C",
+    key_fingerprint  bytea,
+    fingerprint      bytea,
+    access_seq       bigint,
+    PRIMARY KEY (agent_id, row),
+    CONSTRAINT agent_memory_entries_by_id UNIQUE NULLS NOT DISTINCT (agent_id, id, user_id)
+) PARTITION BY HASH (agent_id);
+{_partitions("agent_memory_entries")}
+CREATE INDEX agent_memory_entries_by_user ON mnemic.agent_memory_entries
+    (agent_id, user_id, created_at DESC, id);
+CREATE INDEX agent_memory_entries_by_type ON mnemic.agent_memory_entries (agent_id, memory_type);
+CREATE INDEX agent_memory_entries_by_forgotten
+    ON mnemic.agent_memory_entries (agent_id, forgotten_at) WHERE forgotten_at IS NOT NULL;
+CREATE INDEX agent_memory_entries_by_expiry
+    ON mnemic.agent_memory_entries (agent_id, expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX agent_memory_entries_by_fingerprint
+    ON mnemic.agent_memory_entries (agent_id, fingerprint);
+CREATE INDEX agent_memory_entries_by_access
+    ON mnemic.agent_memory_entries (agent_id, access_seq) WHERE access_seq IS NOT NULL;
+CREATE UNIQUE INDEX agent_memory_entries_by_key
+    ON mnemic.agent_memory_entries (agent_id, idempotency_key, (coalesce(user_id, '')))
+    WHERE idempotency_key IS NOT NULL;
+
+CREATE TABLE mnemic.agent_memory_links (
+    agent_id   text COLLATE "C" NOT NULL,
+    from_row   bigint NOT NULL,
+    to_row     bigint NOT NULL,
+    type       smallint NOT NULL,
+    strength   double precision NOT NULL,
+    created_at bigint NOT NULL,
+    PRIMARY KEY (agent_id, from_row, to_row, type),
+    FOREIGN KEY (agent_id, from_row) REFERENCES mnemic.agent_memory_entries ON DELETE CASCADE,
+    FOREIGN KEY (agent_id, to_row) REFERENCES mnemic.agent_memory_entries ON DELETE CASCADE
+) PARTITION BY HASH (agent_id);
+{_partitions("agent_memory_links")}
+CREATE INDEX agent_memory_links_by_target ON mnemic.agent_memory_links (agent_id, to_row);
+
+CREATE TABLE mnemic.agent_memory_changes (
+    agent_id  text COLLATE "C" NOT NULL,
+    seq       bigint NOT NULL,
+    entry_row bigint NOT NULL,
+    entry_id  uuid NOT NULL,
+    kind      text COLLATE "C" NOT NULL,
+    user_id   text COLLATE "C",
+    PRIMARY KEY (agent_id, seq)
+) PARTITION BY HASH (agent_id);
+{_partitions("agent_memory_changes")}
+"""
+
+_FIRST_DOWN: Final = """
+DROP TABLE mnemic.agent_memory_changes;
+DROP TABLE mnemic.agent_memory_links;
+DROP TABLE mnemic.agent_memory_entries;
+DROP TABLE mnemic.agent_memory_walls;
+DROP TABLE mnemic.agent_memory_agents;
+DROP SEQUENCE mnemic.agent_memory_rows;
+"""
+
+# Vectors of another model than the agent's own are companions; see `mnemic.store.companions`.
+_SECOND: Final = f"""
+CREATE EXTENSION IF NOT EXISTS vector;
+CREATE TABLE mnemic.agent_memory_embeddings (
+    agent_id     text COLLATE "C" NOT NULL,
+    entry_row    bigint NOT NULL,
+    model        text COLLATE "C" NOT NULL,
+    is_companion boolean NOT NULL DEFAULT false,
+    part         integer NOT NULL,
+    created_at   bigint NOT NULL,
+    embedding    vector NOT NULL,
+    PRIMARY KEY (agent_id, entry_row, model, is_companion, part),
+    FOREIGN KEY (agent_id, entry_row) REFERENCES mnemic.agent_memory_entries ON DELETE CASCADE
+) PARTITION BY HASH (agent_id);
+{_partitions("agent_memory_embeddings")}
+"""
+
+_SECOND_DOWN: Final = """
+DROP TABLE mnemic.agent_memory_embeddings;
+"""
+
+MIGRATIONS: Final = (
+    Migration("20260204_001", _FIRST, _FIRST_DOWN),
+    Migration("20260204_002", _SECOND, _SECOND_DOWN),
+)
+"""The versions of the tables, in their order. The extension stays on the way back: others may use
+it."""

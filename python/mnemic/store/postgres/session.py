@@ -1,0 +1,190 @@
+"""One connection to PostgreSQL: statements, their values, and values as the codec stores them."""
+
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from uuid import UUID
+
+import numpy as np
+import psycopg
+from numpy.typing import NDArray
+from psycopg.adapt import Loader
+from psycopg.pq import Format
+from psycopg.types import TypeInfo
+
+if TYPE_CHECKING:
+    from psycopg.abc import Buffer
+
+    from mnemic.store.change_listeners import ChangedUser
+
+Columns: TypeAlias = tuple[Any, ...]
+Connection: TypeAlias = psycopg.Connection[Columns]
+
+_VECTOR_HEADER: Final = 4
+"""Bytes before the numbers of a vector: its dimension, and two without a meaning."""
+
+
+class _BytesLoader(Loader):
+    """Reads a UUID as its bytes, which is what a codec stores."""
+
+    format = Format.BINARY
+
+    def load(self, data: "Buffer") -> bytes:
+        return bytes(data)
+
+
+class _TextLoader(Loader):
+    """Reads JSON as its text."""
+
+    format = Format.BINARY
+
+    def load(self, data: "Buffer") -> str:
+        return bytes(data).decode()
+
+
+class _VectorLoader(Loader):
+    """Reads a vector as an array."""
+
+    format = Format.BINARY
+
+    def load(self, data: "Buffer") -> NDArray[np.float32]:
+        return np.frombuffer(data, ">f4", offset=_VECTOR_HEADER).astype(np.float32)
+
+
+def prepare(connection: Connection, *, autocommit: bool = True) -> None:
+    """Register how values are read.
+
+    Args:
+        connection: The connection, in no transaction.
+        autocommit: Whether statements commit on their own, unless a transaction was begun.
+    """
+    connection.autocommit = autocommit
+    connection.adapters.register_loader("uuid", _BytesLoader)
+    connection.adapters.register_loader("json", _TextLoader)
+    vector = TypeInfo.fetch(connection, "vector")
+    if vector is not None:  # not before the first migration
+        vector.register(connection)
+        connection.adapters.register_loader(vector.oid, _VectorLoader)
+
+
+def vector_text(vector: NDArray[np.float32]) -> str:
+    """Return a vector as pgvector reads it; each number is read back as it was."""
+    return "[" + ",".join(map(repr, vector.astype(np.float64).tolist())) + "]"
+
+
+def uuids(ids: Iterable[bytes]) -> list[UUID]:
+    """Return ids as they are bound."""
+    return [UUID(bytes=entry_id) for entry_id in ids]
+
+
+class Session:
+    """A connection lent to one thread.
+
+    Args:
+        connection: The connection, after `prepare`.
+
+    Attributes:
+        changed_users: Agents and users whose entries the current write has changed.
+    """
+
+    _names: Final = count()
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.changed_users: set[ChangedUser] = set()
+
+    def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[Columns]:
+        """Run a statement; return all its rows."""
+        return self.connection.execute(sql.encode(), tuple(values), binary=True).fetchall()
+
+    def value(self, sql: str, values: Sequence[Any] = ()) -> Any:
+        """Run a statement; return the first value of its only row."""
+        ((value,),) = self.fetch(sql, values)
+        return value
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement; return the number of rows that it changed."""
+        return self.connection.execute(sql.encode(), tuple(values)).rowcount
+
+    def run_all(self, sql: str, values: Sequence[Columns]) -> None:
+        """Run a statement once for each of these values, without waiting for each."""
+        if len(values) == 1:
+            self.run(sql, values[0])
+        elif values:
+            with self.connection.cursor() as cursor:
+                cursor.executemany(sql.encode(), values)
+
+    def insert(self, sql: str, values: Sequence[Columns]) -> None:
+        """Insert rows by a statement for one of them, or by a COPY of all."""
+        if not sql.startswith("COPY"):
+            self.run_all(sql, values)
+            return
+        with self.connection.cursor() as cursor, cursor.copy(sql.encode()) as rows:
+            for columns in values:
+                rows.write_row(columns)
+
+    def script(self, sql: str) -> None:
+        """Run several statements without values."""
+        self.connection.execute(sql.encode(), prepare=False)
+
+    def batches(
+        self, sql: str, values: Sequence[Any], size: int
+    ) -> Generator[list[Columns], None, None]:
+        """Run a statement in a transaction; yield its rows in batches of `size`."""
+        name = f"mnemic_{next(self._names)}"
+        with self.connection.cursor(name, binary=True) as cursor:
+            cursor.execute(sql.encode(), tuple(values))
+            while part := cursor.fetchmany(size):
+                yield part
+
+    def outgoing(self, sql: str) -> Generator["Buffer", None, None]:
+        """Run a COPY; yield its data in parts."""
+        with self.connection.cursor() as cursor, cursor.copy(sql.encode()) as rows:
+            yield from rows
+
+    @contextmanager
+    def incoming(self, sql: str) -> Generator[psycopg.Copy, None, None]:
+        """Run a COPY of data that the caller writes."""
+        with self.connection.cursor() as cursor, cursor.copy(sql.encode()) as rows:
+            yield rows
+
+    def copied(self, sql: str, values: Sequence[Any]) -> bytes:
+        """Return the rows of a statement in PostgreSQL's binary format of COPY."""
+        copy = f"COPY ({sql}) TO STDOUT (FORMAT BINARY)".encode()
+        with self.connection.cursor() as cursor, cursor.copy(copy, tuple(values)) as rows:
+            return b"".join(rows)
+
+    @contextmanager
+    def transaction(self) -> Generator[None, None, None]:
+        """Run statements together: all are kept, or none."""
+        with self.connection.transaction():
+            yield
+
+    @contextmanager
+    def one_moment(self) -> Generator[None, None, None]:
+        """Run several reads on one state."""
+        self.connection.execute(b"BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        try:
+            yield
+        finally:
+            with suppress(
+                psycopg.OperationalError
+            ):  # the connection is gone, and the state with it
+                self.connection.execute(b"ROLLBACK")
+
+    def vectors(
+        self, agent_id: str, rows: Sequence[int], model: str, *, is_companion: bool = False
+    ) -> dict[int, tuple[NDArray[np.float32], ...]]:
+        """Return the vectors of rows' chunks by row; rows without any are missing."""
+        found: dict[int, tuple[NDArray[np.float32], ...]] = {}
+        values = (agent_id, list(rows), model, is_companion)
+        for row, vector in self.fetch(_VECTORS, values):
+            found[row] = (*found.get(row, ()), vector)
+        return found
+
+
+_VECTORS: Final = (
+    "SELECT entry_row, embedding FROM mnemic.agent_memory_embeddings WHERE agent_id = %s "
+    "AND entry_row = ANY(%s) AND model = %s AND is_companion = %s ORDER BY entry_row, part"
+)

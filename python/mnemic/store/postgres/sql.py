@@ -1,0 +1,109 @@
+"""Building blocks of all SQL statements of the store.
+
+Every statement that touches an agent's data names the agent. Values are always bound; only
+constants of this package are concatenated.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from mnemic.model import Scope
+from mnemic.model.fields import Kind
+from mnemic.model.timestamps import to_microseconds
+from mnemic.store.filter_sql import Condition, FilterSql
+from mnemic.store.row_codec import CHANGED_NAMES, COLUMN_NAMES, uuid_of
+
+Columns = tuple[Any, ...]
+
+ENTRIES: Final = "mnemic.agent_memory_entries"
+EMBEDDINGS: Final = "mnemic.agent_memory_embeddings"
+LINKS: Final = "mnemic.agent_memory_links"
+
+COLUMNS: Final = ", ".join(COLUMN_NAMES)
+"""The columns of an entry, in the order of its codec."""
+
+ROW: Final = f"row, {COLUMNS}"
+"""A row's number and its columns."""
+
+CHANGEABLE: Final = ", ".join(f"{name} = %s" for name in (*CHANGED_NAMES, "fingerprint"))
+"""Assignments of what an update may change."""
+
+IS_ACTIVE: Final = "forgotten_at IS NULL AND status = 0 AND (expires_at IS NULL OR expires_at > %s)"
+"""Condition of entries that can be found; the value to bind is the time now."""
+
+IS_PRESENT: Final = "forgotten_at IS NULL AND (expires_at IS NULL OR expires_at > %s)"
+"""The same, archived and superseded entries included."""
+
+IS_NOT_SUPERSEDED: Final = f"{IS_PRESENT} AND status <> 2"
+"""The same, archived entries included."""
+
+AMONG: Final = "row = ANY(%s)"
+USER_KEY: Final = "coalesce(user_id, '')"
+
+
+def bound(columns: Columns, names: Sequence[str] = COLUMN_NAMES) -> Columns:
+    """Return columns of a codec as they are bound: ids as UUIDs, flags as booleans."""
+    return tuple(
+        _BOUND[name](value) if name in _BOUND and value is not None else value
+        for name, value in zip(names, columns, strict=True)
+    )
+
+
+_BOUND: Final[Mapping[str, Callable[[Any], object]]] = {
+    "id": uuid_of,
+    "supersedes": uuid_of,
+    "is_sensitive": bool,
+    "is_encrypted": bool,
+}
+
+
+def in_scope(scope: Scope) -> Condition:
+    """Return the condition that restricts a statement to a scope."""
+    where: str = "agent_id = %s"
+    values: list[Any] = [scope.agent_id]
+    if not scope.all_users:
+        where, values = _with_user(where, values, scope.user_id)
+    for column, value in (("project_id", scope.project_id), ("session_id", scope.session_id)):
+        if value is not None:
+            where, values = f"{where} AND {column} = %s", [*values, value]
+    return where, values
+
+
+def _with_user(where: str, values: list[Any], user_id: str | None) -> Condition:
+    # No index serves IS NOT DISTINCT FROM.
+    if user_id is None:
+        return f"{where} AND user_id IS NULL", values
+    return f"{where} AND user_id = %s", [*values, user_id]
+
+
+def with_id(scope: Scope, entry_id: UUID) -> Condition:
+    """Return `in_scope` for an id: at most one entry, unless the scope is of all users."""
+    where, values = in_scope(scope)
+    return f"{where} AND id = %s", [*values, entry_id]
+
+
+_BOUND_KINDS: Final[Mapping[Kind, Callable[[Any], object]]] = {
+    Kind.TYPE: int,
+    Kind.STATUS: int,
+    Kind.TIME: to_microseconds,
+}
+
+
+class _Postgres:
+    mark = "%s"
+    never = "false"
+    always = "true"
+    bound = _BOUND_KINDS
+
+    def known(self, condition: str) -> str:
+        return f"coalesce({condition}, false)"
+
+    def among(self, column: str, kind: Kind, values: Sequence[object]) -> Condition | None:
+        if kind in (Kind.WHOLE, Kind.FRACTION):
+            # Numbers one by one: an array would give all of them one type.
+            return f"{column} IN ({', '.join(['%s'] * len(values))})", [*values]
+        return f"{column} = ANY(%s)", [[*values]]
+
+
+narrowed = FilterSql(_Postgres()).narrowed

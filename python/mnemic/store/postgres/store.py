@@ -1,0 +1,416 @@
+"""The store in PostgreSQL: one database for the agents of many processes and machines."""
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from datetime import datetime
+from typing import TypeVar
+from uuid import UUID
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.errors import InvalidEntryError, MnemicError
+from mnemic.licensing import Quota
+from mnemic.logs import logger
+from mnemic.model import (
+    LinkType,
+    MemoryEntry,
+    MemoryLink,
+    NewEntry,
+    OnConflict,
+    OnDuplicate,
+    Scope,
+    VerifyReport,
+)
+from mnemic.model.timestamps import to_microseconds
+from mnemic.progress import Report, silent
+from mnemic.store.added import stored_of, stored_vectors
+from mnemic.store.change_listeners import COMMITTED, ChangeListener
+from mnemic.store.embedding_model import model_of
+from mnemic.store.futures import Workers, succeeded
+from mnemic.store.new_rows import AddOptions, encoded
+from mnemic.store.pending_accesses import PendingAccesses
+from mnemic.store.postgres import changing, companions, links, verification, writes
+from mnemic.store.postgres.backup import backup_to
+from mnemic.store.postgres.change_log import write_accesses
+from mnemic.store.postgres.connections import MAX_CONNECTIONS, Connections
+from mnemic.store.postgres.session import Session
+from mnemic.store.postgres.store_reads import PostgresReads
+from mnemic.store.postgres.target import target_of
+from mnemic.store.postgres.write_queue import WriteQueue
+from mnemic.store.quota import Quotas
+from mnemic.store.row_codec import PlainRowCodec, RowCodec
+from mnemic.store.values import EVERY_ENTRY, Criteria, Stored, StoredLink, UpdatedEntry
+
+Result = TypeVar("Result")
+
+_log = logger(__name__)
+
+_REMAINS = False
+
+MAX_DELAY = 1.0
+"""Seconds after which recorded accesses are written, if no call asks for it before."""
+
+
+class PostgresStore(PostgresReads):
+    """Keeps memories in the schema `mnemic` of a PostgreSQL database; see `Store`.
+
+    A write runs in the calling thread, or in a thread of the store's own if the calling one runs an
+    event loop. It holds a lock of its agent until its commit, so that changes are numbered in the
+    order of the commits, a quota is never exceeded, and no write of one agent fails for another
+    one. Reads wait for no write.
+
+    Args:
+        url: `postgresql://user@host/database`, with the options of libpq.
+        read_only: Whether nothing may be changed. Then the tables must be there, and every write is
+            a `ReadOnlyError`.
+        codec: Codec of the entries; plain text if None.
+
+    Raises:
+        StoreFileError: If the URL cannot be read.
+        StoreUnavailableError: If the server cannot be reached.
+        SchemaVersionError: If a newer mnemic made the tables, or an older one tables that are only
+            to be read.
+    """
+
+    notifies_changes = False
+
+    def __init__(self, url: str, *, read_only: bool = False, codec: RowCodec | None = None) -> None:
+        target = target_of(url)
+        self.path = target.shown
+        self._codec = PlainRowCodec() if codec is None else codec
+        self._connections = Connections(target, read_only=read_only)
+        self._workers = Workers(MAX_CONNECTIONS)
+        self._queue = WriteQueue()
+        self._accesses = PendingAccesses()
+        self._timer: threading.Timer | None = None
+        self._place = f"postgresql {target.conninfo}"
+        self._close = weakref.finalize(self, _close, self._workers, self._queue, self._connections)
+
+    @property
+    def executor(self) -> Executor:
+        """Threads for blocking calls, as many as the store has connections."""
+        self._connections.check_usable()
+        return self._workers.executor
+
+    def _read(
+        self,
+        work: Callable[[Session], Result],
+        *,
+        deadline: float | None = None,
+        one_moment: bool = False,
+    ) -> Result:
+        return self._connections.read(work, deadline=deadline, one_moment=one_moment)
+
+    def _write(self, agent_id: str, job: Callable[[Session], Result]) -> Future[Result]:
+        self._connections.check_writable()
+        return self._queue.write(lambda: self._write_here([agent_id], job))
+
+    def _write_here(self, agents: list[str], job: Callable[[Session], Result]) -> Result:
+        changed: set[tuple[str, str | None]] = set()
+
+        def work(session: Session) -> Result:
+            result = job(session)
+            changed.update(session.changed_users)
+            return result
+
+        try:
+            return self._connections.write(agents, work)
+        finally:  # also where it failed, for a commit may have failed after it was done
+            if changed:
+                COMMITTED.notify(self._place, changed)
+
+    def add(
+        self,
+        agent_id: str,
+        entries: Sequence[NewEntry],
+        *,
+        now: datetime,
+        quota: Quota | None = None,
+        user_quota: int | None = None,
+        on_conflict: OnConflict = "raise",
+        on_duplicate: OnDuplicate = "keep",
+        is_import: bool = False,
+    ) -> Future[Stored]:
+        """Store entries of this agent, all or none, with the embeddings they carry."""
+        for new in entries:
+            if new.entry.agent_id != agent_id:
+                raise InvalidEntryError(
+                    f"memory {new.entry.id} is agent {new.entry.agent_id!r}'s, not {agent_id!r}'s"
+                )
+        model = model_of(new.entry for new in entries)
+        codec = self._codec
+        rows = encoded(codec, entries, list(map(stored_vectors, entries)))
+        quotas = Quotas(quota, user_quota)
+        rules = AddOptions(
+            codec, to_microseconds(now), model, quotas, on_duplicate, is_import, on_conflict
+        )
+
+        def work() -> Stored:
+            if on_conflict == "replace":  # earlier accesses are the old entry's
+                self._flush_accesses()
+            done = self._write_here([agent_id], lambda on: writes.add(on, agent_id, rows, rules))
+            return stored_of(codec, done, rows)
+
+        self._connections.check_writable()
+        return self._queue.write(work)
+
+    def add_embeddings(
+        self,
+        agent_id: str,
+        model: str,
+        contents: Mapping[int, str],
+        vectors: Sequence[NDArray[np.float32]],
+    ) -> Future[None]:
+        """Give rows the vectors of their contents; those that changed are passed over."""
+        given = {
+            row: (content, parts)
+            for (row, content), parts in zip(contents.items(), vectors, strict=True)
+        }
+        known = model, vectors[0].shape[1] if vectors else 0
+        codec = self._codec
+        return self._write(
+            agent_id, lambda on: writes.add_embeddings(on, codec, agent_id, given, known)
+        )
+
+    def soft_delete(self, scope: Scope, entry_id: UUID, now: datetime) -> Future[bool | None]:
+        """Mark an entry as deleted; see `Store.soft_delete`."""
+        time = to_microseconds(now)
+        return self._write(
+            scope.agent_id, lambda on: changing.soft_delete(on, scope, entry_id, time)
+        )
+
+    def restore(
+        self, scope: Scope, entry_id: UUID, *, oldest: datetime, now: datetime
+    ) -> Future[bool]:
+        """Take a forgotten entry back; return False if there is none forgotten since `oldest`."""
+        times = to_microseconds(oldest), to_microseconds(now)
+        return self._write(scope.agent_id, lambda on: changing.restore(on, scope, entry_id, *times))
+
+    def delete(self, scope: Scope, entry_id: UUID) -> Future[list[UUID]]:
+        """Delete an entry permanently, marked as deleted or not; return its id."""
+        return self._write(
+            scope.agent_id, lambda on: changing.delete(on, self._codec, scope, entry_id)
+        )
+
+    def update(
+        self,
+        scope: Scope,
+        entry_id: UUID,
+        change: Callable[[MemoryEntry], MemoryEntry],
+        embedded: tuple[str, NDArray[np.float32]] | None = None,
+        *,
+        now: datetime,
+        quota: Quota | None = None,
+        user_quota: int | None = None,
+        include_archived: bool = False,
+        replace_vectors: bool = False,
+    ) -> Future[MemoryEntry | None]:
+        """Change an entry; return its new state, or None if the scope has no such entry."""
+        time = to_microseconds(now)
+        return self._write(
+            scope.agent_id,
+            lambda on: changing.update(
+                on,
+                self._codec,
+                scope,
+                entry_id,
+                change,
+                vectors=embedded,
+                now=time,
+                quotas=Quotas(quota, user_quota),
+                include_archived=include_archived,
+                replace_vectors=replace_vectors,
+            ),
+        )
+
+    def set_expiry(
+        self, scope: Scope, ids: Sequence[UUID], expires_at: datetime | None, *, now: datetime
+    ) -> Future[int]:
+        """Set the expiry of the active entries with these ids; return the number of changes."""
+        new = None if expires_at is None else to_microseconds(expires_at)
+        time = to_microseconds(now)
+        return self._write(
+            scope.agent_id, lambda on: changing.set_expiry(on, scope, ids, new, time)
+        )
+
+    def soft_delete_all(
+        self, scope: Scope, now: datetime, criteria: Criteria = EVERY_ENTRY
+    ) -> Future[list[UUID]]:
+        """Mark the selected entries of a scope as deleted; return the ids of those marked now."""
+        time = to_microseconds(now)
+        return self._write(
+            scope.agent_id,
+            lambda on: changing.soft_delete_all(on, self._codec, scope, criteria, time),
+        )
+
+    def delete_all(self, scope: Scope, criteria: Criteria = EVERY_ENTRY) -> Future[list[UUID]]:
+        """Delete the selected entries of a scope permanently; return their ids."""
+        return self._write(
+            scope.agent_id, lambda on: changing.delete_all(on, self._codec, scope, criteria)
+        )
+
+    def purge(
+        self, scope: Scope, oldest: datetime, expired: datetime | None = None
+    ) -> Future[list[UUID]]:
+        """Delete permanently what was deleted or expired before `oldest`; return the ids."""
+        times = to_microseconds(oldest), None if expired is None else to_microseconds(expired)
+        return self._write(
+            scope.agent_id, lambda on: changing.purge(on, self._codec, scope, *times)
+        )
+
+    def update_all(
+        self,
+        scope: Scope,
+        criteria: Criteria,
+        change: Callable[[MemoryEntry], MemoryEntry],
+        embedded: tuple[str, NDArray[np.float32]] | None = None,
+        *,
+        now: datetime,
+        quota: Quota | None = None,
+        user_quota: int | None = None,
+        include_archived: bool = False,
+    ) -> Future[list[UpdatedEntry]]:
+        """Change the selected entries of a scope, all or none; return those changed."""
+        time = to_microseconds(now)
+        return self._write(
+            scope.agent_id,
+            lambda on: changing.update_all(
+                on,
+                self._codec,
+                scope,
+                criteria,
+                change,
+                vectors=embedded,
+                now=time,
+                quotas=Quotas(quota, user_quota),
+                include_archived=include_archived,
+            ),
+        )
+
+    def link(self, scope: Scope, wanted: MemoryLink, *, now: datetime) -> Future[MemoryLink]:
+        """Write a link between two entries of a scope; return its new state."""
+        time = to_microseconds(now)
+        return self._write(scope.agent_id, lambda on: links.link(on, scope, wanted, time))
+
+    def unlink(
+        self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | None
+    ) -> Future[int]:
+        """Delete the links from one entry of a scope to another; return their number."""
+        return self._write(scope.agent_id, lambda on: links.unlink(on, scope, from_id, to_id, kind))
+
+    def add_links(self, scope: Scope, new: Sequence[StoredLink]) -> Future[int]:
+        """Write links of any type between entries of a scope; return how many are new."""
+        return self._write(scope.agent_id, lambda on: links.add_links(on, scope, new))
+
+    def add_companions(
+        self,
+        agent_id: str,
+        model: str,
+        entries: Mapping[int, MemoryEntry],
+        vectors: Mapping[int, NDArray[np.float32]],
+    ) -> Future[int]:
+        """Store companion vectors; return of how many rows."""
+        return self._write(
+            agent_id,
+            lambda on: companions.add_companions(
+                on, self._codec, agent_id, model, entries, vectors=vectors
+            ),
+        )
+
+    def drop_companions(self, agent_id: str, model: str | None) -> Future[int]:
+        """Delete the companion vectors of a model, or of all; return of how many entries."""
+        return self._write(agent_id, lambda on: companions.drop_companions(on, agent_id, model))
+
+    def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:
+        """Record accesses of rows, written later together."""
+        self._connections.check_writable()
+        if self._accesses.add(agent_id, rows, to_microseconds(now)):
+            self._timer = threading.Timer(MAX_DELAY, _write_later, (weakref.ref(self),))
+            self._timer.daemon = True
+            self._timer.start()
+
+    def has_pending_accesses(self, agent_id: str, rows: Sequence[int]) -> bool:
+        """Return whether accesses of any of these rows may not be written yet."""
+        return self._accesses.has(agent_id, rows)
+
+    def write_accesses(self) -> Future[None]:
+        """Write the accesses recorded so far."""
+        self._connections.check_writable()
+        if not self._accesses.is_pending():
+            return succeeded(None)
+        return self._queue.write(self._flush_accesses)
+
+    def _flush_accesses(self) -> None:
+        flush = self._accesses.flush()
+        try:
+            taken = flush.taken()
+            agents = sorted({agent_id for agent_id, _ in taken})
+            if agents:
+                self._connections.write(agents, lambda on: write_accesses(on, taken))
+        finally:
+            flush.ended()
+
+    def flush_quietly(self) -> None:
+        """Write recorded accesses that no caller waits for; a failure is logged."""
+        try:
+            self._flush_accesses()
+        except MnemicError as error:
+            _log.warning("Accesses were not written: %s", error)
+
+    def verify(self, *, repair: bool = False, report: Report = silent) -> VerifyReport:
+        """Read all memories and compare them with what was counted; see `Store.verify`."""
+        if repair:
+            self._connections.check_writable()
+        found = self._read(
+            lambda on: verification.Verification(on, self._codec, report).report(), one_moment=True
+        )
+        if not repair:
+            return found
+        agents = self._write_here([], lambda on: verification.repair(on, self._codec))
+        return msgspec.structs.replace(found, repaired_agents=tuple(agents))
+
+    def watch(self, listener: ChangeListener) -> None:
+        """Call a method after each change that this process commits to the database."""
+        COMMITTED.add(self._place, listener)
+
+    def erase(self) -> Future[bool]:
+        """Return False: deleted rows stay in the server's files until it vacuums and reuses them.
+
+        Its write-ahead log and its backups hold them for as long as they are kept.
+        """
+        self._connections.check_writable()
+        return self._queue.write(lambda: _REMAINS)
+
+    def backup(self, target: str | os.PathLike[str], *, report: Report = silent) -> None:
+        """Copy everything, as of one moment, to another database, named by its URL."""
+        self._connections.check_usable()
+        place = target_of(os.fsdecode(target))
+        self._read(lambda on: backup_to(on, place, report), one_moment=True)
+
+    def close(self) -> None:
+        """Finish submitted writes, write accesses, and release the connections."""
+        if self._close.alive:
+            if self._timer is not None:
+                self._timer.cancel()
+            if self._accesses.is_pending() and not self._connections.is_read_only:
+                self.flush_quietly()
+        self._close()
+
+
+def _write_later(store: "weakref.ref[PostgresStore]") -> None:
+    living = store()
+    if living is not None:
+        living.flush_quietly()
+
+
+def _close(workers: Workers, queue: WriteQueue, connections: Connections) -> None:
+    if connections.is_foreign:  # in a forked process its locks may be held for good
+        return
+    workers.close()
+    queue.close()
+    connections.close()

@@ -1,0 +1,51 @@
+"""Stored rows as entries."""
+
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+
+from mnemic.errors import MnemicError, StoreCorruptError
+from mnemic.model import MemoryEntry, Record, Scope
+from mnemic.store.postgres.session import Columns
+from mnemic.store.row_codec import COLUMN_NAMES, UNREADABLE, LostContentError, RowCodec
+
+CHANGED: str = "another program changed it, or the database is damaged: restore a backup"
+"""Advice for values that mnemic cannot have stored."""
+
+_RECORD = slice(1, 1 + len(COLUMN_NAMES))
+
+
+@contextmanager
+def reading_stored(what: str) -> Generator[None, None, None]:
+    """Convert errors of decoding stored values to StoreCorruptError, without quoting them.
+
+    Args:
+        what: Name of the value for the message, such as "a link".
+    """
+    try:
+        yield
+    except MnemicError:
+        raise
+    except LostContentError as error:
+        raise StoreCorruptError(f"{error}; {CHANGED}") from None
+    except UNREADABLE as error:
+        problem = f"{what} cannot be read ({type(error).__name__}); {CHANGED}"
+        raise StoreCorruptError(problem) from None
+
+
+def entries_of(codec: RowCodec, rows: Iterable[Columns], scope: Scope) -> list[MemoryEntry]:
+    """Return the entries of rows, each its number and its columns; all of a scope.
+
+    Raises:
+        StoreCorruptError: If a row cannot be read.
+    """
+    with reading_stored("a stored memory"):
+        entries = [codec.decode(row[_RECORD]) for row in rows]
+    if not all(map(scope.has, entries)):
+        raise StoreCorruptError(f"a statement led outside {scope}; {CHANGED}")
+    return entries
+
+
+def records_of(codec: RowCodec, rows: Sequence[Columns]) -> list[Record]:
+    """Return rows, each a number and columns, as the index reads them."""
+    with reading_stored("a memory"):
+        return codec.records(list(rows))

@@ -1,0 +1,435 @@
+"""SQL statements that store entries; each runs in a transaction that holds the agent's lock."""
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+from msgspec.structs import force_setattr
+from numpy.typing import NDArray
+
+from mnemic.model import MemoryEntry, MemoryStatus, OnConflict, Scope
+from mnemic.model.timestamps import from_microseconds, to_microseconds
+from mnemic.store.changes import Change, ChangeKind
+from mnemic.store.duplicates import check_key, id_in_use, merged, superseded_missing
+from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome, Replacement
+from mnemic.store.postgres.change_log import log_changes
+from mnemic.store.postgres.links import end_supersession, supersede
+from mnemic.store.postgres.reads import rows_with_vectors
+from mnemic.store.postgres.session import Columns, Session, vector_text
+from mnemic.store.postgres.sql import (
+    AMONG,
+    CHANGEABLE,
+    EMBEDDINGS,
+    ENTRIES,
+    IS_ACTIVE,
+    LINKS,
+    ROW,
+    USER_KEY,
+    bound,
+    in_scope,
+)
+from mnemic.store.postgres.stored import entries_of
+from mnemic.store.row_codec import (
+    CHANGED_NAMES,
+    COLUMN_NAMES,
+    RowCodec,
+    changed_columns,
+    next_version,
+    uuid_of,
+    with_changed,
+)
+from mnemic.store.values import Model, Replaced
+
+Place: TypeAlias = tuple[str, bytes]
+"""User, '' for none, and id of an entry of one agent."""
+
+_MORE: Final = ("fingerprint", "idempotency_key", "key_fingerprint")
+_INSERT: Final = f"COPY {ENTRIES} (row, {', '.join(COLUMN_NAMES)}, {', '.join(_MORE)}) FROM STDIN"
+_INSERT_ONE: Final = (
+    f"INSERT INTO {ENTRIES} (row, {', '.join(COLUMN_NAMES)}, {', '.join(_MORE)}) "
+    f"VALUES ({', '.join(['%s'] * (1 + len(COLUMN_NAMES) + len(_MORE)))})"
+)
+_VECTOR_COLUMNS: Final = "agent_id, entry_row, model, is_companion, part, created_at, embedding"
+INSERT_VECTOR: Final = (
+    f"INSERT INTO {EMBEDDINGS} ({_VECTOR_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s::vector)"
+)
+_COPY_VECTORS: Final = f"COPY {EMBEDDINGS} ({_VECTOR_COLUMNS}) FROM STDIN"
+_COPIED: Final = 32
+"""Rows from which on a COPY is faster than statements."""
+
+_KEPT: Final = frozenset({"agent_id", "id", "user_id", "created_at"})
+"""Columns that a replacement leaves as they are."""
+
+_REPLACED: Final = tuple(name for name in (*COLUMN_NAMES, *_MORE) if name not in _KEPT)
+_REPLACE: Final = (
+    f"UPDATE {ENTRIES} SET {', '.join(f'{name} = %s' for name in _REPLACED)} "
+    "WHERE agent_id = %s AND row = %s"
+)
+_AT: Final = {name: at for at, name in enumerate(COLUMN_NAMES)}
+
+
+class _Written(NamedTuple):
+    """What a part of storing entries wrote: an outcome for each entry, and changes to log."""
+
+    outcomes: list[Outcome]
+    changes: list[Change]
+
+
+def _joined(parts: Iterable[_Written]) -> _Written:
+    outcomes: list[Outcome] = []
+    changes: list[Change] = []
+    for part in parts:
+        outcomes += part.outcomes
+        changes += part.changes
+    return _Written(outcomes, changes)
+
+
+def add(session: Session, agent_id: str, rows: Sequence[NewRow], rules: AddOptions) -> AddedRows:
+    """Store entries with their vectors."""
+    if all(map(_is_independent, rows)) and rules.on_duplicate == "keep":
+        written = _put_many(session, agent_id, rows, rules)
+    else:
+        written = _joined(_put_one(session, agent_id, new, rules) for new in rows)
+    outcomes, changes = written
+    has_vectors = any(
+        new.vectors for new, outcome in zip(rows, outcomes, strict=True) if outcome.is_stored
+    )
+    model = rules.model if has_vectors else None
+    seq = log_changes(session, agent_id, changes, model, rules.quotas) if changes else 0
+    return AddedRows(seq, len(changes), outcomes, _others_changed(written))
+
+
+def _others_changed(written: _Written) -> list[int]:
+    """Return the rows that changed because others were stored."""
+    stored = {outcome.row for outcome in written.outcomes if outcome.is_stored}
+    return [
+        change.row
+        for change in written.changes
+        if change.kind == "supersede" or (change.kind != "add" and change.row not in stored)
+    ]
+
+
+def _is_independent(new: NewRow) -> bool:
+    """Return whether storing an entry reads no other entry."""
+    return new.more[1] is None and new.entry.supersedes is None
+
+
+def place_of(new: NewRow) -> Place:
+    """Return user and id of an entry."""
+    return new.entry.user_id or "", new.columns[_AT["id"]]
+
+
+def _put_many(
+    session: Session, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
+) -> _Written:
+    """Store entries that read no other; one by one only where ids are stored or repeated."""
+    known = stored_rows(session, rules.codec, agent_id, list(map(place_of, rows)))
+    if not known and len(set(map(place_of, rows))) == len(rows):
+        return _insert(session, agent_id, rows, rules)
+    return _joined(_put_one(session, agent_id, new, rules) for new in rows)
+
+
+def _insert(session: Session, agent_id: str, rows: Sequence[NewRow], rules: AddOptions) -> _Written:
+    sql = "SELECT nextval('mnemic.agent_memory_rows') FROM generate_series(1, %s)"
+    numbers = sorted(row for (row,) in session.fetch(sql, (len(rows),)))
+    values = [(row, *bound(new.columns), *new.more) for row, new in zip(numbers, rows, strict=True)]
+    session.insert(_INSERT if len(values) >= _COPIED else _INSERT_ONE, values)
+    put_vectors(
+        session,
+        agent_id,
+        rules.model,
+        [
+            (row, new.columns[_AT["created_at"]], new.vectors)
+            for row, new in zip(numbers, rows, strict=True)
+        ],
+    )
+    ids = [new.columns[_AT["id"]] for new in rows]
+    return _Written(
+        [Outcome(row, own, is_new=True) for row, own in zip(numbers, ids, strict=True)],
+        [
+            Change(row, own, "add", new.entry.user_id, new.size)
+            for row, own, new in zip(numbers, ids, rows, strict=True)
+        ],
+    )
+
+
+def put_vectors(
+    session: Session,
+    agent_id: str,
+    model: Model | None,
+    rows: Iterable[tuple[int, int, Sequence[NDArray[np.float32]]]],
+    *,
+    is_companion: bool = False,
+) -> None:
+    """Insert the vectors of rows, given with row and time, that have none of the model."""
+    if model is None:
+        return
+    values = [
+        (agent_id, row, model[0], is_companion, part, time, vector_text(vector))
+        for row, time, vectors in rows
+        for part, vector in enumerate(vectors)
+    ]
+    session.insert(_COPY_VECTORS if len(values) >= _COPIED else INSERT_VECTOR, values)
+
+
+def _put_one(session: Session, agent_id: str, new: NewRow, rules: AddOptions) -> _Written:
+    repeated = _found_by_key(session, agent_id, new)
+    if repeated is not None:
+        return repeated
+    place = place_of(new)
+    old = stored_rows(session, rules.codec, agent_id, [place]).get(place)
+    if old is None:
+        return _insert_or_merge(session, agent_id, new, rules)
+    if rules.on_conflict == "raise":
+        return _found_by_text(session, agent_id, new, rules) or _refused(new, agent_id)
+    if rules.on_conflict == "skip":
+        return _Written([Outcome(old.row, place[1], is_new=False)], [])
+    ended = []
+    if old.columns[_AT["status"]] == MemoryStatus.SUPERSEDED:
+        ended = end_supersession(session, agent_id, old.row, rules.now)
+    written = _replace(session, agent_id, new, old, rules)
+    written = _Written(written.outcomes, [*written.changes, *ended])
+    replacement = written.outcomes[0].replacement
+    entry = new.entry if replacement is None else replacement.shown.entry
+    return _superseding(session, written, entry, to_microseconds(entry.updated_at), rules)
+
+
+def _refused(new: NewRow, agent_id: str) -> _Written:
+    raise id_in_use(new.entry, agent_id)
+
+
+def _insert_or_merge(session: Session, agent_id: str, new: NewRow, rules: AddOptions) -> _Written:
+    known = _found_by_text(session, agent_id, new, rules)
+    if known is not None:
+        return known
+    written = _insert(session, agent_id, [new], rules)
+    return _superseding(session, written, new.entry, new.columns[_AT["created_at"]], rules)
+
+
+def _superseding(
+    session: Session, written: _Written, entry: MemoryEntry, at: int, rules: AddOptions
+) -> _Written:
+    """Mark the entry that a written one supersedes."""
+    if entry.supersedes is None:
+        return written
+    superseded = supersede(session, entry, written.outcomes[0].row, at)
+    if superseded is not None:
+        return _Written(written.outcomes, [*written.changes, superseded])
+    if rules.is_import:
+        return written
+    raise superseded_missing(entry, entry.agent_id)
+
+
+def _found_by_key(session: Session, agent_id: str, new: NewRow) -> _Written | None:
+    """Find the entry of an earlier call with the same idempotency key."""
+    fingerprint, key, _ = new.more
+    if key is None:
+        return None
+    found = session.fetch(
+        f"SELECT row, id, key_fingerprint FROM {ENTRIES} "
+        f"WHERE agent_id = %s AND {USER_KEY} = %s AND idempotency_key = %s",
+        (agent_id, new.entry.user_id or "", key),
+    )
+    if not found:
+        return None
+    row, entry_id, known = found[0]
+    check_key(key, known, fingerprint, uuid_of(entry_id))
+    return _Written([Outcome(row, entry_id, is_new=False)], [])
+
+
+def _found_by_text(
+    session: Session, agent_id: str, new: NewRow, rules: AddOptions
+) -> _Written | None:
+    """Find an entry with the same text, and merge the new one into it if that is wanted."""
+    if rules.on_duplicate == "keep" or not new.entry.content:  # empty texts repeat no other
+        return None
+    scope = Scope(agent_id, new.entry.user_id)
+    where, values = in_scope(scope)
+    found = session.fetch(
+        f"SELECT {ROW} FROM {ENTRIES} WHERE {where} AND fingerprint = %s AND {IS_ACTIVE} "
+        "ORDER BY created_at, row LIMIT 1",
+        (*values, new.more[0], rules.now),
+    )
+    if not found:
+        return None
+    (old,), row = entries_of(rules.codec, found, scope), found[0][0]
+    outcomes = [Outcome(row, old.id.bytes, is_new=False)]
+    if rules.on_duplicate != "merge":
+        return _Written(outcomes, [])
+    changed = merged(old, new.entry, from_microseconds(rules.now))
+    if changed is None:
+        return _Written(outcomes, [])
+    write_changed(session, rules.codec, row, with_changed(old, changed))
+    return _Written(outcomes, [Change(row, old.id.bytes, "update", old.user_id)])
+
+
+def write_changed(session: Session, codec: RowCodec, row: int, entry: MemoryEntry) -> None:
+    """Write another state of a row."""
+    (fingerprint,) = codec.fingerprints([entry.content])
+    columns = bound(changed_columns(codec.encode(entry)), CHANGED_NAMES)
+    session.run(
+        f"UPDATE {ENTRIES} SET {CHANGEABLE} WHERE agent_id = %s AND row = %s",
+        (*columns, fingerprint, entry.agent_id, row),
+    )
+
+
+class _StoredRow(NamedTuple):
+    """A row that is stored already: its number, columns, fingerprint and key, and content."""
+
+    row: int
+    columns: Columns
+    more: Columns
+    content: str
+    size: int
+
+    @property
+    def was_active(self) -> bool:
+        """Whether an index of active entries has it."""
+        is_forgotten = self.columns[_AT["forgotten_at"]] is not None
+        return self.columns[_AT["status"]] == MemoryStatus.ACTIVE and not is_forgotten
+
+
+def stored_rows(
+    session: Session, codec: RowCodec, agent_id: str, places: Sequence[Place]
+) -> dict[Place, _StoredRow]:
+    """Return what is stored, in any state, under the ids of users."""
+    found = session.fetch(
+        f"SELECT {ROW}, {', '.join(_MORE)} FROM {ENTRIES} "
+        "JOIN unnest(%s::text[], %s::uuid[]) AS wanted (wanted_user, wanted_id) "
+        f"ON id = wanted_id AND {USER_KEY} = wanted_user WHERE agent_id = %s",
+        (
+            [user for user, _ in places],
+            [uuid_of(entry_id) for _, entry_id in places],
+            agent_id,
+        ),
+    )
+    plain = codec.records([columns[: -len(_MORE)] for columns in found])
+    return {
+        (columns[1 + _AT["user_id"]] or "", columns[1 + _AT["id"]]): _StoredRow(
+            row=columns[0],
+            columns=columns[1 : -len(_MORE)],
+            more=columns[-len(_MORE) :],
+            content=record[1 + _AT["content"]],
+            size=codec.stored_content_size(columns[1 + _AT["content"]]),
+        )
+        for columns, record in zip(found, plain, strict=True)
+    }
+
+
+def need_vectors(
+    session: Session,
+    codec: RowCodec,
+    agent_id: str,
+    entries: Sequence[MemoryEntry],
+    *,
+    model: str,
+    on_conflict: OnConflict,
+) -> list[bool]:
+    """Return for each entry whether storing it needs its vectors, as things stand."""
+    places = [(entry.user_id or "", entry.id.bytes) for entry in entries]
+    stored = stored_rows(session, codec, agent_id, places)
+    if on_conflict == "skip" or not stored:
+        return [place not in stored for place in places]
+    rows = [old.row for old in stored.values()]
+    embedded = rows_with_vectors(session, agent_id, rows, model)
+    return [
+        place not in stored
+        or stored[place].row not in embedded
+        or stored[place].content != entry.content
+        for place, entry in zip(places, entries, strict=True)
+    ]
+
+
+def _replace(
+    session: Session, agent_id: str, new: NewRow, old: _StoredRow, rules: AddOptions
+) -> _Written:
+    """Store an entry over another one.
+
+    The row keeps its number, its time of creation and the links that lead to it. Its vectors stay
+    if the content does and no others are given. Its idempotency key stays unless another is given,
+    so that a late repetition of the first call still finds what it stored.
+    """
+    entry, columns = _replacing(new, old, rules.now)
+    fingerprint, *key = new.more
+    more = (fingerprint, *(old.more[1:] if key[0] is None else key))
+    changes_content = entry.content != old.content
+    named = dict(zip((*COLUMN_NAMES, *_MORE), (*bound(columns), *more), strict=True))
+    session.run(_REPLACE, (*(named[name] for name in _REPLACED), agent_id, old.row))
+    session.run(f"DELETE FROM {LINKS} WHERE agent_id = %s AND from_row = %s", (agent_id, old.row))
+    if entry.sensitive:
+        delete_vectors(session, agent_id, old.row, is_companion=True)
+    keeps_vectors = not changes_content and not new.vectors
+    if not keeps_vectors:
+        delete_vectors(session, agent_id, old.row, is_companion=False)
+        if changes_content:
+            delete_vectors(session, agent_id, old.row, is_companion=True)
+        time = columns[_AT["updated_at"]]
+        put_vectors(session, agent_id, rules.model, [(old.row, time, new.vectors)])
+    is_anew = (
+        bool(old.columns[_AT["access_count"]])
+        or (bool(new.vectors) and not changes_content)
+        or (keeps_vectors and not old.was_active)
+    )
+    shown = Replaced(entry, content_changed=changes_content)
+    replacement = Replacement(shown, columns, is_anew)
+    kind: ChangeKind = "replace" if is_anew else "update"
+    entry_id = new.columns[_AT["id"]]
+    return _Written(
+        [Outcome(old.row, entry_id, is_new=False, replacement=replacement)],
+        [Change(old.row, entry_id, kind, entry.user_id, new.size - old.size)],
+    )
+
+
+def _replacing(new: NewRow, old: _StoredRow, now: int) -> tuple[MemoryEntry, Columns]:
+    """Return an entry that takes another one's place, and its columns."""
+    created_at = old.columns[_AT["created_at"]]
+    updated_at, version = max(now, created_at), next_version(old.columns[_AT["version"]])
+    entry = copy.copy(new.entry)
+    force_setattr(entry, "created_at", from_microseconds(created_at))
+    force_setattr(entry, "updated_at", from_microseconds(updated_at))
+    force_setattr(entry, "version", version)
+    columns = list(new.columns)
+    columns[_AT["created_at"]], columns[_AT["updated_at"]] = created_at, updated_at
+    columns[_AT["version"]] = version
+    return entry, tuple(columns)
+
+
+def delete_vectors(session: Session, agent_id: str, row: int, *, is_companion: bool) -> None:
+    """Delete the vectors of a row: the agent's own, or those of further models."""
+    session.run(
+        f"DELETE FROM {EMBEDDINGS} WHERE agent_id = %s AND entry_row = %s AND is_companion = %s",
+        (agent_id, row, is_companion),
+    )
+
+
+def add_embeddings(
+    session: Session,
+    codec: RowCodec,
+    agent_id: str,
+    vectors: Mapping[int, tuple[str, NDArray[np.float32]]],
+    model: Model,
+) -> None:
+    """Insert the vectors of those of these rows without any and with the same content."""
+    stored = session.fetch(
+        f"SELECT {ROW} FROM {ENTRIES} WHERE agent_id = %s AND {AMONG} AND NOT EXISTS ("
+        f"SELECT 1 FROM {EMBEDDINGS} AS v WHERE v.agent_id = %s AND entry_row = row AND model = %s "
+        "AND NOT is_companion AND part = 0) ORDER BY row",
+        (agent_id, list(vectors), agent_id, model[0]),
+    )
+    entries = entries_of(codec, stored, Scope(agent_id, all_users=True))
+    found = [
+        (columns[0], entry)
+        for columns, entry in zip(stored, entries, strict=True)
+        if entry.content == vectors[columns[0]][0]
+    ]
+    if not found:
+        return
+    put_vectors(
+        session,
+        agent_id,
+        model,
+        [(row, to_microseconds(entry.created_at), list(vectors[row][1])) for row, entry in found],
+    )
+    changes = [Change(row, entry.id.bytes, "embed", entry.user_id) for row, entry in found]
+    log_changes(session, agent_id, changes, model)

