@@ -395,6 +395,7 @@ class PostgresStore(PostgresReads):
     def close(self) -> None:
         """Finish submitted writes, write accesses, and release the connections."""
         if self._close.alive:
+            self._queue.close()
             if self._timer is not None:
                 self._timer.cancel()
             if self._accesses.is_pending() and not self._connections.is_read_only:
