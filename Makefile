@@ -78,6 +78,10 @@ torture: export MNEMIC_TORTURE_ROUNDS ?= 100
 torture: $(TOOLS) ## power cuts, kills, failing disks, damage and cancellation, at length
 	$(BIN)/python -m pytest tests/faults --timeout 3600
 
+.PHONY: postgres
+postgres: $(TOOLS) ## start a PostgreSQL server for trying things out, and print its URL
+	$(BIN)/python -m tests.support.postgres_server
+
 .PHONY: outside
 outside: $(TOOLS) ## run the store tests of LangGraph over mnemic; fetches them, part of no other target
 	CARGO_TARGET_DIR=$(CURDIR)/target $(BIN)/python -m tests.outside

@@ -6,7 +6,9 @@ databases.
 
 import os
 import shutil
+import signal
 import subprocess
+import sys
 import sysconfig
 import tempfile
 from contextlib import suppress
@@ -141,3 +143,21 @@ def _programs(folder):
 
 SERVER = Server()
 """The server of this test run."""
+
+
+def serve():
+    """Run a durable server for trying things out, until it is interrupted."""
+    server = Server(fsync="on", synchronous_commit="on", autovacuum="on")
+    signals = [signal.SIGINT, signal.SIGTERM]
+    try:
+        url = server.url_of("postgres")
+        signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # from here on they are waited for
+        sys.stdout.write(f"{url}\nCtrl-C stops it and removes its data.\n")
+        sys.stdout.flush()
+        signal.sigwait(signals)
+    finally:
+        server.close()
+
+
+if __name__ == "__main__":
+    serve()

@@ -57,7 +57,6 @@ class Connections:
             max_size=MAX_CONNECTIONS,
             timeout=PATIENCE,
             configure=self._configure,
-            reset=_reset,
             name="mnemic",
             open=True,
         )
@@ -221,7 +220,3 @@ def _limited(
     if deadline is not None and time.monotonic() > deadline:
         raise DeadlineExceededError("the deadline passed while the memory was read")
     return result
-
-
-def _reset(connection: Connection) -> None:
-    """Leave nothing of a lent connection to the next one."""

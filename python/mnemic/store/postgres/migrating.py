@@ -1,6 +1,5 @@
 """Migrations: up on opening, down on request, one process at a time."""
 
-from collections.abc import Callable
 from typing import Final
 
 from mnemic.errors import SchemaVersionError
@@ -38,14 +37,14 @@ def version(session: Session) -> int:
     return len(found)
 
 
-def migrate(session: Session, target: int = len(MIGRATIONS)) -> None:
+def migrate(session: Session, target: int | None = None) -> None:
     """Bring the tables to a version, each step in a transaction of its own.
 
     Args:
         session: A connection in no transaction.
-        target: Number of migrations that the database is to have.
+        target: Number of migrations that the database is to have; None is all.
     """
-    while _step(session, target):
+    while _step(session, len(MIGRATIONS) if target is None else target):
         pass
 
 
@@ -85,7 +84,3 @@ def check_readable(session: Session) -> None:
             f"the database has {present} of {len(MIGRATIONS)} migrations of mnemic; open it once "
             "for writing to bring its tables up to date"
         )
-
-
-Migrate = Callable[[Session], None]
-"""What an opening does with the tables."""

@@ -94,7 +94,7 @@ class _Postgres:
     mark = "%s"
     never = "false"
     always = "true"
-    bound = _BOUND_KINDS
+    bound: Mapping[Kind, Callable[[Any], object]] = _BOUND_KINDS
 
     def known(self, condition: str) -> str:
         return f"coalesce({condition}, false)"

@@ -33,7 +33,7 @@ class _Sqlite:
     mark = "?"
     never = "0"
     always = "1"
-    bound = _BOUND
+    bound: Mapping[Kind, Callable[[Any], object]] = _BOUND
 
     def known(self, condition: str) -> str:
         return f"ifnull({condition}, 0)"
