@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from mnemic import Memory
-from mnemic.errors import StoreError, StoreFileError, StoreUnavailableError
-from mnemic.model import MemoryType
-from tests.support.clock import Clock
+from mnemic.errors import InvalidEntryError, StoreError, StoreFileError, StoreUnavailableError
+from mnemic.model import MemoryType, NewEntry, Scope
+from mnemic.store import open_store
+from tests.support.clock import NOON, Clock
 from tests.support.embedders import WordEmbedder
+from tests.support.entries import numbered
 
 WORDS = (
     *("apple", "bread", "cheese", "dill", "egg", "fig", "grape", "honey"),
@@ -138,3 +140,31 @@ def test_a_text_that_postgresql_cannot_hold_is_refused_before_anything_is_writte
         with pytest.raises((StoreError, ValueError)):
             memory.add_many(["fine", "a\0b"])
         assert memory.count() == 0
+
+
+@pytest.mark.parametrize("number", [1, 40])
+def test_vectors_longer_than_pgvector_has_are_refused_and_nothing_is_written(database, number):
+    store = open_store(database)
+    vector = np.ones(16_001, dtype=np.float32)
+    new = [NewEntry(numbered(at).with_embedding(vector, "m")) for at in range(number)]
+    with pytest.raises(InvalidEntryError, match="16,000"):
+        store.add("a", new, now=NOON).result()
+    assert store.count(Scope("a"), now=NOON) == 0
+    store.close()
+
+
+def test_vectors_come_back_bit_for_bit_however_they_were_written(database):
+    store = open_store(database)
+    draw = np.random.default_rng(5)
+    for first, number in ((0, 3), (100, 50)):  # by statements, and by a COPY
+        vectors = draw.standard_normal((number, 7)).astype(np.float32) * np.float32(1e-30)
+        new = [
+            NewEntry(numbered(first + at).with_embedding(vector, "m"))
+            for at, vector in enumerate(vectors)
+        ]
+        rows = store.add("a", new, now=NOON).result().rows
+        found = [store.vectors("a", row, "m")[0] for row in rows]
+        assert np.stack(found).tobytes() == vectors.tobytes()
+    loaded = store.rows_since("a", ("m", 7), None)
+    assert loaded.vectors[-50:].tobytes() == vectors.tobytes()
+    store.close()

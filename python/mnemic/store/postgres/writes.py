@@ -8,11 +8,13 @@ import numpy as np
 from msgspec.structs import force_setattr
 from numpy.typing import NDArray
 
+from mnemic.errors import InvalidEntryError
 from mnemic.model import MemoryEntry, MemoryStatus, OnConflict, Scope
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.changes import Change, ChangeKind
 from mnemic.store.duplicates import check_key, id_in_use, merged, superseded_missing
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome, Replacement
+from mnemic.store.postgres.binary_copy import VectorRow, vectors_copied
 from mnemic.store.postgres.change_log import log_changes
 from mnemic.store.postgres.links import end_supersession, supersede
 from mnemic.store.postgres.reads import rows_with_vectors
@@ -51,10 +53,13 @@ _INSERT_ONE: Final = (
     f"VALUES ({', '.join(['%s'] * (1 + len(COLUMN_NAMES) + len(_MORE)))})"
 )
 _VECTOR_COLUMNS: Final = "agent_id, entry_row, model, is_companion, part, created_at, embedding"
-INSERT_VECTOR: Final = (
+_INSERT_VECTOR: Final = (
     f"INSERT INTO {EMBEDDINGS} ({_VECTOR_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s::vector)"
 )
-_COPY_VECTORS: Final = f"COPY {EMBEDDINGS} ({_VECTOR_COLUMNS}) FROM STDIN"
+_COPY_VECTORS: Final = f"COPY {EMBEDDINGS} ({_VECTOR_COLUMNS}) FROM STDIN (FORMAT BINARY)"
+MAX_DIMENSIONS: Final = 16_000
+"""Of pgvector's type `vector`."""
+
 _COPIED: Final = 32
 """Rows from which on a COPY is faster than statements."""
 
@@ -165,12 +170,26 @@ def put_vectors(
     """Insert the vectors of rows, given with row and time, that have none of the model."""
     if model is None:
         return
-    values = [
-        (agent_id, row, model[0], is_companion, part, time, vector_text(vector))
+    new = [
+        VectorRow(row, part, time, vector)
         for row, time, vectors in rows
         for part, vector in enumerate(vectors)
     ]
-    session.insert(_COPY_VECTORS if len(values) >= _COPIED else INSERT_VECTOR, values)
+    if any(vector.size > MAX_DIMENSIONS for *_, vector in new):
+        raise InvalidEntryError(
+            f"PostgreSQL's vectors have at most {MAX_DIMENSIONS:,} dimensions; use an embedder "
+            "with fewer, or a store in a file"
+        )
+    if len(new) < _COPIED:
+        values = [
+            (agent_id, row, model[0], is_companion, part, time, vector_text(vector))
+            for row, part, time, vector in new
+        ]
+        session.run_all(_INSERT_VECTOR, values)
+        return
+    data = vectors_copied(agent_id, model[0], new, is_companion=is_companion)
+    with session.incoming(_COPY_VECTORS) as copy:
+        copy.write(data)
 
 
 def _put_one(session: Session, agent_id: str, new: NewRow, rules: AddOptions) -> _Written:
