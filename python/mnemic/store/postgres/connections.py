@@ -71,7 +71,8 @@ class Connections:
 
     def _configure(self, connection: Connection) -> None:
         prepare(connection)
-        connection.read_only = self.is_read_only or None
+        if self.is_read_only:
+            connection.execute(b"SET default_transaction_read_only = on")
 
     @property
     def is_foreign(self) -> bool:
