@@ -50,7 +50,7 @@ def test_urls_name_the_same_files_as_paths(tmp_path, monkeypatch):
         assert asyncio.run(is_stored("sqlite:///:memory:", number)) == 1
     assert [one.name for one in tmp_path.iterdir()] == ["a b.db"]
     with pytest.raises(StoreFileError, match="sqlite"):
-        asyncio.run(is_stored("postgresql://host/memories", 6))
+        asyncio.run(is_stored("mysql://host/memories", 6))
 
 
 # How much

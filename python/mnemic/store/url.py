@@ -8,8 +8,8 @@ from mnemic.records.secrets import without_passwords
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
 _SUPPORTED = (
-    "only file paths, sqlite:///relative/path, sqlite:////absolute/path and ':memory:' are "
-    "supported"
+    "only file paths, sqlite:///relative/path, sqlite:////absolute/path, ':memory:' and "
+    "postgresql:// are supported"
 )
 
 

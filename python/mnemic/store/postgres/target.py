@@ -1,5 +1,6 @@
 """Parses the URL of a database, and names it without a password."""
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import psycopg
@@ -8,7 +9,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from mnemic.errors import StoreFileError
 from mnemic.records.secrets import without_passwords
 
-_SHOWN: Final = ("service", "user", "host", "port", "dbname")
+_PLACE: Final = ("host", "port", "dbname")
 
 
 class Target(NamedTuple):
@@ -41,9 +42,24 @@ def target_of(url: str) -> Target:
         options = conninfo_to_dict(url)
         conninfo = make_conninfo(url, application_name=options.get("application_name") or "mnemic")
     except psycopg.ProgrammingError:
-        raise StoreFileError(
-            f"{without_passwords(url)}: no URL of a PostgreSQL database; write "
-            "postgresql://user@host:port/database?option=value"
-        ) from None
-    shown = " ".join(f"{name}={options[name]}" for name in _SHOWN if options.get(name))
-    return Target(conninfo, f"postgresql {shown}".strip())
+        raise _unreadable(url) from None
+    named = {name: str(value) for name, value in options.items() if value is not None}
+    # libpq reads a password with an unquoted slash as parts of a place, which messages name.
+    if any("@" in named.get(name, "") for name in _PLACE):
+        raise _unreadable(url)
+    return Target(conninfo, _shown(named))
+
+
+def _shown(named: Mapping[str, str]) -> str:
+    user = f"{named['user']}@" if "user" in named else ""
+    port = f":{named['port']}" if "port" in named else ""
+    service = f"?service={named['service']}" if "service" in named else ""
+    return f"postgresql://{user}{named.get('host', '')}{port}/{named.get('dbname', '')}{service}"
+
+
+def _unreadable(url: str) -> StoreFileError:
+    return StoreFileError(
+        f"{without_passwords(url)}: no URL of a PostgreSQL database; write "
+        "postgresql://user@host:port/database?option=value, with %2F for '/' and %40 for '@' in a "
+        "password"
+    )
