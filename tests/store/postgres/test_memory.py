@@ -168,3 +168,19 @@ def test_vectors_come_back_bit_for_bit_however_they_were_written(database):
     loaded = store.rows_since("a", ("m", 7), None)
     assert loaded.vectors[-50:].tobytes() == vectors.tobytes()
     store.close()
+
+
+def test_listeners_hear_of_writes_by_another_spelling_of_the_url(database):
+    class Listener:
+        heard = ()
+
+        def hear(self, changed):
+            self.heard = (*self.heard, *changed)
+
+    listener, other = Listener(), database.replace("postgresql://", "postgres://")
+    store, writer = open_store(database), open_store(f"{other}&application_name=other")
+    store.watch(listener.hear)
+    writer.add("a", [NewEntry(numbered(1))], now=NOON).result()
+    assert listener.heard == (("a", None),)
+    store.close()
+    writer.close()

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Final, TypeVar
 
 import psycopg
@@ -33,6 +33,12 @@ PATIENCE: Final = 10.0
 _ATTEMPTS: Final = 5
 """Times that a transaction is begun which others made fail."""
 
+_IDENTITY: Final = (
+    "SELECT d.oid::bigint, (SELECT min(applied_at)::text FROM mnemic.schema_migrations) "
+    "FROM pg_database AS d WHERE datname = current_database()"
+)
+"""Equal for all URLs of one database; a copy of it has another number on the same server."""
+
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 """Locks an agent's memories for the writers until the transaction ends; readers do not wait."""
 
@@ -43,6 +49,10 @@ class Connections:
     Args:
         target: The database.
         read_only: Whether nothing may be changed; then the tables must be there.
+
+    Attributes:
+        shown: The database without a password.
+        database: Equal for connections of the same database in this process.
     """
 
     def __init__(self, target: Target, *, read_only: bool = False) -> None:
@@ -50,7 +60,7 @@ class Connections:
         self.is_read_only = read_only
         self._process = os.getpid()
         self._is_closed = False
-        self._open_once(target)
+        self.database = self._open_once(target)
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             target.conninfo,
             min_size=1,
@@ -61,11 +71,14 @@ class Connections:
             open=True,
         )
 
-    def _open_once(self, target: Target) -> None:
+    def _open_once(self, target: Target) -> Hashable:
+        """Bring the tables up to date; return what names the database in this process."""
         try:
             with psycopg.connect(target.conninfo, autocommit=True) as connection:
                 prepare(connection)
-                (check_readable if self.is_read_only else migrate)(Session(connection))
+                session = Session(connection)
+                (check_readable if self.is_read_only else migrate)(session)
+                return session.fetch(_IDENTITY)[0]
         except psycopg.Error as error:
             raise typed(error, self.shown) from None
 

@@ -88,7 +88,6 @@ class PostgresStore(PostgresReads):
         self._queue = WriteQueue()
         self._accesses = PendingAccesses()
         self._timer: threading.Timer | None = None
-        self._place = f"postgresql {target.conninfo}"
         self._close = weakref.finalize(self, _close, self._workers, self._queue, self._connections)
 
     @property
@@ -122,7 +121,7 @@ class PostgresStore(PostgresReads):
             return self._connections.write(agents, work)
         finally:  # also where it failed, for a commit may have failed after it was done
             if changed:
-                COMMITTED.notify(self._place, changed)
+                COMMITTED.notify(self._connections.database, changed)
 
     def add(
         self,
@@ -376,7 +375,7 @@ class PostgresStore(PostgresReads):
 
     def watch(self, listener: ChangeListener) -> None:
         """Call a method after each change that this process commits to the database."""
-        COMMITTED.add(self._place, listener)
+        COMMITTED.add(self._connections.database, listener)
 
     def erase(self) -> Future[bool]:
         """Return False: deleted rows stay in the server's files until it vacuums and reuses them.
