@@ -7,6 +7,7 @@ databases.
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -39,11 +40,17 @@ class Server:
     """A server, started when its first URL is asked for.
 
     Args:
-        settings: Settings other than `SETTINGS`.
+        data: Directory of the data; one of the server's own unless given.
+        log: Directory of the write-ahead log; one in the data unless given.
+        before: The beginning of its programs' command lines, such as `nsenter --net=FILE`; it has
+            to give up the rights of root.
+        settings: Settings other than `SETTINGS`; with `listen_addresses` it takes TCP from its own
+            networks, at `port`.
     """
 
-    def __init__(self, **settings):
+    def __init__(self, *, data=None, log=None, before=(), **settings):
         self._settings = SETTINGS | settings
+        self._data, self._log, self._before = data, log, before
         self._folder = None
         self._numbers = count()
 
@@ -56,21 +63,35 @@ class Server:
         self._folder = Path(tempfile.mkdtemp(prefix="mnemic-postgres-"))
         self._programs = _programs(self._folder)
         self._give_away()
-        data = self._folder / "data"
-        self._run("initdb", "-D", data, "-U", "mnemic", "-A", "trust", "-E", "UTF8", "--locale=C")
+        self._data = self._data or self._folder / "data"
+        log = () if self._log is None else ("-X", self._log)
+        access = "-U", "mnemic", "-A", "trust"
+        self._run("initdb", "-D", self._data, *access, "-E", "UTF8", "--locale=C", *log)
+        with (self._data / "pg_hba.conf").open("a") as rules:
+            rules.write("host all all samenet trust\n")
         self.start()
-        return f"postgresql://mnemic@/postgres?host={quote(str(self._folder), safe='')}"
+        place = f"host={quote(str(self._folder), safe='')}&port={self._port}"
+        return f"postgresql://mnemic@/postgres?{place}"
+
+    @property
+    def _port(self):
+        return self._settings.get("port", 5432)
+
+    def tcp_url(self, url, host="127.0.0.1"):
+        """Return the URL by which a database of this server is reached over TCP."""
+        database = url.partition("?")[0].rpartition("/")[2]
+        return f"postgresql://mnemic@{host}:{self._port}/{database}"
 
     def start(self):
         """Start the server on its data."""
         options = " ".join(f"-c {name}={value}" for name, value in self._settings.items())
         options += f" -c unix_socket_directories={self._folder}"
         log = self._folder / "log"
-        self._run("pg_ctl", "-D", self._folder / "data", "-w", "-o", options, "-l", log, "start")
+        self._run("pg_ctl", "-D", self._data, "-w", "-o", options, "-l", log, "start")
 
     def stop(self, mode="fast"):
         """Stop the server; "immediate" is without a clean end."""
-        self._run("pg_ctl", "-D", self._folder / "data", "-w", "-m", mode, "stop")
+        self._run("pg_ctl", "-D", self._data, "-w", "-m", mode, "stop")
 
     def new_database(self, *, has_tables=True):
         """Return the URL of a new database, with or without the tables of the present version."""
@@ -116,10 +137,10 @@ class Server:
                 os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
 
     def _run(self, program, *arguments):
-        is_root = os.getuid() == 0
+        is_root = os.getuid() == 0 and not self._before
         user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if is_root else {}
         subprocess.run(
-            [self._programs / program, *arguments],
+            [*self._before, self._programs / program, *arguments],
             check=True,
             cwd=self._folder,
             env={"PATH": os.defpath, "LC_ALL": "C"},
@@ -143,6 +164,12 @@ def _programs(folder):
 
 SERVER = Server()
 """The server of this test run."""
+
+
+def free_port():
+    """Return a port of 127.0.0.1 that nothing listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return one.getsockname()[1]
 
 
 def serve():
