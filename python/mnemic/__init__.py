@@ -134,6 +134,7 @@ if TYPE_CHECKING:
         SyncMemoryRetriever,
     )
     from mnemic.records.plain import enc_hook
+    from mnemic.repository.index_pool import IndexPool
     from mnemic.retrieval import (
         CorpusExpander,
         CorpusSuggester,
@@ -182,6 +183,7 @@ __all__ = [
     "HydeConfig",
     "HydeEngine",
     "ImportResult",
+    "IndexPool",
     "Judgement",
     "KeywordFields",
     "LanguageModelExpander",
@@ -300,6 +302,7 @@ _LAZY = {
     "HydeConfig": "mnemic.hyde",
     "HydeEngine": "mnemic.hyde",
     "ImportResult": "mnemic.model",
+    "IndexPool": "mnemic.repository.index_pool",
     "Judgement": "mnemic.contradictions",
     "KeywordFields": "mnemic.model",
     "LanguageModelExpander": "mnemic.retrieval",

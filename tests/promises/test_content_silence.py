@@ -483,7 +483,7 @@ def test_every_public_class_is_a_door_a_record_or_searches_no_memories():
         "SyncHydeEngine",
         "SyncHydeTurn",
     }  # made from the awaited verbs
-    vectors = {"VectorMap", "Selection", "Prior"}  # vectors and ids alone
+    vectors = {"VectorMap", "Selection", "Prior", "IndexPool"}  # vectors, ids, sizes
     parts = {  # hold no memories; a door's verbs call them
         "AdaptedEmbedder",
         "AdaptedLanguageModel",

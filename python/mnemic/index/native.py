@@ -85,6 +85,11 @@ class NativeIndex:
         """Number of the last applied change; None before loading."""
         return self._seq
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, contents left out; partly estimated."""
+        return self._current().nbytes
+
     def __len__(self) -> int:
         return len(self._current())
 

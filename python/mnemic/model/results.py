@@ -247,12 +247,20 @@ class SearchResults(Listing[SearchHit], frozen=True, eq=False):
             scope and the filters let through, that match the query, and that reach the floors. None
             unless requested, and in a partial result.
         hint: A sentence about the cause of an empty result, if one is likely; else None.
+        stale_since: When the store's server was last heard of, if it is away: changes made since
+            by other processes may be missing. Else None.
     """
 
     _items_field: ClassVar[str] = "hits"
     _entry_fields: ClassVar[tuple[str, ...]] = MemoryEntry.__struct_fields__
     _hit_fields: ClassVar[tuple[str, ...]] = ("score", "similarity")
-    _marks: ClassVar[tuple[str, ...]] = ("degraded", "partial", "approximate", "hint")
+    _marks: ClassVar[tuple[str, ...]] = (
+        "degraded",
+        "partial",
+        "approximate",
+        "stale_since",
+        "hint",
+    )
 
     hits: tuple[SearchHit, ...]
     degraded: bool = False
@@ -261,6 +269,7 @@ class SearchResults(Listing[SearchHit], frozen=True, eq=False):
     share: float | None = None
     total: int | None = None
     hint: str | None = None
+    stale_since: datetime | None = None
 
     def __post_init__(self) -> None:
         """Make a tuple of a list."""

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from mnemic.model import Access, MemoryEntry, Scope
@@ -18,6 +18,8 @@ CACHED_ENTRIES = 1000
 MAX_SHARE = 4
 """A read of more than a fourth of the cache is not kept: it would evict what is read often, and
 keeping it takes a copy and two look-ups for each entry."""
+
+_UNKNOWN: Final = LogPosition(-1, -1)
 
 _Name: TypeAlias = tuple[str | None, bytes]
 """Name of an entry of one agent: its user, and the 16 bytes of its id."""
@@ -95,24 +97,39 @@ class EntryCache:
             found |= self._insert(position, read) if is_kept else read
         return found
 
+    def clear(self) -> None:
+        """Drop all entries."""
+        with self._lock:
+            self._drop(list(self._entries))
+
     def _cached(
         self, rows: Iterable[int], position: LogPosition
     ) -> tuple[LogPosition, dict[int, MemoryEntry]]:
         """Return the cached entries of these rows, and their position."""
         with self._lock:
-            if position != self._position:
-                self._advance(position)
-            return self._position, self._use(rows)
+            position = self._followed(position)
+            return position, self._use(rows)
 
     def _cached_by_name(
         self, names: Iterable[_Name], position: LogPosition
     ) -> tuple[LogPosition, dict[_Name, int], dict[int, MemoryEntry]]:
         """Return position, rows and cached entries of these names."""
         with self._lock:
-            if position != self._position:
-                self._advance(position)
+            position = self._followed(position)
             rows = {name: self._rows[name] for name in names if name in self._rows}
-            return self._position, rows, self._use(rows.values())
+            return position, rows, self._use(rows.values())
+
+    def _followed(self, position: LogPosition) -> LogPosition:
+        """Follow the store to a position; return where the cache is, or a position of no cache.
+
+        While the store cannot be read, entries of an older position are used, and none are kept.
+        """
+        if position == self._position:
+            return position
+        if self._store.stale_since is not None:
+            return _UNKNOWN
+        self._advance(position)
+        return self._position
 
     def _use(self, rows: Iterable[int]) -> dict[int, MemoryEntry]:
         entries, found = self._entries, {}

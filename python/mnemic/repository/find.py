@@ -134,12 +134,15 @@ class Finder:
             EmbeddingError: If the embedder fails, and the search does not fall back to keywords.
             StoreError: If the store cannot be read.
         """
+        stale_since = self._store.stale_since
         try:
-            return self._find(scope, search, expansion)
+            found = self._find(scope, search, expansion)
         except DeadlineExceededError:
             if not search.takes_partial:
                 raise
-            return NOT_IN_TIME
+            found = NOT_IN_TIME
+        stale_since = self._store.stale_since or stale_since
+        return found if stale_since is None else found._replace(stale_since=stale_since)
 
     def _find(self, scope: Scope, search: Search, expansion: Expansion | None = None) -> Found:
         search = self._vectors.with_floor(self._vectors.covered(search))

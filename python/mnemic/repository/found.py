@@ -1,6 +1,7 @@
 """Results of the finder, before they become those of a public verb."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -46,6 +47,7 @@ class Found(NamedTuple):
         reasons: The reasons for the score of each row, if requested.
         seq: Number of the store's last change that the index had.
         linked: The neighbours of the hits, if requested; their entries are among `entries`.
+        stale_since: Since when changes may be missing, because the store cannot be read; else None.
     """
 
     hits: list[RankedRow]
@@ -58,6 +60,7 @@ class Found(NamedTuple):
     reasons: Mapping[int, Why] = MappingProxyType({})
     seq: int = -1
     linked: Linked | None = None
+    stale_since: datetime | None = None
 
     def results(self) -> SearchResults:
         """Return them as a result of the public verbs."""
@@ -78,6 +81,7 @@ class Found(NamedTuple):
             approximate=self.approximate,
             share=self.share,
             total=self.total,
+            stale_since=self.stale_since,
         )
 
 

@@ -1,12 +1,14 @@
 """The indexes of one agent's memories, one for each state."""
 
 import threading
+from collections.abc import Callable
 from datetime import datetime
 
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.index import SourceFactory
 from mnemic.model import Scope, State
 from mnemic.model.timestamps import from_microseconds, to_microseconds
+from mnemic.repository.index_pool import PooledIndexes
 from mnemic.repository.index_sync import IndexSync
 from mnemic.repository.load_progress import LoadProgress
 from mnemic.repository.vector_model import VectorModel
@@ -28,6 +30,8 @@ class IndexSet:
         can_write: Whether such vectors may be stored.
         make_source: Makes the candidate source of active memories; None for none.
         progress: Reports loads of the index of active memories; None for none.
+        pool: Bounds the bytes of loaded indexes; None for no bound.
+        unloaded: Called when the index of active memories was dropped; None for nothing to call.
 
     Attributes:
         active: The index of active memories.
@@ -44,7 +48,11 @@ class IndexSet:
         can_write: bool,
         make_source: SourceFactory | None = None,
         progress: LoadProgress | None = None,
+        pool: PooledIndexes | None = None,
+        unloaded: Callable[[], object] | None = None,
     ) -> None:
+        self._pool = pool
+        self._unloaded = unloaded
         self._store = store
         self._agent_id = agent_id
         self._embedder = embedder
@@ -68,6 +76,8 @@ class IndexSet:
             make_source=self._make_source if state is State.ACTIVE else None,
             model=self._model,
             progress=self._progress if state is State.ACTIVE else None,
+            pool=self._pool,
+            unloaded=self._unloaded if state is State.ACTIVE else None,
         )
 
     def of(self, state: State) -> IndexSync:

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 
 import numpy as np
@@ -16,6 +16,7 @@ from mnemic.logs import logger
 from mnemic.loop_threads import shared_in_turn
 from mnemic.model import Record, RowBatch, State
 from mnemic.repository.access_buffer import AccessBuffer
+from mnemic.repository.index_pool import PooledIndexes
 from mnemic.repository.load_progress import LoadProgress
 from mnemic.repository.missing_vectors import PATIENCE_SECONDS, MissingVectors
 from mnemic.repository.vector_model import VectorModel
@@ -28,6 +29,11 @@ _log = logger(__name__)
 
 REBUILD_SECONDS = 10.0
 """Minimum seconds between two rebuilds of an index."""
+
+
+MEASURE_EVERY = 256
+"""Changes after which a growing index is measured: that applies them to the core's index at once,
+which for each alone would slow writers down."""
 
 
 class _StoppedError(Exception):
@@ -70,9 +76,10 @@ class IndexSync:
         make_source: Makes the index's candidate source; None for none.
         model: Model of the vectors; the embedder's if None.
         progress: Reports full loads that a call waits for; None for none.
+        pool: Bounds the bytes of loaded indexes; None for no bound.
+        unloaded: Called when the pool has dropped the index; None for nothing to call.
 
     Attributes:
-        index: The synchronised index.
         model: Name and dimension of the index's vectors; None before the agent's first vector.
 
     Raises:
@@ -92,7 +99,13 @@ class IndexSync:
         make_source: SourceFactory | None = None,
         model: VectorModel | None = None,
         progress: LoadProgress | None = None,
+        pool: PooledIndexes | None = None,
+        unloaded: Callable[[], object] | None = None,
     ) -> None:
+        self._pool = pool
+        self._measured_seq: int | None = None
+        self._unloaded = unloaded
+        self._is_unloaded = False
         self._vector_model = VectorModel(store, agent_id, embedder) if model is None else model
         self._vector_model.check_stored()
         self.model = self._vector_model.known
@@ -100,7 +113,7 @@ class IndexSync:
         self._coverage = None if embedder is None else embedder.coverage
         self._make_source = make_source
         self._language = language
-        self.index = self._new_index(self.model)
+        self._index = self._new_index(self.model)
         self._store = store
         self._agent_id = agent_id
         self._embedder = embedder
@@ -109,7 +122,7 @@ class IndexSync:
         self._can_write = can_write
         self._missing: MissingVectors | None = None
         if embedder is not None and can_write and state is State.ACTIVE:
-            self._missing = MissingVectors(store, agent_id, embedder, self.index, self._grow)
+            self._missing = MissingVectors(store, agent_id, embedder, self._unembedded, self._grow)
         self._catching_up = threading.Lock()
         self._rebuilding: threading.Thread | None = None
         self._rebuild_at = 0.0
@@ -121,6 +134,45 @@ class IndexSync:
         if embedder is not None:  # without one, memories may never be searched
             self.catch_up(patience=None)
 
+    @property
+    def index(self) -> NativeIndex:
+        """The synchronised index; one that was dropped is loaded again first."""
+        if self._is_unloaded:
+            self._apply_changes()
+        return self._index
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the index is in memory."""
+        return self._index.seq is not None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the index and of the rows that the store holds beside it, partly estimated."""
+        held = self._store.held_bytes(self._agent_id) if self._state is State.ACTIVE else 0
+        return self._index.nbytes + held
+
+    def unload(self) -> bool:
+        """Drop the index, for whoever uses it next to load; return False if it is being changed.
+
+        Searches go on with the index that they began with.
+        """
+        if not self._catching_up.acquire(blocking=False):
+            return False
+        try:
+            self._index = self._new_index(self.model)
+            self._is_unloaded, self._measured_seq = True, None
+            if self._state is State.ACTIVE:
+                self._store.release(self._agent_id)
+            if self._unloaded is not None:
+                self._unloaded()
+            return True
+        finally:
+            self._catching_up.release()
+
+    def _unembedded(self) -> list[int]:
+        return self._index.unembedded()
+
     def record_accesses(self, rows: Sequence[int], now: int) -> None:
         """Buffer accesses before the store gets them: rankings use them at once.
 
@@ -128,15 +180,15 @@ class IndexSync:
             rows: Rows of memories in any state.
             now: Microseconds since 1970 in UTC.
         """
-        if self.index.seq is not None:  # otherwise they come with the full load
+        if self._index.seq is not None:  # otherwise they come with the full load
             self._buffer.add(rows, now)
 
     def last_accesses(self, rows: Sequence[int]) -> list[int | None]:
         """Return the last access of rows known to the index, buffered ones included."""
-        if self.index.seq is None:
+        if self._index.seq is None:
             return [None] * len(rows)
         self._push_accesses()
-        known = self.index.accesses(rows)
+        known = self._index.accesses(rows)
         return [None if access is None else access[0] for access in known]
 
     def load(self) -> None:
@@ -148,17 +200,21 @@ class IndexSync:
 
     async def refresh(self) -> None:
         """Apply new changes; if that fails, the next search repeats it or raises."""
-        if self.index.seq is None:
+        if self._index.seq is None:
             return
         with suppress(StoreError, MemoryError):
             await run_blocking(self._apply_changes, self._store)
 
     async def apply(self, batch: RowBatch | None) -> None:
         """Apply a change; read it from the store if it does not follow the index's number."""
-        if batch is not None and batch.linked and self.index.seq is not None:
+        if batch is not None and batch.linked and self._index.seq is not None:
             self._push_accesses()  # rows stored anew have none of the old ones
-        if batch is None or not self.index.apply(batch):
+        if batch is None or not self._index.apply(batch):
             await self.refresh()
+        seq = self._index.seq
+        grown = 0 if seq is None else seq - (self._measured_seq or 0)
+        if self._pool is not None and grown >= MEASURE_EVERY:
+            self._measure(self._pool)
 
     def catch_up(
         self,
@@ -181,17 +237,26 @@ class IndexSync:
         """
         if self.model is None:
             self._learn_model()
+        if self._pool is not None:
+            self._measure(self._pool)
         position = shared_in_turn(self, partial(self._store.position, self._agent_id))
-        if position.seq != self.index.seq:
+        if self._is_all_there_is():
+            self._push_accesses()
+            return position
+        if position.seq != self._index.seq:
             self._apply_changes(deadline)
         if self._missing is not None and self._missing.due():
             self._missing.embed_until(deadline, patience)
             self._apply_changes(deadline)
         if with_accesses:  # after the changes, which may add rows without their accesses
             self._catch_up_with_accesses(position)
-        if self.index.needs_rebuild:
+        if self._index.needs_rebuild:
             self._start_rebuild()
         return position
+
+    def _is_all_there_is(self) -> bool:
+        """Return whether the index is loaded, and the store cannot be read for newer changes."""
+        return self._store.stale_since is not None and self._index.seq is not None
 
     def embed_all(self) -> int:
         """Apply all changes, and embed all entries without a vector, however long that takes.
@@ -204,7 +269,7 @@ class IndexSync:
         if self._missing is not None:
             self._missing.retry_all()
         self.catch_up(patience=None)
-        return len(self.index.unembedded())
+        return len(self._index.unembedded())
 
     def current_position(self) -> LogPosition | None:
         """Apply all accesses of the store to an index that has all its changes.
@@ -212,10 +277,10 @@ class IndexSync:
         Returns:
             The store's position before; None if the index is not loaded or lacks a change.
         """
-        if self.index.seq is None:
+        if self._index.seq is None:
             return None
         position = self._store.position(self._agent_id)
-        if position.seq != self.index.seq:
+        if position.seq != self._index.seq:
             return None
         self._catch_up_with_accesses(position)
         return position
@@ -223,6 +288,8 @@ class IndexSync:
     def stop(self) -> None:
         """Stop background work; none starts again."""
         self._is_stopped = True
+        if self._pool is not None:
+            self._pool.dropped(self)
         if self._missing is not None:
             self._missing.stop()
         if self._reports_here():  # its caller has the lock
@@ -304,7 +371,7 @@ class IndexSync:
 
     def _swap(self, fresh: NativeIndex, accesses: int) -> bool:
         with self._catching_up, self._access_lock:
-            is_replaced = self.index.replace_with(fresh)
+            is_replaced = self._index.replace_with(fresh)
             if is_replaced:  # accesses during the read are read again
                 self._accesses = min(self._accesses, accesses)
                 self._buffer.drop()
@@ -327,7 +394,7 @@ class IndexSync:
         with self._access_lock:  # a concurrent caller waits for the accesses taken here
             rows = self._buffer.take()
             if rows:
-                self.index.add_accesses(
+                self._index.add_accesses(
                     [(row, last, number) for row, (number, last) in rows.items()]
                 )
 
@@ -339,10 +406,10 @@ class IndexSync:
 
     def _pull_accesses(self) -> None:
         with self._catching_up:
-            seq = self.index.seq
+            seq = self._index.seq
             accessed = self._store.accesses_since(self._agent_id, self._accesses)
             self._push_accesses()  # they may be in what was read, and count once
-            self.index.raise_accesses(accessed.rows)
+            self._index.raise_accesses(accessed.rows)
             # Rows that the index lacks come with their stored accesses: then all is read again.
             if seq is not None and seq >= accessed.position.seq:
                 self._accesses = accessed.position.accesses
@@ -354,23 +421,39 @@ class IndexSync:
             raise InvalidArgumentError(
                 "a progress function cannot search the memory that is being loaded"
             )
-        with self._catching_up:
+        with self._catching_up, self._turn_to_load():
             while not self._is_current():
                 # Once is enough: later writes of others are not awaited.
-                if self._read_since(self.index.seq, deadline):
-                    return
+                if self._read_since(self._index.seq, deadline):
+                    break
+            if self._pool is not None:
+                self._measure(self._pool)
+
+    def _measure(self, pool: PooledIndexes) -> None:
+        """Record a use of the index, and its size if it has changed."""
+        seq = self._index.seq
+        if seq is None or seq == self._measured_seq:
+            pool.used(self)
+            return
+        self._measured_seq = seq
+        pool.measured(self)
+
+    def _turn_to_load(self) -> AbstractContextManager[None]:
+        """Wait until no other index of the pool is being loaded, if this one is to be."""
+        return nullcontext() if self._pool is None or self.is_loaded else self._pool.loading()
 
     def _read_since(self, seq: int | None, deadline: float | None) -> bool:
         if seq is None:  # the full load contains at least so many
             self._accesses = self._store.position(self._agent_id).accesses
-        with self.index.loader() as loader:
+        with self._index.loader() as loader:
             batch = self._loaded(seq, loader, deadline)
             self._push_accesses()  # as above
             if batch.since is not None and self._restores_accessed_rows(batch):
                 self._buffer.drop()
-            is_applied = self.index.apply(batch, loader)
+            is_applied = self._index.apply(batch, loader)
         if batch.since is None:
             self._buffer.drop()
+            self._is_unloaded = False
         return is_applied
 
     def _loaded(self, seq: int | None, sink: BatchSink, deadline: float | None) -> RowBatch:
@@ -391,7 +474,7 @@ class IndexSync:
     def _restores_accessed_rows(self, batch: RowBatch) -> bool:
         """Return whether the batch adds or restores rows whose accesses are not on disk yet."""
         rows = [record[0] for record in batch.records]
-        known = self.index.accesses(rows)
+        known = self._index.accesses(rows)
         new = [row for row, access in zip(rows, known, strict=True) if access is None]
         return bool(new) and self._store.has_pending_accesses(self._agent_id, new)
 
@@ -407,4 +490,4 @@ class IndexSync:
         )
 
     def _is_current(self) -> bool:
-        return self._store.position(self._agent_id).seq == self.index.seq
+        return self._store.position(self._agent_id).seq == self._index.seq

@@ -253,7 +253,7 @@ class Lister:
 
     @property
     def _is_loaded(self) -> bool:
-        return self._active.index.seq is not None
+        return self._active.is_loaded
 
     def can_list(self, wanted: ListRequest, *, include_deleted: bool) -> bool:
         """Return whether the index lists all that the store would, and is not slower."""

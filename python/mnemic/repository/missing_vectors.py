@@ -10,7 +10,6 @@ from weakref import WeakMethod
 from mnemic.embed.limited import result_until, started
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, StoreBusyError, StoreFullError
-from mnemic.index import NativeIndex
 from mnemic.logs import logger
 from mnemic.store import Store
 
@@ -57,7 +56,7 @@ class MissingVectors:
         store: Gets the vectors; the index takes them in with its next changes.
         agent_id: The agent.
         embedder: Embeds them.
-        index: Holds which memories lack a vector.
+        unembedded: Returns the rows without a vector; a method.
         grow: Called before embedding, so that an index without a dimension may take in vectors.
     """
 
@@ -66,14 +65,14 @@ class MissingVectors:
         store: Store,
         agent_id: str,
         embedder: ValidatedEmbedder,
-        index: NativeIndex,
+        unembedded: Callable[[], list[int]],
         grow: Callable[[], None],
     ) -> None:
         self._store = store
         self._agent_id = agent_id
         self._embedder = embedder
-        self._index = index
         # Weak: a cycle would keep the file of a memory that is dropped without being closed.
+        self._rows_without_vectors = WeakMethod(unembedded)
         self._grow = WeakMethod(grow)
         self._embedding: Future[None] | None = None
         self._began = 0.0
@@ -92,9 +91,13 @@ class MissingVectors:
         """Make all texts due that could not be embedded."""
         self._retries.clear()
 
+    def _unembedded(self) -> list[int]:
+        rows = self._rows_without_vectors()
+        return [] if rows is None else rows()
+
     def due(self) -> list[int]:
         """Return the rows without a vector, except those that failed recently."""
-        waiting = self._index.unembedded()
+        waiting = self._unembedded()
         return [row for row in waiting if self._is_due(row)] if self._retries else waiting
 
     def _is_due(self, row: int) -> bool:
@@ -126,7 +129,7 @@ class MissingVectors:
             self._has_backlog = True
         elif self._has_backlog and time.monotonic() >= self._backlog_at:
             self._backlog_at = time.monotonic() + BACKLOG_SECONDS
-            self._has_backlog = is_unknown or bool(self._retries or self._index.unembedded())
+            self._has_backlog = is_unknown or bool(self._retries or self._unembedded())
             if is_unknown or self.due():
                 self._begin()
 

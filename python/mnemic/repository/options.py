@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 from mnemic.licensing import LicensePolicy
 from mnemic.progress import Progress
 from mnemic.protocols import Clock, IdFactory
+from mnemic.repository.index_pool import IndexPool
 
 if TYPE_CHECKING:
     from mnemic.embed.base import AnyEmbedder
@@ -45,6 +46,12 @@ class Options(TypedDict, total=False):
         progress: Called with the number of memories loaded into the index so far, and of all;
             or True for a bar. With an embedder the index is loaded on opening, without one by the
             first search. See `mnemic.annotations.Progress`.
+        max_stale: Seconds for which searches of a loaded memory are answered from this process
+            while its PostgreSQL server cannot be reached, 60 unless given. Such answers say
+            `stale_since`; after it, searches raise `StoreUnavailableError`.
+        index_pool: Bounds the memory that the indexes of all memories opened with it take: see
+            `IndexPool`. Memories in PostgreSQL that are given none share one of 1 GiB; those in a
+            file have none.
     """
 
     embedder: "AnyEmbedder | Literal['minilm'] | None"
@@ -60,3 +67,5 @@ class Options(TypedDict, total=False):
     track_access: bool
     read_only: bool
     progress: Progress | None
+    max_stale: float
+    index_pool: IndexPool | None

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from mnemic.description import quoted
+from mnemic.description import described, quoted
 from mnemic.errors import (
     EmbedderRequiredError,
     InvalidArgumentError,
@@ -57,6 +57,7 @@ from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.entry_vectors import EntryVectorReader
 from mnemic.repository.find import Finder
 from mnemic.repository.found import Expansion, Found
+from mnemic.repository.index_pool import SHARED, IndexPool, PooledIndexes, indexes_of
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.repository.lineage import LineageReader
@@ -72,7 +73,7 @@ from mnemic.repository.statistics import Statistics
 from mnemic.repository.transfer import Transfer
 from mnemic.repository.updating import Updater
 from mnemic.repository.vector_model import VectorModel
-from mnemic.store import Direction, open_store
+from mnemic.store import MAX_STALE, Direction, open_store
 from mnemic.store.change_listeners import ChangeListener
 from mnemic.store.values import Located
 from mnemic.sync_bridge import run_blocking
@@ -127,6 +128,8 @@ class Repository:
         read_only: As above.
         embedding_model: As above.
         progress: As above.
+        max_stale: As above.
+        index_pool: As above.
         make_source: Makes the candidate source of the index; None ranks every memory.
         exact_limit: Up to so many selected memories are all ranked, even if there is a source.
     """
@@ -149,6 +152,8 @@ class Repository:
         read_only: bool = False,
         embedding_model: str | None = None,
         progress: Progress | None = None,
+        max_stale: float = MAX_STALE,
+        index_pool: IndexPool | None = None,
         make_source: SourceFactory | None = None,
         exact_limit: int = EXACT_LIMIT,
     ) -> None:
@@ -168,7 +173,8 @@ class Repository:
         cache_size = validation.whole("query_cache", query_cache, minimum=0)
         self._is_read_only = flag("read_only", read_only)
         self._track_access = flag("track_access", track_access) and not read_only
-        self._store = open_store(url, read_only=read_only)
+        patience = validation.positive("max_stale", max_stale)
+        self._store = open_store(url, read_only=read_only, max_stale=patience)
         self.path = self._store.path
         try:
             self.agent = Scope(self._store.stored_agent_id(named.agent_id))
@@ -205,6 +211,8 @@ class Repository:
                 can_write=not read_only,
                 make_source=make_source,
                 progress=loading,
+                pool=self._pool_of(index_pool),
+                unloaded=self._cache.clear,
             )
         except BaseException:
             self._close_embedder()
@@ -213,6 +221,12 @@ class Repository:
         self._make_readers(cache_size, exact_limit)
         self._make_writers()
         self._telemetry.opened(self._store)
+
+    def _pool_of(self, given: IndexPool | None) -> PooledIndexes | None:
+        if given is not None and not isinstance(given, IndexPool):
+            raise InvalidArgumentError(f"index_pool must be an IndexPool, got {described(given)}")
+        pool = SHARED if given is None and self._store.notifies_changes else given
+        return None if pool is None else indexes_of(pool)
 
     def _make_readers(self, cache_size: int, exact_limit: int) -> None:
         clock = self.now

@@ -87,7 +87,7 @@ class Store(Lists, Additions, BulkWrites, UsageReads, CompanionReads, Protocol):
         Every write that changes an entry appends to the agent's numbered changes in the same
         transaction: 1, 2, 3, without gaps, in the order of the commits. A store may drop old
         changes; `rows_since` and `changed_rows_since` then say so. Changes of other processes are
-        visible to the next read.
+        visible to the next read; where the store hears of them, to a `position` within moments.
 
     Accesses:
         Accesses are no changes. `touch` collects them in memory and never waits; they are written
@@ -126,7 +126,24 @@ class Store(Lists, Additions, BulkWrites, UsageReads, CompanionReads, Protocol):
     """
 
     notifies_changes: bool
-    """Whether the store calls back on changes of other processes; False: it must be polled."""
+    """Whether the store hears of changes of other processes; False: each read asks for them."""
+
+    @property
+    def stale_since(self) -> datetime | None:
+        """Since when changes of other processes may be missing in reads; None while none can be.
+
+        A store that hears of changes answers `position` from memory while its server is away, for
+        a limited time.
+        """
+        ...
+
+    def held_bytes(self, agent_id: str) -> int:
+        """Return the bytes of an agent's rows that are held for searches; 0 if they are not."""
+        ...
+
+    def release(self, agent_id: str) -> None:
+        """Hold an agent's rows no longer, until `rows_since` gives them all again."""
+        ...
 
     @property
     def path(self) -> str:

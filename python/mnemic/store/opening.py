@@ -1,6 +1,7 @@
 """Opens the store that a URL names; nothing else in the package names an implementation."""
 
 import os
+from typing import Final
 
 from mnemic.errors import MissingExtraError
 from mnemic.store.base import Store
@@ -10,13 +11,21 @@ from mnemic.store.sqlite.store import SqliteStore
 _POSTGRES = ("postgresql://", "postgres://")
 
 
-def open_store(url: str | os.PathLike[str], *, read_only: bool = False) -> Store:
+MAX_STALE: Final = 60.0
+"""Default of `max_stale`."""
+
+
+def open_store(
+    url: str | os.PathLike[str], *, read_only: bool = False, max_stale: float = MAX_STALE
+) -> Store:
     """Open a store.
 
     Args:
         url: A path, ":memory:", `sqlite:///` followed by either, or `postgresql://`; see
             `mnemic.store.url` and `mnemic.store.postgres.target`.
         read_only: Whether to open an existing store without changing it.
+        max_stale: Maximum seconds since the last sign of a server that is away for which positions
+            are given from memory.
 
     Raises:
         StoreError: If the URL is not supported, or what it names cannot be opened.
@@ -24,15 +33,15 @@ def open_store(url: str | os.PathLike[str], *, read_only: bool = False) -> Store
     """
     text = os.fsdecode(url)
     if text.startswith(_POSTGRES):
-        return _open_postgres(text, read_only=read_only)
+        return _open_postgres(text, read_only=read_only, max_stale=max_stale)
     return SqliteStore(url, read_only=read_only, codec=PlainRowCodec())
 
 
-def _open_postgres(url: str, *, read_only: bool) -> Store:
+def _open_postgres(url: str, *, read_only: bool, max_stale: float) -> Store:
     try:
         from mnemic.store.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise MissingExtraError(
             "memories in PostgreSQL need the extra 'postgres': pip install 'mnemic[postgres]'"
         ) from error
-    return PostgresStore(url, read_only=read_only, codec=PlainRowCodec())
+    return PostgresStore(url, read_only=read_only, codec=PlainRowCodec(), max_stale=max_stale)

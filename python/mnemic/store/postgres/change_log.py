@@ -1,6 +1,6 @@
 """The numbered changes of an agent: written with every change, read by index synchronisation."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -12,8 +12,9 @@ from mnemic.store.base import BatchSink
 from mnemic.store.changes import Change, UserTotals, last_dropped, totals_by_user
 from mnemic.store.embedding_model import check_model
 from mnemic.store.pending_accesses import RowAccesses
+from mnemic.store.postgres.notifications import CHANNEL, payload
 from mnemic.store.postgres.session import Columns, Session, uuids
-from mnemic.store.postgres.sql import EMBEDDINGS, ENTRIES, LINKS, ROW
+from mnemic.store.postgres.sql import EMBEDDINGS, ENTRIES, IS_HELD, LINKS, ROW
 from mnemic.store.postgres.stored import CHANGED, records_of
 from mnemic.store.quota import NO_QUOTAS, Quotas, check_quota, check_user_quota
 from mnemic.store.row_codec import RowCodec
@@ -31,7 +32,7 @@ _ADVANCE: Final = (
     "seq = agent.seq + excluded.seq, used_bytes = agent.used_bytes + excluded.used_bytes, "
     "model = coalesce(agent.model, excluded.model), "
     "dimensions = coalesce(agent.dimensions, excluded.dimensions) "
-    "RETURNING seq, used_bytes, model, dimensions"
+    "RETURNING seq, accesses, used_bytes, model, dimensions"
 )
 _ADVANCE_USERS: Final = (
     f"INSERT INTO {_WALLS} AS wall (agent_id, user_key, revision, used_bytes) "
@@ -40,20 +41,20 @@ _ADVANCE_USERS: Final = (
     "revision = wall.revision + excluded.revision, "
     "used_bytes = wall.used_bytes + excluded.used_bytes RETURNING user_key, used_bytes"
 )
-_INSERT: Final = (
-    f"INSERT INTO {_CHANGES} (agent_id, seq, entry_row, entry_id, kind, user_id) "
-    "SELECT %s, * FROM unnest(%s::bigint[], %s::bigint[], %s::uuid[], %s::text[], %s::text[])"
+_INSERT: Final = (  # and notifies, in the same round trip
+    f"WITH logged AS (INSERT INTO {_CHANGES} (agent_id, seq, entry_row, entry_id, kind, user_id) "
+    "SELECT %s, * FROM unnest(%s::bigint[], %s::bigint[], %s::uuid[], %s::text[], %s::text[])) "
+    f"SELECT pg_notify('{CHANNEL}', %s)"
 )
 _HAS_VECTORS: Final = (
     f"SELECT EXISTS (SELECT 1 FROM {EMBEDDINGS} WHERE agent_id = %s AND model = %s "
     "AND NOT is_companion AND vector_dims(embedding) = %s)"
 )
 _HAS_STATE: Final = {
-    State.ACTIVE: "forgotten_at IS NULL AND status = 0",
+    State.ACTIVE: IS_HELD,
     State.INACTIVE: "forgotten_at IS NULL AND status <> 0",
     State.DELETED: "forgotten_at IS NOT NULL",
 }
-_TOUCHED: Final = f"SELECT entry_row FROM {_CHANGES} WHERE agent_id = %s AND seq > %s"
 _LINK: Final = "l.from_row, l.to_row, l.type, l.strength"
 _OF_SOURCES: Final = (
     f"SELECT {_LINK} FROM {LINKS} AS l JOIN {ENTRIES} AS e "
@@ -67,6 +68,15 @@ def position(session: Session, agent_id: str) -> LogPosition:
     """Return an agent's position in its logs, (0, 0) before anything is stored."""
     found = session.fetch(f"SELECT seq, accesses FROM {_AGENTS} WHERE agent_id = %s", (agent_id,))
     return LogPosition(*found[0]) if found else LogPosition(0, 0)
+
+
+def positions(session: Session, agents: Sequence[str]) -> dict[str, LogPosition]:
+    """Return the positions of those of these agents that have stored anything."""
+    sql = f"SELECT agent_id, seq, accesses FROM {_AGENTS} WHERE agent_id = ANY(%s)"
+    return {
+        agent_id: LogPosition(seq, accesses)
+        for agent_id, seq, accesses in session.fetch(sql, (list(agents),))
+    }
 
 
 def _agent(session: Session, agent_id: str) -> tuple[int, int, list[Any]]:
@@ -160,12 +170,14 @@ def log_changes(
     users = totals_by_user(changes)
     session.changed_users.update((agent_id, user.user_id) for user in users)
     _advance_users(session, agent_id, users, quotas.user)
-    last = _advance(session, agent_id, users, model, quotas)
+    now = _advance(session, agent_id, users, model, quotas)
+    last, _ = session.positions[agent_id] = now
     first = last - len(changes) + 1
     columns: tuple[list[Any], ...] = tuple(map(list, zip(*changes, strict=True)))
     rows, ids, kinds, user_ids, _ = columns
     numbers = list(range(first, last + 1))
-    session.run(_INSERT, (agent_id, numbers, rows, uuids(ids), kinds, user_ids))
+    logged = agent_id, numbers, rows, uuids(ids), kinds, user_ids, payload(agent_id, now)
+    session.run(_INSERT, logged)
     mark = last_dropped(first, last)
     if mark is not None:
         session.run(f"DELETE FROM {_CHANGES} WHERE agent_id = %s AND seq <= %s", (agent_id, mark))
@@ -179,15 +191,15 @@ def _advance(
     users: Sequence[UserTotals],
     model: Model | None,
     quotas: Quotas,
-) -> int:
+) -> LogPosition:
     steps, size = sum([user.steps for user in users]), sum([user.size for user in users])
     values = (agent_id, steps, size, *(model or (None, None)))
-    ((last, used, *known),) = session.fetch(_ADVANCE, values)
+    ((last, accesses, used, *known),) = session.fetch(_ADVANCE, values)
     if model is not None and _check_model(session, agent_id, known, model):
         sql = f"UPDATE {_AGENTS} SET model = %s, dimensions = %s WHERE agent_id = %s"
         session.run(sql, (*model, agent_id))
     check_quota(quotas.agent, used - size, size)
-    return int(last)
+    return LogPosition(last, accesses)
 
 
 def _advance_users(
@@ -209,6 +221,7 @@ def rows_since(
     *,
     codec: RowCodec,
     state: State = State.ACTIVE,
+    hold: Callable[[list[Columns]], object] | None = None,
 ) -> RowBatch:
     """Return the changes after `since`, or all rows if the log has dropped some of them."""
     last, pruned, known = _agent(session, agent_id)
@@ -216,7 +229,9 @@ def rows_since(
         _check_model(session, agent_id, known, model)
     if since is None or not pruned <= since <= last:
         collected = sink or _CollectedBatch()
-        return _full_batch(session, agent_id, model, last, collected, codec=codec, state=state)
+        return _full_batch(
+            session, agent_id, model, last, collected, codec=codec, state=state, hold=hold
+        )
     sql = f"SELECT entry_row, kind FROM {_CHANGES} WHERE agent_id = %s AND seq > %s"
     changes = session.fetch(sql, (agent_id, since))
     touched = sorted({row for row, _ in changes})
@@ -283,12 +298,15 @@ def _full_batch(
     *,
     codec: RowCodec,
     state: State,
+    hold: Callable[[list[Columns]], object] | None,
 ) -> RowBatch:
     has_rows = False
     where = f"agent_id = %s AND {_HAS_STATE[state]}"
     sql = f"SELECT {ROW} FROM {ENTRIES} WHERE {where} ORDER BY row"
     for rows in session.batches(sql, (agent_id,), _PART):
         sink.add_records(records_of(codec, rows))
+        if hold is not None:
+            hold(rows)
         has_rows = True
     if model is not None and has_rows:
         for numbers, vectors in _vector_batches(session, agent_id, model, where):
@@ -370,12 +388,15 @@ def accesses_since(session: Session, agent_id: str, accesses: int) -> AccessedRo
 
 
 _MAX_COUNT: Final = 2**63 - 1
+_ADVANCE_ACCESSES: Final = (
+    f"UPDATE {_AGENTS} SET accesses = accesses + 1 WHERE agent_id = %s RETURNING seq, accesses"
+)
 _COUNT: Final = (
-    f"UPDATE {ENTRIES} AS e SET "
+    f"WITH counted AS (UPDATE {ENTRIES} AS e SET "
     f"access_count = least(e.access_count, {_MAX_COUNT} - u.number) + u.number, "
     "last_accessed_at = greatest(e.last_accessed_at, u.last), access_seq = %s "
     "FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS u (row, number, last) "
-    "WHERE e.agent_id = %s AND e.row = u.row"
+    f"WHERE e.agent_id = %s AND e.row = u.row) SELECT pg_notify('{CHANNEL}', %s)"
 )
 
 
@@ -385,7 +406,8 @@ def write_accesses(session: Session, accesses: RowAccesses) -> None:
     for (agent_id, row), (number, last) in accesses.items():
         by_agent.setdefault(agent_id, []).append((row, number, last))
     for agent_id, counted in by_agent.items():
-        sql = f"UPDATE {_AGENTS} SET accesses = accesses + 1 WHERE agent_id = %s RETURNING accesses"
-        for (written,) in session.fetch(sql, (agent_id,)):
+        for position in session.fetch(_ADVANCE_ACCESSES, (agent_id,)):
+            now = session.positions[agent_id] = LogPosition(*position)
             rows, numbers, times = (list(column) for column in zip(*counted, strict=True))
-            session.run(_COUNT, (written, rows, numbers, times, agent_id))
+            counts = now.accesses, rows, numbers, times, agent_id, payload(agent_id, now)
+            session.run(_COUNT, counts)

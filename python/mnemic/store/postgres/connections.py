@@ -30,6 +30,10 @@ MAX_CONNECTIONS: Final = 8
 PATIENCE: Final = 10.0
 """Seconds that a call waits for a free connection, or for the server to come back."""
 
+_BACKOFF: Final = 2.0
+"""Seconds of attempts to connect, at ever larger intervals, before they begin anew: after a long
+absence of the server a call waits no longer for its return than after a short one."""
+
 _ATTEMPTS: Final = 5
 """Times that a transaction is begun which others made fail."""
 
@@ -66,6 +70,7 @@ class Connections:
             min_size=1,
             max_size=MAX_CONNECTIONS,
             timeout=PATIENCE,
+            reconnect_timeout=_BACKOFF,
             configure=self._configure,
             name="mnemic",
             open=True,

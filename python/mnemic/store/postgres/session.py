@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from psycopg.abc import Buffer
 
     from mnemic.store.change_listeners import ChangedUser
+    from mnemic.store.values import LogPosition
 
 Columns: TypeAlias = tuple[Any, ...]
 Connection: TypeAlias = psycopg.Connection[Columns]
@@ -86,6 +87,7 @@ class Session:
 
     Attributes:
         changed_users: Agents and users whose entries the current write has changed.
+        positions: Positions of agents that the current write has advanced, after it.
     """
 
     _names: Final = count()
@@ -93,6 +95,7 @@ class Session:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.changed_users: set[ChangedUser] = set()
+        self.positions: dict[str, LogPosition] = {}
 
     def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[Columns]:
         """Run a statement; return all its rows."""

@@ -1,7 +1,6 @@
 """The store in PostgreSQL: one database for the agents of many processes and machines."""
 
 import os
-import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
@@ -13,9 +12,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.errors import InvalidEntryError, MnemicError
+from mnemic.errors import InvalidEntryError, StoreClosedError
 from mnemic.licensing import Quota
-from mnemic.logs import logger
 from mnemic.model import (
     LinkType,
     MemoryEntry,
@@ -23,37 +21,41 @@ from mnemic.model import (
     NewEntry,
     OnConflict,
     OnDuplicate,
+    RowBatch,
     Scope,
+    State,
     VerifyReport,
 )
 from mnemic.model.timestamps import to_microseconds
 from mnemic.progress import Report, silent
 from mnemic.store.added import stored_of, stored_vectors
+from mnemic.store.base import BatchSink
 from mnemic.store.change_listeners import COMMITTED, ChangeListener
 from mnemic.store.embedding_model import model_of
-from mnemic.store.futures import Workers, succeeded
+from mnemic.store.futures import succeeded
 from mnemic.store.new_rows import AddOptions, encoded
-from mnemic.store.pending_accesses import PendingAccesses
-from mnemic.store.postgres import changing, companions, links, verification, writes
+from mnemic.store.postgres import change_log, changing, companions, links, verification, writes
 from mnemic.store.postgres.backup import backup_to
-from mnemic.store.postgres.change_log import write_accesses
-from mnemic.store.postgres.connections import MAX_CONNECTIONS, Connections
-from mnemic.store.postgres.session import Session
+from mnemic.store.postgres.database import SHARED, Database
+from mnemic.store.postgres.held_rows import HeldRows, news
+from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.store_reads import PostgresReads
 from mnemic.store.postgres.target import target_of
-from mnemic.store.postgres.write_queue import WriteQueue
 from mnemic.store.quota import Quotas
 from mnemic.store.row_codec import PlainRowCodec, RowCodec
-from mnemic.store.values import EVERY_ENTRY, Criteria, Stored, StoredLink, UpdatedEntry
+from mnemic.store.values import (
+    EVERY_ENTRY,
+    Criteria,
+    LogPosition,
+    Model,
+    Stored,
+    StoredLink,
+    UpdatedEntry,
+)
 
 Result = TypeVar("Result")
 
-_log = logger(__name__)
-
 _REMAINS = False
-
-MAX_DELAY = 1.0
-"""Seconds after which recorded accesses are written, if no call asks for it before."""
 
 
 class PostgresStore(PostgresReads):
@@ -62,13 +64,15 @@ class PostgresStore(PostgresReads):
     A write runs in the calling thread, or in a thread of the store's own if the calling one runs an
     event loop. It holds a lock of its agent until its commit, so that changes are numbered in the
     order of the commits, a quota is never exceeded, and no write of one agent fails for another
-    one. Reads wait for no write.
+    one. Reads wait for no write. Stores of one URL share their connections.
 
     Args:
         url: `postgresql://user@host/database`, with the options of libpq.
         read_only: Whether nothing may be changed. Then the tables must be there, and every write is
             a `ReadOnlyError`.
         codec: Codec of the entries; plain text if None.
+        max_stale: Maximum seconds since the last sign of a server that is away for which searches
+            are answered from memory.
 
     Raises:
         StoreFileError: If the URL cannot be read.
@@ -77,24 +81,40 @@ class PostgresStore(PostgresReads):
             to be read.
     """
 
-    notifies_changes = False
+    notifies_changes = True
 
-    def __init__(self, url: str, *, read_only: bool = False, codec: RowCodec | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        read_only: bool = False,
+        codec: RowCodec | None = None,
+        max_stale: float = 60.0,
+    ) -> None:
         target = target_of(url)
         self.path = target.shown
         self._codec = PlainRowCodec() if codec is None else codec
-        self._connections = Connections(target, read_only=read_only)
-        self._workers = Workers(MAX_CONNECTIONS)
-        self._queue = WriteQueue()
-        self._accesses = PendingAccesses()
-        self._timer: threading.Timer | None = None
-        self._close = weakref.finalize(self, _close, self._workers, self._queue, self._connections)
+        self._max_stale = max_stale
+        self._database = SHARED.opened(target, read_only=read_only)
+        self._release = weakref.finalize(self, SHARED.released, self._database)
 
     @property
     def executor(self) -> Executor:
-        """Threads for blocking calls, as many as the store has connections."""
-        self._connections.check_usable()
-        return self._workers.executor
+        """Threads for blocking calls, as many as there are connections to the database."""
+        return self._usable().workers.executor
+
+    def _usable(self) -> Database:
+        """Return the database; raise a typed error if it cannot be read."""
+        if not self._release.alive:
+            raise StoreClosedError(f"{self.path}: the memory was closed")
+        self._database.connections.check_usable()
+        return self._database
+
+    def _writable(self) -> Database:
+        """Return the database; raise a typed error if it cannot be written."""
+        database = self._usable()
+        database.connections.check_writable()
+        return database
 
     def _read(
         self,
@@ -103,25 +123,75 @@ class PostgresStore(PostgresReads):
         deadline: float | None = None,
         one_moment: bool = False,
     ) -> Result:
-        return self._connections.read(work, deadline=deadline, one_moment=one_moment)
+        return self._usable().connections.read(work, deadline=deadline, one_moment=one_moment)
 
     def _write(self, agent_id: str, job: Callable[[Session], Result]) -> Future[Result]:
-        self._connections.check_writable()
-        return self._queue.write(lambda: self._write_here([agent_id], job))
+        database = self._writable()
+        return database.queue.write(lambda: database.write([agent_id], job))
 
-    def _write_here(self, agents: list[str], job: Callable[[Session], Result]) -> Result:
-        changed: set[tuple[str, str | None]] = set()
+    @property
+    def stale_since(self) -> datetime | None:
+        """Since when changes of other processes may be missing; None while none can be."""
+        return self._database.feed.stale_since
 
-        def work(session: Session) -> Result:
-            result = job(session)
-            changed.update(session.changed_users)
-            return result
+    def position(self, agent_id: str) -> LogPosition:
+        """Return the agent's position in its change log and access log."""
+        return self._usable().position(agent_id, self._max_stale)
 
-        try:
-            return self._connections.write(agents, work)
-        finally:  # also where it failed, for a commit may have failed after it was done
-            if changed:
-                COMMITTED.notify(self._connections.database, changed)
+    def rows_since(
+        self,
+        agent_id: str,
+        model: Model | None,
+        seq: int | None,
+        sink: BatchSink | None = None,
+        *,
+        state: State = State.ACTIVE,
+        deadline: float | None = None,
+    ) -> RowBatch:
+        """Return the changes that bring an index from change `seq` to the present."""
+        database = self._usable()
+
+        def work(on: Session) -> RowBatch:
+            held = HeldRows(change_log.position(on, agent_id))
+            holds = state is State.ACTIVE
+            batch = change_log.rows_since(
+                on,
+                agent_id,
+                model,
+                seq,
+                sink,
+                codec=self._codec,
+                state=state,
+                hold=held.put if holds else None,
+            )
+            if holds and batch.since is None:
+                database.held.replace(agent_id, held)
+            return batch
+
+        return self._read(work, deadline=None if seq is None else deadline, one_moment=True)
+
+    def held_bytes(self, agent_id: str) -> int:
+        """Return the bytes of an agent's rows that are held for searches; 0 if they are not."""
+        held = self._database.held.of(agent_id)
+        return 0 if held is None else held.nbytes
+
+    def release(self, agent_id: str) -> None:
+        """Hold an agent's rows no longer, until `rows_since` gives them all again."""
+        self._database.held.release(agent_id)
+
+    def _held_rows(self, agent_id: str, rows: Sequence[int]) -> list[Columns] | None:
+        database = self._usable()
+        held = database.held.of(agent_id)
+        if held is None:
+            return None
+        if held.position != self.position(agent_id) and self.stale_since is None:
+            is_current = held.catch_up(
+                lambda since: self._read(lambda on: news(on, agent_id, since), one_moment=True)
+            )
+            if not is_current:
+                database.held.release(agent_id)
+                return None
+        return held.of(rows)
 
     def add(
         self,
@@ -149,14 +219,15 @@ class PostgresStore(PostgresReads):
             codec, to_microseconds(now), model, quotas, on_duplicate, is_import, on_conflict
         )
 
+        database = self._writable()
+
         def work() -> Stored:
             if on_conflict == "replace":  # earlier accesses are the old entry's
-                self._flush_accesses()
-            done = self._write_here([agent_id], lambda on: writes.add(on, agent_id, rows, rules))
+                database.flush_accesses()
+            done = database.write([agent_id], lambda on: writes.add(on, agent_id, rows, rules))
             return stored_of(codec, done, rows)
 
-        self._connections.check_writable()
-        return self._queue.write(work)
+        return database.queue.write(work)
 
     def add_embeddings(
         self,
@@ -327,90 +398,48 @@ class PostgresStore(PostgresReads):
 
     def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:
         """Record accesses of rows, written later together."""
-        self._connections.check_writable()
-        if self._accesses.add(agent_id, rows, to_microseconds(now)):
-            self._timer = threading.Timer(MAX_DELAY, _write_later, (weakref.ref(self),))
-            self._timer.daemon = True
-            self._timer.start()
+        self._writable().touch(agent_id, list(rows), to_microseconds(now))
 
     def has_pending_accesses(self, agent_id: str, rows: Sequence[int]) -> bool:
         """Return whether accesses of any of these rows may not be written yet."""
-        return self._accesses.has(agent_id, rows)
+        return self._database.accesses.has(agent_id, rows)
 
     def write_accesses(self) -> Future[None]:
         """Write the accesses recorded so far."""
-        self._connections.check_writable()
-        if not self._accesses.is_pending():
-            return succeeded(None)
-        return self._queue.write(self._flush_accesses)
-
-    def _flush_accesses(self) -> None:
-        flush = self._accesses.flush()
-        try:
-            taken = flush.taken()
-            agents = sorted({agent_id for agent_id, _ in taken})
-            if agents:
-                self._connections.write(agents, lambda on: write_accesses(on, taken))
-        finally:
-            flush.ended()
-
-    def flush_quietly(self) -> None:
-        """Write recorded accesses that no caller waits for; a failure is logged."""
-        try:
-            self._flush_accesses()
-        except MnemicError as error:
-            _log.warning("Accesses were not written: %s", error)
+        database = self._writable()
+        return database.write_accesses() if database.accesses.is_pending() else succeeded(None)
 
     def verify(self, *, repair: bool = False, report: Report = silent) -> VerifyReport:
         """Read all memories and compare them with what was counted; see `Store.verify`."""
         if repair:
-            self._connections.check_writable()
+            self._writable()
         found = self._read(
             lambda on: verification.Verification(on, self._codec, report).report(), one_moment=True
         )
         if not repair:
             return found
-        agents = self._write_here([], lambda on: verification.repair(on, self._codec))
+        agents = self._database.write([], lambda on: verification.repair(on, self._codec))
         return msgspec.structs.replace(found, repaired_agents=tuple(agents))
 
     def watch(self, listener: ChangeListener) -> None:
         """Call a method after each change that this process commits to the database."""
-        COMMITTED.add(self._connections.database, listener)
+        COMMITTED.add(self._usable().connections.database, listener)
 
     def erase(self) -> Future[bool]:
         """Return False: deleted rows stay in the server's files until it vacuums and reuses them.
 
         Its write-ahead log and its backups hold them for as long as they are kept.
         """
-        self._connections.check_writable()
-        return self._queue.write(lambda: _REMAINS)
+        return self._writable().queue.write(lambda: _REMAINS)
 
     def backup(self, target: str | os.PathLike[str], *, report: Report = silent) -> None:
         """Copy everything, as of one moment, to another database, named by its URL."""
-        self._connections.check_usable()
+        self._usable()
         place = target_of(os.fsdecode(target))
         self._read(lambda on: backup_to(on, place, report), one_moment=True)
 
     def close(self) -> None:
         """Finish submitted writes, write accesses, and release the connections."""
-        if self._close.alive:
-            self._queue.close()
-            if self._timer is not None:
-                self._timer.cancel()
-            if self._accesses.is_pending() and not self._connections.is_read_only:
-                self.flush_quietly()
-        self._close()
-
-
-def _write_later(store: "weakref.ref[PostgresStore]") -> None:
-    living = store()
-    if living is not None:
-        living.flush_quietly()
-
-
-def _close(workers: Workers, queue: WriteQueue, connections: Connections) -> None:
-    if connections.is_foreign:  # in a forked process its locks may be held for good
-        return
-    workers.close()
-    queue.close()
-    connections.close()
+        if self._release.alive and not self._database.connections.is_foreign:
+            self._database.settle()
+        self._release()

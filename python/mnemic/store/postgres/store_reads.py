@@ -16,17 +16,15 @@ from mnemic.model import (
     MemoryFilter,
     MemoryLink,
     OnConflict,
-    RowBatch,
     Scope,
-    State,
     UserUsage,
 )
 from mnemic.model.agent_id import canonical, stored_spelling
 from mnemic.model.distinct import DistinctQuery, DistinctValue
 from mnemic.model.timestamps import to_microseconds
-from mnemic.store.base import BatchSink
 from mnemic.store.postgres import change_log, companions, links, reads, writes
-from mnemic.store.postgres.session import Session
+from mnemic.store.postgres.session import Columns, Session
+from mnemic.store.postgres.stored import active_entries
 from mnemic.store.row_codec import RowCodec, uuid_of
 from mnemic.store.values import (
     AccessedRows,
@@ -35,7 +33,6 @@ from mnemic.store.values import (
     LinkEnd,
     Located,
     LogPosition,
-    Model,
     OwnedId,
     PageCursor,
     StoredEntry,
@@ -58,6 +55,10 @@ class PostgresReads(Protocol):
         one_moment: bool = False,
     ) -> Result:
         """Run reads on one connection."""
+        ...
+
+    def _held_rows(self, agent_id: str, rows: Sequence[int]) -> list[Columns] | None:
+        """Return rows that are held in memory, as of now; None unless all of them are."""
         ...
 
     def get(
@@ -104,6 +105,9 @@ class PostgresReads(Protocol):
     ) -> dict[int, MemoryEntry]:
         """Return the entries of these rows that the scope has, without their embeddings."""
         time = to_microseconds(now)
+        held = None if include_deleted else self._held_rows(scope.agent_id, rows)
+        if held is not None:
+            return active_entries(self._codec, held, scope, now)
         return self._read(
             lambda on: reads.entries_of_rows(
                 on, self._codec, scope, rows, time, include_deleted=include_deleted
@@ -368,10 +372,6 @@ class PostgresReads(Protocol):
         """Return the number of entries with companion vectors, by model."""
         return self._read(lambda on: companions.companion_models(on, agent_id))
 
-    def position(self, agent_id: str) -> LogPosition:
-        """Return the agent's position in its change log and access log."""
-        return self._read(lambda on: change_log.position(on, agent_id))
-
     def position_and_revision(self, scope: Scope) -> tuple[LogPosition, int]:
         """Return the agent's position and the revision of the scope's user."""
         return self._read(lambda on: change_log.position_and_revision(on, scope))
@@ -390,25 +390,6 @@ class PostgresReads(Protocol):
         """Return the accesses written after a number of access writes."""
         return self._read(
             lambda on: change_log.accesses_since(on, agent_id, accesses), one_moment=True
-        )
-
-    def rows_since(
-        self,
-        agent_id: str,
-        model: Model | None,
-        seq: int | None,
-        sink: BatchSink | None = None,
-        *,
-        state: State = State.ACTIVE,
-        deadline: float | None = None,
-    ) -> RowBatch:
-        """Return the changes that bring an index from change `seq` to the present."""
-        return self._read(
-            lambda on: change_log.rows_since(
-                on, agent_id, model, seq, sink, codec=self._codec, state=state
-            ),
-            deadline=None if seq is None else deadline,
-            one_moment=True,
         )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 
 from mnemic.errors import MnemicError, StoreCorruptError
 from mnemic.model import MemoryEntry, Record, Scope
@@ -43,6 +44,15 @@ def entries_of(codec: RowCodec, rows: Iterable[Columns], scope: Scope) -> list[M
     if not all(map(scope.has, entries)):
         raise StoreCorruptError(f"a statement led outside {scope}; {CHANGED}")
     return entries
+
+
+def active_entries(
+    codec: RowCodec, rows: Sequence[Columns], scope: Scope, now: datetime
+) -> dict[int, MemoryEntry]:
+    """Return the active entries of a scope among rows of its agent, by their numbers."""
+    everybody = Scope(scope.agent_id, all_users=True)
+    found = zip(rows, entries_of(codec, rows, everybody), strict=True)
+    return {row[0]: entry for row, entry in found if scope.has(entry) and entry.is_active(now)}
 
 
 def records_of(codec: RowCodec, rows: Sequence[Columns]) -> list[Record]:

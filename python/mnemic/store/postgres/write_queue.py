@@ -34,6 +34,10 @@ class WriteQueue:
         self._is_closed = False
         self._thread: threading.Thread | None = None
 
+    def is_held_here(self) -> bool:
+        """Return whether this thread is in the midst of a write."""
+        return self._holder == threading.get_ident()
+
     def write(self, work: Callable[[], Result]) -> Future[Result]:
         """Hand in a write.
 
@@ -42,7 +46,7 @@ class WriteQueue:
             StoreError: If this thread is in the midst of a write.
         """
         self._check_open()
-        if self._holder == threading.get_ident():
+        if self.is_held_here():
             # A signal handler or a finalizer interrupted a write: waiting for it would never end.
             raise StoreError("this thread is in the midst of a write and cannot begin another")
         is_idle = running_loop() is None and not self._unfinished
@@ -107,7 +111,7 @@ class WriteQueue:
         with self._changed:
             self._is_closed = True
             self._changed.notify()
-        if self._holder == threading.get_ident():  # the garbage collector may run in a write
+        if self.is_held_here():  # the garbage collector may run in a write
             return
         if self._thread is not None:
             self._thread.join()

@@ -129,6 +129,18 @@ class SqliteStore(SqliteLists, SqliteBulkWrites, SqliteUsageReads, SqliteCompani
         )
 
     @property
+    def stale_since(self) -> datetime | None:
+        """None: every read sees all commits."""
+        return None
+
+    def held_bytes(self, agent_id: str) -> int:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - none are
+        """Return 0: rows are read from the file."""
+        return 0
+
+    def release(self, agent_id: str) -> None:  # pyright: ignore[reportUnusedParameter] - none are
+        """Do nothing: rows are read from the file."""
+
+    @property
     def executor(self) -> Executor:
         """Threads for blocking calls; each reads on a connection of its own."""
         self._connections.check_usable()

@@ -1,0 +1,205 @@
+"""A database as one process uses it: shared by its stores, which may be one for each agent."""
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Final, TypeAlias, TypeVar
+
+from mnemic.errors import MnemicError
+from mnemic.logs import logger
+from mnemic.store.change_listeners import COMMITTED, ChangedUser
+from mnemic.store.futures import Workers
+from mnemic.store.pending_accesses import PendingAccesses
+from mnemic.store.postgres.change_feed import ChangeFeed
+from mnemic.store.postgres.change_log import position, write_accesses
+from mnemic.store.postgres.connections import MAX_CONNECTIONS, Connections
+from mnemic.store.postgres.held_rows import HeldAgents
+from mnemic.store.postgres.session import Session
+from mnemic.store.postgres.target import Target
+from mnemic.store.postgres.write_queue import WriteQueue
+from mnemic.store.values import LogPosition
+
+Result = TypeVar("Result")
+
+_Key: TypeAlias = tuple[int, str, bool]
+"""Process, URL, and whether nothing may be changed."""
+
+MAX_DELAY: Final = 1.0
+"""Seconds after which recorded accesses are written, if no call asks for it before."""
+
+_log = logger(__name__)
+
+
+class Database:
+    """Connections, queued writes, pending accesses and the change feed of a database.
+
+    Args:
+        target: The database; its tables are brought up to date.
+        read_only: Whether nothing may be changed.
+
+    Attributes:
+        connections: The connections.
+        queue: Its writes, one at a time.
+        workers: Threads for blocking calls.
+        accesses: Accesses that are not written yet.
+        held: Rows of active entries of the agents whose indexes are loaded.
+    """
+
+    def __init__(self, target: Target, *, read_only: bool) -> None:
+        self.connections = Connections(target, read_only=read_only)
+        self.queue = WriteQueue()
+        self.workers = Workers(MAX_CONNECTIONS)
+        self.accesses = PendingAccesses()
+        self.held = HeldAgents()
+        self._feed = ChangeFeed(target)
+        self._timer: threading.Timer | None = None
+
+    @property
+    def feed(self) -> ChangeFeed:
+        """The change feed."""
+        return self._feed
+
+    def position(self, agent_id: str, max_stale: float) -> LogPosition:
+        """Return an agent's position: the feed's, or read from the server."""
+        return self._feed.position(
+            agent_id, lambda: self.connections.read(lambda on: position(on, agent_id)), max_stale
+        )
+
+    def write(self, agents: list[str], job: Callable[[Session], Result]) -> Result:
+        """Run a job in a transaction of its own; then make its changes known in this process.
+
+        They are made known also where it failed, for a commit may have failed after it was done.
+        """
+        changed: set[ChangedUser] = set()
+        positions: dict[str, LogPosition] = {}
+
+        def work(session: Session) -> Result:
+            result = job(session)
+            changed.update(session.changed_users)
+            positions.update(session.positions)
+            return result
+
+        is_committed = False
+        try:
+            result = self.connections.write(agents, work)
+            is_committed = True
+            return result
+        finally:
+            if is_committed:
+                _advance_feeds(self.connections.database, positions)
+            if changed:
+                COMMITTED.notify(self.connections.database, changed)
+
+    def advance(self, positions: dict[str, LogPosition]) -> None:
+        """Take in the positions that a commit of this process has reached."""
+        self._feed.advance(positions)
+
+    def touch(self, agent_id: str, rows: list[int], time: int) -> None:
+        """Record accesses of rows, written later together."""
+        if self.accesses.add(agent_id, rows, time):
+            self._timer = threading.Timer(MAX_DELAY, _write_later, (weakref.ref(self),))
+            self._timer.daemon = True
+            self._timer.start()
+
+    def write_accesses(self) -> Future[None]:
+        """Write the accesses recorded so far."""
+        return self.queue.write(self.flush_accesses)
+
+    def flush_accesses(self) -> None:
+        """Write the accesses recorded so far, within the caller's turn of the queue."""
+        flush = self.accesses.flush()
+        try:
+            taken = flush.taken()
+            agents = sorted({agent_id for agent_id, _ in taken})
+            if agents:
+                self.write(agents, lambda on: write_accesses(on, taken))
+        finally:
+            flush.ended()
+
+    def flush_quietly(self) -> None:
+        """Write recorded accesses that no caller waits for; a failure is logged."""
+        try:
+            self.write_accesses().result()
+        except MnemicError as error:
+            _log.warning("Accesses were not written: %s", error)
+
+    def settle(self) -> None:
+        """Finish the writes that were handed in, and write the accesses recorded so far."""
+        if not self.queue.is_held_here():
+            self.queue.write(_nothing).result()
+            if self.accesses.is_pending() and not self.connections.is_read_only:
+                self.flush_quietly()
+
+    def close(self) -> None:
+        """Finish everything, and release the connections."""
+        if self.connections.is_foreign:  # in a forked process its locks may be held for good
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self.workers.close()
+        self.queue.close()
+        self._feed.close()
+        self.connections.close()
+
+
+def _nothing() -> None:
+    pass
+
+
+def _write_later(database: "weakref.ref[Database]") -> None:
+    living = database()
+    if living is not None:
+        living.flush_quietly()
+
+
+class _Shared:
+    """The databases that are open in this process, each with the number of its stores."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # the garbage collector may release one at any time
+        self._open: dict[_Key, tuple[Database, int]] = {}
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        self._lock = threading.RLock()  # another thread may have held it during the fork
+        self._open = {}
+
+    def opened(self, target: Target, *, read_only: bool) -> Database:
+        """Return a database, opened unless it is; `released` ends its use."""
+        key = (os.getpid(), target.conninfo, read_only)
+        with self._lock:
+            database, users = self._open.get(key, (None, 0))
+            if database is None:
+                database = Database(target, read_only=read_only)
+            self._open[key] = database, users + 1
+            return database
+
+    def released(self, database: Database) -> None:
+        """End a use of a database; the last one closes it."""
+        with self._lock:
+            uses = {known: (key, users) for key, (known, users) in self._open.items()}
+            if database not in uses:
+                return  # of the process that this one was forked from
+            key, users = uses[database]
+            if users > 1:
+                self._open[key] = database, users - 1
+                return
+            del self._open[key]
+        database.close()
+
+    def of(self, name: object) -> list[Database]:
+        """Return the open databases that are this one."""
+        with self._lock:
+            return [each for each, _ in self._open.values() if each.connections.database == name]
+
+
+SHARED: Final = _Shared()
+"""The databases of this process."""
+
+
+def _advance_feeds(name: object, positions: dict[str, LogPosition]) -> None:
+    for database in SHARED.of(name):
+        database.advance(positions)

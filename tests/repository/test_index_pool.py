@@ -1,0 +1,129 @@
+"""A pool of indexes: its budget holds, and what it drops changes no answer."""
+
+import random
+import threading
+
+import pytest
+
+from mnemic import IndexPool, Memory
+from mnemic.errors import InvalidArgumentError, InvalidEntryError
+from tests.support.embedders import WordEmbedder
+
+WORDS = ("apple", "bread", "cheese", "dill", "egg", "fig", "grape", "honey")
+
+
+def opened(folder, agent, **options):
+    return Memory(folder / "a.db", agent, embedder=WordEmbedder(), **options)
+
+
+def fill(memory, number=50):
+    draw = random.Random(memory.agent_id)  # noqa: S311 - no secret
+    memory.add_many([" ".join(draw.choices(WORDS, k=5)) for _ in range(number)])
+
+
+def answer(memory, query="honey fig"):
+    return [(hit.entry.content, hit.score) for hit in memory.search(query)]
+
+
+def size_of_one(folder):
+    pool = IndexPool()
+    with opened(folder, "agent 0", index_pool=pool) as memory:
+        fill(memory)
+        answer(memory)
+        return pool.nbytes
+
+
+@pytest.fixture
+def memories(tmp_path):
+    """Return ten memories of agents and their pool, which has room for about three indexes."""
+    size = size_of_one(tmp_path)
+    pool = IndexPool(max_bytes=int(3.5 * size))
+    found = [opened(tmp_path, f"agent {at}", index_pool=pool) for at in range(10)]
+    for memory in found[1:]:
+        fill(memory)
+    yield found, pool, size
+    for memory in found:
+        memory.close()
+
+
+def test_the_indexes_used_least_recently_are_dropped(memories):
+    found, pool, size = memories
+    for at in (0, 1, 2, 0, 3):
+        answer(found[at])
+    loaded = [memory.repository._indexes.active.is_loaded for memory in found]
+    assert loaded[0]
+    assert loaded[3]
+    assert not loaded[1]
+    assert len(pool) == sum(loaded)
+    assert 0 < pool.nbytes <= pool.max_bytes + size
+
+
+def test_dropped_indexes_are_loaded_again_with_the_same_answers(memories, tmp_path):
+    found, _, _ = memories
+    expected = []
+    for at in range(10):
+        with opened(tmp_path, f"agent {at}") as alone:
+            expected.append(answer(alone))
+    for _ in range(2):
+        assert [answer(memory) for memory in found] == expected
+
+
+def test_what_is_written_to_a_memory_without_its_index_is_found(memories):
+    found, _, _ = memories
+    for memory in found:
+        answer(memory)
+    assert not found[0].repository._indexes.active.is_loaded
+    found[0].add("a zebra")
+    assert answer(found[0], "zebra")[0][0] == "a zebra"
+
+
+def test_many_threads_get_the_right_answers_within_the_budget(memories):
+    found, pool, size = memories
+    expected = [answer(memory) for memory in found]
+    sizes, wrong = [], []
+
+    def search(seed):
+        draw = random.Random(seed)  # noqa: S311 - no secret
+        for _ in range(100):
+            at = draw.randrange(10)
+            if answer(found[at]) != expected[at]:
+                wrong.append(at)
+            sizes.append(pool.nbytes)
+
+    threads = [threading.Thread(target=search, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert max(sizes) <= pool.max_bytes + 1.5 * size
+
+
+def test_an_index_that_grows_by_writes_alone_is_measured(tmp_path):
+    pool = IndexPool()
+    with opened(tmp_path, "a", index_pool=pool) as memory:
+        for _ in range(8):
+            fill(memory)
+        assert pool.nbytes > 100_000
+
+
+def test_a_closed_memory_leaves_the_pool(tmp_path):
+    pool = IndexPool()
+    with opened(tmp_path, "a", index_pool=pool) as memory:
+        fill(memory)
+        answer(memory)
+        assert len(pool) == 1
+        assert pool.nbytes > 0
+    assert len(pool) == 0
+    assert pool.nbytes == 0
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, "1 GB"])
+def test_a_budget_is_a_whole_number_above_zero(wrong):
+    with pytest.raises(InvalidEntryError, match="max_bytes"):
+        IndexPool(max_bytes=wrong)
+
+
+def test_a_pool_must_be_one(tmp_path):
+    with pytest.raises(InvalidArgumentError, match="index_pool must be an IndexPool"):
+        opened(tmp_path, "a", index_pool=1 << 30)
