@@ -53,14 +53,24 @@ class _VectorLoader(Loader):
         return np.frombuffer(data, ">f4", offset=_VECTOR_HEADER).astype(np.float32)
 
 
+_FIND_VECTOR: Final = b"""
+SELECT set_config('search_path', coalesce((
+    SELECT quote_ident(n.nspname) FROM pg_catalog.pg_extension AS e
+    JOIN pg_catalog.pg_namespace AS n ON n.oid = e.extnamespace WHERE e.extname = 'vector'
+), 'public'), false)
+"""
+"""Finds pgvector wherever it was installed; the tables are named with their schema."""
+
+
 def prepare(connection: Connection, *, autocommit: bool = True) -> None:
-    """Register how values are read.
+    """Register how values are read, and where the server finds their types.
 
     Args:
         connection: The connection, in no transaction.
         autocommit: Whether statements commit on their own, unless a transaction was begun.
     """
     connection.autocommit = autocommit
+    connection.execute(_FIND_VECTOR)
     connection.adapters.register_loader("uuid", _BytesLoader)
     connection.adapters.register_loader("json", _TextLoader)
     vector = TypeInfo.fetch(connection, "vector")
