@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from mnemic.errors import SchemaVersionError
+from mnemic.errors import SchemaVersionError, StoreFileError
 from mnemic.store.postgres.schema import MIGRATIONS
 from mnemic.store.postgres.session import Session
 
@@ -43,9 +43,23 @@ def migrate(session: Session, target: int | None = None) -> None:
     Args:
         session: A connection in no transaction.
         target: Number of migrations that the database is to have; None is all.
+
+    Raises:
+        StoreFileError: If the database is not in UTF-8.
+        SchemaVersionError: If it has migrations that this version of mnemic does not know.
     """
+    _check_encoding(session)
     while _step(session, len(MIGRATIONS) if target is None else target):
         pass
+
+
+def _check_encoding(session: Session) -> None:
+    encoding = session.connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise StoreFileError(
+            f"the database is in {encoding}, which cannot hold every text; make another one: "
+            "CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
+        )
 
 
 def _step(session: Session, target: int) -> bool:
@@ -76,8 +90,10 @@ def check_readable(session: Session) -> None:
     """Check that the tables can be read as they are.
 
     Raises:
+        StoreFileError: If the database is not in UTF-8.
         SchemaVersionError: If they are not there, or of another version.
     """
+    _check_encoding(session)
     present = version(session)
     if present != len(MIGRATIONS):
         raise SchemaVersionError(
