@@ -11,6 +11,15 @@ from mnemic.records.secrets import without_passwords
 
 _PLACE: Final = ("host", "port", "dbname")
 
+_TIMEOUTS: Final = {
+    "connect_timeout": "10",  # seconds; libpq's own is that of the network, about two minutes
+    "tcp_user_timeout": "10000",  # milliseconds; the system's own is about a quarter of an hour
+    "keepalives_idle": "10",  # seconds, and not two hours, while the server works on a statement
+    "keepalives_interval": "5",
+    "keepalives_count": "2",
+}
+"""After these times a server that has gone without a word counts as lost."""
+
 
 class Target(NamedTuple):
     """A database.
@@ -40,7 +49,7 @@ def target_of(url: str) -> Target:
     """
     try:
         options = conninfo_to_dict(url)
-        conninfo = make_conninfo(url, application_name=options.get("application_name") or "mnemic")
+        conninfo = make_conninfo(url, **_unless_given(options), client_encoding="UTF8")
     except psycopg.ProgrammingError:
         raise _unreadable(url) from None
     named = {name: str(value) for name, value in options.items() if value is not None}
@@ -48,6 +57,13 @@ def target_of(url: str) -> Target:
     if any("@" in named.get(name, "") for name in _PLACE):
         raise _unreadable(url)
     return Target(conninfo, _shown(named))
+
+
+def _unless_given(options: Mapping[str, object]) -> dict[str, str]:
+    name = {"application_name": str(options.get("application_name") or "mnemic")}
+    if "service" in options:  # its file may have others
+        return name
+    return name | {key: value for key, value in _TIMEOUTS.items() if key not in options}
 
 
 def _shown(named: Mapping[str, str]) -> str:
