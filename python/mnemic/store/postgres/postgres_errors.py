@@ -7,6 +7,7 @@ from psycopg import errors
 
 from mnemic.errors import (
     DeadlineExceededError,
+    InvalidEntryError,
     MnemicError,
     ReadOnlyError,
     StoreBusyError,
@@ -38,7 +39,15 @@ def typed(error: psycopg.Error, place: str) -> MnemicError:  # noqa: PLR0911 - o
     if isinstance(error, _FULL):
         return StoreFullError(f"{place}: the server's disk or memory is full ({code})")
     if isinstance(error, errors.InsufficientPrivilege):
-        return StoreError(f"{place}: the role may not do this ({code}); see docs/postgresql.md")
+        return StoreError(
+            f"{place}: the role may not do this ({code}); it needs the right to create a schema "
+            "and the extension vector, or rights on the schema mnemic"
+        )
+    if isinstance(error, errors.ProgramLimitExceeded):
+        return InvalidEntryError(
+            f"{place}: an agent_id, user_id or idempotency_key is too long for an index of "
+            f"PostgreSQL, which takes about 2,600 bytes ({code})"
+        )
     if isinstance(error, psycopg.OperationalError):
         reason = code or "no connection"
         return StoreUnavailableError(f"{place}: the server cannot be reached ({reason}); try again")
