@@ -303,8 +303,8 @@ class Finder:
         return self._store.link_ends(scope, row, direction, kinds, now=self._now())
 
     def position(self) -> LogPosition:
-        """Return the agent's position in its logs."""
-        return self._store.position(self._agent_id)
+        """Return the agent's position in its logs, as far as the store has heard of it."""
+        return self._store.known_position(self._agent_id)
 
     def position_and_revision(self, scope: Scope) -> tuple[LogPosition, int]:
         """Return the agent's position, and the revision of the scope's user."""

@@ -239,7 +239,7 @@ class IndexSync:
             self._learn_model()
         if self._pool is not None:
             self._measure(self._pool)
-        position = shared_in_turn(self, partial(self._store.position, self._agent_id))
+        position = shared_in_turn(self, partial(self._store.known_position, self._agent_id))
         if self._is_all_there_is():
             self._push_accesses()
             return position
@@ -357,7 +357,7 @@ class IndexSync:
     def _build(self, model: Model | None) -> None:
         """Read all rows into a new index, and swap it for the present one."""
         fresh = self._new_index(model)
-        accesses = self._store.position(self._agent_id).accesses
+        accesses = self._store.known_position(self._agent_id).accesses
         with fresh.loader() as loader:
             sink = _StoppableSink(loader, self._check_not_stopped)
             fresh.apply(self._rows_since(None, model, sink), loader)
@@ -384,7 +384,7 @@ class IndexSync:
     def _catch_up_with_accesses(self, position: LogPosition) -> None:
         if self._buffer.were_dropped():
             self._write_accesses()
-            position = self._store.position(self._agent_id)
+            position = self._store.known_position(self._agent_id)
         self._push_accesses()
         if position.accesses != self._accesses:
             self._pull_accesses()
@@ -444,7 +444,7 @@ class IndexSync:
 
     def _read_since(self, seq: int | None, deadline: float | None) -> bool:
         if seq is None:  # the full load contains at least so many
-            self._accesses = self._store.position(self._agent_id).accesses
+            self._accesses = self._store.known_position(self._agent_id).accesses
         with self._index.loader() as loader:
             batch = self._loaded(seq, loader, deadline)
             self._push_accesses()  # as above
@@ -490,4 +490,4 @@ class IndexSync:
         )
 
     def _is_current(self) -> bool:
-        return self._store.position(self._agent_id).seq == self._index.seq
+        return self._store.known_position(self._agent_id).seq == self._index.seq

@@ -87,7 +87,7 @@ class Store(Lists, Additions, BulkWrites, UsageReads, CompanionReads, Protocol):
         Every write that changes an entry appends to the agent's numbered changes in the same
         transaction: 1, 2, 3, without gaps, in the order of the commits. A store may drop old
         changes; `rows_since` and `changed_rows_since` then say so. Changes of other processes are
-        visible to the next read; where the store hears of them, to a `position` within moments.
+        visible to the next read; `known_position` may be moments older.
 
     Accesses:
         Accesses are no changes. `touch` collects them in memory and never waits; they are written
@@ -132,7 +132,7 @@ class Store(Lists, Additions, BulkWrites, UsageReads, CompanionReads, Protocol):
     def stale_since(self) -> datetime | None:
         """Since when changes of other processes may be missing in reads; None while none can be.
 
-        A store that hears of changes answers `position` from memory while its server is away, for
+        A store that hears of changes gives out its `known_position` while its server is away, for
         a limited time.
         """
         ...
@@ -440,6 +440,15 @@ class Store(Lists, Additions, BulkWrites, UsageReads, CompanionReads, Protocol):
 
     def position(self, agent_id: str) -> LogPosition:
         """Return the agent's position in its change log and access log."""
+        ...
+
+    def known_position(self, agent_id: str) -> LogPosition:
+        """Return the agent's position as far as the store has heard of it, for searches.
+
+        It has all commits of this process, and is never behind an earlier `position`. A store that
+        hears of changes asks nobody for it, and gives it out while its server is away; see
+        `stale_since`.
+        """
         ...
 
     def position_and_revision(self, scope: Scope) -> tuple[LogPosition, int]:

@@ -131,7 +131,7 @@ class ChangeFeed:
                 return None
             self._await_connection()
             if self._state is _State.LIVE:
-                return self._positions[agent_id]
+                return self._positions.get(agent_id)
             self._check_age(max_stale)
             return known
 
@@ -154,6 +154,12 @@ class ChangeFeed:
             for agent_id, position in positions.items():
                 if agent_id in self._positions:
                     self._advance(agent_id, position)
+
+    def forget(self, agents: Iterable[str]) -> None:
+        """Ask for the positions of agents again: a commit may have moved them, or not."""
+        with self._lock:
+            for agent_id in agents:
+                self._positions.pop(agent_id, None)
 
     def _advance(self, agent_id: str, position: LogPosition) -> None:
         known = self._positions.get(agent_id)
@@ -261,6 +267,8 @@ class ChangeFeed:
             found = positions(session, left)
             with self._lock:
                 for agent_id in left:
+                    if agent_id not in self._positions:  # forgotten meanwhile
+                        continue
                     position = found.get(agent_id, LogPosition(0, 0))
                     # A server that lost commits, as a replica may that took over, is believed.
                     if position.seq < known[agent_id].seq:

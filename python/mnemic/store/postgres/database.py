@@ -61,7 +61,13 @@ class Database:
         """The change feed."""
         return self._feed
 
-    def position(self, agent_id: str, max_stale: float) -> LogPosition:
+    def position(self, agent_id: str) -> LogPosition:
+        """Return an agent's position, read from the server."""
+        found = self.connections.read(lambda on: position(on, agent_id))
+        self._feed.advance({agent_id: found})
+        return found
+
+    def known_position(self, agent_id: str, max_stale: float) -> LogPosition:
         """Return an agent's position: the feed's, or read from the server."""
         return self._feed.position(
             agent_id, lambda: self.connections.read(lambda on: position(on, agent_id)), max_stale
@@ -81,20 +87,19 @@ class Database:
             positions.update(session.positions)
             return result
 
-        is_committed = False
+        name, is_known = self.connections.database, False
         try:
             result = self.connections.write(agents, work)
-            is_committed = True
+            is_known = True
             return result
         finally:
-            if is_committed:
-                _advance_feeds(self.connections.database, positions)
+            for database in SHARED.of(name):
+                if is_known:
+                    database.feed.advance(positions)
+                elif changed:
+                    database.feed.forget(agents)
             if changed:
-                COMMITTED.notify(self.connections.database, changed)
-
-    def advance(self, positions: dict[str, LogPosition]) -> None:
-        """Take in the positions that a commit of this process has reached."""
-        self._feed.advance(positions)
+                COMMITTED.notify(name, changed)
 
     def touch(self, agent_id: str, rows: list[int], time: int) -> None:
         """Record accesses of rows, written later together."""
@@ -198,8 +203,3 @@ class _Shared:
 
 SHARED: Final = _Shared()
 """The databases of this process."""
-
-
-def _advance_feeds(name: object, positions: dict[str, LogPosition]) -> None:
-    for database in SHARED.of(name):
-        database.advance(positions)

@@ -136,7 +136,11 @@ class PostgresStore(PostgresReads):
 
     def position(self, agent_id: str) -> LogPosition:
         """Return the agent's position in its change log and access log."""
-        return self._usable().position(agent_id, self._max_stale)
+        return self._usable().position(agent_id)
+
+    def known_position(self, agent_id: str) -> LogPosition:
+        """Return the agent's position as far as this process has heard of it."""
+        return self._usable().known_position(agent_id, self._max_stale)
 
     def rows_since(
         self,
@@ -184,7 +188,7 @@ class PostgresStore(PostgresReads):
         held = database.held.of(agent_id)
         if held is None:
             return None
-        if held.position != self.position(agent_id) and self.stale_since is None:
+        if held.position != self.known_position(agent_id) and self.stale_since is None:
             is_current = held.catch_up(
                 lambda since: self._read(lambda on: news(on, agent_id, since), one_moment=True)
             )

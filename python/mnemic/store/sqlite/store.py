@@ -128,6 +128,10 @@ class SqliteStore(SqliteLists, SqliteBulkWrites, SqliteUsageReads, SqliteCompani
             self, _close, self._workers, self._writer, self._connections, number
         )
 
+    def known_position(self, agent_id: str) -> LogPosition:
+        """Return the agent's position, which costs a read of two numbers."""
+        return self.position(agent_id)
+
     @property
     def stale_since(self) -> datetime | None:
         """None: every read sees all commits."""
