@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from mnemic import Memory
 from mnemic.errors import MnemicError
 from mnemic.model import Hit, MemoryEntry
+from mnemic.store.postgres import connections
 from tests.support.embedders import WordEmbedder
 from tests.support.processes import ENVIRONMENT
 
@@ -21,13 +22,15 @@ class Worker:
 
     Args:
         place: Path or URL of the memory.
+        before: The beginning of the command line, such as `nsenter --net=FILE`.
+        patience: Seconds that a call waits for a server of PostgreSQL.
         options: Options of `Memory`.
-        before: The beginning of the command line, such as `ip netns exec NAME`.
     """
 
-    def __init__(self, place, before=(), **options):
+    def __init__(self, place, before=(), *, patience=10.0, **options):
+        given = str(place), str(patience), json.dumps(options)
         self._process = subprocess.Popen(
-            [*before, sys.executable, "-m", __name__, str(place), json.dumps(options)],
+            [*before, sys.executable, "-m", __name__, *given],
             env=ENVIRONMENT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -77,7 +80,8 @@ def _plain(result):
     return result if isinstance(result, int | None) else None
 
 
-def _work(place, **options):
+def _work(place, patience, **options):
+    connections.PATIENCE = float(patience)
     with Memory(place, **{"embedder": WordEmbedder(), **options}) as memory:
         for line in sys.stdin:
             method, arguments, named = json.loads(line)
@@ -90,4 +94,4 @@ def _work(place, **options):
 
 
 if __name__ == "__main__":
-    _work(sys.argv[1], **json.loads(sys.argv[2]))
+    _work(*sys.argv[1:3], **json.loads(sys.argv[3]))

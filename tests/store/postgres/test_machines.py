@@ -1,6 +1,7 @@
 """Processes that reach one server over TCP, on one machine and on two."""
 
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -23,19 +24,24 @@ def here():
     server.close()
 
 
+@contextmanager
+def running_on(machine):
+    server = Server(before=machine.before_as_nobody, listen_addresses="'*'")
+    try:
+        yield server
+    finally:
+        server.close()
+
+
 @pytest.fixture
 def there():
     """Return a database's URL on its server's machine and on another, and how to get there."""
-    with two_machines() as (first, second):
-        server = Server(before=first.before_as_nobody, listen_addresses="'*'")
-        try:
-            url = server.new_database()
-            yield (
-                (server.tcp_url(url), first.before),
-                (server.tcp_url(url, first.address), second.before),
-            )
-        finally:
-            server.close()
+    with two_machines() as (first, second), running_on(first) as server:
+        url = server.new_database()
+        yield (
+            (server.tcp_url(url), first.before),
+            (server.tcp_url(url, first.address), second.before),
+        )
 
 
 @pytest.fixture(params=["here", "there"])
@@ -88,3 +94,20 @@ def test_agents_of_two_machines_see_nothing_of_each_other(places):
         assert same["id"] == one["id"]
         assert hits(first, "bread apple", user_id="ann") == ["an apple"]
         assert hits(second, "bread apple", user_id="ann") == ["bread"]
+
+
+def test_a_pulled_cable_is_a_typed_error_and_calls_go_on_when_it_is_back():
+    with two_machines() as (first, second), running_on(first) as server:
+        url = server.tcp_url(server.new_database(), first.address)
+        impatient = f"{url}?tcp_user_timeout=1000&keepalives_idle=1&connect_timeout=2"
+        with Worker(impatient, second.before, patience=1.0) as worker:
+            worker.call("add", "an apple")
+            second.run("ip", "link", "set", "cable", "down")
+            assert worker.call("count") == "StoreUnavailableError"
+            assert worker.call("add", "bread") == "StoreUnavailableError"
+            second.run("ip", "link", "set", "cable", "up")
+            ends = time.monotonic() + 60
+            while worker.call("count") != 1:
+                assert time.monotonic() < ends
+            worker.call("add", "bread")
+            assert sorted(hits(worker, "apple bread")) == ["an apple", "bread"]
