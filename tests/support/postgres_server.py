@@ -12,6 +12,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 from contextlib import suppress
 from functools import cached_property
 from itertools import count
@@ -92,6 +93,13 @@ class Server:
     def stop(self, mode="fast"):
         """Stop the server; "immediate" is without a clean end."""
         self._run("pg_ctl", "-D", self._data, "-w", "-m", mode, "stop")
+
+    def wait_until_ended(self):
+        """Wait for a server that ends by itself."""
+        ends = time.monotonic() + 60
+        while (self._data / "postmaster.pid").exists():
+            assert time.monotonic() < ends, "the server goes on"
+            time.sleep(0.01)
 
     def new_database(self, *, has_tables=True):
         """Return the URL of a new database, with or without the tables of the present version."""

@@ -68,7 +68,7 @@ def test_a_full_disk_is_a_typed_error_and_the_store_works_when_space_returns():
 
 
 def test_every_acknowledged_memory_is_there_after_a_server_ended_for_want_of_room_for_its_log():
-    durable = {"fsync": "on", "synchronous_commit": "on", "max_wal_size": "1GB"}
+    durable = {"fsync": "on", "synchronous_commit": "on", "restart_after_crash": "off"}
     with (
         small_disk(100 * MEGA) as disk,
         running(log=disk.folder / "log", **durable) as server,
@@ -80,6 +80,7 @@ def test_every_acknowledged_memory_is_there_after_a_server_ended_for_want_of_roo
             stored, errors = written_until(memory, refusals=2)
         assert len(stored) > 10
         assert isinstance(errors[-1], StoreUnavailableError)
+        server.wait_until_ended()
         disk.empty()
         server.start()
         with Memory(url, embedder=None) as memory:
