@@ -7,6 +7,7 @@ import pytest
 
 from mnemic import IndexPool, Memory
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
+from mnemic.repository import index_pool
 from tests.support.embedders import WordEmbedder
 
 WORDS = ("apple", "bread", "cheese", "dill", "egg", "fig", "grape", "honey")
@@ -46,9 +47,9 @@ def memories(tmp_path):
         memory.close()
 
 
-def test_the_indexes_used_least_recently_are_dropped(memories):
+def test_the_indexes_used_least_are_dropped(memories):
     found, pool, size = memories
-    for at in (0, 1, 2, 0, 3):
+    for at in (0, 0, 0, 1, 2, 2, 0, 3):
         answer(found[at])
     loaded = [memory.repository._indexes.active.is_loaded for memory in found]
     assert loaded[0]
@@ -72,9 +73,33 @@ def test_what_is_written_to_a_memory_without_its_index_is_found(memories):
     found, _, _ = memories
     for memory in found:
         answer(memory)
-    assert not found[0].repository._indexes.active.is_loaded
-    found[0].add("a zebra")
-    assert answer(found[0], "zebra")[0][0] == "a zebra"
+    dropped = [one for one in found if not one.repository._indexes.active.is_loaded]
+    assert len(dropped) >= 6
+    for memory in dropped:
+        memory.add("a zebra")
+        assert answer(memory, "zebra")[0][0] == "a zebra"
+
+
+def test_an_index_used_often_stays_while_others_come_and_go(memories):
+    found, _, _ = memories
+    often = found[4]
+    for _ in range(20):
+        answer(often)
+    for memory in (*found, *found):
+        answer(memory)
+        assert often.repository._indexes.active.is_loaded
+
+
+def test_an_index_used_often_in_the_past_makes_room_in_the_end(memories, monkeypatch):
+    monkeypatch.setattr(index_pool, "HALF_LIFE", 10)
+    found, _, _ = memories
+    for _ in range(20):
+        answer(found[4])
+    others = [memory for memory in found if memory is not found[4]]
+    for _ in range(10):
+        for memory in others:
+            answer(memory)
+    assert not found[4].repository._indexes.active.is_loaded
 
 
 def test_many_threads_get_the_right_answers_within_the_budget(memories):

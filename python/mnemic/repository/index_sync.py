@@ -289,7 +289,7 @@ class IndexSync:
         """Stop background work; none starts again."""
         self._is_stopped = True
         if self._pool is not None:
-            self._pool.dropped(self)
+            self._pool.closed(self)
         if self._missing is not None:
             self._missing.stop()
         if self._reports_here():  # its caller has the lock
