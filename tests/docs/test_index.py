@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(
 KINDS = {
     "Tutorial": r"tutorial\.md",
     "How-to": r"how-to/[\w-]+\.md",
-    "Concepts": r"(?:concepts/[\w-]+|policy|hyde)\.md",
+    "Concepts": r"(?:concepts/[\w-]+|policy|hyde|scaling)\.md",
     "Reference": r"reference/README\.md",
     "For contributors": r"(?:\.\./)?(?:lab/)?\w+\.md",
 }
