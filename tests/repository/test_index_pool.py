@@ -1,6 +1,8 @@
 """A pool of indexes: its budget holds, and what it drops changes no answer."""
 
+import os
 import random
+import signal
 import threading
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from mnemic import IndexPool, Memory
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.repository import index_pool
+from mnemic.repository.index_pool import indexes_of
 from tests.support.embedders import WordEmbedder
 
 WORDS = ("apple", "bread", "cheese", "dill", "egg", "fig", "grape", "honey")
@@ -141,6 +144,17 @@ def test_a_closed_memory_leaves_the_pool(tmp_path):
         assert pool.nbytes > 0
     assert len(pool) == 0
     assert pool.nbytes == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_process_forked_while_a_pool_is_in_use_can_use_it():
+    pool = IndexPool()
+    with indexes_of(pool)._lock:
+        child = os.fork()
+        if not child:
+            signal.alarm(10)  # ends a child that waits for the lock
+            os._exit(0 if len(pool) == 0 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "1 GB"])

@@ -1,11 +1,12 @@
 """A budget of memory for the indexes of many agents."""
 
 import math
+import os
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final, Protocol
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from mnemic.model import validation
 
@@ -57,6 +58,9 @@ class _Use:
         return self._count * math.pow(0.5, age)
 
 
+_POOLS: "WeakSet[PooledIndexes]" = WeakSet()
+
+
 class PooledIndexes:
     """The loaded indexes of a pool. Thread-safe.
 
@@ -66,6 +70,11 @@ class PooledIndexes:
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
+        self.forget()
+        _POOLS.add(self)
+
+    def forget(self) -> None:
+        """Begin anew; after a fork, for another thread may have held a lock."""
         self._lock = threading.Lock()
         self._loading = threading.Lock()
         self._uses: WeakKeyDictionary[Pooled, _Use] = WeakKeyDictionary()
@@ -96,9 +105,10 @@ class PooledIndexes:
 
     def measured(self, index: Pooled) -> None:
         """Take in the size of an index, and drop others that no longer fit."""
+        nbytes = index.nbytes  # without the lock, which every search takes: it may apply changes
         with self._lock:
             use = self._uses.setdefault(index, _Use())
-            use.nbytes, use.is_loaded = index.nbytes, True
+            use.nbytes, use.is_loaded = nbytes, True
         self._make_room(index)
 
     def _make_room(self, kept: Pooled) -> None:
@@ -164,6 +174,15 @@ class IndexPool:
     def nbytes(self) -> int:
         """Bytes of the loaded indexes."""
         return self._indexes.nbytes
+
+
+def _forget_all() -> None:
+    for pool in _POOLS:
+        pool.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)
 
 
 def indexes_of(pool: IndexPool) -> PooledIndexes:

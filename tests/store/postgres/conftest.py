@@ -2,7 +2,18 @@
 
 import pytest
 
-from tests.support.postgres_server import SERVER
+from mnemic.store.postgres import connections
+from tests.support.postgres_server import SERVER, Server
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """Return a durable server of the test's own, and let calls wait for it briefly."""
+    monkeypatch.delenv("MNEMIC_TEST_POSTGRES", raising=False)
+    monkeypatch.setattr(connections, "PATIENCE", 3.0)
+    own = Server(fsync="on", synchronous_commit="on")
+    yield own
+    own.close()
 
 
 @pytest.fixture

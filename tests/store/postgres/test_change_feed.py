@@ -14,8 +14,8 @@ from mnemic import Memory
 from mnemic.errors import StoreUnavailableError
 from mnemic.store.postgres import connections
 from mnemic.store.postgres.connections import Connections
+from mnemic.store.postgres.notifications import digest_of
 from tests.support.embedders import WordEmbedder
-from tests.support.postgres_server import Server
 
 OTHER_PROCESS = """
 import sys
@@ -23,16 +23,6 @@ from mnemic import Memory
 with Memory(sys.argv[1], embedder=None) as memory:
     memory.add(sys.argv[2], user_id="ann")
 """
-
-
-@pytest.fixture
-def server(monkeypatch):
-    """Return a server of the test's own, and let calls wait for it briefly."""
-    monkeypatch.delenv("MNEMIC_TEST_POSTGRES", raising=False)
-    monkeypatch.setattr(connections, "PATIENCE", 3.0)
-    own = Server(fsync="on", synchronous_commit="on")
-    yield own
-    own.close()
 
 
 @pytest.fixture
@@ -203,3 +193,57 @@ def test_memories_of_one_database_share_its_connections(database):
                 == (1,)
             )
         )
+
+
+FORGED = ["", "x", "{digest} 1", "{digest} x 1", "{digest} " + "9" * 7000 + " 1", "{digest} ² 1"]
+
+
+@pytest.mark.parametrize("text", FORGED)
+def test_notifications_that_are_none_do_not_end_the_feed(database, text):
+    with filled(database) as memory:
+        settled(memory)
+        notify(database, text.format(digest=digest_of("default")))
+        subprocess.run([sys.executable, "-c", OTHER_PROCESS, database, "a kiwi"], check=True)
+        awaited(lambda: "a kiwi" in [text for text, _ in answer(memory, query="kiwi")[0]], 5.0)
+        assert memory.repository._store._database.feed.is_live
+
+
+def test_a_forged_position_hides_no_later_change_and_is_asked_about_once(database, reads):
+    with filled(database, track_access=False) as memory:
+        settled(memory)
+        notify(database, f"{digest_of('default')} {2**63 - 1} {2**63 - 1}")
+        awaited(lambda: memory.repository._store._database.feed._moved)
+        assert answer(memory)[0]
+        reads.clear()
+        answer(memory)
+        assert reads == []
+        entry = memory.list(user_id="ann")[0]
+        memory.update(entry.id, content="honey cake", user_id="ann")
+        assert "honey cake" in [text for text, _ in answer(memory)[0]]
+
+
+def test_a_slow_opening_of_one_database_holds_up_no_write_to_another(database, monkeypatch):
+    opening, go_on = threading.Event(), threading.Event()
+    migrate = connections.migrate
+
+    def slow(session):
+        if "slow" in session.connection.info.dsn:
+            opening.set()
+            go_on.wait(10)
+        migrate(session)
+
+    with filled(database) as memory:
+        monkeypatch.setattr(connections, "migrate", slow)
+        url = f"{database}&application_name=slow"
+        other = threading.Thread(target=lambda: Memory(url, "b", embedder=None).close())
+        other.start()
+        assert opening.wait(10)
+        memory.add("in time", user_id="ann")
+        assert other.is_alive()
+        go_on.set()
+        other.join(10)
+
+
+def notify(database, payload):
+    with psycopg.connect(database, autocommit=True) as other:
+        other.execute("SELECT pg_notify('mnemic_changes', %s)", (payload,))

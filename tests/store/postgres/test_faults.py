@@ -8,20 +8,8 @@ import pytest
 
 from mnemic.errors import OutcomeUnknownError, StoreError, StoreUnavailableError
 from mnemic.store import open_store
-from mnemic.store.postgres import connections
 from tests.store.contract import AGENT, added, counted, exported
 from tests.support.entries import numbered
-from tests.support.postgres_server import Server
-
-
-@pytest.fixture
-def server(monkeypatch):
-    """Return a durable server of the test's own, and let calls wait for it briefly."""
-    monkeypatch.delenv("MNEMIC_TEST_POSTGRES", raising=False)
-    monkeypatch.setattr(connections, "PATIENCE", 3.0)
-    own = Server(fsync="on", synchronous_commit="on")
-    yield own
-    own.close()
 
 
 def test_every_acknowledged_write_is_there_after_the_server_was_killed(server):

@@ -62,9 +62,10 @@ class _State(Enum):
 class ChangeFeed:
     """Listens for the commits of all processes in a thread of its own. Thread-safe.
 
-    Positions of agents that were asked for once are known without a round trip for as long as the
-    connection lives. After it was lost, the last known ones are given out, as stale, for a limited
-    time; once it is there again, not before all of them were read anew.
+    Positions of agents that were asked for once are known without a round trip until a notification
+    says that one has moved. It is not taken for the new position, for any role of the database can
+    send one: the server is asked. After the connection was lost, the last known positions are given
+    out, as stale, for a limited time; once it is there again, not before all were read anew.
 
     Args:
         target: The database.
@@ -75,6 +76,7 @@ class ChangeFeed:
         self._lock = threading.Condition()
         self._state = _State.IDLE
         self._positions: dict[str, LogPosition] = {}
+        self._moved: dict[str, LogPosition] = {}  # heard of, and not asked for yet
         self._agents: dict[str, str] = {}  # by digest
         self._heard_at: datetime | None = None
         self._connections = 0  # made so far
@@ -107,19 +109,21 @@ class ChangeFeed:
         Raises:
             StoreUnavailableError: If the server is away for longer.
         """
-        if self._state is _State.LIVE:
+        if self._state is _State.LIVE and agent_id not in self._moved:
             known = self._positions.get(agent_id)
             if known is not None:
                 return known
         known = self._known(agent_id, max_stale)
         if known is not None:
             return known
-        connections = self._connections
+        connections, moved = self._connections, self._moved.get(agent_id)
         found = ask()
         with self._lock:
             # Of another connection, this agent's changes before its position were not read.
             if self._state is not _State.LIVE or self._connections == connections:
                 self._advance(agent_id, found)
+            if self._moved.get(agent_id) == moved:  # else it has moved again
+                self._moved.pop(agent_id, None)
         return found
 
     def _known(self, agent_id: str, max_stale: float) -> LogPosition | None:
@@ -131,7 +135,7 @@ class ChangeFeed:
                 return None
             self._await_connection()
             if self._state is _State.LIVE:
-                return self._positions.get(agent_id)
+                return None if agent_id in self._moved else self._positions.get(agent_id)
             self._check_age(max_stale)
             return known
 
@@ -164,11 +168,12 @@ class ChangeFeed:
     def _advance(self, agent_id: str, position: LogPosition) -> None:
         known = self._positions.get(agent_id)
         if known is None:
-            self._positions[agent_id] = position
             self._agents[digest_of(agent_id)] = agent_id
-            return
-        seq, accesses = max(known.seq, position.seq), max(known.accesses, position.accesses)
-        self._positions[agent_id] = LogPosition(seq, accesses)
+            known = position
+        self._positions[agent_id] = _later(known, position)
+        moved = self._moved.get(agent_id)
+        if moved is not None and not _is_beyond(moved, self._positions[agent_id]):
+            del self._moved[agent_id]
 
     def _start(self) -> None:
         if self._thread is None and not self._is_closed:
@@ -184,7 +189,7 @@ class ChangeFeed:
                     prepare(connection)
                     pause = 0.0
                     self._follow(connection)
-            except psycopg.Error as error:
+            except Exception as error:  # noqa: BLE001 - without this thread, news would be missed
                 _log.info("The change feed is interrupted: %s", type(error).__name__)
             self._interrupt(is_first=pause == 0.0)
             self._wait(pause)
@@ -284,12 +289,14 @@ class ChangeFeed:
         heard = parsed(payload)
         agent_id = None if heard is None else self._agents.get(heard.digest)
         if heard is not None and agent_id is not None:
-            self._take_in([(agent_id, heard.position)])
+            self._note(agent_id, heard.position)
 
-    def _take_in(self, found: Iterable[tuple[str, LogPosition]]) -> None:
+    def _note(self, agent_id: str, position: LogPosition) -> None:
+        """Note that an agent has moved, unless that is known, as of this process's own commits."""
         with self._lock:
-            for agent_id, position in found:
-                self._advance(agent_id, position)
+            known = self._positions.get(agent_id)
+            if known is not None and _is_beyond(position, known):
+                self._moved[agent_id] = _later(self._moved.get(agent_id, position), position)
 
     def close(self) -> None:
         """Stop listening."""
@@ -299,6 +306,14 @@ class ChangeFeed:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
         self._woken.close()
+
+
+def _later(one: LogPosition, other: LogPosition) -> LogPosition:
+    return LogPosition(max(one.seq, other.seq), max(one.accesses, other.accesses))
+
+
+def _is_beyond(position: LogPosition, known: LogPosition) -> bool:
+    return position.seq > known.seq or position.accesses > known.accesses
 
 
 def _await_data(*sources: Connection | socket.socket, seconds: float) -> None:

@@ -26,6 +26,9 @@ Result = TypeVar("Result")
 _Key: TypeAlias = tuple[int, str, bool]
 """Process, URL, and whether nothing may be changed."""
 
+WRITERS: Final = MAX_CONNECTIONS // 2
+"""Writes that run at once; those of one agent wait for each other. The rest is left for reads."""
+
 MAX_DELAY: Final = 1.0
 """Seconds after which recorded accesses are written, if no call asks for it before."""
 
@@ -41,7 +44,6 @@ class Database:
 
     Attributes:
         connections: The connections.
-        queue: Its writes, one at a time.
         workers: Threads for blocking calls.
         accesses: Accesses that are not written yet.
         held: Rows of active entries of the agents whose indexes are loaded.
@@ -49,7 +51,7 @@ class Database:
 
     def __init__(self, target: Target, *, read_only: bool) -> None:
         self.connections = Connections(target, read_only=read_only)
-        self.queue = WriteQueue()
+        self._queues = [WriteQueue() for _ in range(WRITERS)]
         self.workers = Workers(MAX_CONNECTIONS)
         self.accesses = PendingAccesses()
         self.held = HeldAgents()
@@ -101,6 +103,10 @@ class Database:
             if changed:
                 COMMITTED.notify(name, changed)
 
+    def queue_of(self, agent_id: str) -> WriteQueue:
+        """Return the queue of an agent's writes, which run one at a time."""
+        return self._queues[hash(agent_id) % WRITERS]
+
     def touch(self, agent_id: str, rows: list[int], time: int) -> None:
         """Record accesses of rows, written later together."""
         if self.accesses.add(agent_id, rows, time):
@@ -110,10 +116,10 @@ class Database:
 
     def write_accesses(self) -> Future[None]:
         """Write the accesses recorded so far."""
-        return self.queue.write(self.flush_accesses)
+        return self._queues[0].write(self.flush_accesses)
 
     def flush_accesses(self) -> None:
-        """Write the accesses recorded so far, within the caller's turn of the queue."""
+        """Write the accesses recorded so far, in a turn of any queue."""
         flush = self.accesses.flush()
         try:
             taken = flush.taken()
@@ -132,8 +138,9 @@ class Database:
 
     def settle(self) -> None:
         """Finish the writes that were handed in, and write the accesses recorded so far."""
-        if not self.queue.is_held_here():
-            self.queue.write(_nothing).result()
+        if not any(queue.is_held_here() for queue in self._queues):
+            for done in [queue.write(_nothing) for queue in self._queues]:
+                done.result()
             if self.accesses.is_pending() and not self.connections.is_read_only:
                 self.flush_quietly()
 
@@ -144,7 +151,8 @@ class Database:
         if self._timer is not None:
             self._timer.cancel()
         self.workers.close()
-        self.queue.close()
+        for queue in self._queues:
+            queue.close()
         self._feed.close()
         self.connections.close()
 
@@ -163,22 +171,35 @@ class _Shared:
     """The databases that are open in this process, each with the number of its stores."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # the garbage collector may release one at any time
-        self._open: dict[_Key, tuple[Database, int]] = {}
+        self._forget()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget)
 
     def _forget(self) -> None:
-        self._lock = threading.RLock()  # another thread may have held it during the fork
-        self._open = {}
+        """Begin anew; after a fork, for another thread may have held a lock."""
+        self._lock = threading.RLock()  # the garbage collector may release one at any time
+        self._opening: dict[_Key, threading.RLock] = {}
+        self._open: dict[_Key, tuple[Database, int]] = {}
 
     def opened(self, target: Target, *, read_only: bool) -> Database:
         """Return a database, opened unless it is; `released` ends its use."""
         key = (os.getpid(), target.conninfo, read_only)
         with self._lock:
-            database, users = self._open.get(key, (None, 0))
-            if database is None:
-                database = Database(target, read_only=read_only)
+            opening = self._opening.setdefault(key, threading.RLock())
+        with opening:  # not the other lock, which writes to other databases take
+            known = self._joined(key)
+            if known is not None:
+                return known
+            database = Database(target, read_only=read_only)
+            with self._lock:
+                self._open[key] = database, 1
+            return database
+
+    def _joined(self, key: _Key) -> Database | None:
+        with self._lock:
+            if key not in self._open:
+                return None
+            database, users = self._open[key]
             self._open[key] = database, users + 1
             return database
 

@@ -9,6 +9,10 @@ CHANNEL: Final = "mnemic_changes"
 """The channel on which each commit notifies of the new positions of its agents."""
 
 
+_MAX_DIGITS: Final = 19
+"""Digits of the largest position; Python refuses to read numbers of some thousand."""
+
+
 class Notification(NamedTuple):
     """A notification.
 
@@ -34,6 +38,10 @@ def payload(agent_id: str, position: LogPosition) -> str:
 def parsed(text: str) -> Notification | None:
     """Return the notification of a payload; None if it is not one."""
     digest, *numbers = text.split(" ")
-    if len(numbers) != 2 or not all(number.isdecimal() for number in numbers):  # noqa: PLR2004
+    if len(numbers) != 2 or not all(map(_is_number, numbers)):  # noqa: PLR2004
         return None
     return Notification(digest, LogPosition(int(numbers[0]), int(numbers[1])))
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS

@@ -89,7 +89,7 @@ class PostgresStore(PostgresReads):
         *,
         read_only: bool = False,
         codec: RowCodec | None = None,
-        max_stale: float = 60.0,
+        max_stale: float,
     ) -> None:
         target = target_of(url)
         self.path = target.shown
@@ -127,7 +127,7 @@ class PostgresStore(PostgresReads):
 
     def _write(self, agent_id: str, job: Callable[[Session], Result]) -> Future[Result]:
         database = self._writable()
-        return database.queue.write(lambda: database.write([agent_id], job))
+        return database.queue_of(agent_id).write(lambda: database.write([agent_id], job))
 
     @property
     def stale_since(self) -> datetime | None:
@@ -183,14 +183,18 @@ class PostgresStore(PostgresReads):
         """Hold an agent's rows no longer, until `rows_since` gives them all again."""
         self._database.held.release(agent_id)
 
-    def _held_rows(self, agent_id: str, rows: Sequence[int]) -> list[Columns] | None:
+    def _held_rows(
+        self, agent_id: str, rows: Sequence[int], deadline: float | None
+    ) -> list[Columns] | None:
         database = self._usable()
         held = database.held.of(agent_id)
         if held is None:
             return None
         if held.position != self.known_position(agent_id) and self.stale_since is None:
             is_current = held.catch_up(
-                lambda since: self._read(lambda on: news(on, agent_id, since), one_moment=True)
+                lambda since: self._read(
+                    lambda on: news(on, agent_id, since), deadline=deadline, one_moment=True
+                )
             )
             if not is_current:
                 database.held.release(agent_id)
@@ -231,7 +235,7 @@ class PostgresStore(PostgresReads):
             done = database.write([agent_id], lambda on: writes.add(on, agent_id, rows, rules))
             return stored_of(codec, done, rows)
 
-        return database.queue.write(work)
+        return database.queue_of(agent_id).write(work)
 
     def add_embeddings(
         self,
@@ -434,7 +438,8 @@ class PostgresStore(PostgresReads):
 
         Its write-ahead log and its backups hold them for as long as they are kept.
         """
-        return self._writable().queue.write(lambda: _REMAINS)
+        self._writable()
+        return succeeded(_REMAINS)
 
     def backup(self, target: str | os.PathLike[str], *, report: Report = silent) -> None:
         """Copy everything, as of one moment, to another database, named by its URL."""

@@ -57,7 +57,9 @@ class PostgresReads(Protocol):
         """Run reads on one connection."""
         ...
 
-    def _held_rows(self, agent_id: str, rows: Sequence[int]) -> list[Columns] | None:
+    def _held_rows(
+        self, agent_id: str, rows: Sequence[int], deadline: float | None
+    ) -> list[Columns] | None:
         """Return rows that are held in memory, as of now; None unless all of them are."""
         ...
 
@@ -105,7 +107,7 @@ class PostgresReads(Protocol):
     ) -> dict[int, MemoryEntry]:
         """Return the entries of these rows that the scope has, without their embeddings."""
         time = to_microseconds(now)
-        held = None if include_deleted else self._held_rows(scope.agent_id, rows)
+        held = None if include_deleted else self._held_rows(scope.agent_id, rows, deadline)
         if held is not None:
             return active_entries(self._codec, held, scope, now)
         return self._read(
