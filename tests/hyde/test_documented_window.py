@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mnemic.hyde import build_conversation_window
@@ -197,6 +197,7 @@ MESSAGES = st.lists(
 
 @pytest.mark.requirement("R376", "R377", "R378", "C126", "C127")
 @given(MESSAGES, st.integers(-3, 15), st.none() | st.text("ab", min_size=1, max_size=60))
+@example([("user", "a"), ("assistant", "a")], 0, "a")
 def test_a_window_is_the_end_of_all_lines(messages, boundary, message):
     history = [said(*each) for each in messages]
     lines = [
@@ -205,8 +206,11 @@ def test_a_window_is_the_end_of_all_lines(messages, boundary, message):
         if role in {"user", "assistant"} and text.strip()
     ]
     if message is not None:
-        is_there = bool(lines) and lines[-1] == f"user: {message}"
-        lines = lines if is_there else [*lines, f"user: {message}"]
+        current = f"user: {message}"
+        of_user = [at for at, line in enumerate(lines) if line.startswith("user: ")]
+        if of_user and lines[of_user[-1]] == current:  # the assistant may be at work on it
+            del lines[of_user[-1]]
+        lines = [*lines, current]
     window = build_conversation_window(history, boundary, message=message, max_characters=CAP)
     assert sum(map(len, window)) <= CAP
     if sum(len(line) + len("\n---\n") for line in lines) <= CAP:
