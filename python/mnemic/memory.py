@@ -144,6 +144,7 @@ class Memory(MemoryHandle, ScopedMemory):
     drop_vectors = sync_method(AsyncMemory.drop_vectors)
     backup = sync_method(AsyncMemory.backup)
     verify = sync_method(AsyncMemory.verify)
+    create_vector_index = sync_method(AsyncMemory.create_vector_index)
     close = sync_method(AsyncMemory.close)
 
     def __enter__(self) -> Self:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Self, overload
+from typing import Any, ClassVar, Literal, Self, overload
 from uuid import UUID
 
 import msgspec
@@ -249,6 +249,8 @@ class SearchResults(Listing[SearchHit], frozen=True, eq=False):
         hint: A sentence about the cause of an empty result, if one is likely; else None.
         stale_since: When the store's server was last heard of, if it is away: changes made since
             by other processes may be missing. Else None.
+        searched_in: "memory" if the index of all memories was ranked, "database" if the database
+            selected those that were; scores and order are the same.
     """
 
     _items_field: ClassVar[str] = "hits"
@@ -270,6 +272,7 @@ class SearchResults(Listing[SearchHit], frozen=True, eq=False):
     total: int | None = None
     hint: str | None = None
     stale_since: datetime | None = None
+    searched_in: Literal["memory", "database"] = "memory"
 
     def __post_init__(self) -> None:
         """Make a tuple of a list."""

@@ -15,6 +15,7 @@ from mnemic.index import (
     LinkedRow,
     LinkSearch,
     ListRequest,
+    NativeIndex,
     NeighbourRow,
     NeighbourSearch,
     RankedRow,
@@ -38,6 +39,7 @@ from mnemic.model.timestamps import to_microseconds
 from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock
 from mnemic.repository.accesses import show_accesses
+from mnemic.repository.database_search import DatabaseSearch, is_by_vectors
 from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.found import (
     NOT_IN_TIME,
@@ -71,12 +73,14 @@ class _Moment(NamedTuple):
         deadline: When to give up, in seconds of `time.monotonic()`; None is never.
         takes_partial: Whether entries that are read at the deadline are returned in place of an
             error.
+        index: Ranks active memories; None is that of all of them.
     """
 
     now: datetime
     position: LogPosition
     deadline: float | None = None
     takes_partial: bool = False
+    index: NativeIndex | None = None
 
 
 class Finder:
@@ -90,6 +94,7 @@ class Finder:
         vectors: Embeds queries.
         clock: Gives the time.
         telemetry: Logs a search that falls back to keywords.
+        database: Serves searches while the index of active memories is not loaded.
         exact_limit: Up to so many selected memories are all ranked, even if the index has a
             candidate source.
     """
@@ -104,8 +109,10 @@ class Finder:
         vectors: QueryVectors,
         clock: Clock,
         telemetry: Telemetry,
+        database: DatabaseSearch,
         exact_limit: int = EXACT_LIMIT,
     ) -> None:
+        self._database = database
         self._store = store
         self._agent_id = agent_id
         self._indexes = indexes
@@ -146,16 +153,49 @@ class Finder:
 
     def _find(self, scope: Scope, search: Search, expansion: Expansion | None = None) -> Found:
         search = self._vectors.with_floor(self._vectors.covered(search))
-        position = self._refresh(search)
-        now = self._now()
         try:
-            vectors, context = self._vectors.of(scope, search, to_microseconds(now))
+            found = None
+            if self._database.serves(scope, search):
+                with self._database.timed():
+                    found = self._find_in_database(scope, search, expansion)
+            return self._find_in_memory(scope, search, expansion) if found is None else found
         except EmbeddingError as error:
             fallback = search.fallback
             if fallback is None:
                 raise
             self._telemetry.falls_back(error)
             return self._find(scope, fallback)._replace(degraded=True)
+
+    def _find_in_database(
+        self, scope: Scope, search: Search, expansion: Expansion | None
+    ) -> Found | None:
+        """Return the best of the memories that the database selects; None if it cannot."""
+        check_deadline(search.deadline)
+        position, now = self.position(), self._now()
+        time = to_microseconds(now)
+        selection, vectors, context = None, None, None
+        if is_by_vectors(search) and expansion is None:
+            vectors, context = self._vectors.of(scope, search, time)
+            if vectors is None:
+                return None
+            selection = self._database.nearest(scope, search, vectors, time)
+        if selection is None:
+            selection = self._database.wall(scope, search)
+            if selection is None:
+                return None
+            vectors, context = self._vectors.of(scope, search, time, selection.index)
+        check_deadline(search.deadline)
+        moment = _Moment(now, position, search.deadline, search.takes_partial, selection.index)
+        inputs = RankInputs(scope, time, vectors, context)
+        found = self._find_active(search, inputs, moment, expansion)
+        return found._replace(
+            approximate=selection.approximate, seq=selection.index.seq or 0, in_database=True
+        )
+
+    def _find_in_memory(self, scope: Scope, search: Search, expansion: Expansion | None) -> Found:
+        position = self._refresh(search)
+        now = self._now()
+        vectors, context = self._vectors.of(scope, search, to_microseconds(now))
         if vectors is not None and (self._active.has_retries or self._active.lacks_dimension):
             # The embedder has just answered: memories that it failed on are found at once, and so
             # are those that waited for the length of its vectors.
@@ -264,8 +304,9 @@ class Finder:
         inputs: RankInputs,
         hits: Sequence[RankedRow],
         expansion: Expansion,
+        index: NativeIndex,
     ) -> Linked:
-        """Return the neighbours of hits, by the index as it is."""
+        """Return the neighbours of hits, by an index as it is."""
         starts, hops = expansion.starts(hits), expansion.hops
         if not (starts and hops.depth and hops.limit):
             return Linked([])
@@ -278,7 +319,7 @@ class Finder:
             deadline=search.deadline,
         )
         try:
-            return Linked(self._active.index.neighbours(wanted))
+            return Linked(index.neighbours(wanted))
         except Exception as error:  # noqa: BLE001 - the search has its result
             return Linked([], error)
 
@@ -351,7 +392,8 @@ class Finder:
         moment: _Moment,
         expansion: Expansion | None = None,
     ) -> Found:
-        index, limit = self._active.index, search.limit
+        index = self._active.index if moment.index is None else moment.index
+        limit = search.limit
         while True:
             asked = inputs._replace(limit=limit)
             if index.has_source:
@@ -360,7 +402,7 @@ class Finder:
                 page = index.rank(search, asked)
             linked = None
             if expansion is not None:
-                linked = self._linked(search, inputs, page.ranked, expansion)
+                linked = self._linked(search, inputs, page.ranked, expansion, index)
             neighbours = () if linked is None else linked.hits
             entries, is_cut = self._entries(inputs.scope, [*page.ranked, *neighbours], moment)
             partial = page.partial or is_cut
@@ -376,16 +418,9 @@ class Finder:
                     seq=moment.position.seq,
                     linked=linked and _read(linked, entries),
                 )
-                return self._explained(found, search) if search.with_reasons else found
+                return _explained(found, search, index) if search.with_reasons else found
             # Some were deleted between the ranking and the reading: rank further down.
             limit = 2 * limit + 8
-
-    def _explained(self, found: Found, search: Search) -> Found:
-        index = self._active.index
-        whys = {
-            hit.row: why_of(hit, found.entries[hit.row], search.text, index) for hit in found.hits
-        }
-        return found._replace(reasons={row: why for row, why in whys.items() if why is not None})
 
     def has_memories(self, scope: Scope, deadline: float | None = None) -> bool:
         """Return whether a scope has any active memory; the index is brought up to date first.
@@ -416,6 +451,8 @@ class Finder:
         return self._count(everybody) > self._count(scope)
 
     def _count(self, scope: Scope) -> int:
+        if not self._active.is_loaded:
+            return self._store.count(scope, now=self._now())
         inputs = RankInputs(scope, to_microseconds(self._now()))
         search = Search(text=None, limit=0, ranking=MOST_IMPORTANT)
         selected = self._active.index.selected(search, inputs, 0)
@@ -487,6 +524,12 @@ class Finder:
         entries, is_cut = _in_time([hit.row for hit in hits], moment, read)
         show_accesses(entries, _accesses(hits))
         return entries, is_cut
+
+
+def _explained(found: Found, search: Search, index: NativeIndex) -> Found:
+    """Return hits with the reasons for their scores, by the index that ranked them."""
+    whys = {hit.row: why_of(hit, found.entries[hit.row], search.text, index) for hit in found.hits}
+    return found._replace(reasons={row: why for row, why in whys.items() if why is not None})
 
 
 def _read(linked: Linked, entries: Mapping[int, MemoryEntry]) -> Linked:

@@ -48,6 +48,7 @@ class Found(NamedTuple):
         seq: Number of the store's last change that the index had.
         linked: The neighbours of the hits, if requested; their entries are among `entries`.
         stale_since: Since when changes may be missing, because the store cannot be read; else None.
+        in_database: Whether the database selected the memories that were ranked.
     """
 
     hits: list[RankedRow]
@@ -61,6 +62,7 @@ class Found(NamedTuple):
     seq: int = -1
     linked: Linked | None = None
     stale_since: datetime | None = None
+    in_database: bool = False
 
     def results(self) -> SearchResults:
         """Return them as a result of the public verbs."""
@@ -82,6 +84,7 @@ class Found(NamedTuple):
             share=self.share,
             total=self.total,
             stale_since=self.stale_since,
+            searched_in="database" if self.in_database else "memory",
         )
 
 

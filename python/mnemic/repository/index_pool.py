@@ -66,10 +66,13 @@ class PooledIndexes:
 
     Args:
         max_bytes: The budget.
+
+    Attributes:
+        max_bytes: As above.
     """
 
     def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
+        self.max_bytes = max_bytes
         self.forget()
         _POOLS.add(self)
 
@@ -120,7 +123,7 @@ class PooledIndexes:
 
     def _beyond_budget(self, kept: Pooled) -> list[Pooled]:
         with self._lock:
-            excess = sum(use.nbytes for use in self._uses.values()) - self._max_bytes
+            excess = sum(use.nbytes for use in self._uses.values()) - self.max_bytes
             if excess <= 0:
                 return []
             chosen: list[Pooled] = []

@@ -32,6 +32,7 @@ class IndexSet:
         progress: Reports loads of the index of active memories; None for none.
         pool: Bounds the bytes of loaded indexes; None for no bound.
         unloaded: Called when the index of active memories was dropped; None for nothing to call.
+        is_lazy: Whether even the index of active memories is loaded by its first use alone.
 
     Attributes:
         active: The index of active memories.
@@ -50,7 +51,9 @@ class IndexSet:
         progress: LoadProgress | None = None,
         pool: PooledIndexes | None = None,
         unloaded: Callable[[], object] | None = None,
+        is_lazy: bool = False,
     ) -> None:
+        self._is_lazy = is_lazy
         self._pool = pool
         self._unloaded = unloaded
         self._store = store
@@ -78,6 +81,7 @@ class IndexSet:
             progress=self._progress if state is State.ACTIVE else None,
             pool=self._pool,
             unloaded=self._unloaded if state is State.ACTIVE else None,
+            is_lazy=self._is_lazy and state is State.ACTIVE,
         )
 
     def of(self, state: State) -> IndexSync:

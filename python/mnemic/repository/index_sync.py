@@ -78,6 +78,7 @@ class IndexSync:
         progress: Reports full loads that a call waits for; None for none.
         pool: Bounds the bytes of loaded indexes; None for no bound.
         unloaded: Called when the pool has dropped the index; None for nothing to call.
+        is_lazy: Whether even an index with an embedder is loaded by its first use alone.
 
     Attributes:
         model: Name and dimension of the index's vectors; None before the agent's first vector.
@@ -101,11 +102,12 @@ class IndexSync:
         progress: LoadProgress | None = None,
         pool: PooledIndexes | None = None,
         unloaded: Callable[[], object] | None = None,
+        is_lazy: bool = False,
     ) -> None:
         self._pool = pool
         self._measured_seq: int | None = None
         self._unloaded = unloaded
-        self._is_unloaded = False
+        self._is_unloaded = is_lazy
         self._vector_model = VectorModel(store, agent_id, embedder) if model is None else model
         self._vector_model.check_stored()
         self.model = self._vector_model.known
@@ -126,12 +128,14 @@ class IndexSync:
         self._catching_up = threading.Lock()
         self._rebuilding: threading.Thread | None = None
         self._rebuild_at = 0.0
+        self._loading: threading.Thread | None = None
+        self._starting = threading.Lock()
         self._is_stopped = False
         self._accesses = 0  # number of access writes that the index contains, at least
         self._buffer = AccessBuffer()
         self._access_lock = threading.Lock()
         self._reporting_thread: int | None = None
-        if embedder is not None:  # without one, memories may never be searched
+        if embedder is not None and not is_lazy:  # without one, they may never be searched
             self.catch_up(patience=None)
 
     @property
@@ -151,6 +155,41 @@ class IndexSync:
         """Bytes of the index and of the rows that the store holds beside it, partly estimated."""
         held = self._store.held_bytes(self._agent_id) if self._state is State.ACTIVE else 0
         return self._index.nbytes + held
+
+    @property
+    def embeds(self) -> bool:
+        """Whether memories without a vector are given one."""
+        return self._missing is not None
+
+    def new_index(self) -> NativeIndex:
+        """Return an empty index of the same kind, for other rows."""
+        return self._new_index(self.model)
+
+    def load_later(self) -> None:
+        """Load the index in the background, unless that has begun or failed lately."""
+        with self._starting:
+            is_due = time.monotonic() >= self._rebuild_at
+            if self._loading is None and is_due and not (self.is_loaded or self._is_stopped):
+                self._loading = threading.Thread(
+                    target=self._load_in_background, name="mnemic-load", daemon=True
+                )
+                self._loading.start()
+
+    def _load_in_background(self) -> None:
+        try:
+            with self._turn_to_load():
+                if not self.is_loaded:
+                    self._build(self.model)
+                    self._is_unloaded = False
+            if self._pool is not None:
+                self._measure(self._pool)
+        except _StoppedError:
+            pass
+        except (MnemicError, MemoryError) as error:
+            self._rebuild_at = time.monotonic() + REBUILD_SECONDS
+            _log.warning("The index of agent %s was not loaded: %s", self._agent_id, str(error))
+        finally:
+            self._loading = None
 
     def unload(self) -> bool:
         """Drop the index, for whoever uses it next to load; return False if it is being changed.
@@ -297,8 +336,9 @@ class IndexSync:
         else:
             with self._catching_up:
                 rebuilding = self._rebuilding
-        if rebuilding is not None:
-            rebuilding.join()
+        for thread in (rebuilding, self._loading):
+            if thread is not None:
+                thread.join()
 
     def _learn_model(self) -> None:
         """Take the vectors in once there are some: the index was made without their dimension."""
@@ -383,7 +423,7 @@ class IndexSync:
 
     def _catch_up_with_accesses(self, position: LogPosition) -> None:
         if self._buffer.were_dropped():
-            self._write_accesses()
+            self.write_accesses()
             position = self._store.known_position(self._agent_id)
         self._push_accesses()
         if position.accesses != self._accesses:
@@ -398,8 +438,8 @@ class IndexSync:
                     [(row, last, number) for row, (number, last) in rows.items()]
                 )
 
-    def _write_accesses(self) -> None:
-        """Write pending accesses; if the store is busy, the index is a little behind."""
+    def write_accesses(self) -> None:
+        """Write pending accesses; if the store is busy, what is read next is a little behind."""
         if self._can_write:
             with suppress(StoreError):  # a store that cannot be read raises there
                 self._store.write_accesses().result()

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 from mnemic.licensing import LicensePolicy
 from mnemic.progress import Progress
 from mnemic.protocols import Clock, IdFactory
+from mnemic.repository.database_search import SearchIn
 from mnemic.repository.index_pool import IndexPool
 
 if TYPE_CHECKING:
@@ -52,6 +53,15 @@ class Options(TypedDict, total=False):
         index_pool: Bounds the memory that the indexes of all memories opened with it take: see
             `IndexPool`. Memories in PostgreSQL that are given none share one of 1 GiB; those in a
             file have none.
+        search_in: Where searches of a memory in PostgreSQL run. In "memory" every search uses the
+            agent's index, loaded on opening; in the "database" the server selects the memories
+            that may be found, and this process ranks them. "auto", the default, loads agents of up
+            to 2,000 memories, and others once their searches in the database have taken as long as
+            loading takes. The answers are the same; `SearchResults.searched_in` says where they
+            come from. A file is always searched in memory.
+        exact_limit: Number of active memories in the scope of a search up to which all of them are
+            compared, 200,000 unless given; in larger scopes an approximate index of the database
+            may choose some, which `SearchResults.approximate` says.
     """
 
     embedder: "AnyEmbedder | Literal['minilm'] | None"
@@ -69,3 +79,5 @@ class Options(TypedDict, total=False):
     progress: Progress | None
     max_stale: float
     index_pool: IndexPool | None
+    search_in: SearchIn
+    exact_limit: int

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from mnemic.embed.limited import LimitedEmbedding
 from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.index import NativeIndex
 from mnemic.loop_threads import current_turn
 from mnemic.model import EvidenceFloor, Scope, Search
 from mnemic.repository.index_set import IndexSet
@@ -79,7 +80,7 @@ class QueryVectors:
         return msgspec.structs.replace(search, evidence=EvidenceFloor(similarity))
 
     def of(
-        self, scope: Scope, search: Search, now: int
+        self, scope: Scope, search: Search, now: int, index: NativeIndex | None = None
     ) -> tuple[NDArray[np.float32] | None, NDArray[np.float32] | None]:
         """Return the vectors of a search's query and of its context.
 
@@ -87,6 +88,7 @@ class QueryVectors:
             scope: Whose speakers' names are replaced.
             search: The query.
             now: Microseconds since 1970 in UTC.
+            index: Knows the speakers of the scope; None is that of all active memories.
 
         Raises:
             DeadlineExceededError: If the search's deadline passes before the embedder answers.
@@ -106,7 +108,7 @@ class QueryVectors:
         stored = given
         if given is None and search.like is not None:
             stored = self._stored(search.like, embedder)
-        texts = self._texts(scope, search, now) if stored is None else []
+        texts = self._texts(scope, search, now, index) if stored is None else []
         if search.context is None or search.ranking.weights.context == 0:
             return _combined(
                 self._embedded(texts, scope, search, now) if texts else [stored], search
@@ -198,13 +200,16 @@ class QueryVectors:
         stored = self._store.vectors(self._agent_id, row, embedder.model)
         return stored if len(stored) else None  # it may still lack them
 
-    def _texts(self, scope: Scope, search: Search, now: int) -> list[str]:
+    def _texts(
+        self, scope: Scope, search: Search, now: int, index: NativeIndex | None = None
+    ) -> list[str]:
         text = search.text
         if text is None or not search.ranking.has_similarity:
             return []
-        index = self._indexes.active.index
-        if search.ranking.strip_speaker_names and index.has_speakers:
-            text = index.in_first_person(text, scope, now, search.deadline)
+        if search.ranking.strip_speaker_names:
+            index = self._indexes.active.index if index is None else index
+            if index.has_speakers:
+                text = index.in_first_person(text, scope, now, search.deadline)
         return [text, *search.also]
 
 

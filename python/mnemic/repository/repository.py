@@ -52,6 +52,12 @@ from mnemic.repository.adding import Adder
 from mnemic.repository.arguments import checked_language
 from mnemic.repository.chosen_embedder import chosen_embedder
 from mnemic.repository.companions import CompanionVectors
+from mnemic.repository.database_search import (
+    DatabaseSearch,
+    SearchIn,
+    checked_search_in,
+    loads_on_opening,
+)
 from mnemic.repository.deleting import Deleter
 from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.entry_vectors import EntryVectorReader
@@ -130,8 +136,9 @@ class Repository:
         progress: As above.
         max_stale: As above.
         index_pool: As above.
+        search_in: As above.
+        exact_limit: As above.
         make_source: Makes the candidate source of the index; None ranks every memory.
-        exact_limit: Up to so many selected memories are all ranked, even if there is a source.
     """
 
     def __init__(
@@ -154,8 +161,9 @@ class Repository:
         progress: Progress | None = None,
         max_stale: float = MAX_STALE,
         index_pool: IndexPool | None = None,
-        make_source: SourceFactory | None = None,
+        search_in: SearchIn = "auto",
         exact_limit: int = EXACT_LIMIT,
+        make_source: SourceFactory | None = None,
     ) -> None:
         validation.path("path", url)
         validation.function("clock", clock)
@@ -169,6 +177,8 @@ class Repository:
         self._process = os.getpid()
         self._has_hinted = False
         self._logs_content = flag("log_content", log_content)
+        place = checked_search_in(search_in)
+        exact_limit = validation.whole("exact_limit", exact_limit, minimum=0)
         self._embedder = chosen_embedder(embedder, embedding_model)
         cache_size = validation.whole("query_cache", query_cache, minimum=0)
         self._is_read_only = flag("read_only", read_only)
@@ -202,6 +212,7 @@ class Repository:
                 self._store, self.agent_id, self._embedder, self._model, clock
             )
             loading = LoadProgress.of(self._store, self.agent_id, progress, clock)
+            pool = self._pool_of(index_pool)
             self._indexes = IndexSet(
                 self._store,
                 self.agent_id,
@@ -211,8 +222,17 @@ class Repository:
                 can_write=not read_only,
                 make_source=make_source,
                 progress=loading,
-                pool=self._pool_of(index_pool),
+                pool=pool,
                 unloaded=self._cache.clear,
+                is_lazy=not loads_on_opening(self._store, self.agent_id, place),
+            )
+            self._database_search = DatabaseSearch(
+                self._store,
+                self.agent_id,
+                self._indexes.active,
+                search_in=place,
+                pool=pool,
+                exact_limit=exact_limit,
             )
         except BaseException:
             self._close_embedder()
@@ -246,6 +266,7 @@ class Repository:
             clock=clock,
             telemetry=self._telemetry,
             exact_limit=exact_limit,
+            database=self._database_search,
         )
         self.readiness = Readiness(
             self._store,
@@ -600,6 +621,13 @@ class Repository:
         self._close_embedder()
         self._indexes.stop()
         await run_blocking(self._store.close)
+
+    async def create_vector_index(self) -> bool:
+        """Build the approximate index of the store; see `VectorSearch.create_vector_index`."""
+        self.limits.require_storing()
+        return await run_blocking(
+            lambda: self._store.create_vector_index(self.agent_id), self._store
+        )
 
     async def backup(
         self, target: str | os.PathLike[str], *, progress: Progress | None = None

@@ -40,6 +40,7 @@ from mnemic.store.values import (
     StoredEntry,
     StoredLink,
 )
+from mnemic.store.vector_search import VectorSearch
 
 
 class BatchSink(Protocol):
@@ -57,7 +58,7 @@ class BatchSink(Protocol):
         ...
 
 
-class Store(Lists, Additions, BulkWrites, UsageReads, CompanionReads, Protocol):
+class Store(Lists, Additions, BulkWrites, UsageReads, CompanionReads, VectorSearch, Protocol):
     """Durable storage of memories. The store is the source of truth; an index is a cache of it.
 
     Reads are plain methods. Writes are handed in and return a `concurrent.futures.Future`. An

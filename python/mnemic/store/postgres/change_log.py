@@ -11,6 +11,7 @@ from mnemic.model import LinkType, Record, RowBatch, Scope, State
 from mnemic.store.base import BatchSink
 from mnemic.store.changes import Change, UserTotals, last_dropped, totals_by_user
 from mnemic.store.embedding_model import check_model
+from mnemic.store.filter_sql import Condition
 from mnemic.store.pending_accesses import RowAccesses
 from mnemic.store.postgres.notifications import CHANNEL, payload
 from mnemic.store.postgres.session import Columns, Session, uuids
@@ -229,8 +230,9 @@ def rows_since(
         _check_model(session, agent_id, known, model)
     if since is None or not pruned <= since <= last:
         collected = sink or _CollectedBatch()
+        where = "agent_id = %s", [agent_id]
         return _full_batch(
-            session, agent_id, model, last, collected, codec=codec, state=state, hold=hold
+            session, where, model, last, collected, codec=codec, state=state, hold=hold
         )
     sql = f"SELECT entry_row, kind FROM {_CHANGES} WHERE agent_id = %s AND seq > %s"
     changes = session.fetch(sql, (agent_id, since))
@@ -289,9 +291,18 @@ class _CollectedBatch:
         self.vectors.append(vectors)
 
 
+def rows_of(
+    session: Session, codec: RowCodec, selected: Condition, model: Model | None, seq: int
+) -> RowBatch:
+    """Return the active rows of a condition, with their vectors and links."""
+    return _full_batch(
+        session, selected, model, seq, _CollectedBatch(), codec=codec, state=State.ACTIVE, hold=None
+    )
+
+
 def _full_batch(
     session: Session,
-    agent_id: str,
+    selected: Condition,
     model: Model | None,
     seq: int,
     sink: BatchSink,
@@ -301,21 +312,24 @@ def _full_batch(
     hold: Callable[[list[Columns]], object] | None,
 ) -> RowBatch:
     has_rows = False
-    where = f"agent_id = %s AND {_HAS_STATE[state]}"
+    where, values = f"{selected[0]} AND {_HAS_STATE[state]}", selected[1]
     sql = f"SELECT {ROW} FROM {ENTRIES} WHERE {where} ORDER BY row"
-    for rows in session.batches(sql, (agent_id,), _PART):
+    for rows in session.batches(sql, values, _PART):
         sink.add_records(records_of(codec, rows))
         if hold is not None:
             hold(rows)
         has_rows = True
     if model is not None and has_rows:
-        for numbers, vectors in _vector_batches(session, agent_id, model, where):
+        for numbers, vectors in _vector_batches(session, (where, values), model):
             sink.add_vectors(numbers, vectors)
     links: list[Columns] = []
     if state is State.ACTIVE:
-        is_active = _HAS_STATE[State.ACTIVE]
+        sources = f"SELECT agent_id, row, status, forgotten_at FROM {ENTRIES} WHERE {selected[0]}"
         links = session.fetch(
-            f"{_OF_SOURCES} AND ({_IS_SUPERSESSION} OR ({is_active}))", (agent_id,)
+            f"SELECT {_LINK} FROM {LINKS} AS l JOIN ({sources}) AS e "
+            "ON e.agent_id = l.agent_id AND e.row = l.from_row "
+            f"WHERE {_IS_SUPERSESSION} OR ({_HAS_STATE[State.ACTIVE]})",
+            values,
         )
     collected = sink if isinstance(sink, _CollectedBatch) else _CollectedBatch()
     return RowBatch(
@@ -338,16 +352,16 @@ _COPY_END: Final = 2
 
 
 def _vector_batches(
-    session: Session, agent_id: str, model: Model, where: str
+    session: Session, selected: Condition, model: Model
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
     """Yield the vectors of the rows of a condition in batches; the chunks of a row together."""
-    name, dim = model
+    (where, values), (name, dim) = selected, model
     sql = (
         f"SELECT entry_row, embedding FROM {EMBEDDINGS} AS v JOIN {ENTRIES} AS e USING (agent_id) "
         f"WHERE {where} AND e.row = v.entry_row AND model = %s AND NOT is_companion "
         "ORDER BY entry_row, part"
     )
-    data = session.copied(sql, (agent_id, name))
+    data = session.copied(sql, (*values, name))
     row = np.dtype(
         [
             ("columns", ">i2"),

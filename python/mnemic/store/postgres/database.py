@@ -18,6 +18,7 @@ from mnemic.store.postgres.connections import MAX_CONNECTIONS, Connections
 from mnemic.store.postgres.held_rows import HeldAgents
 from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.target import Target
+from mnemic.store.postgres.vector_indexes import VectorIndexBuilds
 from mnemic.store.postgres.write_queue import WriteQueue
 from mnemic.store.values import LogPosition
 
@@ -47,6 +48,7 @@ class Database:
         workers: Threads for blocking calls.
         accesses: Accesses that are not written yet.
         held: Rows of active entries of the agents whose indexes are loaded.
+        vector_indexes: Builds approximate indexes.
     """
 
     def __init__(self, target: Target, *, read_only: bool) -> None:
@@ -55,6 +57,7 @@ class Database:
         self.workers = Workers(MAX_CONNECTIONS)
         self.accesses = PendingAccesses()
         self.held = HeldAgents()
+        self.vector_indexes = VectorIndexBuilds(target)
         self._feed = ChangeFeed(target)
         self._timer: threading.Timer | None = None
 
@@ -153,6 +156,7 @@ class Database:
         self.workers.close()
         for queue in self._queues:
             queue.close()
+        self.vector_indexes.close()
         self._feed.close()
         self.connections.close()
 

@@ -38,9 +38,12 @@ from mnemic.store.postgres import change_log, changing, companions, links, verif
 from mnemic.store.postgres.backup import backup_to
 from mnemic.store.postgres.database import SHARED, Database
 from mnemic.store.postgres.held_rows import HeldRows, news
+from mnemic.store.postgres.nearest import nearest
 from mnemic.store.postgres.session import Columns, Session
+from mnemic.store.postgres.sql import in_scope
 from mnemic.store.postgres.store_reads import PostgresReads
 from mnemic.store.postgres.target import target_of
+from mnemic.store.postgres.writes import MAX_DIMENSIONS
 from mnemic.store.quota import Quotas
 from mnemic.store.row_codec import PlainRowCodec, RowCodec
 from mnemic.store.values import (
@@ -52,6 +55,7 @@ from mnemic.store.values import (
     StoredLink,
     UpdatedEntry,
 )
+from mnemic.store.vector_search import Nearest, NearestRequest
 
 Result = TypeVar("Result")
 
@@ -82,6 +86,7 @@ class PostgresStore(PostgresReads):
     """
 
     notifies_changes = True
+    searches_vectors = True
 
     def __init__(
         self,
@@ -200,6 +205,35 @@ class PostgresStore(PostgresReads):
                 database.held.release(agent_id)
                 return None
         return held.of(rows)
+
+    def nearest(self, wanted: NearestRequest, *, deadline: float | None = None) -> Nearest | None:
+        """Return memories among which the most similar ones are; see `VectorSearch.nearest`."""
+        if wanted.model[1] > MAX_DIMENSIONS:
+            return None
+        found = self._read(
+            lambda on: nearest(on, self._codec, wanted), deadline=deadline, one_moment=True
+        )
+        if found is not None and not (wanted.is_exact or found.approximate):
+            indexes = self._usable().vector_indexes
+            if not self._database.connections.is_read_only:
+                indexes.build_later(wanted.scope.agent_id, wanted.model)
+        return found
+
+    def active_rows(
+        self, scope: Scope, model: Model | None, *, deadline: float | None = None
+    ) -> RowBatch:
+        """Return all active rows of a scope with vectors and links."""
+
+        def work(on: Session) -> RowBatch:
+            seq = change_log.position(on, scope.agent_id).seq
+            return change_log.rows_of(on, self._codec, in_scope(scope), model, seq)
+
+        return self._read(work, deadline=deadline, one_moment=True)
+
+    def create_vector_index(self, agent_id: str) -> bool:
+        """Build the approximate index of an agent's vectors; return whether there is one now."""
+        model = self.embedding_model(agent_id)
+        return model is not None and self._writable().vector_indexes.build(agent_id, model)
 
     def add(
         self,

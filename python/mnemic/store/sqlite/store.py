@@ -81,6 +81,7 @@ from mnemic.store.values import (
     StoredEntry,
     StoredLink,
 )
+from mnemic.store.vector_search import NearestRequest
 
 Result = TypeVar("Result")
 
@@ -107,6 +108,7 @@ class SqliteStore(SqliteLists, SqliteBulkWrites, SqliteUsageReads, SqliteCompani
     """
 
     notifies_changes = False
+    searches_vectors = False
 
     def __init__(
         self,
@@ -143,6 +145,28 @@ class SqliteStore(SqliteLists, SqliteBulkWrites, SqliteUsageReads, SqliteCompani
 
     def release(self, agent_id: str) -> None:  # pyright: ignore[reportUnusedParameter] - none are
         """Do nothing: rows are read from the file."""
+
+    def nearest(  # pyright: ignore[reportUnusedParameter] - it has none
+        self,
+        wanted: NearestRequest,
+        *,
+        deadline: float | None = None,
+    ) -> None:
+        """Return None: the index of a file is searched."""
+
+    def active_rows(  # pyright: ignore[reportUnusedParameter] - it has none
+        self,
+        scope: Scope,
+        model: Model | None,
+        *,
+        deadline: float | None = None,
+    ) -> None:
+        """Return None: the index of a file is searched."""
+
+    def create_vector_index(self, agent_id: str) -> bool:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - none is
+        """Return False: a file has none."""
+        self._connections.check_writable()
+        return False
 
     @property
     def executor(self) -> Executor:

@@ -1,0 +1,259 @@
+"""Search in the database, for an agent whose index is not in memory."""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.description import quoted
+from mnemic.errors import InvalidArgumentError
+from mnemic.index import NativeIndex
+from mnemic.model import SEMANTIC, RowBatch, Scope, Search, State
+from mnemic.repository.index_pool import PooledIndexes
+from mnemic.repository.index_sync import IndexSync
+from mnemic.store import Store
+from mnemic.store.vector_search import NearestRequest
+
+SearchIn: TypeAlias = Literal["auto", "memory", "database"]
+"""Where searches run: in the index in memory, in the database, or wherever it costs less."""
+SEARCH_IN: Final[tuple[str, ...]] = get_args(SearchIn)
+
+SMALL_AGENT: Final = 2_000
+"""Up to so many memories are loaded at once, in less than 100 ms; more only once that pays."""
+
+_LOADED_PER_SECOND: Final = 30_000
+"""Memories that a load takes in, by which its cost is estimated."""
+
+_BYTES_OF_ROW: Final = 1_000
+_BYTES_OF_COMPONENT: Final = 6
+"""Bytes of an index for each memory and for each component of its vector, roughly."""
+
+_SMALL_SHARE: Final = 4
+"""A user's memories are loaded alone if they are at most one in so many of the agent's."""
+
+_SPARE: Final = 8
+"""Memories read beyond the wanted ones, for those deleted between ranking and reading."""
+
+_MAX_COUNTS: Final = 1_024
+
+_BEFORE_EXPIRY: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""A time at which no memory has expired."""
+
+
+class Selection(NamedTuple):
+    """An index of the memories that the database selected.
+
+    Attributes:
+        index: Ranks them.
+        approximate: Whether an approximate index of the database chose them.
+    """
+
+    index: NativeIndex
+    approximate: bool = False
+
+
+class DatabaseSearch:
+    """Makes small indexes of what the database selects for one search.
+
+    A semantic search is answered by the nearest memories alone. Any other needs the words of all
+    memories that it may see, so the user's memories are read. Either way the core ranks, and the
+    answer is that of an index of all memories.
+
+    Args:
+        store: Where the memories are.
+        agent_id: Whose memories.
+        active: The index of active memories, loaded once that pays.
+        search_in: Where searches run.
+        pool: Bounds the bytes of loaded indexes; None for no bound.
+        exact_limit: Up to so many memories of a scope are all compared.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        agent_id: str,
+        active: IndexSync,
+        *,
+        search_in: SearchIn,
+        pool: PooledIndexes | None,
+        exact_limit: int,
+    ) -> None:
+        self._store = store
+        self._agent = Scope(agent_id, all_users=True)
+        self._active = active
+        self._search_in = search_in if store.searches_vectors else "memory"
+        self._pool = pool
+        self._exact_limit = exact_limit
+        self._counts = _Counts(store, agent_id)
+        self._seconds = 0.0
+        self._lock = threading.Lock()
+
+    def serves(self, scope: Scope, search: Search) -> bool:
+        """Return whether a search runs in the database."""
+        if self._search_in == "memory" or search.states != (State.ACTIVE,):
+            return False
+        if self._active.model is None:
+            return False
+        if self._search_in == "database":
+            return True
+        if self._active.is_loaded:
+            self._seconds = 0.0
+            return False
+        return self._is_cheaper(scope, search)
+
+    def _is_cheaper(self, scope: Scope, search: Search) -> bool:
+        """Return whether the database answers at less cost than loading the agent.
+
+        The agent is loaded in the background once its searches here took as long as that takes: at
+        most twice the time of the best choice in hindsight (rent or buy: Karlin et al.,
+        "Competitive Snoopy Caching", Algorithmica 3, 1988).
+        """
+        memories = self._counts.of(self._agent)
+        if memories <= SMALL_AGENT:
+            return False
+        fits = self._pool is None or self._bytes(memories) <= self._pool.max_bytes
+        if fits and self._seconds * _LOADED_PER_SECOND >= memories:
+            self._active.load_later()
+        return is_by_vectors(search) or self._is_small(_wall(scope))
+
+    def _is_small(self, wall: Scope) -> bool:
+        """Return whether a user's memories are loaded in far less time than the agent's."""
+        memories = self._counts.of(self._agent)
+        return not wall.all_users and self._counts.of(wall) * _SMALL_SHARE <= memories
+
+    def _bytes(self, memories: int) -> int:
+        dimensions = 0 if self._active.model is None else self._active.model[1]
+        return memories * (_BYTES_OF_ROW + _BYTES_OF_COMPONENT * dimensions)
+
+    @contextmanager
+    def timed(self) -> Generator[None, None, None]:
+        """Count the time of a search in the database."""
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._seconds += time.perf_counter() - begun
+
+    def nearest(
+        self, scope: Scope, search: Search, vectors: NDArray[np.float32], now: int
+    ) -> Selection | None:
+        """Return an index of the memories most similar to a query; None if the agent has to load.
+
+        Args:
+            scope: The scope of the search.
+            search: A search of which `is_by_vectors` is true.
+            vectors: Its query, shape (m, dim).
+            now: Microseconds since 1970 in UTC.
+        """
+        model = self._active.model
+        if model is None:
+            return None
+        wanted = NearestRequest(
+            scope=scope,
+            filters=search.filters,
+            vectors=vectors,
+            model=model,
+            limit=search.limit + search.offset + len(search.exclude) + _SPARE,
+            now=now,
+            is_exact=self._counts.of(scope, self._exact_limit) <= self._exact_limit,
+        )
+        found = self._store.nearest(wanted, deadline=search.deadline)
+        if found is None:
+            return None
+        return Selection(self._index_of(found.batch), approximate=found.approximate)
+
+    def wall(self, scope: Scope, search: Search) -> Selection | None:
+        """Return an index of all memories of a search's user; None if the agent has to load."""
+        if self._search_in == "auto" and not self._is_small(_wall(scope)):
+            return None
+        if search.uses_accesses:
+            self._active.write_accesses()
+        batch = self._store.active_rows(_wall(scope), self._active.model, deadline=search.deadline)
+        if batch is None:
+            return None
+        index = self._index_of(batch)
+        return None if self._active.embeds and index.unembedded() else Selection(index)
+
+    def _index_of(self, batch: RowBatch) -> NativeIndex:
+        index = self._active.new_index()
+        index.apply(batch)
+        return index
+
+
+def _wall(scope: Scope) -> Scope:
+    """Return the scope of all memories whose words count in a search: those of its user."""
+    return msgspec.structs.replace(scope, project_id=None, session_id=None)
+
+
+def is_by_vectors(search: Search) -> bool:
+    """Return whether a search ranks by similarity to its query alone, and by nothing else."""
+    has_query = search.text is not None or search.vectors is not None
+    return (
+        has_query
+        and search.ranking == SEMANTIC
+        and search.limit > 0
+        and search.order is None
+        and search.min_salience is None
+        and not (search.with_total or search.is_relative or search.needs_evidence)
+        and not search.uses_accesses
+    )
+
+
+class _Counts:
+    """Numbers of memories of scopes. Thread-safe.
+
+    A change adds or removes one memory at most, so a number that was read is off by no more than
+    the changes since. Expired memories may be counted.
+    """
+
+    def __init__(self, store: Store, agent_id: str) -> None:
+        self._store = store
+        self._agent_id = agent_id
+        self._known: OrderedDict[Scope, tuple[int, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, scope: Scope, limit: int | None = None) -> int:
+        """Return the number of memories of a scope, or whether it is above a limit exactly.
+
+        Without a limit it may be off by an eighth.
+        """
+        seq = self._store.known_position(self._agent_id).seq
+        with self._lock:
+            known, at = self._known.get(scope, (None, 0))
+        if known is not None:
+            off = abs(seq - at)
+            is_near = 8 * off <= known if limit is None else abs(known - limit) > off
+            if is_near:
+                return known
+        count = self._store.count(scope, now=_BEFORE_EXPIRY)
+        with self._lock:
+            self._known[scope] = count, seq
+            self._known.move_to_end(scope)
+            if len(self._known) > _MAX_COUNTS:
+                self._known.popitem(last=False)
+        return count
+
+
+def checked_search_in(search_in: object) -> SearchIn:
+    """Return a valid place to search in."""
+    if search_in not in SEARCH_IN:
+        raise InvalidArgumentError(
+            f"search_in must be one of {', '.join(SEARCH_IN)}, got {quoted(search_in)}"
+        )
+    return cast("SearchIn", search_in)
+
+
+def loads_on_opening(store: Store, agent_id: str, search_in: SearchIn) -> bool:
+    """Return whether the index of an agent is loaded when its memory is opened."""
+    if search_in == "memory" or not store.searches_vectors:
+        return True
+    everybody = Scope(agent_id, all_users=True)
+    return search_in == "auto" and store.count(everybody, now=_BEFORE_EXPIRY) <= SMALL_AGENT

@@ -1,0 +1,191 @@
+"""HNSW indexes of pgvector: one for each leaf partition, model and dimension."""
+
+import hashlib
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from typing import Final, NamedTuple
+
+import psycopg
+from psycopg import sql
+
+from mnemic.errors import MnemicError, StoreClosedError
+from mnemic.logs import logger
+from mnemic.store.postgres.postgres_errors import typed
+from mnemic.store.postgres.session import Connection, Session, prepare
+from mnemic.store.postgres.target import Target
+from mnemic.store.values import Model
+
+_log = logger(__name__)
+
+_MAX_VECTOR: Final = 2000
+_MAX_HALFVEC: Final = 4000
+"""Most dimensions that pgvector indexes as `vector` and as `halfvec`."""
+
+_RETRY_AFTER: Final = 600.0
+"""Seconds after which an index that could not be built is tried again."""
+
+_CANCEL_SECONDS: Final = 5.0
+"""Seconds that `close` waits for the cancellation of a build."""
+
+_PARTITION: Final = """
+SELECT c.relname FROM mnemic.agent_memory_embeddings AS v
+JOIN pg_catalog.pg_class AS c ON c.oid = v.tableoid WHERE v.agent_id = %s LIMIT 1
+"""
+_IS_VALID: Final = """
+SELECT i.indisvalid AND i.indisready FROM pg_catalog.pg_index AS i
+WHERE i.indexrelid = to_regclass(%s)
+"""
+
+
+class VectorIndex(NamedTuple):
+    """An index of the vectors of one model and dimension in one partition.
+
+    Attributes:
+        partition: Name of the partition.
+        name: Name of the index; both are in the schema `mnemic`.
+        type: Type of the indexed values.
+        expression: The indexed expression, as queries have to repeat it.
+        covered: Condition of the rows that it has, as queries have to repeat it.
+    """
+
+    partition: str
+    name: str
+    type: str
+    expression: str
+    covered: str
+
+
+def vector_index_of(connection: Connection, agent_id: str, model: Model) -> VectorIndex | None:
+    """Return the index of an agent's vectors, built or not; None if they cannot have one."""
+    name, dimensions = model
+    found = connection.execute(_PARTITION.encode(), (agent_id,)).fetchall()
+    if dimensions > _MAX_HALFVEC or not found:
+        return None
+    of_type = f"{'vector' if dimensions <= _MAX_VECTOR else 'halfvec'}({dimensions})"
+    partition: str = found[0][0]
+    digest = hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
+    literal = sql.Literal(name).as_string(connection)
+    return VectorIndex(
+        partition=partition,
+        name=f"{partition}_{digest}_{dimensions}",
+        type=of_type,
+        expression=f"(embedding::{of_type})",
+        covered=f"model = {literal} AND NOT is_companion AND vector_dims(embedding) = {dimensions}",
+    )
+
+
+def _is_valid(connection: Connection, index: VectorIndex) -> bool | None:
+    """Return whether an index can be used; None if there is none."""
+    found = connection.execute(_IS_VALID.encode(), (f"mnemic.{index.name}",)).fetchall()
+    return bool(found[0][0]) if found else None
+
+
+def find_vector_index(session: Session, agent_id: str, model: Model) -> VectorIndex | None:
+    """Return the index of an agent's vectors if it can be used."""
+    index = vector_index_of(session.connection, agent_id, model)
+    return index if index is not None and _is_valid(session.connection, index) else None
+
+
+class VectorIndexBuilds:
+    """Builds indexes, one at a time, in connections of their own. Thread-safe.
+
+    An index is built beside reads and writes (CONCURRENTLY), and by one process at a time.
+
+    Args:
+        target: The database.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._lock = threading.Lock()
+        self._connections: set[Connection] = set()
+        self._thread: threading.Thread | None = None
+        self._failed_at: dict[tuple[str, Model], float] = {}
+        self._is_closed = False
+
+    def build_later(self, agent_id: str, model: Model) -> None:
+        """Build the index of an agent's vectors in the background, unless one is being built."""
+        with self._lock:
+            age = time.monotonic() - self._failed_at.get((agent_id, model), -_RETRY_AFTER)
+            if self._is_closed or self._thread is not None or age < _RETRY_AFTER:
+                return
+            self._thread = threading.Thread(
+                target=self._build_quietly,
+                args=(agent_id, model),
+                name="mnemic-vector-index",
+                daemon=True,
+            )
+            self._thread.start()
+
+    def _build_quietly(self, agent_id: str, model: Model) -> None:
+        try:
+            self.build(agent_id, model)
+        except MnemicError as error:
+            self._failed_at[agent_id, model] = time.monotonic()
+            if not self._is_closed:
+                _log.warning("An index of vectors could not be built: %s", error)
+        finally:
+            self._thread = None
+
+    def build(self, agent_id: str, model: Model) -> bool:
+        """Build the index of an agent's vectors; return whether there is one now."""
+        try:
+            with psycopg.connect(self._target.conninfo) as connection, self._listed(connection):
+                prepare(connection)
+                return self._built(connection, agent_id, model)
+        except psycopg.Error as error:
+            raise typed(error, self._target.shown) from None
+
+    @contextmanager
+    def _listed(self, connection: Connection) -> Generator[None, None, None]:
+        """List a connection among those that `close` cancels."""
+        with self._lock:
+            if self._is_closed:
+                raise StoreClosedError(f"{self._target.shown}: the memory was closed")
+            self._connections.add(connection)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._connections.discard(connection)
+
+    def _built(self, connection: Connection, agent_id: str, model: Model) -> bool:
+        index = vector_index_of(connection, agent_id, model)
+        if index is None:
+            return False
+        connection.execute(b"SET statement_timeout = 0")
+        connection.execute(b"SET lock_timeout = 0")
+        # Try again and again: who waits within a statement holds a snapshot, which CONCURRENTLY
+        # waits for.
+        taken = b"SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
+        while not connection.execute(taken, (index.name,)).fetchall()[0][0]:
+            if self._is_closed:
+                raise StoreClosedError(f"{self._target.shown}: the memory was closed")
+            time.sleep(0.2)
+        is_valid = _is_valid(connection, index)
+        if is_valid is False:  # its build was interrupted
+            connection.execute(f"DROP INDEX CONCURRENTLY mnemic.{index.name}".encode())
+        if not is_valid:
+            connection.execute(_creation(index))
+        return True
+
+    def close(self) -> None:
+        """Cancel what is being built, and wait for its end; an interrupted index is built anew."""
+        with self._lock:
+            self._is_closed = True
+            connections, thread = list(self._connections), self._thread
+        for connection in connections:
+            with suppress(psycopg.Error):  # the server is away, and the build with it
+                connection.cancel_safe(timeout=_CANCEL_SECONDS)
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout=_CANCEL_SECONDS)
+
+
+def _creation(index: VectorIndex) -> bytes:
+    kind = f"{index.type.partition('(')[0]}_cosine_ops"
+    return (
+        f"CREATE INDEX CONCURRENTLY {index.name} ON mnemic.{index.partition} "
+        f"USING hnsw ({index.expression} {kind}) WHERE {index.covered}"
+    ).encode()

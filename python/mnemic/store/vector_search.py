@@ -1,0 +1,83 @@
+"""The part of the contract of stores that select memories for a search themselves."""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.model import Expression, RowBatch, Scope
+from mnemic.store.values import Model
+
+
+class NearestRequest(NamedTuple):
+    """A request for the active memories of a scope that are most similar to a query.
+
+    Attributes:
+        scope: Only its memories.
+        filters: Only memories that match; None is all.
+        vectors: float32, shape (m, dim): the best match of any of them counts.
+        model: Model of the memories' vectors.
+        limit: Number of memories, at least 1.
+        now: Microseconds since 1970 in UTC; memories that expired before are left out.
+        is_exact: Whether every memory is compared; else an approximate index may choose some.
+    """
+
+    scope: Scope
+    filters: Expression | None
+    vectors: NDArray[np.float32]
+    model: Model
+    limit: int
+    now: int
+    is_exact: bool = True
+
+
+class Nearest(NamedTuple):
+    """Memories among which the nearest ones are.
+
+    Attributes:
+        batch: Their rows and vectors, without links.
+        approximate: Whether an approximate index chose them.
+    """
+
+    batch: RowBatch
+    approximate: bool
+
+
+class VectorSearch(Protocol):
+    """Selects memories for a search of an agent whose index is not in memory.
+
+    The store selects, and the core ranks: scores and ties are those of an index of all memories.
+    """
+
+    searches_vectors: bool
+    """Whether it does; otherwise every search loads the index of its agent."""
+
+    def nearest(self, wanted: NearestRequest, *, deadline: float | None = None) -> Nearest | None:
+        """Return memories among which the most similar ones are, and all that tie with the last.
+
+        None if the store cannot tell them: it has no such search or the filter is beyond it, a
+        memory of the scope has no vector, or too many are not similar at all.
+
+        Args:
+            wanted: The request.
+            deadline: See `Store`.
+        """
+        ...
+
+    def active_rows(
+        self, scope: Scope, model: Model | None, *, deadline: float | None = None
+    ) -> RowBatch | None:
+        """Return all active rows of a scope, expired ones included, with vectors and links.
+
+        None if the store does not select.
+        """
+        ...
+
+    def create_vector_index(self, agent_id: str) -> bool:
+        """Build the approximate index of an agent's vectors, and wait for it.
+
+        Returns:
+            Whether there is one now; False if the store has no such indexes, or none for vectors
+            as long as these.
+        """
+        ...
