@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from mnemic.description import quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.index import NativeIndex
-from mnemic.model import SEMANTIC, RowBatch, Scope, Search, State
+from mnemic.model import SEMANTIC, Scope, Search, State
 from mnemic.repository.index_pool import PooledIndexes
 from mnemic.repository.index_sync import IndexSync
 from mnemic.store import Store
-from mnemic.store.vector_search import NearestRequest
+from mnemic.store.vector_search import NearestRequest, SelectedRows
 
 SearchIn: TypeAlias = Literal["auto", "memory", "database"]
 """Where searches run: in the index in memory, in the database, or wherever it costs less."""
@@ -38,9 +38,6 @@ _BYTES_OF_COMPONENT: Final = 6
 _SMALL_SHARE: Final = 4
 """A user's memories are loaded alone if they are at most one in so many of the agent's."""
 
-_SPARE: Final = 8
-"""Memories read beyond the wanted ones, for those deleted between ranking and reading."""
-
 _MAX_COUNTS: Final = 1_024
 
 _BEFORE_EXPIRY: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -52,11 +49,11 @@ class Selection(NamedTuple):
 
     Attributes:
         index: Ranks them.
-        approximate: Whether an approximate index of the database chose them.
+        rows: They, which are decoded as they are found.
     """
 
     index: NativeIndex
-    approximate: bool = False
+    rows: SelectedRows
 
 
 class DatabaseSearch:
@@ -118,19 +115,25 @@ class DatabaseSearch:
         memories = self._counts.of(self._agent)
         if memories <= SMALL_AGENT:
             return False
-        fits = self._pool is None or self._bytes(memories) <= self._pool.max_bytes
-        if fits and self._seconds * _LOADED_PER_SECOND >= memories:
+        if self._fits(memories) and self._seconds * _LOADED_PER_SECOND >= memories:
             self._active.load_later()
-        return is_by_vectors(search) or self._is_small(_wall(scope))
+        return is_by_vectors(search) or self._loads_alone(_wall(scope))
 
-    def _is_small(self, wall: Scope) -> bool:
-        """Return whether a user's memories are loaded in far less time than the agent's."""
+    def _loads_alone(self, wall: Scope) -> bool:
+        """Return whether a user's memories are loaded without the rest of the agent's.
+
+        They are if they are few beside the rest, or if the agent exceeds the budget.
+        """
+        if wall.all_users:
+            return False
         memories = self._counts.of(self._agent)
-        return not wall.all_users and self._counts.of(wall) * _SMALL_SHARE <= memories
+        return not self._fits(memories) or self._counts.of(wall) * _SMALL_SHARE <= memories
 
-    def _bytes(self, memories: int) -> int:
+    def _fits(self, memories: int) -> bool:
+        """Return whether an index of so many memories fits into the budget."""
         dimensions = 0 if self._active.model is None else self._active.model[1]
-        return memories * (_BYTES_OF_ROW + _BYTES_OF_COMPONENT * dimensions)
+        nbytes = memories * (_BYTES_OF_ROW + _BYTES_OF_COMPONENT * dimensions)
+        return self._pool is None or nbytes <= self._pool.max_bytes
 
     @contextmanager
     def timed(self) -> Generator[None, None, None]:
@@ -161,31 +164,29 @@ class DatabaseSearch:
             filters=search.filters,
             vectors=vectors,
             model=model,
-            limit=search.limit + search.offset + len(search.exclude) + _SPARE,
+            limit=search.limit + search.offset + len(search.exclude),
             now=now,
             is_exact=self._counts.of(scope, self._exact_limit) <= self._exact_limit,
         )
         found = self._store.nearest(wanted, deadline=search.deadline)
-        if found is None:
-            return None
-        return Selection(self._index_of(found.batch), approximate=found.approximate)
+        return None if found is None else self._indexed(found)
 
     def wall(self, scope: Scope, search: Search) -> Selection | None:
         """Return an index of all memories of a search's user; None if the agent has to load."""
-        if self._search_in == "auto" and not self._is_small(_wall(scope)):
+        if self._search_in == "auto" and not self._loads_alone(_wall(scope)):
             return None
         if search.uses_accesses:
             self._active.write_accesses()
-        batch = self._store.active_rows(_wall(scope), self._active.model, deadline=search.deadline)
-        if batch is None:
+        rows = self._store.active_rows(_wall(scope), self._active.model, deadline=search.deadline)
+        if rows is None:
             return None
-        index = self._index_of(batch)
-        return None if self._active.embeds and index.unembedded() else Selection(index)
+        selection = self._indexed(rows)
+        return None if self._active.embeds and selection.index.unembedded() else selection
 
-    def _index_of(self, batch: RowBatch) -> NativeIndex:
+    def _indexed(self, rows: SelectedRows) -> Selection:
         index = self._active.new_index()
-        index.apply(batch)
-        return index
+        index.apply(rows.batch)
+        return Selection(index, rows)
 
 
 def _wall(scope: Scope) -> Scope:

@@ -39,7 +39,7 @@ from mnemic.model.timestamps import to_microseconds
 from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock
 from mnemic.repository.accesses import show_accesses
-from mnemic.repository.database_search import DatabaseSearch, is_by_vectors
+from mnemic.repository.database_search import DatabaseSearch, Selection, is_by_vectors
 from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.found import (
     NOT_IN_TIME,
@@ -73,14 +73,14 @@ class _Moment(NamedTuple):
         deadline: When to give up, in seconds of `time.monotonic()`; None is never.
         takes_partial: Whether entries that are read at the deadline are returned in place of an
             error.
-        index: Ranks active memories; None is that of all of them.
+        selection: The memories that the database selected; None for all of the index.
     """
 
     now: datetime
     position: LogPosition
     deadline: float | None = None
     takes_partial: bool = False
-    index: NativeIndex | None = None
+    selection: Selection | None = None
 
 
 class Finder:
@@ -185,12 +185,10 @@ class Finder:
                 return None
             vectors, context = self._vectors.of(scope, search, time, selection.index)
         check_deadline(search.deadline)
-        moment = _Moment(now, position, search.deadline, search.takes_partial, selection.index)
+        moment = _Moment(now, position, search.deadline, search.takes_partial, selection)
         inputs = RankInputs(scope, time, vectors, context)
         found = self._find_active(search, inputs, moment, expansion)
-        return found._replace(
-            approximate=selection.approximate, seq=selection.index.seq or 0, in_database=True
-        )
+        return found._replace(approximate=selection.rows.approximate, in_database=True)
 
     def _find_in_memory(self, scope: Scope, search: Search, expansion: Expansion | None) -> Found:
         position = self._refresh(search)
@@ -392,7 +390,7 @@ class Finder:
         moment: _Moment,
         expansion: Expansion | None = None,
     ) -> Found:
-        index = self._active.index if moment.index is None else moment.index
+        index = self._active.index if moment.selection is None else moment.selection.index
         limit = search.limit
         while True:
             asked = inputs._replace(limit=limit)
@@ -519,6 +517,8 @@ class Finder:
         """Return the entries of hits, and whether the deadline passed before all were read."""
 
         def read(rows: list[int], deadline: float | None) -> dict[int, MemoryEntry]:
+            if moment.selection is not None:
+                return moment.selection.rows.entries(scope, rows, moment.now)
             return self._cache.get_rows(scope, rows, moment.now, moment.position, deadline=deadline)
 
         entries, is_cut = _in_time([hit.row for hit in hits], moment, read)

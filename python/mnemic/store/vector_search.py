@@ -1,11 +1,13 @@
 """The part of the contract of stores that select memories for a search themselves."""
 
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.model import Expression, RowBatch, Scope
+from mnemic.model import Expression, MemoryEntry, RowBatch, Scope
 from mnemic.store.values import Model
 
 
@@ -31,16 +33,18 @@ class NearestRequest(NamedTuple):
     is_exact: bool = True
 
 
-class Nearest(NamedTuple):
-    """Memories among which the nearest ones are.
+class SelectedRows(NamedTuple):
+    """Rows that a store selected for a search, as of one moment.
 
     Attributes:
-        batch: Their rows and vectors, without links.
+        batch: The rows with their vectors.
+        entries: Returns the active memories of some of these rows that a scope has, at a time.
         approximate: Whether an approximate index chose them.
     """
 
     batch: RowBatch
-    approximate: bool
+    entries: Callable[[Scope, Sequence[int], datetime], dict[int, MemoryEntry]]
+    approximate: bool = False
 
 
 class VectorSearch(Protocol):
@@ -52,7 +56,9 @@ class VectorSearch(Protocol):
     searches_vectors: bool
     """Whether it does; otherwise every search loads the index of its agent."""
 
-    def nearest(self, wanted: NearestRequest, *, deadline: float | None = None) -> Nearest | None:
+    def nearest(
+        self, wanted: NearestRequest, *, deadline: float | None = None
+    ) -> SelectedRows | None:
         """Return memories among which the most similar ones are, and all that tie with the last.
 
         None if the store cannot tell them: it has no such search or the filter is beyond it, a
@@ -66,7 +72,7 @@ class VectorSearch(Protocol):
 
     def active_rows(
         self, scope: Scope, model: Model | None, *, deadline: float | None = None
-    ) -> RowBatch | None:
+    ) -> SelectedRows | None:
         """Return all active rows of a scope, expired ones included, with vectors and links.
 
         None if the store does not select.

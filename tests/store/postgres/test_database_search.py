@@ -118,7 +118,7 @@ def test_expired_deleted_and_excluded_memories_are_left_out(database):
         assert [hit.id for hit in cold.search("bale", **asked)] == [old.id, kept.id]
         clock.now += timedelta(hours=2)
         assert [hit.id for hit in cold.search("bale", **asked)] == [kept.id]
-        assert cold.search_similar(kept.id).hits == ()
+        assert cold.similar(kept.id).hits == ()
 
 
 def refused(*_):

@@ -292,12 +292,15 @@ class _CollectedBatch:
 
 
 def rows_of(
-    session: Session, codec: RowCodec, selected: Condition, model: Model | None, seq: int
-) -> RowBatch:
-    """Return the active rows of a condition, with their vectors and links."""
-    return _full_batch(
-        session, selected, model, seq, _CollectedBatch(), codec=codec, state=State.ACTIVE, hold=None
+    session: Session, codec: RowCodec, selected: Condition, model: Model | None
+) -> tuple[RowBatch, list[Columns]]:
+    """Return the active rows of a condition with their vectors and links, and their columns."""
+    rows: list[Columns] = []
+    sink = _CollectedBatch()
+    batch = _full_batch(
+        session, selected, model, 0, sink, codec=codec, state=State.ACTIVE, hold=rows.extend
     )
+    return batch, rows
 
 
 def _full_batch(

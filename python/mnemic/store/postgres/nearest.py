@@ -1,20 +1,20 @@
 """Search by vectors in the database: exact, or by an HNSW index where there is one."""
 
-import math
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mnemic.model import All, RowBatch
+from mnemic.model import All, MemoryEntry, RowBatch, Scope
 from mnemic.store.filter_sql import Condition
-from mnemic.store.postgres.change_log import position
-from mnemic.store.postgres.session import Session, vector_text
+from mnemic.store.postgres.session import Columns, Session, Vector
 from mnemic.store.postgres.sql import EMBEDDINGS, ENTRIES, IS_ACTIVE, ROW, in_scope, narrowed
-from mnemic.store.postgres.stored import records_of
+from mnemic.store.postgres.stored import active_entries, records_of
 from mnemic.store.postgres.vector_indexes import VectorIndex, find_vector_index
 from mnemic.store.row_codec import RowCodec
-from mnemic.store.vector_search import Nearest, NearestRequest
+from mnemic.store.vector_search import NearestRequest, SelectedRows
 
 _SPARE: Final = 16
 """Rows read beyond the limit: they show that none of the rest ties with the last one."""
@@ -30,21 +30,44 @@ _MAX_EF_SEARCH: Final = 1000
 """Of pgvector."""
 
 
-def nearest(session: Session, codec: RowCodec, wanted: NearestRequest) -> Nearest | None:
+class _Row(NamedTuple):
+    """A row with the distance of its nearest chunk, None without a vector, and its vectors."""
+
+    distance: float | None
+    vectors: list[NDArray[np.float32]] | None
+    columns: Columns
+
+
+def nearest(session: Session, codec: RowCodec, wanted: NearestRequest) -> SelectedRows | None:
     """Return rows among which the most similar are; see `VectorSearch.nearest`."""
     selected = _selected(wanted)
     if selected is None:
         return None
-    rows, is_approximate = None, False
+    found, is_approximate = None, False
     if not wanted.is_exact:
         index = find_vector_index(session, wanted.scope.agent_id, wanted.model)
-        rows = None if index is None else _by_index(session, wanted, selected, index)
-        is_approximate = rows is not None
-    if rows is None:
-        rows = _by_distance(session, wanted, selected)
-    if rows is None:
+        found = None if index is None else _by_index(session, wanted, selected, index)
+        is_approximate = found is not None
+    if found is None:
+        found = _by_distance(session, wanted, selected)
+    if found is None:
         return None
-    return Nearest(_batch(session, codec, wanted, rows), is_approximate)
+    rows = [row.columns for row in found]
+    return SelectedRows(
+        _batch(codec, wanted.model[1], found), entries_among(codec, rows), is_approximate
+    )
+
+
+def entries_among(
+    codec: RowCodec, rows: Sequence[Columns]
+) -> Callable[[Scope, Sequence[int], datetime], dict[int, MemoryEntry]]:
+    """Return a function that decodes the active entries of a scope among rows."""
+    by_row = {columns[0]: columns for columns in rows}
+
+    def entries(scope: Scope, wanted: Sequence[int], now: datetime) -> dict[int, MemoryEntry]:
+        return active_entries(codec, [by_row[row] for row in wanted if row in by_row], scope, now)
+
+    return entries
 
 
 def _selected(wanted: NearestRequest) -> Condition | None:
@@ -58,19 +81,23 @@ def _selected(wanted: NearestRequest) -> Condition | None:
 
 def _by_distance(
     session: Session, wanted: NearestRequest, selected: Condition
-) -> Sequence[int] | None:
+) -> list[_Row] | None:
     """Return the nearest rows by comparing all; None if one lacks a vector or too many tie."""
-    found = _distances(session, wanted, selected, limit=wanted.limit + _SPARE)
-    if found and found[0][1] is None:
+    found = _nearest(session, wanted, selected, wanted.limit + _SPARE)
+    if found and found[0].distance is None:
         return None
     if len(found) < wanted.limit + _SPARE:
-        return [row for row, _ in found]
-    farthest = found[wanted.limit - 1][1] + rounding(wanted.model[1])
+        return found
+    last, beyond = found[wanted.limit - 1].distance, found[-1].distance
+    if last is None or beyond is None:
+        return None
+    farthest = last + rounding(wanted.model[1])
     if not farthest < 1.0:  # nor if it is no number: rows without any similarity tie
         return None
-    if found[-1][1] <= farthest:
-        found = _distances(session, wanted, selected, limit=_MAX_TIES, farthest=farthest)
-    return None if len(found) == _MAX_TIES else [row for row, _ in found]
+    if beyond > farthest:
+        return found
+    found = _nearest(session, wanted, selected, _MAX_TIES, farthest)
+    return found if wanted.limit <= len(found) < _MAX_TIES else None
 
 
 def rounding(dimensions: int) -> float:
@@ -82,36 +109,51 @@ def rounding(dimensions: int) -> float:
     return (2 * dimensions + 16) * 2.0**-24
 
 
-def _distances(
+# One statement, so that all of it is of one moment without a transaction.
+_WITH_COLUMNS: Final = (
+    "SELECT distance, (SELECT array_agg(embedding ORDER BY part) FROM {embeddings} AS v "
+    "WHERE v.agent_id = %s AND entry_row = nearest.row AND model = %s AND NOT is_companion), "
+    "{columns} "
+    "FROM nearest JOIN {entries} AS e ON e.agent_id = %s AND e.row = nearest.row "
+    "ORDER BY distance NULLS FIRST"
+).format(embeddings=EMBEDDINGS, entries=ENTRIES, columns=f"e.{ROW}")
+
+
+def _nearest(
     session: Session,
     wanted: NearestRequest,
     selected: Condition,
-    *,
     limit: int,
-    farthest: float = math.inf,
-) -> list[tuple[int, Any]]:
-    """Return rows with the distance of their nearest chunk, nearest first.
-
-    Those without a vector come first, their distance is None.
-    """
-    queries = [vector_text(vector) for vector in wanted.vectors]
-    each = ", ".join(["embedding <=> %s::vector"] * len(queries))
-    distance = f"min(least({each}))"
-    is_near = "" if farthest == math.inf else f"HAVING {distance} <= %s"
-    sql = (
+    farthest: float | None = None,
+) -> list[_Row]:
+    """Return at most so many rows, nearest first; those without a vector come before them."""
+    queries = [Vector(vector) for vector in wanted.vectors]
+    distance = f"min(least({', '.join(['embedding <=> %s'] * len(queries))}))"
+    is_near = "" if farthest is None else f"HAVING {distance} <= %s"
+    nearest_rows = (
         f"SELECT row, {distance} AS distance FROM (SELECT row FROM {ENTRIES} WHERE {selected[0]}) "
         f"AS e LEFT JOIN {EMBEDDINGS} AS v ON v.agent_id = %s AND entry_row = row AND model = %s "
         f"AND NOT is_companion GROUP BY row {is_near} ORDER BY distance NULLS FIRST LIMIT %s"
     )
     values = [*queries, *selected[1], wanted.scope.agent_id, wanted.model[0]]
-    if is_near:
+    if farthest is not None:
         values += [*queries, farthest]
-    return [(row, near) for row, near in session.fetch(sql, (*values, limit))]
+    return _with_columns(session, wanted, nearest_rows, [*values, limit])
+
+
+def _with_columns(
+    session: Session, wanted: NearestRequest, rows: str, values: Sequence[Any]
+) -> list[_Row]:
+    """Return rows, a statement for their numbers and distances, with columns and vectors."""
+    agent_id = wanted.scope.agent_id
+    sql = f"WITH nearest AS MATERIALIZED ({rows}) {_WITH_COLUMNS}"
+    found = session.fetch(sql, (*values, agent_id, wanted.model[0], agent_id))
+    return [_Row(columns[0], columns[1], columns[2:]) for columns in found]
 
 
 def _by_index(
     session: Session, wanted: NearestRequest, selected: Condition, index: VectorIndex
-) -> Sequence[int] | None:
+) -> list[_Row] | None:
     """Return the rows that an index takes for the nearest; None if it found too few."""
     enough = max(_MIN_CANDIDATES, _CANDIDATES_PER_HIT * wanted.limit)
     session.run(
@@ -128,29 +170,27 @@ def _by_index(
             f"AND entry_row IN (SELECT row FROM {ENTRIES} WHERE {selected[0]}) "
             f"ORDER BY {index.expression} <=> %s::{index.type} LIMIT %s"
         )
-        values = (wanted.scope.agent_id, *selected[1], vector_text(vector), enough)
+        values = (wanted.scope.agent_id, *selected[1], Vector(vector), enough)
         found = session.fetch(sql, values)
         if len(found) < enough:
             return None
         rows |= dict.fromkeys(row for (row,) in found)
-    return list(rows) if len(rows) >= wanted.limit else None
+    if len(rows) < wanted.limit:
+        return None
+    numbers = "SELECT unnest(%s::bigint[]) AS row, 0.0::float8 AS distance"
+    return _with_columns(session, wanted, numbers, [list(rows)])
 
 
-def _batch(
-    session: Session, codec: RowCodec, wanted: NearestRequest, rows: Sequence[int]
-) -> RowBatch:
+def _batch(codec: RowCodec, dimensions: int, found: Sequence[_Row]) -> RowBatch:
     """Return rows with their vectors as the change that an empty index begins with."""
-    agent_id, (model, dimensions) = wanted.scope.agent_id, wanted.model
-    sql = f"SELECT {ROW} FROM {ENTRIES} WHERE agent_id = %s AND row = ANY(%s) ORDER BY row"
-    records = records_of(codec, session.fetch(sql, (agent_id, list(rows))))
-    vectors = session.vectors(agent_id, rows, model)
-    chunks = [vector for own in vectors.values() for vector in own]
+    chunks = [(row.columns[0], vector) for row in found for vector in row.vectors or ()]
+    vectors = [vector for _, vector in chunks]
     return RowBatch(
         since=None,
-        seq=position(session, agent_id).seq,
-        records=records,
-        embedded=np.array([row for row, own in vectors.items() for _ in own], dtype=np.int64),
-        vectors=np.stack(chunks) if chunks else np.empty((0, dimensions), dtype=np.float32),
+        seq=0,
+        records=records_of(codec, [row.columns for row in found]),
+        embedded=np.array([row for row, _ in chunks], dtype=np.int64),
+        vectors=np.stack(vectors) if vectors else np.empty((0, dimensions), dtype=np.float32),
         gone=[],
         links=[],
     )

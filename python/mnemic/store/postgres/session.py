@@ -3,13 +3,13 @@
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 import numpy as np
 import psycopg
 from numpy.typing import NDArray
-from psycopg.adapt import Loader
+from psycopg.adapt import Dumper, Loader
 from psycopg.pq import Format
 from psycopg.types import TypeInfo
 
@@ -42,6 +42,22 @@ class _TextLoader(Loader):
 
     def load(self, data: "Buffer") -> str:
         return bytes(data).decode()
+
+
+class Vector(NamedTuple):
+    """A vector as it is bound."""
+
+    components: NDArray[np.float32]
+
+
+class _VectorDumper(Dumper):
+    """Writes a vector as pgvector sends and receives it."""
+
+    format = Format.BINARY
+
+    def dump(self, obj: Vector) -> bytes:
+        header = len(obj.components).to_bytes(2, "big") + b"\0\0"
+        return header + obj.components.astype(">f4").tobytes()
 
 
 class _VectorLoader(Loader):
@@ -77,11 +93,8 @@ def prepare(connection: Connection, *, autocommit: bool = True) -> None:
     if vector is not None:  # not before the first migration
         vector.register(connection)
         connection.adapters.register_loader(vector.oid, _VectorLoader)
-
-
-def vector_text(vector: NDArray[np.float32]) -> str:
-    """Return a vector as pgvector reads it; each number is read back as it was."""
-    return "[" + ",".join(map(repr, vector.astype(np.float64).tolist())) + "]"
+        of_this_oid = type("_VectorDumper", (_VectorDumper,), {"oid": vector.oid})
+        connection.adapters.register_dumper(Vector, of_this_oid)
 
 
 def uuids(ids: Iterable[bytes]) -> list[UUID]:

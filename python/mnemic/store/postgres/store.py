@@ -38,7 +38,7 @@ from mnemic.store.postgres import change_log, changing, companions, links, verif
 from mnemic.store.postgres.backup import backup_to
 from mnemic.store.postgres.database import SHARED, Database
 from mnemic.store.postgres.held_rows import HeldRows, news
-from mnemic.store.postgres.nearest import nearest
+from mnemic.store.postgres.nearest import entries_among, nearest
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import in_scope
 from mnemic.store.postgres.store_reads import PostgresReads
@@ -55,7 +55,7 @@ from mnemic.store.values import (
     StoredLink,
     UpdatedEntry,
 )
-from mnemic.store.vector_search import Nearest, NearestRequest
+from mnemic.store.vector_search import NearestRequest, SelectedRows
 
 Result = TypeVar("Result")
 
@@ -206,12 +206,16 @@ class PostgresStore(PostgresReads):
                 return None
         return held.of(rows)
 
-    def nearest(self, wanted: NearestRequest, *, deadline: float | None = None) -> Nearest | None:
+    def nearest(
+        self, wanted: NearestRequest, *, deadline: float | None = None
+    ) -> SelectedRows | None:
         """Return memories among which the most similar ones are; see `VectorSearch.nearest`."""
         if wanted.model[1] > MAX_DIMENSIONS:
             return None
         found = self._read(
-            lambda on: nearest(on, self._codec, wanted), deadline=deadline, one_moment=True
+            lambda on: nearest(on, self._codec, wanted),
+            deadline=deadline,
+            one_moment=not wanted.is_exact,
         )
         if found is not None and not (wanted.is_exact or found.approximate):
             indexes = self._usable().vector_indexes
@@ -221,12 +225,12 @@ class PostgresStore(PostgresReads):
 
     def active_rows(
         self, scope: Scope, model: Model | None, *, deadline: float | None = None
-    ) -> RowBatch:
+    ) -> SelectedRows | None:
         """Return all active rows of a scope with vectors and links."""
 
-        def work(on: Session) -> RowBatch:
-            seq = change_log.position(on, scope.agent_id).seq
-            return change_log.rows_of(on, self._codec, in_scope(scope), model, seq)
+        def work(on: Session) -> SelectedRows:
+            batch, rows = change_log.rows_of(on, self._codec, in_scope(scope), model)
+            return SelectedRows(batch, entries_among(self._codec, rows))
 
         return self._read(work, deadline=deadline, one_moment=True)
 

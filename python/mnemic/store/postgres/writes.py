@@ -18,7 +18,7 @@ from mnemic.store.postgres.binary_copy import VectorRow, vectors_copied
 from mnemic.store.postgres.change_log import log_changes
 from mnemic.store.postgres.links import end_supersession, supersede
 from mnemic.store.postgres.reads import rows_with_vectors
-from mnemic.store.postgres.session import Columns, Session, vector_text
+from mnemic.store.postgres.session import Columns, Session, Vector
 from mnemic.store.postgres.sql import (
     AMONG,
     CHANGEABLE,
@@ -54,7 +54,7 @@ _INSERT_ONE: Final = (
 )
 _VECTOR_COLUMNS: Final = "agent_id, entry_row, model, is_companion, part, created_at, embedding"
 _INSERT_VECTOR: Final = (
-    f"INSERT INTO {EMBEDDINGS} ({_VECTOR_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s::vector)"
+    f"INSERT INTO {EMBEDDINGS} ({_VECTOR_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s)"
 )
 _COPY_VECTORS: Final = f"COPY {EMBEDDINGS} ({_VECTOR_COLUMNS}) FROM STDIN (FORMAT BINARY)"
 MAX_DIMENSIONS: Final = 16_000
@@ -182,7 +182,7 @@ def put_vectors(
         )
     if len(new) < _COPIED:
         values = [
-            (agent_id, row, model[0], is_companion, part, time, vector_text(vector))
+            (agent_id, row, model[0], is_companion, part, time, Vector(vector))
             for row, part, time, vector in new
         ]
         session.run_all(_INSERT_VECTOR, values)
