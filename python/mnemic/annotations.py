@@ -16,6 +16,7 @@ from mnemic.model import (
     OnEmbedError,
     OnQueryError,
     OnTimeout,
+    SearchIn,
     SearchType,
 )
 from mnemic.model.recall import AllRecallFields, ProjectScope, RecallFields, RecallTypeFields
@@ -74,6 +75,7 @@ __all__ = [
     "RecallFields",
     "RecallTypeFields",
     "RetrieveFields",
+    "SearchIn",
     "SearchType",
     "Searchable",
     "Source",

@@ -20,8 +20,17 @@ FOR_ONE_USER = {
     "scoped": "it binds what later calls see; a call of the unbound memory widens",
 }
 DOCUMENTED = {("LongTermMemory", "delete_all"): "the document's call names one user"}
-WHOLE_FILE = {"backup", "verify", "erase_pending", "close", "aclose", "open", "retrieval_stats"}
-WHOLE_FILE |= {"drop_vectors"}
+WHOLE_FILE = {
+    "create_vector_index",
+    "backup",
+    "verify",
+    "erase_pending",
+    "close",
+    "aclose",
+    "open",
+    "retrieval_stats",
+}
+WHOLE_FILE |= {"drop_vectors", "create_vector_index"}
 BY_RECORDS = {"import_", "store", "store_batch", "users", "get_stats", "model_of"}
 """Verbs for records that name their users, and for the operator of all users."""
 

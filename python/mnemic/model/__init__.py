@@ -85,6 +85,7 @@ from mnemic.model.results import (
 from mnemic.model.rows import Access, Link, Record, RowBatch, State
 from mnemic.model.scope import Scope
 from mnemic.model.search import EvidenceFloor, Search
+from mnemic.model.search_in import SearchIn, checked_search_in
 from mnemic.model.update import MemoryEntryUpdate
 from mnemic.model.why import Why, WordMatch
 
@@ -160,6 +161,7 @@ __all__ = [
     "ScoredMemory",
     "Search",
     "SearchHit",
+    "SearchIn",
     "SearchResults",
     "SearchType",
     "SessionTerms",
@@ -175,6 +177,7 @@ __all__ = [
     "Weights",
     "Why",
     "WordMatch",
+    "checked_search_in",
     "falls_back",
     "parse_filter",
     "parse_times",

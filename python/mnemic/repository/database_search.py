@@ -6,24 +6,18 @@ from collections import OrderedDict
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.description import quoted
-from mnemic.errors import InvalidArgumentError
 from mnemic.index import NativeIndex
-from mnemic.model import SEMANTIC, Scope, Search, State
+from mnemic.model import SEMANTIC, Scope, Search, SearchIn, State
 from mnemic.repository.index_pool import PooledIndexes
 from mnemic.repository.index_sync import IndexSync
 from mnemic.store import Store
 from mnemic.store.vector_search import NearestRequest, SelectedRows
-
-SearchIn: TypeAlias = Literal["auto", "memory", "database"]
-"""Where searches run: in the index in memory, in the database, or wherever it costs less."""
-SEARCH_IN: Final[tuple[str, ...]] = get_args(SearchIn)
 
 SMALL_AGENT: Final = 2_000
 """Up to so many memories are loaded at once, in less than 100 ms; more only once that pays."""
@@ -45,14 +39,14 @@ _BEFORE_EXPIRY: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Selection(NamedTuple):
-    """An index of the memories that the database selected.
+    """The memories that the database selected.
 
     Attributes:
-        index: Ranks them.
+        ranked: An index of them alone.
         rows: They, which are decoded as they are found.
     """
 
-    index: NativeIndex
+    ranked: NativeIndex
     rows: SelectedRows
 
 
@@ -181,7 +175,7 @@ class DatabaseSearch:
         if rows is None:
             return None
         selection = self._indexed(rows)
-        return None if self._active.embeds and selection.index.unembedded() else selection
+        return None if self._active.embeds and selection.ranked.unembedded() else selection
 
     def _indexed(self, rows: SelectedRows) -> Selection:
         index = self._active.new_index()
@@ -241,15 +235,6 @@ class _Counts:
             if len(self._known) > _MAX_COUNTS:
                 self._known.popitem(last=False)
         return count
-
-
-def checked_search_in(search_in: object) -> SearchIn:
-    """Return a valid place to search in."""
-    if search_in not in SEARCH_IN:
-        raise InvalidArgumentError(
-            f"search_in must be one of {', '.join(SEARCH_IN)}, got {quoted(search_in)}"
-        )
-    return cast("SearchIn", search_in)
 
 
 def loads_on_opening(store: Store, agent_id: str, search_in: SearchIn) -> bool:

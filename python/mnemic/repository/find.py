@@ -183,7 +183,7 @@ class Finder:
             selection = self._database.wall(scope, search)
             if selection is None:
                 return None
-            vectors, context = self._vectors.of(scope, search, time, selection.index)
+            vectors, context = self._vectors.of(scope, search, time, selection.ranked)
         check_deadline(search.deadline)
         moment = _Moment(now, position, search.deadline, search.takes_partial, selection)
         inputs = RankInputs(scope, time, vectors, context)
@@ -390,7 +390,7 @@ class Finder:
         moment: _Moment,
         expansion: Expansion | None = None,
     ) -> Found:
-        index = self._active.index if moment.selection is None else moment.selection.index
+        index = self._active.index if moment.selection is None else moment.selection.ranked
         limit = search.limit
         while True:
             asked = inputs._replace(limit=limit)

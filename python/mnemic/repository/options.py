@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from mnemic.licensing import LicensePolicy
+from mnemic.model import SearchIn
 from mnemic.progress import Progress
 from mnemic.protocols import Clock, IdFactory
-from mnemic.repository.database_search import SearchIn
 from mnemic.repository.index_pool import IndexPool
 
 if TYPE_CHECKING:

@@ -34,9 +34,11 @@ from mnemic.model import (
     OnEmbedError,
     Scope,
     Search,
+    SearchIn,
     SearchResults,
     UuidFactory,
     VerifyReport,
+    checked_search_in,
     validation,
 )
 from mnemic.model.new_entry import NO_VECTORS, OwnVectors, check_on_embed_error
@@ -54,8 +56,6 @@ from mnemic.repository.chosen_embedder import chosen_embedder
 from mnemic.repository.companions import CompanionVectors
 from mnemic.repository.database_search import (
     DatabaseSearch,
-    SearchIn,
-    checked_search_in,
     loads_on_opening,
 )
 from mnemic.repository.deleting import Deleter

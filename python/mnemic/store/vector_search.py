@@ -87,3 +87,24 @@ class VectorSearch(Protocol):
             as long as these.
         """
         ...
+
+
+class NoVectorSearch:
+    """The same of a store that leaves every search to the index of its agent."""
+
+    searches_vectors = False
+
+    def nearest(self, wanted: NearestRequest, *, deadline: float | None = None) -> None:
+        """Return None."""
+        del wanted, deadline
+
+    def active_rows(
+        self, scope: Scope, model: Model | None, *, deadline: float | None = None
+    ) -> None:
+        """Return None."""
+        del scope, model, deadline
+
+    def create_vector_index(self, agent_id: str) -> bool:
+        """Return False."""
+        del agent_id
+        return False

@@ -230,9 +230,9 @@ def rows_since(
         _check_model(session, agent_id, known, model)
     if since is None or not pruned <= since <= last:
         collected = sink or _CollectedBatch()
-        where = "agent_id = %s", [agent_id]
+        everything = "agent_id = %s", [agent_id]
         return _full_batch(
-            session, where, model, last, collected, codec=codec, state=state, hold=hold
+            session, everything, model, last, collected, codec=codec, state=state, hold=hold
         )
     sql = f"SELECT entry_row, kind FROM {_CHANGES} WHERE agent_id = %s AND seq > %s"
     changes = session.fetch(sql, (agent_id, since))

@@ -81,12 +81,14 @@ from mnemic.store.values import (
     StoredEntry,
     StoredLink,
 )
-from mnemic.store.vector_search import NearestRequest
+from mnemic.store.vector_search import NoVectorSearch
 
 Result = TypeVar("Result")
 
 
-class SqliteStore(SqliteLists, SqliteBulkWrites, SqliteUsageReads, SqliteCompanions):
+class SqliteStore(
+    SqliteLists, SqliteBulkWrites, SqliteUsageReads, SqliteCompanions, NoVectorSearch
+):
     """Keeps memories in one SQLite file; see `Store` for what its methods promise.
 
     Reads run where they are called, on connections of their own, and never wait for a write. Writes
@@ -108,7 +110,6 @@ class SqliteStore(SqliteLists, SqliteBulkWrites, SqliteUsageReads, SqliteCompani
     """
 
     notifies_changes = False
-    searches_vectors = False
 
     def __init__(
         self,
@@ -145,28 +146,6 @@ class SqliteStore(SqliteLists, SqliteBulkWrites, SqliteUsageReads, SqliteCompani
 
     def release(self, agent_id: str) -> None:  # pyright: ignore[reportUnusedParameter] - none are
         """Do nothing: rows are read from the file."""
-
-    def nearest(  # pyright: ignore[reportUnusedParameter] - it has none
-        self,
-        wanted: NearestRequest,
-        *,
-        deadline: float | None = None,
-    ) -> None:
-        """Return None: the index of a file is searched."""
-
-    def active_rows(  # pyright: ignore[reportUnusedParameter] - it has none
-        self,
-        scope: Scope,
-        model: Model | None,
-        *,
-        deadline: float | None = None,
-    ) -> None:
-        """Return None: the index of a file is searched."""
-
-    def create_vector_index(self, agent_id: str) -> bool:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - none is
-        """Return False: a file has none."""
-        self._connections.check_writable()
-        return False
 
     @property
     def executor(self) -> Executor:

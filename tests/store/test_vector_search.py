@@ -1,0 +1,145 @@
+"""Stores that select memories for a search: what `nearest` and `active_rows` promise."""
+
+import time
+
+import msgspec
+import numpy as np
+import pytest
+
+from mnemic.errors import DeadlineExceededError, StoreClosedError
+from mnemic.model import All, Scope
+from mnemic.model.filter import parse_filter
+from mnemic.model.timestamps import to_microseconds
+from mnemic.store.vector_search import NearestRequest
+from tests.store.contract import ALICE, BOB, added
+from tests.support.clock import DAY, NOON
+from tests.support.entries import numbered, uid
+
+MODEL = ("words", 2)
+EVERYBODY = Scope("a", all_users=True)
+
+
+@pytest.fixture
+def searched(store):
+    """Return a store that searches vectors."""
+    if not store.searches_vectors:
+        assert store.nearest(wanted()) is None
+        assert store.active_rows(ALICE, MODEL) is None
+        assert not store.create_vector_index("a")
+        pytest.skip("its indexes are always in memory")
+    return store
+
+
+def vector(x, y):
+    return np.array([x, y], dtype=np.float32)
+
+
+def embedded(number, x, y, user_id="alice", **fields):
+    return numbered(
+        number, user_id=user_id, embedding=vector(x, y), embedding_model=MODEL[0], **fields
+    )
+
+
+def wanted(scope=ALICE, limit=2, filters=None, at=vector(1, 0), **options):
+    return NearestRequest(
+        scope=scope,
+        filters=All(()) if filters is None else parse_filter(filters),
+        vectors=at[None],
+        model=MODEL,
+        limit=limit,
+        now=to_microseconds(NOON),
+        **options,
+    )
+
+
+def found(store, request=None):
+    """Return the ids of the selected rows as whole numbers."""
+    selected = store.nearest(wanted() if request is None else request)
+    entries = selected.entries(EVERYBODY, [record[0] for record in selected.batch.records], NOON)
+    assert set(selected.batch.embedded.tolist()) == entries.keys()
+    return {entry.id.int for entry in entries.values()}
+
+
+def test_the_nearest_memories_of_a_scope_are_selected_and_no_others(searched):
+    added(searched, "a", [embedded(1, 1, 0.1), embedded(2, 1, 0.5), embedded(3, 0.1, 1)])
+    added(searched, "a", [embedded(4, 1, 0, user_id="bob")])
+    added(searched, "b", [msgspec.structs.replace(embedded(5, 1, 0), agent_id="b")])
+    assert {1, 2} <= found(searched) <= {1, 2, 3}
+    assert found(searched, wanted(BOB)) == {4}
+    assert found(searched, wanted(EVERYBODY, limit=9)) == {1, 2, 3, 4}
+    assert found(searched, wanted(Scope("a", "carol"))) == set()
+
+
+def test_far_memories_are_left_out_and_those_that_tie_with_the_last_are_not(searched):
+    added(searched, "a", [embedded(number, 1, 0) for number in range(1, 41)])
+    added(searched, "a", [embedded(number, 0.1, 1) for number in range(41, 101)])
+    assert found(searched, wanted(limit=3)) == set(range(1, 41))
+
+
+def test_filters_expiry_and_deletion_hold(searched):
+    added(
+        searched,
+        "a",
+        [
+            embedded(1, 1, 0, importance=0.1),
+            embedded(2, 1, 0.1, importance=0.9),
+            embedded(3, 1, 0.2, importance=0.9, expires_at=NOON),
+            embedded(4, 1, 0.3, importance=0.9),
+            embedded(5, 1, 0.4, importance=0.9, expires_at=NOON + DAY),
+        ],
+    )
+    searched.soft_delete(ALICE, uid(4), NOON).result()
+    assert found(searched, wanted(limit=9)) == {1, 2, 5}
+    assert found(searched, wanted(limit=9, filters={"importance": {"gte": 0.5}})) == {2, 5}
+
+
+def test_what_the_store_cannot_tell_is_none(searched):
+    added(searched, "a", [embedded(1, 1, 0)])
+    assert searched.nearest(wanted(filters={"content": {"contains": "memory"}})) is None
+    added(searched, "a", [numbered(2, user_id="alice")])  # without a vector
+    assert searched.nearest(wanted()) is None
+
+
+def test_all_active_rows_of_a_scope_come_with_their_vectors(searched):
+    added(
+        searched, "a", [embedded(1, 1, 0), numbered(2, user_id="alice"), embedded(3, 0, 1, "bob")]
+    )
+    selected = searched.active_rows(ALICE, MODEL)
+    rows = [record[0] for record in selected.batch.records]
+    entries = selected.entries(ALICE, rows, NOON)
+    assert [entry.id.int for entry in entries.values()] == [1, 2]
+    assert selected.entries(BOB, rows, NOON) == {}
+    assert selected.batch.embedded.tolist() == rows[:1]
+    assert selected.batch.vectors.tolist() == [[1, 0]]
+
+
+def test_an_approximate_index_is_built_once_and_used_beyond_the_exact_limit(searched):
+    assert not searched.create_vector_index("a")  # without any vector
+    added(searched, "a", [embedded(at, 1, at / 100) for at in range(1, 201)])
+    assert searched.create_vector_index("a")
+    assert searched.create_vector_index("a")
+    selected = searched.nearest(wanted(is_exact=False))
+    assert selected.approximate
+    assert not searched.nearest(wanted()).approximate
+    added(searched, "a", [embedded(201, 1, 0)])
+    assert 201 in found(searched, wanted(is_exact=False))
+
+
+def test_a_deadline_holds(searched):
+    added(searched, "a", [embedded(1, 1, 0)])
+    past = time.monotonic() - 1
+    with pytest.raises(DeadlineExceededError):
+        searched.nearest(wanted(), deadline=past)
+    with pytest.raises(DeadlineExceededError):
+        searched.active_rows(ALICE, MODEL, deadline=past)
+
+
+def test_a_closed_store_says_so(searched):
+    searched.close()
+    for call in (
+        lambda: searched.nearest(wanted()),
+        lambda: searched.active_rows(ALICE, MODEL),
+        lambda: searched.create_vector_index("a"),
+    ):
+        with pytest.raises(StoreClosedError):
+            call()
