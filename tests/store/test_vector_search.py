@@ -10,7 +10,9 @@ from mnemic.errors import DeadlineExceededError, StoreClosedError
 from mnemic.model import All, Scope
 from mnemic.model.filter import parse_filter
 from mnemic.model.timestamps import to_microseconds
+from mnemic.store import open_store
 from mnemic.store.vector_search import NearestRequest
+from tests.store.conftest import URLS, Places
 from tests.store.contract import ALICE, BOB, added
 from tests.support.clock import DAY, NOON
 from tests.support.entries import numbered, uid
@@ -19,15 +21,14 @@ MODEL = ("words", 2)
 EVERYBODY = Scope("a", all_users=True)
 
 
-@pytest.fixture
-def searched(store):
-    """Return a store that searches vectors."""
-    if not store.searches_vectors:
-        assert store.nearest(wanted()) is None
-        assert store.active_rows(ALICE, MODEL) is None
-        assert not store.create_vector_index("a")
-        pytest.skip("its indexes are always in memory")
-    return store
+@pytest.fixture(params=[kind for kind in URLS if kind not in {"file", "memory"}])
+def searched(request, tmp_path):
+    """Return a new store of each kind that searches vectors."""
+    places = Places(request.param, tmp_path)
+    opened = open_store(places.url())
+    yield opened
+    opened.close()
+    places.drop()
 
 
 def vector(x, y):
@@ -40,11 +41,11 @@ def embedded(number, x, y, user_id="alice", **fields):
     )
 
 
-def wanted(scope=ALICE, limit=2, filters=None, at=vector(1, 0), **options):
+def wanted(scope=ALICE, limit=2, filters=None, **options):
     return NearestRequest(
         scope=scope,
         filters=All(()) if filters is None else parse_filter(filters),
-        vectors=at[None],
+        vectors=vector(1, 0)[None],
         model=MODEL,
         limit=limit,
         now=to_microseconds(NOON),
@@ -58,6 +59,14 @@ def found(store, request=None):
     entries = selected.entries(EVERYBODY, [record[0] for record in selected.batch.records], NOON)
     assert set(selected.batch.embedded.tolist()) == entries.keys()
     return {entry.id.int for entry in entries.values()}
+
+
+def test_a_store_that_does_not_search_says_so(store):
+    added(store, "a", [embedded(1, 1, 0)])
+    is_searching = store.searches_vectors
+    assert (store.nearest(wanted()) is not None) == is_searching
+    assert (store.active_rows(ALICE, MODEL) is not None) == is_searching
+    assert store.create_vector_index("a") == is_searching
 
 
 def test_the_nearest_memories_of_a_scope_are_selected_and_no_others(searched):
@@ -101,9 +110,8 @@ def test_what_the_store_cannot_tell_is_none(searched):
 
 
 def test_all_active_rows_of_a_scope_come_with_their_vectors(searched):
-    added(
-        searched, "a", [embedded(1, 1, 0), numbered(2, user_id="alice"), embedded(3, 0, 1, "bob")]
-    )
+    without = numbered(2, user_id="alice")
+    added(searched, "a", [embedded(1, 1, 0), without, embedded(3, 0, 1, "bob")])
     selected = searched.active_rows(ALICE, MODEL)
     rows = [record[0] for record in selected.batch.records]
     entries = selected.entries(ALICE, rows, NOON)
