@@ -16,8 +16,11 @@ URLS = {
 }
 """URLs of empty stores: `{folder}` is a directory of the test's own, `{name}` a name in it.
 
-The environment variable MNEMIC_STORE_URL adds another store.
+The environment variable MNEMIC_STORE_URL adds another store, MNEMIC_ROW_SECURITY one whose
+database keeps agents apart by policies.
 """
+if "MNEMIC_ROW_SECURITY" in os.environ:
+    URLS["guarded"] = "postgres with policies {folder} {name}"
 if "MNEMIC_STORE_URL" in os.environ:
     URLS["other"] = os.environ["MNEMIC_STORE_URL"]
 SHARED = {kind: url for kind, url in URLS.items() if "{name}" in url}
@@ -33,11 +36,16 @@ class Places:
         self._databases = {}
 
     def url(self, name="a"):
-        if self._kind != "postgres":
+        if self._kind not in {"postgres", "guarded"}:
             return URLS[self._kind].format(folder=self._folder, name=name)
         if name not in self._databases:
-            self._databases[name] = SERVER.new_database(has_tables=name == "a")
+            self._databases[name] = self._new(has_tables=name == "a")
         return self._databases[name]
+
+    def _new(self, *, has_tables):
+        if self._kind == "guarded" and has_tables:
+            return SERVER.new_guarded_database()
+        return SERVER.new_database(has_tables=has_tables)
 
     def drop(self):
         for url in self._databases.values():

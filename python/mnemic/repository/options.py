@@ -62,6 +62,10 @@ class Options(TypedDict, total=False):
         exact_limit: Number of active memories in the scope of a search up to which all of them are
             compared, 200,000 unless given; in larger scopes an approximate index of the database
             may choose some, which `SearchResults.approximate` says.
+        row_security: Keep agents apart in PostgreSQL by policies of the database too, which show a
+            transaction the rows of the agents alone that it names. Put in force by the first memory
+            that is opened with it, for all processes and for good; the role must own the tables
+            then, and be no superuser.
     """
 
     embedder: "AnyEmbedder | Literal['minilm'] | None"
@@ -81,3 +85,4 @@ class Options(TypedDict, total=False):
     index_pool: IndexPool | None
     search_in: SearchIn
     exact_limit: int
+    row_security: bool

@@ -138,6 +138,7 @@ class Repository:
         index_pool: As above.
         search_in: As above.
         exact_limit: As above.
+        row_security: As above.
         make_source: Makes the candidate source of the index; None ranks every memory.
     """
 
@@ -163,6 +164,7 @@ class Repository:
         index_pool: IndexPool | None = None,
         search_in: SearchIn = "auto",
         exact_limit: int = EXACT_LIMIT,
+        row_security: bool = False,
         make_source: SourceFactory | None = None,
     ) -> None:
         validation.path("path", url)
@@ -184,7 +186,12 @@ class Repository:
         self._is_read_only = flag("read_only", read_only)
         self._track_access = flag("track_access", track_access) and not read_only
         patience = validation.positive("max_stale", max_stale)
-        self._store = open_store(url, read_only=read_only, max_stale=patience)
+        self._store = open_store(
+            url,
+            read_only=read_only,
+            max_stale=patience,
+            row_security=flag("row_security", row_security),
+        )
         self.path = self._store.path
         try:
             self.agent = Scope(self._store.stored_agent_id(named.agent_id))

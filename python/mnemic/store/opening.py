@@ -3,7 +3,7 @@
 import os
 from typing import Final
 
-from mnemic.errors import MissingExtraError
+from mnemic.errors import InvalidArgumentError, MissingExtraError
 from mnemic.store.base import Store
 from mnemic.store.row_codec import PlainRowCodec
 from mnemic.store.sqlite.store import SqliteStore
@@ -16,7 +16,11 @@ MAX_STALE: Final = 60.0
 
 
 def open_store(
-    url: str | os.PathLike[str], *, read_only: bool = False, max_stale: float = MAX_STALE
+    url: str | os.PathLike[str],
+    *,
+    read_only: bool = False,
+    max_stale: float = MAX_STALE,
+    row_security: bool = False,
 ) -> Store:
     """Open a store.
 
@@ -26,22 +30,37 @@ def open_store(
         read_only: Whether to open an existing store without changing it.
         max_stale: Maximum seconds since the last sign of a server that is away for which positions
             are given from memory.
+        row_security: Whether policies of the database must keep agents apart; they are put in force
+            unless they are.
 
     Raises:
+        InvalidArgumentError: If a file is to have row-level security.
         StoreError: If the URL is not supported, or what it names cannot be opened.
         MissingExtraError: If the libraries for it are not installed.
     """
     text = os.fsdecode(url)
     if text.startswith(_POSTGRES):
-        return _open_postgres(text, read_only=read_only, max_stale=max_stale)
+        return _open_postgres(
+            text, read_only=read_only, max_stale=max_stale, row_security=row_security
+        )
+    if row_security:
+        raise InvalidArgumentError(
+            "row_security: a file has no policies; only memories in PostgreSQL can have them"
+        )
     return SqliteStore(url, read_only=read_only, codec=PlainRowCodec())
 
 
-def _open_postgres(url: str, *, read_only: bool, max_stale: float) -> Store:
+def _open_postgres(url: str, *, read_only: bool, max_stale: float, row_security: bool) -> Store:
     try:
         from mnemic.store.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise MissingExtraError(
             "memories in PostgreSQL need the extra 'postgres': pip install 'mnemic[postgres]'"
         ) from error
-    return PostgresStore(url, read_only=read_only, codec=PlainRowCodec(), max_stale=max_stale)
+    return PostgresStore(
+        url,
+        read_only=read_only,
+        codec=PlainRowCodec(),
+        max_stale=max_stale,
+        row_security=row_security,
+    )

@@ -14,7 +14,6 @@ import psycopg
 
 from mnemic.errors import StoreUnavailableError
 from mnemic.logs import logger
-from mnemic.store.postgres.change_log import positions
 from mnemic.store.postgres.notifications import CHANNEL, digest_of, parsed
 from mnemic.store.postgres.session import Connection, Session, prepare
 from mnemic.store.postgres.target import Target
@@ -69,10 +68,16 @@ class ChangeFeed:
 
     Args:
         target: The database.
+        read_positions: Reads the positions of agents on the feed's connection.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(
+        self,
+        target: Target,
+        read_positions: Callable[[Session, list[str]], dict[str, LogPosition]],
+    ) -> None:
         self._target = target
+        self._read_positions = read_positions
         self._lock = threading.Condition()
         self._state = _State.IDLE
         self._positions: dict[str, LogPosition] = {}
@@ -269,7 +274,7 @@ class ChangeFeed:
                     self._lock.notify_all()
                     return
             read.update(left)
-            found = positions(session, left)
+            found = self._read_positions(session, left)
             with self._lock:
                 for agent_id in left:
                     if agent_id not in self._positions:  # forgotten meanwhile

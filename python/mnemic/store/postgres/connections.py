@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Final, TypeVar
 
 import psycopg
@@ -17,7 +17,8 @@ from mnemic.errors import (
     StoreUnavailableError,
 )
 from mnemic.model.deadline import check_deadline
-from mnemic.store.postgres.migrating import check_readable, migrate
+from mnemic.store.postgres import row_security
+from mnemic.store.postgres.migrating import check_readable, lock_migrations, migrate
 from mnemic.store.postgres.postgres_errors import REPEATABLE, typed
 from mnemic.store.postgres.session import Connection, Session, prepare
 from mnemic.store.postgres.target import Target
@@ -33,6 +34,12 @@ PATIENCE: Final = 10.0
 _BACKOFF: Final = 2.0
 """Seconds of attempts to connect, at ever larger intervals, before they begin anew: after a long
 absence of the server a call waits no longer for its return than after a short one."""
+
+_NAMES_NO_AGENTS: Final = (
+    psycopg.errors.UndefinedObject,
+    psycopg.errors.InvalidTextRepresentation,
+)
+"""Errors of a policy in a transaction that names no agents."""
 
 _ATTEMPTS: Final = 5
 """Times that a transaction is begun which others made fail."""
@@ -57,10 +64,13 @@ class Connections:
     Attributes:
         shown: The database without a password.
         database: Equal for connections of the same database in this process.
+        has_row_security: Whether transactions have to name their agents.
     """
 
     def __init__(self, target: Target, *, read_only: bool = False) -> None:
         self.shown = target.shown
+        self._target = target
+        self.has_row_security = False
         self.is_read_only = read_only
         self._process = os.getpid()
         self._is_closed = False
@@ -83,9 +93,39 @@ class Connections:
                 prepare(connection)
                 session = Session(connection)
                 (check_readable if self.is_read_only else migrate)(session)
+                self.has_row_security = row_security.is_on(session)
+                if self.has_row_security and not self.is_read_only:  # a migration made new tables
+                    self._turn_on(session)
                 return session.fetch(_IDENTITY)[0]
         except psycopg.Error as error:
             raise typed(error, self.shown) from None
+
+    def require_row_security(self) -> None:
+        """Put the tables under policies that hide the rows of other agents, unless they are.
+
+        Raises:
+            StoreError: If the role passes policies, or may not alter the tables.
+        """
+        try:
+            with psycopg.connect(self._target.conninfo, autocommit=True) as connection:
+                prepare(connection)
+                session = Session(connection)
+                if row_security.bypasses(session):
+                    raise StoreError(
+                        f"{self.shown}: row-level security does not hold for a superuser, nor for "
+                        "a role with BYPASSRLS; connect as another role"
+                    )
+                if not row_security.is_on(session):
+                    self.check_writable()
+                    self._turn_on(session)
+                self.has_row_security = True
+        except psycopg.Error as error:
+            raise typed(error, self.shown) from None
+
+    def _turn_on(self, session: Session) -> None:
+        with session.transaction():
+            lock_migrations(session)
+            row_security.turn_on(session)
 
     def _configure(self, connection: Connection) -> None:
         prepare(connection)
@@ -112,6 +152,7 @@ class Connections:
 
     def read(
         self,
+        agents: Sequence[str] | None,
         work: Callable[[Session], Result],
         *,
         deadline: float | None = None,
@@ -120,6 +161,7 @@ class Connections:
         """Run reads on one connection; after a lost connection once more, on another one.
 
         Args:
+            agents: The agents whose rows they may see; None is every agent.
             work: The reads.
             deadline: Statements that run past it raise DeadlineExceededError; None is no limit.
             one_moment: Whether all of them see the same state.
@@ -130,7 +172,10 @@ class Connections:
         while True:
             try:
                 with self._pool.connection() as connection:
-                    return _limited(Session(connection), work, deadline, one_moment=one_moment)
+                    session, naming = self._session(connection, agents)
+                    return _limited(session, work, deadline, naming, one_moment=one_moment)
+            except _NAMES_NO_AGENTS as error:
+                self._learn_row_security(error)
             except psycopg.OperationalError as error:
                 if not self._is_lost(error) or time.monotonic() > ends:
                     raise self._typed(error) from None
@@ -138,14 +183,31 @@ class Connections:
             except psycopg.Error as error:
                 raise self._typed(error) from None
 
-    def write(self, agents: list[str], work: Callable[[Session], Result]) -> Result:
+    def _session(
+        self, connection: Connection, agents: Sequence[str] | None
+    ) -> tuple[Session, str | None]:
+        """Return a session, and the statement by which its transaction has to name its agents."""
+        if not self.has_row_security:
+            return Session(connection), None
+        return Session(connection, can_copy=False), row_security.naming(connection, agents)
+
+    def _learn_row_security(self, error: psycopg.Error) -> None:
+        """Take notice of policies that another process put in force; raise any other error."""
+        if self.has_row_security:
+            raise self._typed(error) from None
+        with self._pool.connection() as connection:
+            self.has_row_security = row_security.is_on(Session(connection))
+        if not self.has_row_security:
+            raise self._typed(error) from None
+
+    def write(self, agents: list[str] | None, work: Callable[[Session], Result]) -> Result:
         """Run work in one transaction that holds the locks of agents.
 
         It is begun anew after a serialisation failure, a deadlock, or a connection that was lost
         before the commit.
 
         Args:
-            agents: The agents whose memories it may change.
+            agents: The agents whose memories it may change; None is every agent, and no lock.
             work: The work; it may run several times, and has no effect outside the connection.
 
         Raises:
@@ -156,6 +218,8 @@ class Connections:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 return self._write_once(agents, work)
+            except _NAMES_NO_AGENTS as error:
+                self._learn_row_security(error)
             except psycopg.OperationalError as error:
                 is_last = attempt == _ATTEMPTS or time.monotonic() > ends
                 if is_last or not (isinstance(error, REPEATABLE) or self._is_lost(error)):
@@ -165,12 +229,12 @@ class Connections:
                 raise self._typed(error) from None
         raise AssertionError("unreachable")
 
-    def _write_once(self, agents: list[str], work: Callable[[Session], Result]) -> Result:
+    def _write_once(self, agents: list[str] | None, work: Callable[[Session], Result]) -> Result:
         with self._pool.connection() as connection:
-            session = Session(connection)
-            session.run("BEGIN")
+            session, naming = self._session(connection, agents)
+            session.begin(first=naming)
             try:
-                for agent_id in sorted(agents):
+                for agent_id in sorted(agents or ()):
                     session.run(_LOCK, (agent_id,))
                 result = work(session)
             except BaseException:
@@ -226,12 +290,13 @@ def _limited(
     session: Session,
     work: Callable[[Session], Result],
     deadline: float | None,
+    naming: str | None,
     *,
     one_moment: bool,
 ) -> Result:
-    if deadline is None and not one_moment:
+    if deadline is None and naming is None and not one_moment:
         return work(session)
-    with session.one_moment():
+    with session.one_moment(naming):
         if deadline is not None:
             left = max(1, int((deadline - time.monotonic()) * 1000))
             session.run("SELECT set_config('statement_timeout', %s, true)", (str(left),))

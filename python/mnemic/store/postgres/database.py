@@ -13,9 +13,10 @@ from mnemic.store.change_listeners import COMMITTED, ChangedUser
 from mnemic.store.futures import Workers
 from mnemic.store.pending_accesses import PendingAccesses
 from mnemic.store.postgres.change_feed import ChangeFeed
-from mnemic.store.postgres.change_log import position, write_accesses
+from mnemic.store.postgres.change_log import position, positions, write_accesses
 from mnemic.store.postgres.connections import MAX_CONNECTIONS, Connections
 from mnemic.store.postgres.held_rows import HeldAgents
+from mnemic.store.postgres.row_security import naming
 from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.target import Target
 from mnemic.store.postgres.vector_indexes import VectorIndexBuilds
@@ -58,8 +59,15 @@ class Database:
         self.accesses = PendingAccesses()
         self.held = HeldAgents()
         self.vector_indexes = VectorIndexBuilds(target)
-        self._feed = ChangeFeed(target)
+        self._feed = ChangeFeed(target, self._positions)
         self._timer: threading.Timer | None = None
+
+    def _positions(self, session: Session, agents: list[str]) -> dict[str, LogPosition]:
+        """Return positions, read on the connection of the feed."""
+        if not self.connections.has_row_security:
+            return positions(session, agents)
+        with session.one_moment(naming(session.connection, agents)):
+            return positions(session, agents)
 
     @property
     def feed(self) -> ChangeFeed:
@@ -68,17 +76,18 @@ class Database:
 
     def position(self, agent_id: str) -> LogPosition:
         """Return an agent's position, read from the server."""
-        found = self.connections.read(lambda on: position(on, agent_id))
+        found = self._read_position(agent_id)
         self._feed.advance({agent_id: found})
         return found
 
     def known_position(self, agent_id: str, max_stale: float) -> LogPosition:
         """Return an agent's position: the feed's, or read from the server."""
-        return self._feed.position(
-            agent_id, lambda: self.connections.read(lambda on: position(on, agent_id)), max_stale
-        )
+        return self._feed.position(agent_id, lambda: self._read_position(agent_id), max_stale)
 
-    def write(self, agents: list[str], job: Callable[[Session], Result]) -> Result:
+    def _read_position(self, agent_id: str) -> LogPosition:
+        return self.connections.read([agent_id], lambda on: position(on, agent_id))
+
+    def write(self, agents: list[str] | None, job: Callable[[Session], Result]) -> Result:
         """Run a job in a transaction of its own; then make its changes known in this process.
 
         They are made known also where it failed, for a commit may have failed after it was done.
@@ -102,7 +111,7 @@ class Database:
                 if is_known:
                     database.feed.advance(positions)
                 elif changed:
-                    database.feed.forget(agents)
+                    database.feed.forget(agents or sorted(positions))
             if changed:
                 COMMITTED.notify(name, changed)
 

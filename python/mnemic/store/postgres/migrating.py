@@ -37,6 +37,11 @@ def version(session: Session) -> int:
     return len(found)
 
 
+def lock_migrations(session: Session) -> None:
+    """Let no other process change tables until the transaction ends."""
+    session.run("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+
+
 def migrate(session: Session, target: int | None = None) -> None:
     """Bring the tables to a version, each step in a transaction of its own.
 
@@ -49,8 +54,10 @@ def migrate(session: Session, target: int | None = None) -> None:
         SchemaVersionError: If it has migrations that this version of mnemic does not know.
     """
     _check_encoding(session)
-    while _step(session, len(MIGRATIONS) if target is None else target):
-        pass
+    wanted = len(MIGRATIONS) if target is None else target
+    # Look first: a role that may write the tables need not have the right to change them.
+    while version(session) != wanted:
+        _step(session, wanted)
 
 
 def _check_encoding(session: Session) -> None:
@@ -62,16 +69,16 @@ def _check_encoding(session: Session) -> None:
         )
 
 
-def _step(session: Session, target: int) -> bool:
-    """Take one step towards a version; return whether one was needed."""
+def _step(session: Session, target: int) -> None:
+    """Take one step towards a version, unless another process has taken it."""
     with session.transaction():
-        session.run("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        lock_migrations(session)
         session.script(_VERSIONS)
         present = version(session)
-        if present == target:
-            return False
-        _up(session, present) if present < target else _down(session, present - 1)
-    return True
+        if present < target:
+            _up(session, present)
+        elif present > target:
+            _down(session, present - 1)
 
 
 def _up(session: Session, at: int) -> None:

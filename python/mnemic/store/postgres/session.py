@@ -107,6 +107,7 @@ class Session:
 
     Args:
         connection: The connection, after `prepare`.
+        can_copy: Whether rows may be inserted by COPY, which row-level security does not allow.
 
     Attributes:
         changed_users: Agents and users whose entries the current write has changed.
@@ -115,8 +116,9 @@ class Session:
 
     _names: Final = count()
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, *, can_copy: bool = True) -> None:
         self.connection = connection
+        self.can_copy = can_copy
         self.changed_users: set[ChangedUser] = set()
         self.positions: dict[str, LogPosition] = {}
 
@@ -187,10 +189,14 @@ class Session:
         with self.connection.transaction():
             yield
 
+    def begin(self, mode: str = "", first: str | None = None) -> None:
+        """Begin a transaction of some mode; run a statement without values in the same message."""
+        self.script(f"BEGIN {mode}" if first is None else f"BEGIN {mode}; {first}")
+
     @contextmanager
-    def one_moment(self) -> Generator[None, None, None]:
-        """Run several reads on one state."""
-        self.connection.execute(b"BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    def one_moment(self, first: str | None = None) -> Generator[None, None, None]:
+        """Run several reads on one state, after a first statement without values."""
+        self.begin("ISOLATION LEVEL REPEATABLE READ, READ ONLY", first)
         try:
             yield
         finally:

@@ -77,6 +77,7 @@ class PostgresStore(PostgresReads):
         codec: Codec of the entries; plain text if None.
         max_stale: Maximum seconds since the last sign of a server that is away for which searches
             are answered from memory.
+        row_security: Whether policies keep agents apart; they are put in force unless they are.
 
     Raises:
         StoreFileError: If the URL cannot be read.
@@ -95,6 +96,7 @@ class PostgresStore(PostgresReads):
         read_only: bool = False,
         codec: RowCodec | None = None,
         max_stale: float,
+        row_security: bool = False,
     ) -> None:
         target = target_of(url)
         self.path = target.shown
@@ -102,6 +104,12 @@ class PostgresStore(PostgresReads):
         self._max_stale = max_stale
         self._database = SHARED.opened(target, read_only=read_only)
         self._release = weakref.finalize(self, SHARED.released, self._database)
+        if row_security:
+            try:
+                self._database.connections.require_row_security()
+            except BaseException:
+                self._release()
+                raise
 
     @property
     def executor(self) -> Executor:
@@ -123,12 +131,15 @@ class PostgresStore(PostgresReads):
 
     def _read(
         self,
+        agent_id: str | None,
         work: Callable[[Session], Result],
         *,
         deadline: float | None = None,
         one_moment: bool = False,
     ) -> Result:
-        return self._usable().connections.read(work, deadline=deadline, one_moment=one_moment)
+        agents = None if agent_id is None else [agent_id]
+        connections = self._usable().connections
+        return connections.read(agents, work, deadline=deadline, one_moment=one_moment)
 
     def _write(self, agent_id: str, job: Callable[[Session], Result]) -> Future[Result]:
         database = self._writable()
@@ -177,7 +188,8 @@ class PostgresStore(PostgresReads):
                 database.held.replace(agent_id, held)
             return batch
 
-        return self._read(work, deadline=None if seq is None else deadline, one_moment=True)
+        limit = None if seq is None else deadline
+        return self._read(agent_id, work, deadline=limit, one_moment=True)
 
     def held_bytes(self, agent_id: str) -> int:
         """Return the bytes of an agent's rows that are held for searches; 0 if they are not."""
@@ -198,7 +210,10 @@ class PostgresStore(PostgresReads):
         if held.position != self.known_position(agent_id) and self.stale_since is None:
             is_current = held.catch_up(
                 lambda since: self._read(
-                    lambda on: news(on, agent_id, since), deadline=deadline, one_moment=True
+                    agent_id,
+                    lambda on: news(on, agent_id, since),
+                    deadline=deadline,
+                    one_moment=True,
                 )
             )
             if not is_current:
@@ -213,6 +228,7 @@ class PostgresStore(PostgresReads):
         if wanted.model[1] > MAX_DIMENSIONS:
             return None
         found = self._read(
+            wanted.scope.agent_id,
             lambda on: nearest(on, self._codec, wanted),
             deadline=deadline,
             one_moment=not wanted.is_exact,
@@ -232,7 +248,7 @@ class PostgresStore(PostgresReads):
             batch, rows = change_log.rows_of(on, self._codec, in_scope(scope), model)
             return SelectedRows(batch, entries_among(self._codec, rows))
 
-        return self._read(work, deadline=deadline, one_moment=True)
+        return self._read(scope.agent_id, work, deadline=deadline, one_moment=True)
 
     def create_vector_index(self, agent_id: str) -> bool:
         """Build the approximate index of an agent's vectors; return whether there is one now."""
@@ -460,11 +476,13 @@ class PostgresStore(PostgresReads):
         if repair:
             self._writable()
         found = self._read(
-            lambda on: verification.Verification(on, self._codec, report).report(), one_moment=True
+            None,
+            lambda on: verification.Verification(on, self._codec, report).report(),
+            one_moment=True,
         )
         if not repair:
             return found
-        agents = self._database.write([], lambda on: verification.repair(on, self._codec))
+        agents = self._database.write(None, lambda on: verification.repair(on, self._codec))
         return msgspec.structs.replace(found, repaired_agents=tuple(agents))
 
     def watch(self, listener: ChangeListener) -> None:
@@ -483,7 +501,7 @@ class PostgresStore(PostgresReads):
         """Copy everything, as of one moment, to another database, named by its URL."""
         self._usable()
         place = target_of(os.fsdecode(target))
-        self._read(lambda on: backup_to(on, place, report), one_moment=True)
+        self._read(None, lambda on: backup_to(on, place, report), one_moment=True)
 
     def close(self) -> None:
         """Finish submitted writes, write accesses, and release the connections."""

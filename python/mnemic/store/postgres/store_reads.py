@@ -49,12 +49,13 @@ class PostgresReads(Protocol):
 
     def _read(
         self,
+        agent_id: str | None,
         work: Callable[[Session], Result],
         *,
         deadline: float | None = None,
         one_moment: bool = False,
     ) -> Result:
-        """Run reads on one connection."""
+        """Run reads on one connection, of an agent's rows; None is of every agent's."""
         ...
 
     def _held_rows(
@@ -90,6 +91,7 @@ class PostgresReads(Protocol):
         """Return what `get` does, and the rows."""
         time = to_microseconds(now)
         return self._read(
+            scope.agent_id,
             lambda on: reads.entries_of_ids(
                 on, self._codec, scope, ids, time, include_deleted=include_deleted
             ),
@@ -111,6 +113,7 @@ class PostgresReads(Protocol):
         if held is not None:
             return active_entries(self._codec, held, scope, now)
         return self._read(
+            scope.agent_id,
             lambda on: reads.entries_of_rows(
                 on, self._codec, scope, rows, time, include_deleted=include_deleted
             ),
@@ -119,7 +122,9 @@ class PostgresReads(Protocol):
 
     def row_of(self, scope: Scope, entry_id: UUID, *, now: datetime) -> int | None:
         """Return the row of an active entry, or None if the scope has no such entry."""
-        return self._read(lambda on: reads.row_of(on, scope, entry_id, to_microseconds(now)))
+        return self._read(
+            scope.agent_id, lambda on: reads.row_of(on, scope, entry_id, to_microseconds(now))
+        )
 
     def need_vectors(
         self,
@@ -130,6 +135,7 @@ class PostgresReads(Protocol):
     ) -> list[bool]:
         """Return for each entry whether an `add` of it needs its vectors, as things stand."""
         return self._read(
+            agent_id,
             lambda on: writes.need_vectors(
                 on, self._codec, agent_id, entries, model=model, on_conflict=on_conflict
             ),
@@ -148,6 +154,7 @@ class PostgresReads(Protocol):
         """Return the links of an entry whose ends both exist."""
         time = to_microseconds(now)
         return self._read(
+            scope.agent_id,
             lambda on: links.links(on, scope, entry_id, direction, kinds, now=time),
             one_moment=True,
         )
@@ -164,6 +171,7 @@ class PostgresReads(Protocol):
         """Return the other ends of the links of a row's entry, in the order of `links`."""
         time = to_microseconds(now)
         return self._read(
+            scope.agent_id,
             lambda on: links.link_ends(on, scope, row, direction, kinds, now=time),
             one_moment=True,
         )
@@ -177,7 +185,7 @@ class PostgresReads(Protocol):
             newer, time = links.successor_rows(on, scope.agent_id, rows), to_microseconds(now)
             return reads.entries_of_rows(on, self._codec, scope, newer, time, include_deleted=True)
 
-        found = self._read(work, deadline=deadline, one_moment=True)
+        found = self._read(scope.agent_id, work, deadline=deadline, one_moment=True)
         return {row: entry for row, entry in found.items() if entry.is_present(now)}
 
     def stored_after(
@@ -194,6 +202,7 @@ class PostgresReads(Protocol):
         """Return entries of a scope, whatever their status, in the order they were stored."""
         moment = None if include_deleted else to_microseconds(now)
         return self._read(
+            scope.agent_id,
             lambda on: reads.entries_stored_after(
                 on, self._codec, scope, row, limit, present_at=moment, model=model
             ),
@@ -206,12 +215,14 @@ class PostgresReads(Protocol):
     ) -> list[StoredLink]:
         """Return the links between entries of one user that `stored_after` returns."""
         moment = None if include_deleted else to_microseconds(now)
-        return self._read(lambda on: links.links_within(on, scope, moment), deadline=deadline)
+        return self._read(
+            scope.agent_id, lambda on: links.links_within(on, scope, moment), deadline=deadline
+        )
 
     def stored_agent_id(self, agent_id: str) -> str:
         """Return an agent's id as it is stored."""
         # Also read where nothing is looked up, so that a closed store says so.
-        stored = self._read(reads.agent_ids if canonical(agent_id) is not None else _none)
+        stored = self._read(None, reads.agent_ids if canonical(agent_id) is not None else _none)
         return stored_spelling(agent_id, stored)
 
     def matching(
@@ -226,6 +237,7 @@ class PostgresReads(Protocol):
         """Return the entries of a scope for which a filter's tree is true, ordered and cut."""
         time = to_microseconds(now)
         return self._read(
+            scope.agent_id,
             lambda on: reads.entries_matching(on, self._codec, scope, expression, page, now=time),
             deadline=deadline,
             one_moment=True,
@@ -245,6 +257,7 @@ class PostgresReads(Protocol):
     ) -> list[MemoryEntry]:
         """Return the next entries of a scope for which a filter's tree is true, newest first."""
         return self._read(
+            scope.agent_id,
             lambda on: reads.entries_after(
                 on,
                 self._codec,
@@ -271,6 +284,7 @@ class PostgresReads(Protocol):
         """Return the number of entries of a scope for which a filter's tree is true."""
         time = to_microseconds(now)
         return self._read(
+            scope.agent_id,
             lambda on: reads.count(on, self._codec, scope, expression, time),
             deadline=deadline,
             one_moment=True,
@@ -288,6 +302,7 @@ class PostgresReads(Protocol):
         """Return the distinct values of a field in the entries for which a tree is true."""
         time = to_microseconds(now)
         return self._read(
+            scope.agent_id,
             lambda on: reads.distinct(on, self._codec, scope, expression, wanted, now=time),
             deadline=deadline,
             one_moment=True,
@@ -299,6 +314,7 @@ class PostgresReads(Protocol):
         """Return statistics of a scope, as of one moment."""
         time = to_microseconds(now)
         return self._read(
+            scope.agent_id,
             lambda on: reads.stats(on, self._codec, scope, time),
             deadline=deadline,
             one_moment=True,
@@ -306,11 +322,11 @@ class PostgresReads(Protocol):
 
     def used_bytes(self, agent_id: str) -> int:
         """Return the bytes of the agent's contents, deleted entries included."""
-        return self._read(lambda on: change_log.used_bytes(on, agent_id))
+        return self._read(agent_id, lambda on: change_log.used_bytes(on, agent_id))
 
     def used_by_user(self, agent_id: str, user_id: str | None) -> int:
         """Return the bytes of a user's contents, deleted entries included."""
-        return self._read(lambda on: change_log.used_by_user(on, agent_id, user_id))
+        return self._read(agent_id, lambda on: change_log.used_by_user(on, agent_id, user_id))
 
     def users(
         self, agent_id: str, *, prefix: str | None, limit: int, offset: int, now: datetime
@@ -318,24 +334,25 @@ class PostgresReads(Protocol):
         """Return the users who have entries, and what these take."""
         time = to_microseconds(now)
         return self._read(
-            lambda on: reads.users(on, agent_id, prefix, limit=limit, offset=offset, now=time)
+            agent_id,
+            lambda on: reads.users(on, agent_id, prefix, limit=limit, offset=offset, now=time),
         )
 
     def embedding_model(self, agent_id: str) -> tuple[str, int] | None:
         """Return name and dimension of the agent's embedding model, None without any vector."""
-        return self._read(lambda on: change_log.embedding_model(on, agent_id))
+        return self._read(agent_id, lambda on: change_log.embedding_model(on, agent_id))
 
     def contents(
         self, agent_id: str, rows: Sequence[int], *, deadline: float | None = None
     ) -> dict[int, str]:
         """Return the contents of those of these rows that are active."""
         return self._read(
-            lambda on: reads.contents(on, self._codec, agent_id, rows), deadline=deadline
+            agent_id, lambda on: reads.contents(on, self._codec, agent_id, rows), deadline=deadline
         )
 
     def vectors(self, agent_id: str, row: int, model: str) -> NDArray[np.float32]:
         """Return the vectors of a row's chunks, shape (chunks, dimensions); (0, 0) for none."""
-        found = self._read(lambda on: on.vectors(agent_id, [row], model))
+        found = self._read(agent_id, lambda on: on.vectors(agent_id, [row], model))
         return np.stack(found[row]) if found else np.empty((0, 0), dtype=np.float32)
 
     def vectors_of(
@@ -353,7 +370,7 @@ class PostgresReads(Protocol):
                 for row, user_id, entry_id, version, updated_at in found
             }
 
-        return self._read(work, one_moment=True)
+        return self._read(agent_id, work, one_moment=True)
 
     def companions(
         self,
@@ -366,32 +383,33 @@ class PostgresReads(Protocol):
     ) -> dict[int, NDArray[np.float32]]:
         """Return the companion vectors of a model by row."""
         return self._read(
+            agent_id,
             lambda on: companions.companions(on, agent_id, model, rows, dimensions),
             deadline=deadline,
         )
 
     def companion_models(self, agent_id: str) -> dict[str, int]:
         """Return the number of entries with companion vectors, by model."""
-        return self._read(lambda on: companions.companion_models(on, agent_id))
+        return self._read(agent_id, lambda on: companions.companion_models(on, agent_id))
 
     def position_and_revision(self, scope: Scope) -> tuple[LogPosition, int]:
         """Return the agent's position and the revision of the scope's user."""
-        return self._read(lambda on: change_log.position_and_revision(on, scope))
+        return self._read(scope.agent_id, lambda on: change_log.position_and_revision(on, scope))
 
     def revision(self, scope: Scope) -> int:
         """Return a number that rises with every change within a user, and with no other change."""
-        return self._read(lambda on: change_log.revision(on, scope))
+        return self._read(scope.agent_id, lambda on: change_log.revision(on, scope))
 
     def changed_rows_since(self, agent_id: str, seq: int) -> list[int] | None:
         """Return the rows changed after a change, or None if the log has dropped some."""
         return self._read(
-            lambda on: change_log.changed_rows_since(on, agent_id, seq), one_moment=True
+            agent_id, lambda on: change_log.changed_rows_since(on, agent_id, seq), one_moment=True
         )
 
     def accesses_since(self, agent_id: str, accesses: int) -> AccessedRows:
         """Return the accesses written after a number of access writes."""
         return self._read(
-            lambda on: change_log.accesses_since(on, agent_id, accesses), one_moment=True
+            agent_id, lambda on: change_log.accesses_since(on, agent_id, accesses), one_moment=True
         )
 
 

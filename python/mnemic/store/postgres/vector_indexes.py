@@ -13,6 +13,7 @@ from psycopg import sql
 from mnemic.errors import MnemicError, StoreClosedError
 from mnemic.logs import logger
 from mnemic.store.postgres.postgres_errors import typed
+from mnemic.store.postgres.row_security import naming
 from mnemic.store.postgres.session import Connection, Session, prepare
 from mnemic.store.postgres.target import Target
 from mnemic.store.values import Model
@@ -134,6 +135,7 @@ class VectorIndexBuilds:
         try:
             with psycopg.connect(self._target.conninfo) as connection, self._listed(connection):
                 prepare(connection)
+                connection.execute(naming(connection, [agent_id], is_local=False).encode())
                 return self._built(connection, agent_id, model)
         except psycopg.Error as error:
             raise typed(error, self._target.shown) from None

@@ -139,7 +139,8 @@ def _insert(session: Session, agent_id: str, rows: Sequence[NewRow], rules: AddO
     sql = "SELECT nextval('mnemic.agent_memory_rows') FROM generate_series(1, %s)"
     numbers = sorted(row for (row,) in session.fetch(sql, (len(rows),)))
     values = [(row, *bound(new.columns), *new.more) for row, new in zip(numbers, rows, strict=True)]
-    session.insert(_INSERT if len(values) >= _COPIED else _INSERT_ONE, values)
+    is_copied = session.can_copy and len(values) >= _COPIED
+    session.insert(_INSERT if is_copied else _INSERT_ONE, values)
     put_vectors(
         session,
         agent_id,
@@ -180,7 +181,7 @@ def put_vectors(
             f"PostgreSQL's vectors have at most {MAX_DIMENSIONS:,} dimensions; use an embedder "
             "with fewer, or a store in a file"
         )
-    if len(new) < _COPIED:
+    if len(new) < _COPIED or not session.can_copy:
         values = [
             (agent_id, row, model[0], is_companion, part, time, Vector(vector))
             for row, part, time, vector in new
