@@ -74,19 +74,22 @@ class Proxy:
             while data := source.recv(1 << 16):
                 if sender == "server":
                     heard += data
-                if self._is_cut(sender, before + data, heard):
+                if self._is_cut(sender, before, data, heard):
                     break
-                before = data[-64:]
+                before = (before + data)[-64:]
                 target.sendall(data)
         _end(source)
         _end(target)
 
-    def _is_cut(self, sender, data, heard):
+    def _is_cut(self, sender, before, data, heard):
+        """Return whether a wanted message ends in what has just come."""
         with self._lock:
             if self._wanted is None:
                 return False
             wanted_sender, marker, earlier = self._wanted
-            if sender != wanted_sender or marker not in data or earlier not in heard:
+            ends_at = (before + data).rfind(marker) + len(marker)
+            is_new = marker in before + data and ends_at > len(before)
+            if sender != wanted_sender or not is_new or earlier not in heard:
                 return False
             self._wanted = None
             self.cuts += 1

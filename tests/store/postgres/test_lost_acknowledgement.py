@@ -6,6 +6,8 @@ import pytest
 
 from mnemic import Memory
 from mnemic.errors import DuplicateEntryError, OutcomeUnknownError
+from mnemic.store.postgres import connections
+from mnemic.store.postgres.connections import Connections
 from tests.support.cutting_proxy import Proxy
 from tests.support.embedders import WordEmbedder
 
@@ -49,56 +51,67 @@ def lose_commit(request, proxy):
     return lose
 
 
-def test_a_memory_without_a_key_is_stored_or_not_and_the_caller_told_that_it_is_unknown(
-    memory, witness, proxy, lose_commit
-):
-    is_stored = lose_commit()
-    with pytest.raises(OutcomeUnknownError, match="look before writing it again"):
-        memory.add("an apple")
-    assert proxy.cuts == 1
-    assert found(witness) == ["an apple"] * is_stored
-    hits = memory.search("apple", search_type="keyword")
-    assert [hit.content for hit in hits] == found(witness)
-    memory.add("bread")
-    assert sorted(found(witness)) == ["an apple"] * is_stored + ["bread"]
-
-
-def test_many_memories_are_stored_all_or_none(memory, witness, lose_commit):
-    number = 60 * lose_commit()
-    with pytest.raises(OutcomeUnknownError):
-        memory.add_many([f"memory {at}" for at in range(60)])
-    assert witness.count() == memory.count() == number
-    assert len(memory.search("memory", limit=100)) == number
-
-
-def test_a_memory_with_a_key_is_stored_once_however_often_it_is_written(
+def test_a_memory_is_stored_once_and_the_caller_sees_nothing_of_it(
     memory, witness, proxy, lose_commit
 ):
     lose_commit()
-    stored = repeated(lambda: memory.add("an apple", idempotency_key="k"))
+    stored = memory.add("an apple")
     assert proxy.cuts == 1
-    assert memory.add("an apple", idempotency_key="k").id == stored.id
     assert [entry.id for entry in witness.list()] == [stored.id]
+    hits = memory.search("apple", search_type="keyword")
+    assert [hit.content for hit in hits] == ["an apple"]
+    memory.add("bread")
+    assert sorted(found(witness)) == ["an apple", "bread"]
 
 
-def test_a_memory_with_an_id_is_stored_once_however_often_it_is_written(
-    memory, witness, proxy, lose_commit
-):
+def test_many_memories_are_stored_once(memory, witness, lose_commit):
     lose_commit()
-    stored = repeated(lambda: memory.add("an apple", id=ID, on_conflict="skip"))
-    assert proxy.cuts == 1
-    assert stored.id == ID
+    assert len(memory.add_many([f"memory {at}" for at in range(60)])) == 60
+    assert witness.count() == memory.count() == 60
+    assert len(memory.search("memory", limit=100)) == 60
+
+
+def test_a_memory_with_a_key_or_an_id_is_stored_once(memory, witness, proxy, lose_commit):
+    lose_commit()
+    stored = memory.add("an apple", id=ID, idempotency_key="k")
+    assert (stored.id, proxy.cuts) == (ID, 1)
+    assert memory.add("an apple", idempotency_key="k").id == ID
     with pytest.raises(DuplicateEntryError):
         memory.add("an apple", id=ID)
     assert found(witness) == ["an apple"]
 
 
-def repeated(write):
-    """Write, and once more if the caller is told to: with an id or a key that is safe."""
-    try:
-        return write()
-    except OutcomeUnknownError:
-        return write()
+def test_a_memory_that_another_program_deleted_meanwhile_is_not_stored_again(
+    memory, witness, proxy, monkeypatch
+):
+    proxy.cut_after_commit()
+    wait = Connections._wait
+
+    def delete_and_wait(connections, deadline):
+        for entry in witness.list():
+            witness.delete(entry.id, permanent=True)
+        wait(connections, deadline)
+
+    monkeypatch.setattr(Connections, "_wait", delete_and_wait)
+    memory.add("an apple")
+    assert found(witness) == []
+
+
+def test_a_server_that_stays_away_leaves_the_outcome_unknown(memory, proxy, monkeypatch):
+    monkeypatch.setattr(connections, "PATIENCE", 0.0)
+    proxy.cut_after_commit()
+    with pytest.raises(OutcomeUnknownError, match="look before writing it again"):
+        memory.add("an apple")
+
+
+def test_a_replacement_is_made_once_or_not_at_all_and_the_caller_told_so(
+    memory, witness, lose_commit
+):
+    memory.add("an apple", id=ID)
+    is_made = lose_commit()
+    with pytest.raises(OutcomeUnknownError, match="look before writing"):
+        memory.add("bread", id=ID, on_conflict="replace")
+    assert found(witness) == (["bread"] if is_made else ["an apple"])
 
 
 def test_an_update_is_made_once_or_not_at_all(memory, witness, lose_commit):

@@ -200,7 +200,12 @@ class Connections:
         if not self.has_row_security:
             raise self._typed(error) from None
 
-    def write(self, agents: list[str] | None, work: Callable[[Session], Result]) -> Result:
+    def write(
+        self,
+        agents: list[str] | None,
+        work: Callable[[Session], Result],
+        was_committed: Callable[[Session, Result], bool] | None = None,
+    ) -> Result:
         """Run work in one transaction that holds the locks of agents.
 
         It is begun anew after a serialisation failure, a deadlock, or a connection that was lost
@@ -209,27 +214,50 @@ class Connections:
         Args:
             agents: The agents whose memories it may change; None is every agent, and no lock.
             work: The work; it may run several times, and has no effect outside the connection.
+            was_committed: Returns whether a transaction in which the work had a result was
+                committed, as the database shows; it decides if the connection was lost during the
+                commit. None if that cannot be told.
 
         Raises:
-            OutcomeUnknownError: If the connection was lost during the commit.
+            OutcomeUnknownError: If the connection was lost during the commit, and the outcome
+                cannot be told, or not in time.
         """
         self.check_writable()
         ends = time.monotonic() + PATIENCE
+        unknown: list[Result] = []
+
+        def once(session: Session) -> Result:
+            # Under the locks, which the lost transaction held until it was committed or undone.
+            if unknown and was_committed is not None and was_committed(session, unknown[0]):
+                return unknown[0]
+            unknown.clear()
+            return work(session)
+
         for attempt in range(1, _ATTEMPTS + 1):
+            is_last = attempt == _ATTEMPTS or time.monotonic() > ends
             try:
-                return self._write_once(agents, work)
+                return self._write_once(agents, once, unknown)
+            except OutcomeUnknownError:
+                if is_last or was_committed is None:
+                    raise
+                self._wait(None)
             except _NAMES_NO_AGENTS as error:
                 self._learn_row_security(error)
             except psycopg.OperationalError as error:
-                is_last = attempt == _ATTEMPTS or time.monotonic() > ends
                 if is_last or not (isinstance(error, REPEATABLE) or self._is_lost(error)):
-                    raise self._typed(error) from None
+                    raise self._unknown() if unknown else self._typed(error) from None
                 self._wait(None)
             except psycopg.Error as error:
                 raise self._typed(error) from None
         raise AssertionError("unreachable")
 
-    def _write_once(self, agents: list[str] | None, work: Callable[[Session], Result]) -> Result:
+    def _write_once(
+        self,
+        agents: list[str] | None,
+        work: Callable[[Session], Result],
+        unknown: list[Result],
+    ) -> Result:
+        """Run work in a transaction; its result is in `unknown` if the commit is not answered."""
         with self._pool.connection() as connection:
             session, naming = self._session(connection, agents)
             session.begin(first=naming)
@@ -241,19 +269,20 @@ class Connections:
                 if not connection.closed:
                     session.run("ROLLBACK")
                 raise
-            self._commit(session)
+            try:
+                session.run("COMMIT")
+            except psycopg.OperationalError:
+                if not connection.closed:
+                    raise
+                unknown[:] = [result]
+                raise self._unknown() from None
             return result
 
-    def _commit(self, session: Session) -> None:
-        try:
-            session.run("COMMIT")
-        except psycopg.OperationalError:
-            if session.connection.closed:
-                raise OutcomeUnknownError(
-                    f"{self.shown}: the connection was lost while a write was being committed; it "
-                    "is stored whole or not at all: look before writing it again"
-                ) from None
-            raise
+    def _unknown(self) -> OutcomeUnknownError:
+        return OutcomeUnknownError(
+            f"{self.shown}: the connection was lost while a write was being committed; it is "
+            "stored whole or not at all: look before writing it again"
+        )
 
     def _is_lost(self, error: psycopg.OperationalError) -> bool:
         """Return whether an error means that a connection is gone, or none could be had."""

@@ -87,7 +87,12 @@ class Database:
     def _read_position(self, agent_id: str) -> LogPosition:
         return self.connections.read([agent_id], lambda on: position(on, agent_id))
 
-    def write(self, agents: list[str] | None, job: Callable[[Session], Result]) -> Result:
+    def write(
+        self,
+        agents: list[str] | None,
+        job: Callable[[Session], Result],
+        was_committed: Callable[[Session, Result], bool] | None = None,
+    ) -> Result:
         """Run a job in a transaction of its own; then make its changes known in this process.
 
         They are made known also where it failed, for a commit may have failed after it was done.
@@ -103,7 +108,7 @@ class Database:
 
         name, is_known = self.connections.database, False
         try:
-            result = self.connections.write(agents, work)
+            result = self.connections.write(agents, work, was_committed)
             is_known = True
             return result
         finally:

@@ -286,7 +286,11 @@ class PostgresStore(PostgresReads):
         def work() -> Stored:
             if on_conflict == "replace":  # earlier accesses are the old entry's
                 database.flush_accesses()
-            done = database.write([agent_id], lambda on: writes.add(on, agent_id, rows, rules))
+            done = database.write(
+                [agent_id],
+                lambda on: writes.add(on, agent_id, rows, rules),
+                lambda on, added: writes.was_committed(on, agent_id, added),
+            )
             return stored_of(codec, done, rows)
 
         return database.queue_of(agent_id).write(work)
