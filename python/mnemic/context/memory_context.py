@@ -1,6 +1,7 @@
 """The result of `Memory.context`: a text with the memories that it cites."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Self
 
 from mnemic.model import MemoryEntry, SearchHit
@@ -19,6 +20,8 @@ class MemoryContext(str):
         partial: Whether the timeout passed, so that better memories may be missing.
         approximate: Whether an approximate index chose the memories that were ranked: better ones
             may be missing.
+        stale_since: When the store's server was last heard of, if it is away: changes made since
+            by other processes may be missing. Else None.
         hint: A sentence about the cause of an empty text, if one is likely; else None.
         memories: The entries of the hits.
     """
@@ -32,6 +35,7 @@ class MemoryContext(str):
         "hint",
         "hits",
         "partial",
+        "stale_since",
         "tokens",
     )
 
@@ -41,6 +45,7 @@ class MemoryContext(str):
     degraded: bool
     partial: bool
     approximate: bool
+    stale_since: datetime | None
     hint: str | None
     _costs: tuple[int, ...]
     _others: tuple[SearchHit, ...]
@@ -55,6 +60,7 @@ class MemoryContext(str):
         degraded: bool = False,
         partial: bool = False,
         approximate: bool = False,
+        stale_since: datetime | None = None,
         hint: str | None = None,
         costs: Sequence[int] = (),
         others: Sequence[SearchHit] = (),
@@ -69,6 +75,7 @@ class MemoryContext(str):
             degraded: See `MemoryContext`.
             partial: See `MemoryContext`.
             approximate: See `MemoryContext`.
+            stale_since: See `MemoryContext`.
             hint: See `MemoryContext`.
             costs: Tokens of the line of each hit, for the table.
             others: The hits of dropped memories, for the table.
@@ -80,6 +87,7 @@ class MemoryContext(str):
         made.degraded = degraded
         made.partial = partial
         made.approximate = approximate
+        made.stale_since = stale_since
         made.hint = hint
         made._costs = tuple(costs)
         made._others = tuple(others)
@@ -102,6 +110,8 @@ class MemoryContext(str):
 
     def to_dict(self) -> dict[str, Any]:
         """Return text, memories, scores, dropped memories and marks as plain JSON types."""
+        from mnemic.records.plain import plain  # noqa: PLC0415 - loaded where it is used
+
         marks = {name: getattr(self, name) for name in ("degraded", "partial", "approximate")}
         return {
             "text": str(self),
@@ -110,6 +120,7 @@ class MemoryContext(str):
             "tokens": self.tokens,
             "dropped": [memory.to_dict() for memory in self.dropped],
             **marks,
+            "stale_since": plain(self.stale_since),
             "hint": self.hint,
         }
 
@@ -117,7 +128,7 @@ class MemoryContext(str):
         self,
     ) -> tuple[tuple[str, tuple[SearchHit, ...], int], dict[str, object]]:
         """Preserve the attributes in pickles."""
-        names = ("dropped", "degraded", "partial", "approximate", "hint")
+        names = ("dropped", "degraded", "partial", "approximate", "stale_since", "hint")
         marks = {name: getattr(self, name) for name in names}
         marks |= {"costs": self._costs, "others": self._others}
         return (str(self), self.hits, self.tokens), marks

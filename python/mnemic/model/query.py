@@ -1,7 +1,7 @@
 """MemoryQuery, the request of the retrieval service, and its results."""
 
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 from uuid import UUID
@@ -259,6 +259,8 @@ class MemoryRetrievalResult(Listing[RankedMemory], frozen=True, kw_only=True):
         partial: Whether the timeout passed, so that better results may be missing.
         approximate: Whether an approximate index chose the memories that were ranked: better ones
             may be missing.
+        stale_since: When the store's server was last heard of, if it is away: changes made since
+            by other processes may be missing. Else None.
     """
 
     _items_field: ClassVar[str] = "results"
@@ -270,6 +272,7 @@ class MemoryRetrievalResult(Listing[RankedMemory], frozen=True, kw_only=True):
         "degraded",
         "partial",
         "approximate",
+        "stale_since",
     )
 
     results: tuple[RankedMemory, ...]
@@ -283,6 +286,7 @@ class MemoryRetrievalResult(Listing[RankedMemory], frozen=True, kw_only=True):
     degraded: bool = False
     partial: bool = False
     approximate: bool = False
+    stale_since: datetime | None = None
 
     @property
     def _of(self) -> int | None:

@@ -271,18 +271,21 @@ class MemoryRecallResult(Listing[ScoredMemory], frozen=True):
         partial: Whether the timeout passed, so that better memories may be missing.
         approximate: Whether an approximate index chose the memories that were ranked: better ones
             may be missing.
+        stale_since: When the store's server was last heard of, if it is away: changes made since
+            by other processes may be missing. Else None.
     """
 
     _items_field: ClassVar[str] = "memories"
     _entry_fields: ClassVar[tuple[str, ...]] = MemoryEntry.__struct_fields__
     _hit_fields: ClassVar[tuple[str, ...]] = ("score", "match_reason")
-    _marks: ClassVar[tuple[str, ...]] = ("partial", "approximate")
+    _marks: ClassVar[tuple[str, ...]] = ("partial", "approximate", "stale_since")
 
     memories: tuple[ScoredMemory, ...]
     total_matches: int
     query_time: timedelta
     partial: bool = False
     approximate: bool = False
+    stale_since: datetime | None = None
 
     @property
     def _of(self) -> int | None:

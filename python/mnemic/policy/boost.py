@@ -91,7 +91,11 @@ class SessionBoost(NamedTuple):
         known = {hit.row for hit in found.hits}
         hits = [*found.hits, *(hit for hit in best.hits if hit.row not in known)]
         return found._replace(
-            hits=hits, entries={**best.entries, **found.entries}, partial=best.partial
+            hits=hits,
+            entries={**best.entries, **found.entries},
+            partial=best.partial,
+            approximate=found.approximate or best.approximate,
+            stale_since=found.stale_since or best.stale_since,
         )
 
     def _score(self, hit: RankedRow, found: Found) -> float:

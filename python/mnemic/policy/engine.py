@@ -161,6 +161,7 @@ class PolicyEngine:
             degraded=found.degraded,
             partial=found.partial,
             approximate=found.approximate,
+            stale_since=found.stale_since,
         )
         return RetrievalPayload(memories=packed.kept, metadata=metadata)
 
@@ -187,6 +188,7 @@ class PolicyEngine:
             config=self._retriever.active_config(),
             query_time=self._milliseconds(run),
             error=error,
+            stale_since=self.repository.finder.stale_since if trigger is NO_MEMORIES else None,
         )
         return RetrievalPayload(memories=(), metadata=metadata)
 

@@ -60,14 +60,14 @@ class _Attempt(NamedTuple):
     Attributes:
         payload: None if the user has no memories.
         began: The time before anything was read.
-        revision: Number of the user's last change then.
+        revision: Number of the user's last change then; None if the store could not be read.
         expires_at: Time at which a memory of the user expires next.
         cached: The entry of the cache, if the payload is an earlier one.
     """
 
     payload: RetrievalPayload | None
     began: datetime
-    revision: int
+    revision: int | None
     expires_at: datetime | None = None
     cached: CachedPayload[RetrievalPayload] | None = None
 
@@ -83,8 +83,9 @@ class Guard:
     The steps: query, rate limit, circuit breaker, cache, search. A failure is an error of the
     table, and the fallback is an earlier payload of the identical request, at most as old as the
     configuration permits; without one it is the error's own. Payloads with sensitive memories are
-    not cached, nor are degraded and partial ones. A cancelled search changes nothing here but the
-    allowance that it took.
+    not cached, nor are degraded, partial and stale ones; while the store cannot be read, earlier
+    ones are a fallback alone. A cancelled search changes nothing here but the allowance that it
+    took.
 
     Args:
         repository: The agent's memories.
@@ -179,8 +180,11 @@ class Guard:
         """Read the cache, then search; runs in the caller's thread."""
         self._check_license()
         finder, now = self._repository.finder, self._repository.now()
-        _, revision = finder.position_and_revision(scope)
-        cached = None if key is None else self._cache.get(key, now, revision)
+        stands = finder.position_and_revision(scope)
+        revision = None if stands is None else stands[1]
+        cached = None
+        if key is not None and revision is not None:
+            cached = self._cache.get(key, now, revision)
         if cached is not None:
             return _Attempt(cached.payload, now, revision, cached=cached)
         payload = search()
@@ -196,7 +200,7 @@ class Guard:
         if attempt.cached is not None:
             age = (attempt.began - attempt.cached.computed_at).total_seconds()
             return Outcome(payload, age=age)
-        if key is not None and not (payload.metadata.degraded or payload.metadata.partial):
+        if key is not None and attempt.revision is not None and _may_be_cached(payload):
             size = bytes_of(payload) + sum(map(getsizeof, key.request))
             validity = attempt.revision, attempt.began, attempt.expires_at
             self._cache.put(computation, key, CachedPayload(payload, *validity, size))
@@ -258,3 +262,8 @@ class Guard:
             None if expression is None else canonical(expression),
         )
         return PayloadKey((scope.agent_id, scope.user_id), key_fields)
+
+
+def _may_be_cached(payload: RetrievalPayload) -> bool:
+    marks = payload.metadata
+    return not (marks.degraded or marks.partial) and marks.stale_since is None

@@ -1,5 +1,7 @@
 """RetrievalPayload: the memories for a prompt, and the account of how they were chosen."""
 
+from datetime import datetime
+
 from mnemic.context.prompt_block import format_for_system_prompt
 from mnemic.model.payload import DroppedMemory, PayloadMemory
 from mnemic.policy.conditions import Trigger
@@ -30,6 +32,8 @@ class RetrievalMetadata(Record, frozen=True, kw_only=True):
         degraded: Whether the embedder failed, so that the search was one by keywords.
         partial: Whether the search was cut at its time limit.
         approximate: Whether an approximate index chose the memories that were ranked.
+        stale_since: When the store's server was last heard of, if it is away: changes made since
+            by other processes may be missing. Else None.
     """
 
     trigger: Trigger
@@ -47,6 +51,7 @@ class RetrievalMetadata(Record, frozen=True, kw_only=True):
     degraded: bool = False
     partial: bool = False
     approximate: bool = False
+    stale_since: datetime | None = None
 
 
 class RetrievalPayload(CamelCaseRecord, frozen=True, kw_only=True):

@@ -29,7 +29,7 @@ class Retrieved(NamedTuple):
         config: The active configuration.
         total: Memories found.
         search_type: The search that was really made.
-        found: The search's marks: `degraded`, `partial`, `approximate`.
+        found: The search's marks: `degraded`, `partial`, `approximate`, `stale_since`.
     """
 
     packed: Packed

@@ -229,7 +229,8 @@ class RecallEngine:
             for hit in found.hits
         )
         self._count(memories, [hit.row for hit in found.hits])
-        marks = Found([], {}, None, partial=partial)
+        stale_since = self.repository.finder.stale_since
+        marks = Found([], {}, None, partial=partial, stale_since=stale_since)
         result = _result(memories, found.total, begun, marks)
         self._telemetry.recalled("Linked", "", len(result), milliseconds_since(begun))
         return result
@@ -327,7 +328,10 @@ class RecallEngine:
                 scored[row] = memory
         surest = sorted(scored.values(), key=_by_confidence)
         memories = tuple(surest[: options.max_results])
-        found = found._replace(partial=found.partial or is_late)
+        found = found._replace(
+            partial=found.partial or is_late,
+            stale_since=self.repository.finder.stale_since or found.stale_since,
+        )
         result = _result(memories, len(scored), begun, found)
         self._telemetry.recalled(
             "Contradictions",
@@ -546,8 +550,11 @@ class RecallEngine:
         return self.options.track_access and bool(self.options.access_interval)
 
     async def _write_accesses(self) -> None:
-        """Write accesses if the interval depends on them; searches by accesses do so themselves."""
-        if self._spaces_accesses:
+        """Write accesses if the interval depends on them; searches by accesses do so themselves.
+
+        Nothing is written to a server that is away: that would wait for it.
+        """
+        if self._spaces_accesses and self.repository.finder.stale_since is None:
             with suppress(StoreError):  # then it is written later
                 await self.repository.accesses.write()
 
@@ -566,7 +573,9 @@ def _result(
 ) -> MemoryRecallResult:
     """Return memories as a result with the marks of what was found."""
     took = timedelta(milliseconds=milliseconds_since(begun))
-    return MemoryRecallResult(memories, total, took, found.partial, found.approximate)
+    return MemoryRecallResult(
+        memories, total, took, found.partial, found.approximate, found.stale_since
+    )
 
 
 def _total(found: Found) -> int:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from mnemic.errors import DeadlineExceededError, EmbeddingError
+from mnemic.errors import DeadlineExceededError, EmbeddingError, StoreUnavailableError
 from mnemic.index import (
     LinkedRow,
     LinkSearch,
@@ -345,9 +345,36 @@ class Finder:
         """Return the agent's position in its logs, as far as the store has heard of it."""
         return self._store.known_position(self._agent_id)
 
-    def position_and_revision(self, scope: Scope) -> tuple[LogPosition, int]:
-        """Return the agent's position, and the revision of the scope's user."""
-        return self._store.position_and_revision(scope)
+    @property
+    def stale_since(self) -> datetime | None:
+        """Since when changes may be missing, because the store cannot be read; else None."""
+        return self._store.stale_since
+
+    def position_and_revision(self, scope: Scope) -> tuple[LogPosition, int] | None:
+        """Return the agent's position, and the revision of the scope's user.
+
+        None while the store cannot be read, and searches are stale: what they find then must not be
+        cached.
+
+        Raises:
+            StoreUnavailableError: If the store cannot be read for longer than searches may be
+                stale.
+        """
+        if self._is_stale():
+            return None
+        try:
+            return self._store.position_and_revision(scope)
+        except StoreUnavailableError:
+            if self._is_stale():
+                return None
+            raise
+
+    def _is_stale(self) -> bool:
+        """Return whether the store gives out what it knew; raise if that is too old."""
+        if self._store.stale_since is None:
+            return False
+        self.position()  # which waits a moment for a lost connection to come back
+        return self._store.stale_since is not None
 
     def entries(
         self, scope: Scope, rows: Iterable[int], position: LogPosition, now: datetime

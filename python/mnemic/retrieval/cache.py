@@ -67,6 +67,7 @@ class CachedAnswer(NamedTuple):
         degraded: Whether the embedder failed; such a result is not cached either.
         partial: Whether the deadline passed; such a result is not cached either.
         approximate: Whether an approximate index chose the memories that were ranked.
+        stale_since: Since when changes may be missing; such a result is not cached either.
     """
 
     hits: tuple[Hit, ...]
@@ -79,11 +80,13 @@ class CachedAnswer(NamedTuple):
     degraded: bool = False
     partial: bool = False
     approximate: bool = False
+    stale_since: datetime | None = None
 
     @property
     def is_complete(self) -> bool:
         """Whether a later computation would give the same."""
-        return not (self.expansion_failed or self.degraded or self.partial)
+        is_cut = self.expansion_failed or self.degraded or self.partial
+        return not is_cut and self.stale_since is None
 
     def __repr__(self) -> str:
         expanded = "" if self.expanded is None else f", expanded={hidden(self.expanded)}"

@@ -325,7 +325,10 @@ class RetrievalEngine:
         expression = query.expression
         if not query.use_cache or depends_on_accesses(query, expression):
             return await self._compute(scope, query, time_limit)
-        position, revision = self.repository.finder.position_and_revision(scope)
+        stands = self.repository.finder.position_and_revision(scope)
+        if stands is None:  # nothing tells whether a cached result is outdated
+            return await self._compute(scope, query, time_limit)
+        position, revision = stands
         key = key_of(scope, query, expression, revision)
         answer = self._cache.get(key, self.repository.now(), query.cache_ttl)
         given = None if answer is None else self._from_cache(scope, key, answer, position)
@@ -403,6 +406,7 @@ class RetrievalEngine:
             degraded=found.degraded,
             partial=found.partial,
             approximate=found.approximate,
+            stale_since=found.stale_since,
         )
         return CacheLookup(answer, found.entries, from_cache=False)
 
@@ -435,6 +439,8 @@ class RetrievalEngine:
             {**last.entries, **first.entries},
             (first.total or 0) + (last.total or 0) - twice if search.with_total else None,
             partial=first.partial or last.partial,
+            approximate=first.approximate or last.approximate,
+            stale_since=first.stale_since or last.stale_since,
         )
 
     def _scored(
@@ -456,7 +462,12 @@ class RetrievalEngine:
             has_all = all(hit.row in scored for hit in ordered)
             if has_all or ranked.partial or len(ranked.hits) < search.limit:
                 hits = [scored[hit.row] for hit in ordered if hit.row in scored]
-                return found._replace(hits=hits, partial=found.partial or ranked.partial)
+                return found._replace(
+                    hits=hits,
+                    partial=found.partial or ranked.partial,
+                    approximate=found.approximate or ranked.approximate,
+                    stale_since=found.stale_since or ranked.stale_since,
+                )
             # Other users' memories of the same ids took some places.
             search = msgspec.structs.replace(search, limit=2 * search.limit)
 
@@ -576,6 +587,7 @@ def _result(query: MemoryQuery, given: CacheLookup, milliseconds: float) -> Memo
         degraded=answer.degraded,
         partial=answer.partial,
         approximate=answer.approximate,
+        stale_since=answer.stale_since,
         from_cache=given.from_cache,
         retrieval_time=timedelta(milliseconds=milliseconds),
     )

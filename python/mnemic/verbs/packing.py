@@ -39,6 +39,7 @@ def context_of(
         degraded=found.degraded,
         partial=found.partial,
         approximate=found.approximate,
+        stale_since=found.stale_since,
         hint=found.hint,
         costs=packed.costs,
         others=[hits[memory.id] for memory in packed.dropped] if explain else (),
