@@ -274,14 +274,14 @@ class IndexSync:
         Returns:
             The store's position before.
         """
-        if self.model is None:
-            self._learn_model()
         if self._pool is not None:
             self._measure(self._pool)
         position = shared_in_turn(self, partial(self._store.known_position, self._agent_id))
         if self._is_all_there_is():
             self._push_accesses()
             return position
+        if self.model is None:
+            self._learn_model()
         if position.seq != self._index.seq:
             self._apply_changes(deadline)
         if self._missing is not None and self._missing.due():
