@@ -11,7 +11,7 @@ from mnemic.hyde.hypotheses import (
     parse_hypotheses,
 )
 from mnemic.hyde.injection import format_injection
-from mnemic.hyde.ranked_memory import RankedMemory
+from mnemic.hyde.ranked_memory import RankedMemory, TurnMemories
 from mnemic.hyde.telemetry import HydeStats
 from mnemic.hyde.turn import HydeTurn, SyncHydeTurn
 from mnemic.hyde.window import build_conversation_window
@@ -28,6 +28,7 @@ __all__ = [
     "RankedMemory",
     "SyncHydeEngine",
     "SyncHydeTurn",
+    "TurnMemories",
     "build_conversation_window",
     "format_injection",
     "generate_hypotheses",

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.parts import checked_config, parts_of
-from mnemic.hyde.ranked_memory import RankedMemory
+from mnemic.hyde.ranked_memory import TurnMemories
 from mnemic.hyde.service import MAX_WAIT, HydeService
 from mnemic.hyde.telemetry import HydeStats
 from mnemic.hyde.turn import HydeTurn, SyncHydeTurn
@@ -216,7 +216,7 @@ class HydeEngine(HydeBase):
         """
         return await self._service.ready(MAX_WAIT if timeout is None else timeout)
 
-    async def retrieve(self, turn_id: str | UUID, window: Sequence[str]) -> list[RankedMemory]:
+    async def retrieve(self, turn_id: str | UUID, window: Sequence[str]) -> TurnMemories:
         """Return the memories of a turn, best first.
 
         The result of a turn is kept until the next one, so that further calls for it cost nothing.
@@ -230,7 +230,8 @@ class HydeEngine(HydeBase):
 
         Returns:
             The memories by descending score; empty where there are none, where the engine is
-            disabled or closed, and where a stage failed before the search was complete.
+            disabled or closed, and where a stage failed before the search was complete. While the
+            server of a store is away they have `stale_since`, and are kept no longer than that.
 
         Raises:
             InvalidArgumentError: If an argument is of the wrong type.
@@ -307,7 +308,7 @@ class SyncHydeEngine(HydeBase):
         """Wait until the first build has succeeded; see `HydeEngine.ready`."""
         return self._service.ready_sync(MAX_WAIT if timeout is None else timeout)
 
-    def retrieve(self, turn_id: str | UUID, window: Sequence[str]) -> list[RankedMemory]:
+    def retrieve(self, turn_id: str | UUID, window: Sequence[str]) -> TurnMemories:
         """Return the memories of a turn, best first; see `HydeEngine.retrieve`."""
         return self._service.retrieve_sync(turn_id, window)
 

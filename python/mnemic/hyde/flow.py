@@ -35,14 +35,18 @@ class KeptTurn(NamedTuple):
         memories: Best first.
         seq: Number of the store's last change before they were read.
         expires_at: When the first of them expires; None if none does.
+        stale_since: Since when changes may be missing, because the store cannot be read; else None.
     """
 
     memories: tuple[RankedMemory, ...] = ()
     seq: int = -1
     expires_at: datetime | None = None
+    stale_since: datetime | None = None
 
     @classmethod
-    def of(cls, memories: Sequence[RankedMemory], seq: int) -> "KeptTurn":
+    def of(
+        cls, memories: Sequence[RankedMemory], seq: int, stale_since: datetime | None = None
+    ) -> "KeptTurn":
         """Return the result of memories as they were after a change of the store."""
         times = [
             entry.expires_at
@@ -50,7 +54,7 @@ class KeptTurn(NamedTuple):
             for entry in entries_of(each)
             if entry.expires_at is not None
         ]
-        return cls(tuple(memories), seq, min(times, default=None))
+        return cls(tuple(memories), seq, min(times, default=None), stale_since)
 
 
 NO_MEMORIES = KeptTurn()
@@ -129,7 +133,9 @@ class Flow:
         except Exception as error:  # noqa: BLE001 - the turn gets no memories
             outcome, failed = self._failed(error)
         seconds = time.perf_counter() - begun
-        event = self._telemetry.ended(len(outcome.value.memories), failed, seconds)
+        event = self._telemetry.ended(
+            len(outcome.value.memories), failed, seconds, outcome.value.stale_since
+        )
         if event is not None:
             await self._published(event, deadline)
         return outcome
@@ -146,7 +152,8 @@ class Flow:
         if not hypotheses:
             return Outcome(NO_MEMORIES)
         await self._searched(index, hypotheses, deadline, progress)
-        return Outcome(KeptTurn.of(progress.memories or (), progress.seq))
+        found = KeptTurn.of(progress.memories or (), progress.seq, progress.stale_since)
+        return Outcome(found)
 
     async def _stage(self, stage: Stage, work: Awaitable[Value], deadline: float) -> Value:
         """Return the result of a stage.

@@ -142,7 +142,8 @@ class CompanionIndex:
 
     def search(self, vectors: NDArray[np.float32], deadline: float) -> Searched:
         """Return the memories nearest to any hypothesis, best first."""
-        seq = self._repository.finder.position().seq
+        finder = self._repository.finder
+        seq = finder.position().seq
         limit, alone = self._config.retrieval_top_k, self._config.candidates_per_hypothesis
         if alone is not None and alone < limit and len(vectors) > 1:
             scores = self._united([self._nearest(one, alone, deadline) for one in vectors])
@@ -151,7 +152,8 @@ class CompanionIndex:
         check_deadline(deadline)
         entries = self._repository.companions.entries(self._scope, list(scores))
         found = [Candidate(row, scores[row], entry) for row, entry in entries.items()]
-        return Searched(best_first(found, self._config), seq)
+        best = best_first(found, self._config)
+        return Searched(best, seq, stale_since=finder.stale_since)
 
     def _nearest(
         self, vectors: NDArray[np.float32], limit: int, deadline: float

@@ -33,6 +33,7 @@ class Progress:
     Attributes:
         memories: The result of the last complete stage; None before the search is complete.
         seq: Number of the store's last change before the search.
+        stale_since: Since when changes may be missing, because the store cannot be read; else None.
         stage: The stage that is under way; None after the last one.
         failed_stage: The first stage after the search that failed.
         is_left: Whether the turn was not waited for any longer.
@@ -41,6 +42,7 @@ class Progress:
     def __init__(self) -> None:
         self.memories: Sequence[RankedMemory] | None = None
         self.seq = -1
+        self.stale_since: datetime | None = None
         self.stage: Stage | None = None
         self.failed_stage: Stage | None = None
         self.is_left = False
@@ -98,7 +100,7 @@ class Pipeline:
         searched = self._timed(
             "search", lambda: index.search(vectors, self._search_deadline(deadline)), progress
         )
-        progress.seq = searched.seq
+        progress.seq, progress.stale_since = searched.seq, searched.stale_since
         progress.memories = ranked(searched.candidates)
         if not searched.candidates:
             return

@@ -1,5 +1,7 @@
 """RankedMemory: a memory for an agent's context, with its score and its earlier versions."""
 
+from collections.abc import Iterable
+from datetime import datetime
 from typing import ClassVar
 from uuid import UUID
 
@@ -39,3 +41,20 @@ class RankedMemory(Redacted, frozen=True, kw_only=True):
     def content(self) -> str:
         """Text of the memory."""
         return self.memory.content
+
+
+class TurnMemories(list[RankedMemory]):
+    """The memories of a turn, best first.
+
+    Attributes:
+        stale_since: When the store's server was last heard of, if it is away: changes made since
+            by other processes may be missing. Else None.
+    """
+
+    stale_since: datetime | None
+
+    def __init__(
+        self, memories: Iterable[RankedMemory] = (), *, stale_since: datetime | None = None
+    ) -> None:
+        super().__init__(memories)
+        self.stale_since = stale_since

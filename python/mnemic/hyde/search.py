@@ -1,6 +1,7 @@
 """Stages of a turn after the embedding: search by hypotheses, neighbours by links, versions."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
@@ -41,12 +42,14 @@ class Searched(NamedTuple):
         seq: Number of the store's last change before the search.
         neighbours: The memories that links lead to from them; None where that was not looked up.
         error: The error of following links.
+        stale_since: Since when changes may be missing, because the store cannot be read; else None.
     """
 
     candidates: list[Candidate]
     seq: int
     neighbours: list[RankedMemory] | None = None
     error: Exception | None = None
+    stale_since: datetime | None = None
 
 
 def found_by_hypotheses(
@@ -97,7 +100,7 @@ def found_by_hypotheses(
     candidates = best_first(_candidates(found), config)
     linked = found.linked or Linked([])
     neighbours = _neighbours(candidates, linked.hits, found.entries)
-    return Searched(candidates, found.seq, neighbours, linked.error)
+    return Searched(candidates, found.seq, neighbours, linked.error, found.stale_since)
 
 
 def best_first(candidates: Iterable[Candidate], config: HydeConfig) -> list[Candidate]:
@@ -196,16 +199,17 @@ def _united(
 ) -> Searched:
     """Return what several searches find, each memory once with its best score."""
     best: dict[int, Candidate] = {}
-    seq = repository.finder.position().seq
+    seq, stale_since = repository.finder.position().seq, None
     for search in searches:
         found = repository.find(scope, search, SEARCHING_BY_MEANING)
+        stale_since = stale_since or found.stale_since
         if found.partial and not found.hits and not best:
             raise DeadlineExceededError
         for candidate in _candidates(found):
             known = best.get(candidate.row)
             if known is None or candidate.score > known.score:
                 best[candidate.row] = candidate
-    return Searched(best_first(best.values(), config), seq)
+    return Searched(best_first(best.values(), config), seq, stale_since=stale_since)
 
 
 def _candidates(found: Found) -> list[Candidate]:

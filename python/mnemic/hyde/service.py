@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import wait
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from uuid import UUID
@@ -22,7 +23,7 @@ from mnemic.hyde.indexes import CompanionIndex, MemoryIndex, TurnIndex
 from mnemic.hyde.limited import LimitedTasks
 from mnemic.hyde.models import ThreadedModel
 from mnemic.hyde.pipeline import Pipeline
-from mnemic.hyde.ranked_memory import RankedMemory
+from mnemic.hyde.ranked_memory import TurnMemories
 from mnemic.hyde.telemetry import HydeStats, HydeTelemetry
 from mnemic.hyde.threads import CallThreads
 from mnemic.hyde.turns import Turns
@@ -160,7 +161,7 @@ class HydeService:
         worker = self._parts().worker
         return worker is not None and worker.ready_sync(seconds)
 
-    async def retrieve(self, turn_id: object, window: object) -> list[RankedMemory]:
+    async def retrieve(self, turn_id: object, window: object) -> TurnMemories:
         """Return the memories of a turn; no failure raises.
 
         Raises:
@@ -169,10 +170,10 @@ class HydeService:
         name, lines = _checked(turn_id, window)
         parts = self._parts()
         if parts.flow is None or self._is_closed:
-            return []
+            return TurnMemories()
         deadline = time.monotonic() + self.config.timeout
         try:
-            kept = parts.turns.kept(name) if name else None
+            kept = self._kept(parts.turns, name)
             if kept is None:
                 kept = await self._retrieved(parts.turns, parts.flow, name, lines, deadline)
             else:
@@ -180,29 +181,29 @@ class HydeService:
                 if self._is_stale(kept):
                     refreshed = partial(self._refreshed, parts.turns, name, kept)
                     kept = await run_blocking(refreshed, self._repository)
-            return list(kept.memories)
+            return self._memories_of(kept)
         except Exception as error:  # noqa: BLE001 - never in the agent's way
             self._failed(error)
-            return []
+            return TurnMemories()
 
-    def retrieve_sync(self, turn_id: object, window: object) -> list[RankedMemory]:
+    def retrieve_sync(self, turn_id: object, window: object) -> TurnMemories:
         """Do the same in a thread without an event loop."""
         name, _ = _checked(turn_id, window)
         parts = self._parts()
         if parts.flow is None or self._is_closed:
-            return []
+            return TurnMemories()
         try:
-            kept = parts.turns.kept(name) if name else None
+            kept = self._kept(parts.turns, name)
             if kept is None:
                 seconds = self.config.timeout + 2 * GRACE_SECONDS
                 return parts.loop.run(self.retrieve(turn_id, window), seconds)
             self._telemetry.hit()
             if self._is_stale(kept):
                 kept = self._refreshed(parts.turns, name, kept)
-            return list(kept.memories)
+            return self._memories_of(kept)
         except Exception as error:  # noqa: BLE001 - never in the agent's way
             self._failed(error)
-            return []
+            return TurnMemories()
 
     def stats(self) -> HydeStats:
         """Return the statistics so far."""
@@ -291,6 +292,22 @@ class HydeService:
         seconds = seconds_left(deadline) + GRACE_SECONDS
         return await turns.shared(name, lambda: flow.run(window, deadline), seconds)
 
+    def _kept(self, turns: Turns[KeptTurn], name: str) -> KeptTurn | None:
+        """Return the kept result of a turn; none that was stale once the store can be read."""
+        kept = turns.kept(name) if name else None
+        if kept is None or kept.stale_since is None or self._stale_since is not None:
+            return kept
+        turns.forget(name, kept)
+        return None
+
+    @property
+    def _stale_since(self) -> datetime | None:
+        return self._repository.finder.stale_since
+
+    def _memories_of(self, kept: KeptTurn) -> TurnMemories:
+        stale_since = self._stale_since if kept.stale_since is None else kept.stale_since
+        return TurnMemories(kept.memories, stale_since=stale_since)
+
     def _is_stale(self, kept: KeptTurn) -> bool:
         """Return whether memories of a kept result may be deleted, changed or expired."""
         if not kept.memories:
@@ -300,10 +317,15 @@ class HydeService:
         return self._repository.finder.position().seq != kept.seq
 
     def _refreshed(self, turns: Turns[KeptTurn], name: str, kept: KeptTurn) -> KeptTurn:
-        """Return a kept result with the present state of its memories, and keep that."""
+        """Return a kept result with the present state of its memories, and keep that.
+
+        What is known while the store cannot be read is not kept.
+        """
         seq = self._repository.finder.position().seq
-        fresh = KeptTurn.of(self._pipeline.present(kept.memories, self._now()), seq)
-        turns.replace(name, kept, fresh)
+        present = self._pipeline.present(kept.memories, self._now())
+        fresh = KeptTurn.of(present, seq, self._stale_since)
+        if fresh.stale_since is None:
+            turns.replace(name, kept, fresh)
         return fresh
 
     def _failed(self, error: Exception) -> None:

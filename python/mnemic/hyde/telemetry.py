@@ -2,6 +2,7 @@
 
 import threading
 from collections import Counter
+from datetime import datetime
 from typing import Literal, TypeAlias
 
 from mnemic.description import failure
@@ -100,7 +101,7 @@ class HydeTelemetry:
         )
 
     def ended(
-        self, count: int, stage: Stage | None, seconds: float
+        self, count: int, stage: Stage | None, seconds: float, stale_since: datetime | None = None
     ) -> HypothesesRetrievedEvent | None:
         """Count the end of a flight; return its event if it has listeners.
 
@@ -108,6 +109,7 @@ class HydeTelemetry:
             count: Number of memories.
             stage: The stage that failed; None if none did.
             seconds: Duration.
+            stale_since: Since when changes may be missing, because the store cannot be read.
         """
         is_partial = stage is not None and count > 0
         with self._lock:
@@ -120,6 +122,7 @@ class HydeTelemetry:
             result_count=count,
             failed_stage=stage,
             partial=is_partial,
+            stale_since=stale_since,
             latency_ms=seconds * 1000,
             timestamp=self._now(),
         )

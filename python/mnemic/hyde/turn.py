@@ -10,13 +10,15 @@ from mnemic.description import described, failure
 from mnemic.errors import InvalidArgumentError
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.injection import format_injection
-from mnemic.hyde.ranked_memory import RankedMemory
+from mnemic.hyde.ranked_memory import RankedMemory, TurnMemories
 from mnemic.hyde.window import build_conversation_window
 from mnemic.logs import logger
 from mnemic.model import validation
 from mnemic.protocols import TokenCounter
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from mnemic.hyde.engine import HydeEngine, SyncHydeEngine
 
 _log = logger("mnemic.hyde")
@@ -38,6 +40,8 @@ class TurnBlock:
         window: The lines of the conversation that hypotheses are written from.
         memories: The memories, the best first.
         text: The block of memories; "" without memories.
+        stale_since: When the store's server was last heard of, if it is away: changes made since
+            by other processes may be missing. Else None.
     """
 
     def __init__(
@@ -55,6 +59,7 @@ class TurnBlock:
         self.window = window
         self.memories: list[RankedMemory] = []
         self.text = ""
+        self.stale_since: datetime | None = None
 
     def system_prompt(self, base: str | Sequence[str] = "") -> str:
         """Return a system prompt with the block after its own segments.
@@ -72,12 +77,12 @@ class TurnBlock:
         count = len(self.memories)
         return f"{type(self).__name__}(id={self.id!r}, <{count} memories>)"
 
-    def _take(self, memories: list[RankedMemory]) -> None:
+    def _take(self, memories: TurnMemories) -> None:
         """Keep the memories, and render their block if they are others than before."""
         are_known = len(memories) == len(self.memories) and all(map(is_, memories, self.memories))
         if not are_known:
             self.text = self._rendered(memories)
-        self.memories = memories
+        self.memories, self.stale_since = memories, memories.stale_since
 
     def _rendered(self, memories: Sequence[RankedMemory]) -> str:
         config = self._config

@@ -131,6 +131,13 @@ class Turns(Generic[Value]):
             if kept is not None and kept.turn_id == turn_id and kept.value is before:
                 self._kept = kept._replace(value=after)
 
+    def forget(self, turn_id: str, value: Value) -> None:
+        """Keep a result of a turn no longer, unless it was replaced meanwhile."""
+        with self._lock:
+            kept = self._kept
+            if kept is not None and kept.turn_id == turn_id and kept.value is value:
+                self._kept = None
+
     def close(self) -> None:
         """Forget the kept result, cancel all flights, and begin none any more."""
         with self._lock:

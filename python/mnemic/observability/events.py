@@ -272,6 +272,8 @@ class HypothesesRetrievedEvent(Record, frozen=True, kw_only=True):
         partial: Whether there are memories though a stage failed.
         latency_ms: Duration.
         timestamp: Time of the end.
+        stale_since: When the store's server was last heard of, if it is away: changes made since
+            by other processes may be missing. Else None.
     """
 
     agent_id: str
@@ -280,6 +282,7 @@ class HypothesesRetrievedEvent(Record, frozen=True, kw_only=True):
     partial: bool
     latency_ms: float
     timestamp: datetime
+    stale_since: datetime | None = None
 
 
 _KINDS: tuple[type[Any], ...] = (

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import msgspec
 
+from mnemic.errors import StoreUnavailableError
 from mnemic.model import Lineage, MemoryEntry, MemoryStatus, Scope
 from mnemic.model.deadline import check_deadline
 from mnemic.model.timestamps import to_microseconds
@@ -48,6 +49,7 @@ class LineageReader:
 
         Raises:
             DeadlineExceededError: If the deadline passes.
+            StoreUnavailableError: If versions are to be read, and the store's server is away.
         """
         now = self._now()
         lineages = [Lineage(entry) for entry in entries]
@@ -56,6 +58,10 @@ class LineageReader:
             for at, entry in enumerate(entries)
             if entry.supersedes is not None and scope.has(entry)
         }
+        if heads and self._store.stale_since is not None:  # waiting for it would take the deadline
+            raise StoreUnavailableError(
+                f"{self._store.path}: earlier versions are read from the server, which is away"
+            )
         for user in {entry.user_id for entry in heads.values()}:
             own = msgspec.structs.replace(scope, user_id=user, all_users=False)
             chains = _Chains(self._store, own, now, deadline)

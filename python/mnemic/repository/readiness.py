@@ -9,7 +9,7 @@ import msgspec
 
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError
-from mnemic.model import MemoryEntry, Scope
+from mnemic.model import MOST_IMPORTANT, Field, MemoryEntry, Op, Scope, Search, Test
 from mnemic.repository.find import Finder
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.vector_model import VectorModel
@@ -87,6 +87,8 @@ class Readiness:
     ) -> dict[tuple[str | None, UUID], MemoryEntry]:
         """Return the present state of memories that are neither deleted nor expired.
 
+        While the store cannot be read these are active memories, as the index knows them.
+
         Returns:
             By user and id, which name a memory in a scope of all users.
         """
@@ -96,8 +98,19 @@ class Readiness:
         found: dict[tuple[str | None, UUID], MemoryEntry] = {}
         for user, ids in by_user.items():
             of_user = msgspec.structs.replace(scope, user_id=user, all_users=False)
-            located = self._store.located(of_user, ids, now=now, include_deleted=True)
-            found |= {
-                (user, entry.id): entry for _, entry in located.values() if entry.is_present(now)
-            }
+            read = self._known(of_user, ids) if self._is_stale else self._read(of_user, ids, now)
+            found |= {(user, entry.id): entry for entry in read if entry.is_present(now)}
         return found
+
+    @property
+    def _is_stale(self) -> bool:
+        return self._finder.stale_since is not None
+
+    def _read(self, scope: Scope, ids: list[UUID], now: datetime) -> list[MemoryEntry]:
+        located = self._store.located(scope, ids, now=now, include_deleted=True)
+        return [entry for _, entry in located.values()]
+
+    def _known(self, scope: Scope, ids: list[UUID]) -> list[MemoryEntry]:
+        among = Test(Field("id"), Op.IN, tuple(ids))
+        search = Search(text=None, limit=len(ids), ranking=MOST_IMPORTANT, filters=among)
+        return [*self._finder.find(scope, search).entries.values()]
