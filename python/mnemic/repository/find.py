@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from mnemic.errors import DeadlineExceededError, EmbeddingError, StoreUnavailableError
+from mnemic.errors import DeadlineExceededError, EmbeddingError
 from mnemic.index import (
     LinkedRow,
     LinkSearch,
@@ -54,6 +54,7 @@ from mnemic.repository.index_set import IndexSet
 from mnemic.repository.proposals import EXACT_LIMIT, rank
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.reasons import why_of
+from mnemic.repository.revisions import Revisions
 from mnemic.store import Direction, LogPosition, Store
 from mnemic.store.values import LinkEnd
 
@@ -122,6 +123,7 @@ class Finder:
         self._now = clock
         self._telemetry = telemetry
         self._exact_limit = exact_limit
+        self._revisions = Revisions(store, agent_id)
 
     def announced(self, scope: Scope, search: Search) -> object:
         """Return the description of a search for those that are awaited together with it."""
@@ -353,28 +355,13 @@ class Finder:
     def position_and_revision(self, scope: Scope) -> tuple[LogPosition, int] | None:
         """Return the agent's position, and the revision of the scope's user.
 
-        None while the store cannot be read, and searches are stale: what they find then must not be
-        cached.
+        None where a search may find an older state, which must not be cached; see `Revisions.of`.
 
         Raises:
             StoreUnavailableError: If the store cannot be read for longer than searches may be
                 stale.
         """
-        if self._is_stale():
-            return None
-        try:
-            return self._store.position_and_revision(scope)
-        except StoreUnavailableError:
-            if self._is_stale():
-                return None
-            raise
-
-    def _is_stale(self) -> bool:
-        """Return whether the store gives out what it knew; raise if that is too old."""
-        if self._store.stale_since is None:
-            return False
-        self.position()  # which waits a moment for a lost connection to come back
-        return self._store.stale_since is not None
+        return self._revisions.of(scope)
 
     def entries(
         self, scope: Scope, rows: Iterable[int], position: LogPosition, now: datetime

@@ -2,8 +2,11 @@
 
 import json
 import pickle
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,7 +17,14 @@ from mnemic.events import HypothesesRetrievedEvent
 from mnemic.hyde import SyncHydeEngine
 from mnemic.policy import RetrievalConfig, RetrievalPolicy, RetrievalRequest
 from mnemic.policy.errors import UNAVAILABLE
-from tests.store.postgres.test_change_feed import awaited, away, filled, reads, settled
+from tests.store.postgres.test_change_feed import (
+    OTHER_PROCESS,
+    awaited,
+    away,
+    filled,
+    reads,
+    settled,
+)
 from tests.support.clock import NOON, Clock
 from tests.support.hyde import PlainModel
 
@@ -224,6 +234,55 @@ def test_what_was_cached_before_is_not_passed_off_as_fresh(server, services):
         awaited(lambda: not is_back(memory))
         assert memory.retrieve("jam", user_id="ann").stale_since is not None
         assert policy.run(REQUEST).metadata.stale_since is not None
+
+
+def test_a_cached_answer_asks_the_server_for_nothing_while_nothing_changes(database, reads):
+    with filled(database, track_access=False) as memory:
+        settled(memory)
+        policy = RetrievalPolicy(memory, RetrievalConfig(min_score=0.0))
+        for _ in range(2):
+            reads.clear()
+            found, payload = memory.retrieve("jam", user_id="ann"), policy.run(REQUEST)
+        assert found.from_cache
+        assert payload.metadata.from_cache
+        assert reads == []
+
+
+def test_what_is_found_before_a_change_is_heard_of_is_not_cached(database):
+    with Memory(database, embedder=None) as memory:
+        memory.add("ann likes honey", user_id="ann")
+        settled(memory)
+        policy = RetrievalPolicy(memory, RetrievalConfig(min_score=0.0))
+
+        def found():
+            retrieved, payload = memory.retrieve("honey", user_id="ann"), policy.run(REQUEST)
+            return {hit.content for hit in retrieved}, {each.content for each in payload.memories}
+
+        with unheard(memory):
+            subprocess.run([sys.executable, "-c", OTHER_PROCESS, database, "new honey"], check=True)
+            assert found() == ({"ann likes honey"}, {"ann likes honey"})
+        awaited(lambda: len(memory.search("honey", user_id="ann")) > 1)
+        both = {"ann likes honey", "new honey"}
+        assert found() == (both, both)
+
+
+@contextmanager
+def unheard(memory):
+    """Hold up the notifications of changes."""
+    feed, held = memory.repository._store._database.feed, []
+    heard = feed._heard
+
+    def late(channel, payload):
+        if channel == feed._beat.channel:
+            heard(channel, payload)
+        else:
+            held.append((channel, payload))
+
+    feed._heard = late
+    yield
+    feed._heard = heard
+    for each in held:
+        heard(*each)
 
 
 def test_a_user_without_memories_may_have_some_by_now(server, services):

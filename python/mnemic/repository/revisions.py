@@ -1,0 +1,85 @@
+"""Revisions of users, by which a cached answer is known to be current."""
+
+import threading
+from collections import OrderedDict
+from typing import Final, TypeAlias
+
+from mnemic.errors import StoreUnavailableError
+from mnemic.model import Scope
+from mnemic.store import LogPosition, Store
+
+KEPT_USERS: Final = 1024
+
+_User: TypeAlias = tuple[str | None, bool]
+"""User and `all_users` of a scope."""
+
+
+class Revisions:
+    """The revisions of one agent's users. Thread-safe.
+
+    A store that hears of changes is asked once for each user and change of the agent.
+
+    Args:
+        store: Where the memories are.
+        agent_id: Whose memories.
+        size: Maximum number of users whose revisions are kept.
+    """
+
+    def __init__(self, store: Store, agent_id: str, size: int = KEPT_USERS) -> None:
+        self._store = store
+        self._agent_id = agent_id
+        self._size = size
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[_User, tuple[int, int]] = OrderedDict()  # change number, revision
+
+    def of(self, scope: Scope) -> tuple[LogPosition, int] | None:
+        """Return the agent's position, and the revision of the scope's user.
+
+        Returns:
+            None where a search may find an older state: while the store cannot be read, and for the
+            moment in which it has not heard of a change yet. What is found then must not be cached.
+
+        Raises:
+            StoreUnavailableError: If the store cannot be read for longer than searches may be
+                stale.
+        """
+        if not self._store.notifies_changes:
+            return self._store.position_and_revision(scope)
+        known = self._known_position()
+        if self._is_stale:
+            return None
+        kept = self._revision_at(known.seq, scope)
+        return self._read(scope) if kept is None else (known, kept)
+
+    def _read(self, scope: Scope) -> tuple[LogPosition, int] | None:
+        try:
+            position, revision = self._store.position_and_revision(scope)
+        except StoreUnavailableError:
+            self._known_position()  # which raises once it is too old
+            if self._is_stale:
+                return None
+            raise
+        with self._lock:
+            self._kept[_user(scope)] = position.seq, revision
+            self._kept.move_to_end(_user(scope))
+            if len(self._kept) > self._size:
+                self._kept.popitem(last=False)
+        is_heard_of = self._known_position().seq >= position.seq
+        return (position, revision) if is_heard_of else None
+
+    def _revision_at(self, seq: int, scope: Scope) -> int | None:
+        """Return the revision of a user after a change of the agent, if it is kept."""
+        with self._lock:
+            at, revision = self._kept.get(_user(scope), (None, 0))
+        return revision if at == seq else None
+
+    def _known_position(self) -> LogPosition:
+        return self._store.known_position(self._agent_id)
+
+    @property
+    def _is_stale(self) -> bool:
+        return self._store.stale_since is not None
+
+
+def _user(scope: Scope) -> _User:
+    return scope.user_id, scope.all_users
