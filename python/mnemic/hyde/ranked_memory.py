@@ -46,6 +46,10 @@ class RankedMemory(Redacted, frozen=True, kw_only=True):
 class TurnMemories(list[RankedMemory]):
     """The memories of a turn, best first.
 
+    Args:
+        memories: The memories.
+        stale_since: As below.
+
     Attributes:
         stale_since: When the store's server was last heard of, if it is away: changes made since
             by other processes may be missing. Else None.
