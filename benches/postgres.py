@@ -1,27 +1,42 @@
-"""A memory in PostgreSQL, beside one in a file and SQL on pgvector: `python -m benches.postgres`.
+"""A memory in PostgreSQL, beside one in a file and its peers there: `python -m benches.postgres`.
 
-Name parts to run only these: add, add_many, live_index, visibility, ranking, cold, pool. A server
-of its own is started, with every commit flushed to the disk, on a Unix socket. Embeddings have 384
-dimensions and take no time. Medians and 95th percentiles in milliseconds.
+Peers are SQL on pgvector and LangGraph's PostgresStore: `pip install --group postgres-peers`; it is
+left out where it is missing. Name parts to run only these: add, add_many, live_index, visibility,
+ranking, cold, pool. A server of its own is started, with every commit flushed to the disk, on a
+Unix socket. Embeddings have 384 dimensions, no meaning, and take no time. Medians and 95th
+percentiles in milliseconds. Recall compares the ten texts of an answer with the nearest by cosine
+among the texts asked, found by numpy.
 """
 
 import sys
 import tempfile
 import time
 import zlib
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from subprocess import PIPE, Popen
+from uuid import uuid4
 
 import numpy as np
 import psycopg
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
 
 from mnemic import IndexPool, Memory
 from tests.support.postgres_server import Server
+
+try:
+    from langgraph.store.base import PutOp
+    from langgraph.store.postgres import PostgresStore
+except ModuleNotFoundError:
+    PostgresStore = None
 
 DIMENSIONS = 384
 DURABLE = {"fsync": "on", "synchronous_commit": "on", "autovacuum": "on"}
 USERS = [f"user {at}" for at in range(10)]
 QUESTIONS = [f"note {at} of apples and pears" for at in range(100)]
+KINDS, KIND = 7, 3
 
 
 def drawn(texts):
@@ -44,6 +59,16 @@ def notes(first, number):
     ]
 
 
+def of_kinds(texts):
+    """Return memories whose metadata has one kind of seven."""
+    return [{"content": text, "metadata": {"kind": at % KINDS}} for at, text in enumerate(texts)]
+
+
+def halves(memory):
+    """Return text and metadata of what `add_many` takes."""
+    return (memory, {}) if isinstance(memory, str) else (memory["content"], memory["metadata"])
+
+
 def milliseconds(call, *arguments, **options):
     begun = time.perf_counter()
     call(*arguments, **options)
@@ -53,6 +78,59 @@ def milliseconds(call, *arguments, **options):
 def spread(times):
     """Return median and 95th percentile."""
     return f"p50 {np.median(times):7.2f} ms   p95 {np.quantile(times, 0.95):7.2f} ms"
+
+
+def nearest(texts, questions):
+    """Return the ten texts nearest to each question by cosine."""
+    rows, asked = (np.array(drawn(some)) for some in (texts, questions))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    order = np.argsort(asked @ -rows.T, axis=1)[:, :10]
+    return [{texts[at] for at in row} for row in order]
+
+
+def recall(answers, wanted):
+    """Return the share of the wanted texts among those of the answers."""
+    found = [
+        len(set(texts) & some) / len(some) for texts, some in zip(answers, wanted, strict=True)
+    ]
+    return f"   recall@10 {np.mean(found):.3f}"
+
+
+def in_turns(calls, asked, rounds):
+    """Return the times of all rounds but the first, and the texts found in it, by name.
+
+    The order is drawn for each question: a server's work empties the processor's caches for who
+    follows.
+    """
+    times, answers = ({name: [] for name in calls} for _ in range(2))
+    draw = np.random.default_rng(0)
+    for turn in range(rounds):
+        for arguments in asked:
+            for name in draw.permutation(list(calls)):
+                begun = time.perf_counter()
+                found = calls[name](*arguments)
+                taken = (time.perf_counter() - begun) * 1e3
+                if turn:
+                    times[name].append(taken)
+                else:
+                    answers[name].append([text_of(one) for one in found])
+    return times, answers
+
+
+def show(times, answers, texts):
+    """Print times and recall of searches of these texts; hybrid ones rank by words as well."""
+    all_wanted, kind_wanted = (nearest(some, QUESTIONS) for some in (texts, texts[KIND::KINDS]))
+    for name, found in times.items():
+        wanted = kind_wanted if name.endswith("of a kind") else all_wanted
+        share = "" if name.endswith("hybrid") else recall(answers[name], wanted)
+        print(f"  {name:44} {spread(found)}{share}")
+
+
+def text_of(one):
+    """Return the text of something found, in any system's form."""
+    if isinstance(one, tuple):
+        return one[1]
+    return one.value["text"] if hasattr(one, "value") else one.content
 
 
 class PlainSql:
@@ -75,10 +153,11 @@ class PlainSql:
     def add(self, text, user_id=None):
         self.add_many([text], user_id)
 
-    def add_many(self, texts, user_id=None):
+    def add_many(self, memories, user_id=None):
+        texts, data = zip(*map(halves, memories), strict=True)
         rows = [
-            (user_id, text, "{}", str(vector.tolist()))
-            for text, vector in zip(texts, drawn(texts), strict=True)
+            (user_id, text, Jsonb(one), str(vector.tolist()))
+            for text, one, vector in zip(texts, data, drawn(texts), strict=True)
         ]
         with self.connection.transaction(), self.connection.cursor() as cursor:
             cursor.executemany(
@@ -86,13 +165,103 @@ class PlainSql:
                 rows,
             )
 
-    def search(self, text, user_id=None, limit=10):
-        (vector,) = drawn([text])
+    def search(self, text, user_id=None, limit=10, kind=None):
+        vector = str(drawn([text])[0].tolist())
+        only, kinds = ("", []) if kind is None else ("AND data->'kind' = %s ", [Jsonb(kind)])
         return self.connection.execute(
-            "SELECT id, content, 1 - (embedding <=> %s::vector) FROM notes WHERE user_id = %s "
-            "ORDER BY embedding <=> %s::vector LIMIT %s",
-            (str(vector.tolist()), user_id, str(vector.tolist()), limit),
+            "SELECT id, content, 1 - (embedding <=> %s::vector) FROM notes WHERE user_id = %s "  # noqa: S608
+            f"{only}ORDER BY embedding <=> %s::vector LIMIT %s",
+            (vector, user_id, *kinds, vector, limit),
         ).fetchall()
+
+    @contextmanager
+    def filling(self):
+        """Gather statistics after much is stored, as the server itself does a minute later."""
+        yield
+        self.connection.execute("VACUUM ANALYZE")
+
+
+class LangGraph:
+    """LangGraph's PostgresStore, a namespace a user, over a connection as its documentation has it.
+
+    Its index of vectors is HNSW unless `ann_index_config` says otherwise; where the planner uses
+    it, the 40 nearest of all users are found first, and those of other users then left out. `put`
+    and `batch` make a pipeline of their own. With the option `pipeline=True` a put takes as long,
+    `setup()` fails, and a batch of 300 had no end (3.2.0 with psycopg 3.3.9).
+    """
+
+    def __init__(self, url, **options):
+        self.connection = psycopg.connect(
+            url, autocommit=True, prepare_threshold=0, row_factory=dict_row
+        )
+        index = {"dims": DIMENSIONS, "embed": self._embed, "fields": ["text"], **options}
+        self.store = PostgresStore(self.connection, index=index)
+        self.store.setup()
+
+    @staticmethod
+    def _embed(texts):
+        return [vector.tolist() for vector in drawn(texts)]
+
+    def add(self, text, user_id="a"):
+        self.store.put((user_id,), str(uuid4()), {"text": text})
+
+    def add_many(self, memories, user_id="a"):
+        self.store.batch(
+            PutOp((user_id,), str(uuid4()), {"text": text, **data})
+            for text, data in map(halves, memories)
+        )
+
+    def search(self, text, user_id="a", limit=10, kind=None):
+        only = None if kind is None else {"kind": kind}
+        return self.store.search((user_id,), query=text, filter=only, limit=limit)
+
+    @contextmanager
+    def filling(self):
+        """Build the index of vectors after all of them are stored: far faster than before."""
+        definitions = self.connection.execute(
+            "SELECT indexdef FROM pg_indexes WHERE indexname = 'store_vectors_embedding_idx'"
+        ).fetchall()
+        self.connection.execute("DROP INDEX IF EXISTS store_vectors_embedding_idx")
+        yield
+        for one in definitions:
+            self.connection.execute(one["indexdef"])
+        self.connection.execute("VACUUM ANALYZE")
+
+    def copy_agents(self, agents, source):
+        """Copy one agent's namespace to the others, with vectors of their own.
+
+        The dimensions are rotated, for each agent by another number: an index of vectors would
+        degenerate if it held each a hundred times.
+        """
+        others = f"generate_series(0, {agents - 1}) AS n WHERE n <> {source}"
+        times = "created_at, updated_at"
+        self.connection.execute(
+            f"INSERT INTO store (prefix, key, value, {times}) "  # noqa: S608
+            f"SELECT 'agent ' || n, key, value, {times} FROM store, {others}"
+        )
+        rotated = (
+            f"subvector(embedding, n + 2, {DIMENSIONS - 1} - n) || subvector(embedding, 1, n + 1)"
+        )
+        self.connection.execute(
+            f"INSERT INTO store_vectors (prefix, key, field_name, embedding, {times}) "  # noqa: S608
+            f"SELECT 'agent ' || n, key, field_name, {rotated}, {times} "
+            f"FROM store_vectors, {others}"
+        )
+
+
+LANGGRAPH = {
+    "LangGraph, HNSW": {},  # its default
+    "LangGraph, no index": {"ann_index_config": {"kind": "flat"}},
+}
+
+
+def langgraph(server, *names):
+    """Return LangGraph's stores by name, all of them or those named; none if not installed."""
+    return {
+        name: LangGraph(server.new_database(), **LANGGRAPH[name])
+        for name in (names or LANGGRAPH)
+        if PostgresStore
+    }
 
 
 def add(server):
@@ -104,11 +273,14 @@ def add(server):
         ),
         "pgvector, HNSW": PlainSql(server.new_database(), has_index=True),
         "pgvector, no index": PlainSql(server.new_database(), has_index=False),
+        **langgraph(server),
     }
     times = {name: [] for name in systems}
+    draw = np.random.default_rng(0)
     for text in notes(0, 300):
-        for name, system in systems.items():
-            times[name].append(milliseconds(system.add, text))
+        # In any order: each write leaves caches and the log of the server to who follows.
+        for name in draw.permutation(list(systems)):
+            times[name].append(milliseconds(systems[name].add, text))
     for name, found in times.items():
         print(f"  {name:28} {spread(found[20:])}")
     close(systems)
@@ -116,19 +288,22 @@ def add(server):
 
 def add_many(server):
     """Ten thousand at once: wanted are 5,000 a second."""
-    systems = {
-        "mnemic": opened(server.new_database()),
-        "pgvector, no index": PlainSql(server.new_database(), has_index=False),
-    }
     texts = notes(0, 10_000)
     embedding = milliseconds(drawn, texts)
-    for name, system in systems.items():
-        taken = milliseconds(system.add_many, texts) - embedding
-        print(f"  {name:28} {10_000 / taken * 1e3:9,.0f} entries/s")
-    hnsw = PlainSql(server.new_database(), has_index=True)
-    taken = milliseconds(hnsw.add_many, texts[:2000])
-    print(f"  {'pgvector, HNSW, of 2,000':28} {2_000 / taken * 1e3:9,.0f} entries/s")
-    close(systems)
+    unindexed = {
+        "mnemic": opened(server.new_database()),
+        "pgvector, no index": PlainSql(server.new_database(), has_index=False),
+        **langgraph(server, "LangGraph, no index"),
+    }
+    indexed = {
+        "pgvector, HNSW": PlainSql(server.new_database(), has_index=True),
+        **langgraph(server, "LangGraph, HNSW"),
+    }
+    for systems, number in ((unindexed, 10_000), (indexed, 2_000)):
+        for name, system in systems.items():
+            taken = milliseconds(system.add_many, texts[:number]) - embedding * number / 10_000
+            print(f"  {f'{name}, {number:,}':28} {number / taken * 1e3:9,.0f} entries/s")
+        close(systems)
 
 
 WRITER = """
@@ -171,25 +346,46 @@ def ranking(server):
             "mnemic, PostgreSQL": opened(server.new_database(), track_access=False),
             "mnemic, SQLite": opened(Path(folder) / "a.db", track_access=False),
             "pgvector, no index": PlainSql(server.new_database(), has_index=False),
+            **langgraph(server),
         }
-        for at, user in enumerate(USERS):
-            for system in systems.values():
-                system.add_many(notes(1000 * at, 1000), user_id=user)
-        times = {name: [] for name in systems}
-        draw = np.random.default_rng(0)
-        for turn in range(5):
-            for question in QUESTIONS:
-                # In any order: the server's work empties the processor's caches for who follows.
-                for name in draw.permutation(list(systems)):
-                    system = systems[name]
-                    taken = milliseconds(system.search, question, user_id=USERS[3], limit=10)
-                    if turn:
-                        times[name].append(taken)
-        for name, found in times.items():
-            print(f"  {name:28} {spread(found)}")
-        ratio = np.median(times["mnemic, PostgreSQL"]) / np.median(times["mnemic, SQLite"])
-        print(f"  {'PostgreSQL : SQLite':28} {ratio:.2f}")
+        _fill(systems)
+        calls = _ranking_calls(systems)
+        times, answers = in_turns(calls, [(text,) for text in QUESTIONS], 5)
+        show(times, answers, notes(3000, 1000))
+        _compare_hybrid(times, answers)
         close(systems)
+
+
+def _fill(systems):
+    """Store 1,000 memories of each user."""
+    for system in systems.values():
+        with nullcontext() if isinstance(system, Memory) else system.filling():
+            for at, user in enumerate(USERS):
+                system.add_many(of_kinds(notes(1000 * at, 1000)), user_id=user)
+
+
+def _ranking_calls(systems):
+    """Return searches of one user's memories: hybrid, by meaning, and by meaning of one kind."""
+    calls = {}
+    for name, system in systems.items():
+        search = partial(system.search, user_id=USERS[3], limit=10)
+        if isinstance(system, Memory):
+            by_meaning = partial(search, search_type="semantic")
+            calls[f"{name}, hybrid"] = search
+            calls[name] = by_meaning
+            calls[f"{name}, of a kind"] = partial(by_meaning, filters={"metadata.kind": KIND})
+        else:
+            calls[name] = search
+            calls[f"{name}, of a kind"] = partial(search, kind=KIND)
+    return calls
+
+
+def _compare_hybrid(times, answers):
+    """Print how a hybrid search in PostgreSQL compares with one in a file."""
+    names = [f"mnemic, {place}, hybrid" for place in ("PostgreSQL", "SQLite")]
+    server, file = (np.median(times[name]) for name in names)
+    same = np.mean([one == other for one, other in zip(*map(answers.get, names), strict=True)])
+    print(f"  {'hybrid, PostgreSQL : SQLite':44} {server / file:.2f}   the same answers {same:.3f}")
 
 
 def cold(server):
@@ -199,39 +395,63 @@ def cold(server):
     """
     url, plain = server.new_database(), PlainSql(server.new_database(), has_index=False)
     with opened(url, "agent 0") as first:
-        first.add_many(notes(0, MEMORIES))
+        first.add_many(of_kinds(notes(0, MEMORIES)))
     _copy_agents(url, 100)
-    plain.add_many(notes(0, MEMORIES), user_id="agent 0")
-    plain.connection.execute(
-        "INSERT INTO notes (user_id, content, data, embedding) SELECT 'agent ' || n, content, "
-        "data, embedding FROM notes, generate_series(1, 99) AS n"
-    )
-    plain.connection.execute("VACUUM ANALYZE")
-    agent = "agent 42"
+    with plain.filling():
+        plain.add_many(of_kinds(notes(0, MEMORIES)), user_id="agent 0")
+        plain.connection.execute(
+            "INSERT INTO notes (user_id, content, data, embedding) SELECT 'agent ' || n, content, "
+            "data, embedding FROM notes, generate_series(1, 99) AS n"
+        )
+    peers = {"pgvector, no index": plain, **_cold_langgraph(server)}
     options = {"embedder": None, "track_access": False}
-    memory = opened(url, agent, search_in="database", **options)
-    warm = opened(url, agent, search_in="memory", **options)
-    ask = {"search_type": "semantic", "limit": 10}
-    calls = {
-        "semantic, in the database": lambda _, vector: memory.search(vector=vector, **ask),
-        "semantic, in memory": lambda _, vector: warm.search(vector=vector, **ask),
-        "pgvector, no index": lambda text, _: plain.search(text, user_id=agent),
+    memories = {
+        "in the database": opened(url, AGENT, search_in="database", **options),
+        "in memory": opened(url, AGENT, search_in="memory", **options),
     }
-    times = {name: [] for name in calls}
-    draw = np.random.default_rng(0)
-    for turn in range(3):
-        for text, vector in zip(QUESTIONS, drawn(QUESTIONS), strict=True):
-            for name in draw.permutation(list(calls)):
-                taken = milliseconds(calls[name], text, vector)
-                if turn:
-                    times[name].append(taken)
+    _time_cold(memories, peers)
+    close(memories | peers)
+
+
+AGENT = "agent 7"
+
+
+def _cold_langgraph(server):
+    """Return LangGraph's stores: with HNSW of 10,000, as its index of 100,000 takes minutes."""
+    stores = {}
+    for (name, store), agents in zip(langgraph(server).items(), (10, 100), strict=False):
+        with store.filling():
+            store.add_many(of_kinds(notes(0, MEMORIES)), user_id=AGENT)
+            store.copy_agents(agents, int(AGENT.split()[1]))
+        stores[f"{name}, of {agents * MEMORIES:,}"] = store
+    return stores
+
+
+def _time_cold(memories, peers):
+    """Print the times of searches by meaning, and of hybrid ones in the database."""
+    calls = {}
+    for name, memory in memories.items():
+        search = partial(_by_vector, memory)
+        calls[f"semantic, {name}"] = search
+        calls[f"semantic, {name}, of a kind"] = partial(search, filters={"metadata.kind": KIND})
+    for name, system in peers.items():
+        search = partial(_by_text, system)
+        calls[name] = search
+        calls[f"{name}, of a kind"] = partial(search, kind=KIND)
     asked = list(zip(QUESTIONS, drawn(QUESTIONS), strict=True))
-    times["hybrid, in the database"] = [
-        milliseconds(memory.search, text, vector=vector) for text, vector in asked
-    ]
-    for name, found in times.items():
-        print(f"  {name:28} {spread(found)}")
-    close({"memory": memory, "warm": warm, "plain": plain})
+    times, answers = in_turns(calls, asked, 3)
+    show(times, answers, notes(0, MEMORIES))
+    memory = memories["in the database"]
+    hybrid = [milliseconds(memory.search, text, vector=vector) for text, vector in asked]
+    print(f"  {'hybrid, in the database':44} {spread(hybrid)}")
+
+
+def _by_vector(memory, _, vector, **options):
+    return memory.search(vector=vector, search_type="semantic", limit=10, **options)
+
+
+def _by_text(system, text, _, **options):
+    return system.search(text, user_id=AGENT, **options)
 
 
 def live_index(server):
@@ -336,6 +556,8 @@ PARTS = (add, add_many, live_index, visibility, ranking, cold, pool)
 
 def main():
     wanted = sys.argv[1:] or [part.__name__ for part in PARTS]
+    if not PostgresStore:
+        print("left out: langgraph-checkpoint-postgres is not installed")
     server = Server(**DURABLE)
     try:
         for part in PARTS:
