@@ -45,9 +45,9 @@ class Revisions:
         """
         if not self._store.notifies_changes:
             return self._store.position_and_revision(scope)
-        known = self._known_position()
-        if self._is_stale:
+        if self._is_stale:  # at once: the search that follows waits for a lost connection
             return None
+        known = self._known_position()
         kept = self._revision_at(known.seq, scope)
         return self._read(scope) if kept is None else (known, kept)
 

@@ -26,6 +26,7 @@ from tests.store.postgres.test_change_feed import (
     settled,
 )
 from tests.support.clock import NOON, Clock
+from tests.support.embedders import WordEmbedder
 from tests.support.hyde import PlainModel
 
 __all__ = ["reads"]  # a fixture
@@ -42,6 +43,8 @@ class Services:
         self.boosted = RetrievalPolicy(memory, RetrievalConfig(min_score=0.0, session_boost=1.5))
         self.model = PlainModel("ann likes honey")
         self.engine = SyncHydeEngine(memory.scoped(user_id="ann"), memory.embedder, self.model)
+        other = WordEmbedder(dimensions=32, model="other")
+        self.other_engine = SyncHydeEngine(memory.scoped(user_id="ann"), other, self.model)
         self.turns = 0
         options = MemoryRetrieverOptions(access_interval=timedelta(hours=1))
         self.spaced = MemoryRetriever(memory, options).sync
@@ -82,13 +85,15 @@ class Services:
             assert payload.metadata.error is None
             contents = [memory.content for memory in payload.memories]
             found[name] = contents, payload.metadata.stale_since
-        turn = self.turn()
-        found["hyde"] = [memory.content for memory in turn.memories], turn.stale_since
+        for name, engine in (("hyde", self.engine), ("hyde by another model", self.other_engine)):
+            turn = self.turn(engine)
+            found[name] = [memory.content for memory in turn.memories], turn.stale_since
         return found
 
-    def turn(self):
+    def turn(self, engine=None):
         self.turns += 1
-        with self.engine.turn("who likes honey?", turn_id=str(self.turns)) as turn:
+        engine = self.engine if engine is None else engine
+        with engine.turn("who likes honey?", turn_id=str(self.turns)) as turn:
             return turn
 
 
@@ -109,8 +114,9 @@ def impatient(server):
 def opened(memory):
     settled(memory)
     made = Services(memory)
-    made.engine.start()
-    assert made.engine.ready(10)
+    for engine in (made.engine, made.other_engine):
+        engine.start()
+        assert engine.ready(10)
     return made
 
 
