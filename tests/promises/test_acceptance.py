@@ -22,6 +22,7 @@ from tests.support.doors import run
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import entry
 from tests.support.paths import ROOT
+from tests.support.places import SEARCHED, STORES
 
 STATEMENT = "The user prefers dark mode"
 QUESTION = "What theme does the user prefer?"
@@ -75,8 +76,9 @@ def test_nine_of_ten_of_the_first_three_answer_a_plain_question(plain_questions)
 
 
 @pytest.mark.requirement("R002")
+@pytest.mark.parametrize("places", STORES, indirect=True)
 @pytest.mark.parametrize("kind", MemoryType)
-def test_memories_are_classified_by_type(kind):
+def test_memories_are_classified_by_type(places, kind):
     async def scenario(memory):
         others = [entry(other.name, type=other) for other in MemoryType if other is not kind]
         kept = entry("of that type", type=kind)
@@ -84,16 +86,17 @@ def test_memories_are_classified_by_type(kind):
         assert await memory.get_by_type(kind) == [kept]
         assert await memory.get_by_type(kind.name.lower()) == [kept]
 
-    run(scenario)
+    run(scenario, places.new())
 
 
 @pytest.mark.requirement("R006")
-def test_a_memory_works_with_what_it_is_given(caplog):
+@pytest.mark.parametrize("places", STORES, indirect=True)
+def test_a_memory_works_with_what_it_is_given(places, caplog):
     ids, heard = iter([uuid4()]), []
     embedder, tier = WordEmbedder(), DocumentedLicenses(LicenseTier.WRITER_PRO)
     given = {"embedder": embedder, "license": tier, "clock": lambda: NOON}
     caplog.set_level(logging.INFO, "mnemic")
-    with Memory(":memory:", "aide", id_factory=lambda _now: next(ids), **given) as memory:
+    with places.opened("aide", id_factory=lambda _now: next(ids), **given) as memory:
         memory.events.subscribe(MemoryStoredEvent, heard.append)
         added = memory.add("Prefers dark mode")
         assert (memory.agent_id, memory.embedder) == ("aide", embedder)
@@ -125,7 +128,8 @@ def test_an_empty_content_is_refused(content):
 
 
 @pytest.mark.requirement("R125")
-def test_the_question_about_the_theme_finds_the_statement_above_its_threshold():
+@pytest.mark.parametrize("places", SEARCHED, indirect=True)
+def test_the_question_about_the_theme_finds_the_statement_above_its_threshold(places):
     vectors = {STATEMENT: (1.0, 0.0), QUESTION: (0.8, 0.6), "The ferry leaves at noon": (0.6, -0.8)}
 
     class Fixed:
@@ -140,7 +144,7 @@ def test_the_question_about_the_theme_finds_the_statement_above_its_threshold():
         assert [(hit.entry.content, hit.rank) for hit in found] == [(STATEMENT, 1)]
         assert found[0].similarity > 0.7
 
-    run(scenario, embedder=Fixed())
+    run(scenario, places.new(), embedder=Fixed(), **places.options)
 
 
 @pytest.mark.requirement("R125", "C151")
@@ -159,7 +163,8 @@ def test_the_local_embedder_ranks_the_statement_about_the_theme_first():
 
 
 @pytest.mark.requirement("R022", "R124")
-def test_stored_with_an_embedding_the_statement_is_retrieved():
+@pytest.mark.parametrize("places", SEARCHED, indirect=True)
+def test_stored_with_an_embedding_the_statement_is_retrieved(places):
     async def scenario(memory):
         kept = entry(STATEMENT)
         assert await memory.store(kept) == kept.id
@@ -167,11 +172,12 @@ def test_stored_with_an_embedding_the_statement_is_retrieved():
         assert memory.embedder.texts == [STATEMENT]
         assert (await memory.search_semantic(STATEMENT, min_similarity=0.99))[0].entry == kept
 
-    run(scenario)
+    run(scenario, places.new(), **places.options)
 
 
 @pytest.mark.requirement("R128")
-def test_after_a_life_of_stores_searches_and_forgetting_the_stats_are_right(tmp_path):
+@pytest.mark.parametrize("files", SEARCHED, indirect=True)
+def test_after_a_life_of_stores_searches_and_forgetting_the_stats_are_right(files):
     async def scenario(memory):
         entries = [
             entry(f"memory number{number}", type=MemoryType(number % 2)) for number in range(50)
@@ -195,12 +201,13 @@ def test_after_a_life_of_stores_searches_and_forgetting_the_stats_are_right(tmp_
         assert stats.entries_by_type == {MemoryType.FACT: 21, MemoryType.EVENT: 20}
         assert stats.oldest_entry == NOON
 
-    run(scenario, tmp_path / "a.db")
+    run(scenario, files.new(), **files.options)
 
 
 @pytest.mark.requirement("R122", "R129")
-def test_a_hundred_stores_at_once_have_no_conflict_and_a_vector_each(tmp_path):
-    path = tmp_path / "a.db"
+@pytest.mark.parametrize("files", STORES, indirect=True)
+def test_a_hundred_stores_at_once_have_no_conflict_and_a_vector_each(files):
+    path = files.new()
 
     async def scenario(memory):
         entries = [entry(f"memory number{number}") for number in range(100)]
@@ -225,10 +232,12 @@ def test_slow_embedding_is_logged_with_the_entry(caplog, monkeypatch):
 
 
 @pytest.mark.requirement("R094")
-def test_a_filling_quota_is_logged_with_its_percentage(caplog, monkeypatch):
+@pytest.mark.parametrize("places", STORES, indirect=True)
+def test_a_filling_quota_is_logged_with_its_percentage(places, caplog, monkeypatch):
     limits = {**STORAGE_LIMITS, LicenseTier.TEAMS: 100}
     monkeypatch.setattr("mnemic.licensing.STORAGE_LIMITS", limits)
-    run(lambda memory: memory.store(entry("x" * 81)), license=DocumentedLicenses(LicenseTier.TEAMS))
+    tier = DocumentedLicenses(LicenseTier.TEAMS)
+    run(lambda memory: memory.store(entry("x" * 81)), places.new(), license=tier)
     warnings = [each.message for each in caplog.records if each.levelno == logging.WARNING]
     assert warnings == ["Storage quota at 81% for agent aide"]
 
@@ -260,7 +269,8 @@ def test_tables_and_indexes_have_the_documented_names(tmp_path):
 
 
 @pytest.mark.requirement("R072")
-def test_retrieving_tells_what_was_retrieved_and_that_nothing_was_decrypted():
+@pytest.mark.parametrize("places", STORES, indirect=True)
+def test_retrieving_tells_what_was_retrieved_and_that_nothing_was_decrypted(places):
     async def scenario(memory):
         heard = []
         one = entry(type=MemoryType.INSIGHT)
@@ -278,12 +288,12 @@ def test_retrieving_tells_what_was_retrieved_and_that_nothing_was_decrypted():
             )
         ]
 
-    run(scenario, clock=lambda: NOON)
+    run(scenario, places.new(), clock=lambda: NOON)
 
 
 @pytest.mark.requirement("R108")
-def test_an_agent_reaches_only_its_own_memory_by_whatever_method(tmp_path):
-    path, one = tmp_path / "a.db", entry()
+def test_an_agent_reaches_only_its_own_memory_by_whatever_method(files):
+    path, one = files.new(), entry()
 
     async def of_another(memory):
         own = entry("my own", agent_id="other")
@@ -320,9 +330,9 @@ def test_an_agent_reaches_only_its_own_memory_by_whatever_method(tmp_path):
         kept = await memory.retrieve(one.id)
         assert (kept, kept.access_count) == (one, 0)
 
-    run(owner, path)
-    run(of_another, path, agent_id="other")
-    run(owner_again, path)
+    run(owner, path, **files.options)
+    run(of_another, path, agent_id="other", **files.options)
+    run(owner_again, path, **files.options)
 
 
 @pytest.mark.requirement("R095")

@@ -12,6 +12,7 @@ from mnemic.errors import AmbiguousIdError, InvalidArgumentError
 from mnemic.memory import ScopedMemory
 from mnemic.model.recall import AllRecallFields
 from tests.support.embedders import WordEmbedder
+from tests.support.places import SEARCHED, STORES
 
 MEMORIES = (Memory, ScopedMemory, AsyncMemory, AsyncScopedMemory)
 FOR_ONE_USER = {
@@ -95,10 +96,11 @@ BY_ID = {
 }
 
 
+@pytest.mark.parametrize("places", SEARCHED, indirect=True)
 @pytest.mark.parametrize("verb", BY_ID)
-def test_a_verb_by_id_finds_the_one_memory_of_all_users_and_refuses_one_of_several(verb):
+def test_a_verb_by_id_finds_the_one_memory_of_all_users_and_refuses_one_of_several(verb, places):
     call = BY_ID[verb]
-    with Memory(":memory:", embedder=WordEmbedder()) as memory:
+    with places.opened(embedder=WordEmbedder()) as memory:
         memory.add("one", id=ONE, user_id="alice")
         for user_id in ("alice", "bob"):
             memory.add(f"of {user_id}", id=SHARED, user_id=user_id)
@@ -116,7 +118,8 @@ def test_a_verb_by_id_finds_the_one_memory_of_all_users_and_refuses_one_of_sever
                 call(view, ONE, user_id="alice", all_users=True)
 
 
-def test_a_retriever_finds_a_memory_among_all_users():
+@pytest.mark.parametrize("places", STORES, indirect=True)
+def test_a_retriever_finds_a_memory_among_all_users(places):
     async def scenario(memory):
         retriever = MemoryRetriever(memory)
         stored = await memory.add("one", user_id="alice", importance=0.5)
@@ -128,5 +131,5 @@ def test_a_retriever_finds_a_memory_among_all_users():
         with pytest.raises(InvalidArgumentError, match="all_users"):
             await retriever.salience(stored.id, "alice", all_users=True)
 
-    with Memory(":memory:", embedder=None) as memory:
+    with places.opened(embedder=None) as memory:
         asyncio.run(scenario(memory.aio))

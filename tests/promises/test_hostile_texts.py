@@ -14,7 +14,6 @@ from benches.hostile_texts import FAMILIES
 from mnemic import (
     AsyncMemory,
     LongTermMemory,
-    Memory,
     MemoryQuery,
     MemoryRetriever,
     RetrievalService,
@@ -28,6 +27,7 @@ from mnemic.model import Scope
 from mnemic.retrieval.expansion import CorpusExpander, Related, terms_of
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
+from tests.support.places import SEARCHED, STORES
 from tests.support.work import lines_run
 
 SHORT, LONG = 16_000, 256_000
@@ -114,8 +114,9 @@ LONGEST = "tea " * 2_500
 TOO_LONG = LONGEST + "x"
 
 
-def test_a_query_of_ten_thousand_characters_is_answered_and_a_longer_one_refused():
-    with Memory(":memory:", embedder=WordEmbedder()) as memory:
+@pytest.mark.parametrize("places", SEARCHED, indirect=True)
+def test_a_query_of_ten_thousand_characters_is_answered_and_a_longer_one_refused(places):
+    with places.opened(embedder=WordEmbedder()) as memory:
         memory.add("tea with milk")
         retriever, service = MemoryRetriever(memory), RetrievalService(memory)
         calls = {
@@ -140,30 +141,31 @@ def test_a_query_of_ten_thousand_characters_is_answered_and_a_longer_one_refused
             assert refused, name
 
 
-def test_the_doors_for_event_loops_refuse_a_longer_query_as_well(tmp_path):
+@pytest.mark.parametrize("places", STORES, indirect=True)
+def test_the_doors_for_event_loops_refuse_a_longer_query_as_well(places):
     async def scenario():
-        async with await AsyncMemory.open(tmp_path / "a.db", embedder=WordEmbedder()) as memory:
+        async with await AsyncMemory.open(places.new(), embedder=WordEmbedder()) as memory:
             with pytest.raises(InvalidArgumentError, match="exceed"):
                 await memory.search(TOO_LONG)
-        async with LongTermMemory(
-            tmp_path / "b.db", agent_id="a", embedder=WordEmbedder()
-        ) as memory:
+        async with LongTermMemory(places.new(), agent_id="a", embedder=WordEmbedder()) as memory:
             with pytest.raises(InvalidArgumentError, match="exceed"):
                 await memory.search_semantic(TOO_LONG)
 
     asyncio.run(scenario())
 
 
-def test_of_a_long_conversation_the_end_is_read():
-    with Memory(":memory:", embedder=None) as memory:
+@pytest.mark.parametrize("places", STORES, indirect=True)
+def test_of_a_long_conversation_the_end_is_read(places):
+    with places.opened(embedder=None) as memory:
         memory.add_many(["the harbour froze", "a violin lesson"])
         service = RetrievalService(memory)
         spoken = "the violin. " + "hm. " * 5_000 + "the harbour"
         assert asyncio.run(service.suggest_queries(spoken)) == ["harbour"]
 
 
-def test_a_statement_of_any_length_is_looked_for_by_its_beginning():
-    with Memory(":memory:", embedder=None) as memory:
+@pytest.mark.parametrize("places", STORES, indirect=True)
+def test_a_statement_of_any_length_is_looked_for_by_its_beginning(places):
+    with places.opened(embedder=None) as memory:
         memory.add("The harbour has 3 boats")
         (found,) = memory.contradictions("The harbour has 4 boats. " + "Hm. " * 50_000)
         assert found.memory.content == "The harbour has 3 boats"

@@ -27,6 +27,7 @@ from mnemic.policy import AsyncRetrievalPolicy, FixedWindow, RetrievalConfig, Re
 from mnemic.retrieval import RetrievalService
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
+from tests.support.places import IN_POSTGRES, Places
 
 A, OTHERS = "a", ("b", "c", None)
 
@@ -530,10 +531,15 @@ VERBS = {
 }
 
 
-async def answers_of(program, *, with_others, **options):
+def answers_of(program, *, kind="sqlite", **options):
+    with Places(kind) as places:
+        return asyncio.run(answers_in(places, program, **options))
+
+
+async def answers_in(places, program, *, with_others, **options):
     turns = Turns()
     given = {"embedder": WordEmbedder(), "clock": turns, "id_factory": turns.new_id, **options}
-    opened = AsyncMemory.open(":memory:", "aide", **given)
+    opened = AsyncMemory.open(places.new(), "aide", **places.options, **given)
     async with await opened as memory:
         door, answers = Door(memory, turns), []
         for user, verb, seed in program:
@@ -563,16 +569,25 @@ STEPS = st.tuples(
 
 
 def check(program, **options):
-    alone = asyncio.run(answers_of(program, with_others=False, **options))
-    beside = asyncio.run(answers_of(program, with_others=True, **options))
+    alone = answers_of(program, with_others=False, **options)
+    beside = answers_of(program, with_others=True, **options)
     for (verb, wanted), (_, found) in zip(alone, beside, strict=True):
         assert (verb, found) == (verb, wanted)
 
 
+PROGRAMS = st.lists(STEPS, min_size=1, max_size=60)
+
+
 @settings(max_examples=60, deadline=None, derandomize=True)
-@given(program=st.lists(STEPS, min_size=1, max_size=60))
+@given(program=PROGRAMS)
 def test_a_users_answers_are_the_same_whatever_others_do_beside(program):
     check(program)
+
+
+@settings(max_examples=16, deadline=None, derandomize=True)
+@given(program=PROGRAMS, kind=st.sampled_from(IN_POSTGRES))
+def test_a_users_answers_in_postgresql_are_the_same_whatever_others_do_beside(program, kind):
+    check(program, kind=kind)
 
 
 def long_program(seed):
@@ -588,9 +603,12 @@ def long_program(seed):
     ]
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_long_programs_give_the_same_answers_whatever_others_do_beside(seed):
-    check(long_program(seed))
+IN_EACH = [*(("sqlite", seed) for seed in range(6)), *((kind, 0) for kind in IN_POSTGRES)]
+
+
+@pytest.mark.parametrize(("kind", "seed"), IN_EACH)
+def test_long_programs_give_the_same_answers_whatever_others_do_beside(kind, seed):
+    check(long_program(seed), kind=kind)
 
 
 @pytest.mark.parametrize("seed", range(6, 9))
@@ -598,11 +616,11 @@ def test_long_programs_give_the_same_answers_through_an_exact_candidate_source(s
     check(long_program(seed), make_source=ExactSource, exact_limit=0)
 
 
-@pytest.mark.parametrize("seed", range(9, 11))
-def test_long_programs_give_the_same_answers_within_a_quota_of_each_user(seed):
+@pytest.mark.parametrize(("kind", "seed"), [("sqlite", 9), ("sqlite", 10), ("postgres", 9)])
+def test_long_programs_give_the_same_answers_within_a_quota_of_each_user(kind, seed):
     program = long_program(seed)
-    check(program, user_quota=150)
-    alone = asyncio.run(answers_of(program, with_others=False, user_quota=150))
+    check(program, kind=kind, user_quota=150)
+    alone = answers_of(program, kind=kind, with_others=False, user_quota=150)
     refusals = [answer[1] for _, answer in alone if _is_refusal(answer)]
     assert refusals
     assert all("of user 'a' exceeded" in text for text in refusals)

@@ -11,7 +11,6 @@ import pytest
 from mnemic import ContextWindow
 from mnemic.errors import AmbiguousIdError, DuplicateEntryError, EntryNotFoundError
 from mnemic.long_term import LongTermMemory
-from mnemic.memory import Memory
 from mnemic.model import (
     MemoryEntry,
     MemoryEntryUpdate,
@@ -28,9 +27,14 @@ ONE, TWO = UUID(int=1), UUID(int=2)
 USERS = ("zoe", "alice", None)
 
 
-def opened(**options):
-    given = {"embedder": WordEmbedder(), "clock": lambda: NOON, **options}
-    return Memory(":memory:", **given)
+@pytest.fixture
+def opened(places):
+    """Return what opens a memory in another empty place."""
+
+    def opens(**options):
+        return places.opened(embedder=WordEmbedder(), clock=lambda: NOON, **options)
+
+    return opens
 
 
 def shared(memory, users=USERS, entry_id=ONE, text="tea"):
@@ -67,7 +71,7 @@ def storing(memory):
     return answer, [(event.entry_id, event.content_length) for event in events], lines
 
 
-def test_an_id_that_another_user_has_is_stored_as_if_nobody_had_it():
+def test_an_id_that_another_user_has_is_stored_as_if_nobody_had_it(opened):
     told = []
     for others in ((), ("bob", None)):
         with opened() as memory:
@@ -82,7 +86,7 @@ def test_an_id_that_another_user_has_is_stored_as_if_nobody_had_it():
     assert told[0] == told[1]
 
 
-def test_an_import_stores_ids_that_another_user_has():
+def test_an_import_stores_ids_that_another_user_has(opened):
     source = io.StringIO()
     with opened() as memory:
         first = memory.add("one", id=ONE, user_id="alice")
@@ -106,7 +110,7 @@ def test_an_import_stores_ids_that_another_user_has():
     assert results[0] == results[1]
 
 
-def test_an_export_of_all_users_brings_each_users_links_back_to_their_own(tmp_path):
+def test_an_export_of_all_users_brings_each_users_links_back_to_their_own(opened, tmp_path):
     path = tmp_path / "all.jsonl"
     with opened() as memory:
         for user_id in ("alice", "bob"):
@@ -121,7 +125,7 @@ def test_an_export_of_all_users_brings_each_users_links_back_to_their_own(tmp_pa
         assert memory.links(ONE, user_id="bob") == []
 
 
-def test_links_of_an_earlier_export_are_those_of_the_memories_they_lead_from():
+def test_links_of_an_earlier_export_are_those_of_the_memories_they_lead_from(opened):
     lines = [
         {"format": "mnemic", "version": 2, "agent_id": "a", "exported_at": "2026-05-01T12:00:00Z"},
         *(
@@ -154,7 +158,7 @@ def test_links_of_an_earlier_export_are_those_of_the_memories_they_lead_from():
         assert memory.links(ONE, user_id="bob") == memory.links(ONE) == []
 
 
-def test_what_one_user_supersedes_links_and_forgets_is_theirs():
+def test_what_one_user_supersedes_links_and_forgets_is_theirs(opened):
     with opened() as memory:
         shared(memory, ("bob", "alice"))
         memory.add("coffee", id=TWO, user_id="alice", supersedes=ONE)
@@ -168,7 +172,7 @@ def test_what_one_user_supersedes_links_and_forgets_is_theirs():
 
 
 @pytest.mark.parametrize("first", ["alice", "bob"])
-def test_a_kept_entry_is_never_another_users_of_the_same_id(first):
+def test_a_kept_entry_is_never_another_users_of_the_same_id(opened, first):
     with opened() as memory:
         shared(memory, ("alice", "bob"))
         order = [first, *({"alice", "bob"} - {first})]
@@ -181,7 +185,7 @@ def test_a_kept_entry_is_never_another_users_of_the_same_id(first):
         assert memory.get(ONE, user_id="bob").content == "tea"
 
 
-def test_accesses_count_for_the_user_who_read():
+def test_accesses_count_for_the_user_who_read(opened):
     with opened() as memory:
         shared(memory, ("alice", "bob"))
         for _ in range(3):
@@ -194,7 +198,7 @@ def test_accesses_count_for_the_user_who_read():
         assert counts == {"alice": 4, "bob": 0}
 
 
-def test_the_nearest_to_a_memory_are_found_by_its_own_vectors():
+def test_the_nearest_to_a_memory_are_found_by_its_own_vectors(opened):
     with opened() as memory:
         memory.add("tea tea tea", id=ONE, user_id="alice")
         memory.add("ferry ferry ferry", id=ONE, user_id="bob")
@@ -210,7 +214,7 @@ def test_the_nearest_to_a_memory_are_found_by_its_own_vectors():
 
 @pytest.mark.parametrize("order", [USERS, USERS[::-1], ("alice", None, "zoe")])
 @pytest.mark.parametrize("search_type", ["hybrid", "semantic", "keyword"])
-def test_a_search_for_all_users_has_every_memory_of_an_id_in_one_order(order, search_type):
+def test_a_search_for_all_users_has_every_memory_of_an_id_in_one_order(opened, order, search_type):
     with opened() as memory:
         shared(memory, order)
         for limit in (3, 2, 1):
@@ -220,7 +224,7 @@ def test_a_search_for_all_users_has_every_memory_of_an_id_in_one_order(order, se
 
 
 @pytest.mark.parametrize("sort_by", [None, *MemorySortOrder])
-def test_a_retrieval_for_all_users_has_every_memory_of_an_id(sort_by):
+def test_a_retrieval_for_all_users_has_every_memory_of_an_id(opened, sort_by):
     with opened() as memory:
         shared(memory)
         memory.delete(ONE, user_id="zoe")
@@ -240,7 +244,7 @@ def test_a_retrieval_for_all_users_has_every_memory_of_an_id(sort_by):
 
 @pytest.mark.parametrize("mode", ["relevant", "recent", "important", "frequent"])
 @pytest.mark.parametrize("include_superseded", [False, True])
-def test_a_recall_for_all_users_has_every_memory_of_an_id(mode, include_superseded):
+def test_a_recall_for_all_users_has_every_memory_of_an_id(opened, mode, include_superseded):
     with opened() as memory:
         shared(memory)
         memory.add("more tea", id=TWO, user_id="zoe", supersedes=ONE)
@@ -250,7 +254,7 @@ def test_a_recall_for_all_users_has_every_memory_of_an_id(mode, include_supersed
         assert recalled == expected | ({("zoe", ONE)} if include_superseded else set())
 
 
-def test_contradictions_for_all_users_are_those_of_each_memory_of_an_id():
+def test_contradictions_for_all_users_are_those_of_each_memory_of_an_id(opened):
     with opened() as memory:
         for user_id in ("zoe", "alice"):
             memory.add("I like tea", id=ONE, user_id=user_id)
@@ -261,7 +265,7 @@ def test_contradictions_for_all_users_are_those_of_each_memory_of_an_id():
         assert {each.memory.user_id for each in found} == {"zoe", "alice"}
 
 
-def test_links_for_all_users_lead_to_the_memories_they_were_made_to():
+def test_links_for_all_users_lead_to_the_memories_they_were_made_to(opened):
     with opened() as memory:
         for user_id in ("zoe", "alice"):
             for number in (1, 2):
@@ -279,7 +283,7 @@ def test_links_for_all_users_lead_to_the_memories_they_were_made_to():
             ]
 
 
-def test_a_context_window_takes_every_memory_of_an_id_once():
+def test_a_context_window_takes_every_memory_of_an_id_once(opened):
     window = ContextWindow(max_tokens=1000)
     with opened() as memory:
         for user_id in ("zoe", "alice"):
@@ -291,10 +295,9 @@ def test_a_context_window_takes_every_memory_of_an_id_once():
         assert str(ONE) in {item.source_ref for item in window.items()}
 
 
-async def with_long_term(scenario):
-    async with await LongTermMemory.open(
-        ":memory:", agent_id="a", embedder=WordEmbedder(), clock=lambda: NOON
-    ) as memory:
+async def with_long_term(places, scenario):
+    given = {"embedder": WordEmbedder(), "clock": lambda: NOON, **places.options}
+    async with await LongTermMemory.open(places.new(), agent_id="a", **given) as memory:
         for user_id in USERS:
             entry = MemoryEntry(
                 id=ONE, agent_id="a", content="tea", created_at=NOON, user_id=user_id
@@ -323,16 +326,16 @@ AMBIGUOUS = {
 
 
 @pytest.mark.parametrize("call", AMBIGUOUS)
-def test_an_id_of_several_users_names_no_memory_for_all_users(call):
+def test_an_id_of_several_users_names_no_memory_for_all_users(places, call):
     async def scenario(memory):
         with pytest.raises(AmbiguousIdError, match="name the user_id"):
             await AMBIGUOUS[call](memory)
         assert await memory.count(all_users=True) == 3
 
-    asyncio.run(with_long_term(scenario))
+    asyncio.run(with_long_term(places, scenario))
 
 
-def test_what_is_near_to_an_id_of_several_users_is_not_told_for_all_users():
+def test_what_is_near_to_an_id_of_several_users_is_not_told_for_all_users(opened):
     with opened() as memory:
         shared(memory)
         with pytest.raises(AmbiguousIdError, match="name the user_id"):
@@ -344,7 +347,7 @@ def test_what_is_near_to_an_id_of_several_users_is_not_told_for_all_users():
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
-def test_the_pages_of_a_list_for_all_users_have_every_memory_of_an_id_once(limit):
+def test_the_pages_of_a_list_for_all_users_have_every_memory_of_an_id_once(places, limit):
     async def scenario(memory):
         seen, cursor = [], None
         while True:
@@ -354,11 +357,11 @@ def test_the_pages_of_a_list_for_all_users_have_every_memory_of_an_id_once(limit
             if cursor is None:
                 return seen
 
-    assert asyncio.run(with_long_term(scenario)) == [None, "alice", "zoe"]
+    assert asyncio.run(with_long_term(places, scenario)) == [None, "alice", "zoe"]
 
 
 @pytest.mark.parametrize("sort_by", MemorySortOrder)
-def test_a_filter_for_all_users_finds_every_memory_of_an_id_in_one_order(sort_by):
+def test_a_filter_for_all_users_finds_every_memory_of_an_id_in_one_order(places, sort_by):
     async def scenario(memory):
         pages = []
         for offset in range(3):
@@ -366,4 +369,4 @@ def test_a_filter_for_all_users_finds_every_memory_of_an_id_in_one_order(sort_by
             pages += await memory.search_by_filter(wanted, all_users=True)
         return users_of(pages)
 
-    assert asyncio.run(with_long_term(scenario)) == [None, "alice", "zoe"]
+    assert asyncio.run(with_long_term(places, scenario)) == [None, "alice", "zoe"]

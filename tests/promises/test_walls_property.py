@@ -14,17 +14,20 @@ import msgspec
 import pytest
 
 from mnemic.errors import MnemicError
-from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, MemoryQuery
 from mnemic.policy import RetrievalConfig, RetrievalPolicy, RetrievalRequest
 from tests.support.clock import NOON, SECOND
+from tests.support.embedders import WordEmbedder
+from tests.support.places import KINDS
 from tests.support.whole import whole
 
 IDS = [UUID(int=number) for number in range(1, 5)]
 USERS = ("alice", "bob")
 WORDS = ("tea", "ferry", "harbour")
 TEXTS = ("tea at noon", "a ferry", "the ferry to the harbour", "more tea", "Tea at noon!")
-ROUNDS = 400 if os.environ.get("MNEMIC_TORTURE") else 40
+IS_TORTURE = bool(os.environ.get("MNEMIC_TORTURE"))
+ROUNDS = {kind: 400 if IS_TORTURE else 40 if kind == "sqlite" else 3 for kind in KINDS}
+SEEDS = [(kind, seed) for kind, rounds in ROUNDS.items() for seed in range(rounds)]
 STEPS = 60
 
 
@@ -84,10 +87,11 @@ def any_step(draw):
 class World:
     """A memory in which some users run their steps of a program."""
 
-    def __init__(self, users):
+    def __init__(self, users, places):
         self.users = users
         self.now = NOON
-        self.memory = Memory(":memory:", embedder=None, clock=lambda: self.now)
+        embedder = WordEmbedder() if "search_in" in places.options else None  # it needs vectors
+        self.memory = places.opened(embedder=embedder, clock=lambda: self.now)
         self.exports = dict.fromkeys(USERS)
         self.answers = {user: [] for user in users}
 
@@ -352,22 +356,22 @@ def without_imports(program):
     return [step for step in program if step[1] != "import"]
 
 
-@pytest.mark.parametrize("seed", range(ROUNDS))
-def test_the_answers_of_one_user_are_the_same_with_and_without_another(seed):
+@pytest.mark.parametrize(("places", "seed"), SEEDS, indirect=["places"])
+def test_the_answers_of_one_user_are_the_same_with_and_without_another(places, seed):
     draw = random.Random(seed)  # noqa: S311 - no secret
     program = [any_step(draw) for _ in range(STEPS)]
-    together = World(USERS).run(program)
+    together = World(USERS, places).run(program)
     for user in USERS:
-        alone = World((user,)).run(program)
+        alone = World((user,), places).run(program)
         assert together.answers[user] == alone.answers[user]
         assert together.left[user] == alone.left[user]
 
 
-@pytest.mark.parametrize("seed", range(ROUNDS))
-def test_each_user_has_what_a_naive_twin_has_by_user_and_id(seed):
+@pytest.mark.parametrize(("places", "seed"), SEEDS, indirect=["places"])
+def test_each_user_has_what_a_naive_twin_has_by_user_and_id(places, seed):
     draw = random.Random(seed)  # noqa: S311 - no secret
     program = without_imports([any_step(draw) for _ in range(STEPS)])
-    world = World(USERS).run(program)
+    world = World(USERS, places).run(program)
     twin = Twin().run(program, world.answers)
     for user in USERS:
         listed, found = world.left[user]
@@ -380,12 +384,13 @@ def test_each_user_has_what_a_naive_twin_has_by_user_and_id(seed):
         assert found == sorted(has_word)
 
 
-def test_the_programs_meet():
+@pytest.mark.parametrize("places", ["sqlite"], indirect=True)
+def test_the_programs_meet(places):
     """Show that both users come to hold the same ids, or the tests above would show little."""
     shared = 0
     for seed in range(10):
         draw = random.Random(seed)  # noqa: S311 - no secret
-        world = World(USERS).run([any_step(draw) for _ in range(STEPS)])
+        world = World(USERS, places).run([any_step(draw) for _ in range(STEPS)])
         (alices, _), (bobs, _) = (world.left[user] for user in USERS)
         shared += len(alices.keys() & bobs.keys())
     assert shared >= 10

