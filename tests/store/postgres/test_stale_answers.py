@@ -46,7 +46,7 @@ class Services:
         other = WordEmbedder(dimensions=32, model="other")
         self.other_engine = SyncHydeEngine(memory.scoped(user_id="ann"), other, self.model)
         self.turns = 0
-        options = MemoryRetrieverOptions(access_interval=timedelta(hours=1))
+        options = MemoryRetrieverOptions(access_interval=timedelta(hours=1), salience_weight=0.0)
         self.spaced = MemoryRetriever(memory, options).sync
 
     def listings(self):
