@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
+from mnemic.cancellation import CURRENT_WORK
 from mnemic.errors import StoreClosedError
 
 if TYPE_CHECKING:
@@ -88,8 +89,12 @@ class Call:
 
     def run_in_context(self) -> Any:
         """Do the work with the caller's context variables."""
-        self._context.run(_current.set, self)
+        self._context.run(self._enter)
         return self._context.run(self._work)
+
+    def _enter(self) -> None:
+        _current.set(self)
+        CURRENT_WORK.set(self)
 
     def fail(self, error: BaseException) -> None:
         """Let the work fail that was not begun."""

@@ -6,8 +6,7 @@ thread.
 """
 
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Generator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import copy_context
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -22,23 +21,6 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 _this_thread = threading.local()
-
-
-@contextmanager
-def on_cancellation(callback: Callable[[], object]) -> Generator[None, None, None]:
-    """Call a function, from another thread, if the awaiting task is cancelled inside this block.
-
-    In a synchronous call it is never called.
-    """
-    call = current_call()
-    if call is None:
-        yield
-        return
-    call.add_callback(callback)
-    try:
-        yield
-    finally:
-        call.remove_callback(callback)
 
 
 def runs_sync() -> bool:

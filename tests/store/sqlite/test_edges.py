@@ -16,12 +16,13 @@ from mnemic.index.native import MAX_PENDING, NativeIndex
 from mnemic.licensing import DocumentedLicenses
 from mnemic.model import NewEntry, Scope
 from mnemic.repository.index_sync import IndexSync
+from mnemic.store.group_commit import Writer
 from mnemic.store.sqlite import wal
 from mnemic.store.sqlite.connections import Connections
-from mnemic.store.sqlite.group_commit import Writer
 from mnemic.store.sqlite.opening import downgrade
 from mnemic.store.sqlite.schema import MIGRATIONS
 from mnemic.store.sqlite.store import SqliteStore
+from mnemic.store.sqlite.transactions import FileTransactions
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import entry
@@ -231,7 +232,7 @@ def test_bringing_a_file_back_to_a_version_that_it_is_below_changes_nothing(tmp_
 
 def test_two_threads_that_leave_jobs_at_one_moment_wake_the_writing_thread(tmp_path):
     connections = Connections(str(tmp_path / "a.db"))
-    writer = Writer(connections)
+    writer = Writer(FileTransactions(connections))
     time.sleep(0.1)  # it sleeps now, without a time to wake at
     done = threading.Event()
 

@@ -4,13 +4,13 @@ import time
 from contextlib import suppress
 from itertools import count
 
-import apsw
 import pytest
 
 from mnemic.errors import StoreClosedError, StoreError
 from mnemic.store.futures import WriteFuture
+from mnemic.store.group_commit import Writer, _Pending
 from mnemic.store.sqlite.connections import Connections
-from mnemic.store.sqlite.group_commit import Writer, _Pending
+from mnemic.store.sqlite.transactions import FileTransactions
 from mnemic.sync_bridge import arrived
 from tests.support.interrupts import interrupted_at
 
@@ -25,7 +25,7 @@ def connections(tmp_path):
 
 @pytest.fixture
 def writer(connections):
-    started = Writer(connections)
+    started = Writer(FileTransactions(connections))
     yield started
     started.close()
 
@@ -321,7 +321,7 @@ def test_a_job_nobody_waits_for_runs_with_the_next_group(writer, connections):
 
 
 def test_a_job_nobody_waits_for_runs_by_itself_after_a_while(writer, connections, monkeypatch):
-    monkeypatch.setattr("mnemic.store.sqlite.group_commit.MAX_DELAY", 0.05)
+    monkeypatch.setattr("mnemic.store.group_commit.MAX_DELAY", 0.05)
     writer.submit_delayed(insert(1))
     assert stored(connections) == []
     deadline = time.monotonic() + 10
@@ -333,7 +333,7 @@ def test_a_job_nobody_waits_for_runs_by_itself_after_a_while(writer, connections
 def test_a_job_nobody_waits_for_is_not_held_off_by_callers_that_write_without_a_pause(
     writer, monkeypatch
 ):
-    monkeypatch.setattr("mnemic.store.sqlite.group_commit.MAX_DELAY", 0.01)
+    monkeypatch.setattr("mnemic.store.group_commit.MAX_DELAY", 0.01)
     ran = threading.Event()
     writer.submit_delayed(lambda _connection: ran.set())
     number, deadline = 0, time.monotonic() + 10
@@ -371,34 +371,8 @@ def test_a_failing_job_that_nobody_waits_for_is_logged_and_takes_nothing_along(
     assert "nobody asked" not in line, "what is not mnemic's own error may quote a memory"
 
 
-def test_a_job_outside_a_transaction_runs_between_the_groups_around_it(writer, connections):
-    seen = []
-
-    def alone(connection):
-        seen.append((connection.in_transaction, stored(connections)))
-        return connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-
-    release, _ = held(writer)
-    writer.submit(insert(1))
-    checkpoint = writer.submit_outside(alone)
-    after = writer.submit(insert(2))
-    release.set()
-    assert checkpoint.result(10) == (0, 0)
-    assert after.result(10) == 2
-    assert seen == [(False, [1])]
-
-
-def test_a_failing_job_outside_a_transaction_tells_its_caller_alone(writer):
-    def fail(_connection):
-        raise ZeroDivisionError
-
-    failing, after = writer.submit_outside(fail), writer.submit(insert(1))
-    assert isinstance(failing.exception(10), ZeroDivisionError)
-    assert after.result(10) == 1
-
-
 def test_closing_while_callers_write_themselves_loses_nothing(connections):
-    writer, done = Writer(connections), []
+    writer, done = Writer(FileTransactions(connections)), []
 
     def work(first):
         with suppress(StoreClosedError):

@@ -18,6 +18,7 @@ from mnemic.errors import (
 )
 from mnemic.model.deadline import check_deadline
 from mnemic.store.postgres import row_security
+from mnemic.store.postgres.cancellation import cancelled_with_task
 from mnemic.store.postgres.migrating import check_readable, lock_migrations, migrate
 from mnemic.store.postgres.postgres_errors import REPEATABLE, typed
 from mnemic.store.postgres.session import Connection, Session, prepare
@@ -160,6 +161,8 @@ class Connections:
     ) -> Result:
         """Run reads on one connection; after a lost connection once more, on another one.
 
+        If a task of an event loop waits for them and is cancelled, the server ends the statement.
+
         Args:
             agents: The agents whose rows they may see; None is every agent.
             work: The reads.
@@ -171,17 +174,17 @@ class Connections:
         ends = time.monotonic() + PATIENCE
         while True:
             try:
-                with self._pool.connection() as connection:
+                with self._pool.connection() as connection, cancelled_with_task(connection):
                     session, naming = self._session(connection, agents)
                     return _limited(session, work, deadline, naming, one_moment=one_moment)
             except _NAMES_NO_AGENTS as error:
                 self._learn_row_security(error)
             except psycopg.OperationalError as error:
                 if not self._is_lost(error) or time.monotonic() > ends:
-                    raise self._typed(error) from None
+                    raise self.typed(error) from None
                 self._wait(deadline)
             except psycopg.Error as error:
-                raise self._typed(error) from None
+                raise self.typed(error) from None
 
     def _session(
         self, connection: Connection, agents: Sequence[str] | None
@@ -194,17 +197,17 @@ class Connections:
     def _learn_row_security(self, error: psycopg.Error) -> None:
         """Take notice of policies that another process put in force; raise any other error."""
         if self.has_row_security:
-            raise self._typed(error) from None
+            raise self.typed(error) from None
         with self._pool.connection() as connection:
             self.has_row_security = row_security.is_on(Session(connection))
         if not self.has_row_security:
-            raise self._typed(error) from None
+            raise self.typed(error) from None
 
     def write(
         self,
-        agents: list[str] | None,
+        agents: Sequence[str] | None,
         work: Callable[[Session], Result],
-        was_committed: Callable[[Session, Result], bool] | None = None,
+        outcome_check: Callable[[], Callable[[Session], bool] | None] | None = None,
     ) -> Result:
         """Run work in one transaction that holds the locks of agents.
 
@@ -214,9 +217,9 @@ class Connections:
         Args:
             agents: The agents whose memories it may change; None is every agent, and no lock.
             work: The work; it may run several times, and has no effect outside the connection.
-            was_committed: Returns whether a transaction in which the work had a result was
-                committed, as the database shows; it decides if the connection was lost during the
-                commit. None if that cannot be told.
+            outcome_check: Called after the connection was lost during the commit; returns how to
+                find out, under the locks, whether the last run of the work was committed. None,
+                from it or in its place, if that cannot be told.
 
         Raises:
             OutcomeUnknownError: If the connection was lost during the commit, and the outcome
@@ -225,10 +228,11 @@ class Connections:
         self.check_writable()
         ends = time.monotonic() + PATIENCE
         unknown: list[Result] = []
+        was_committed: Callable[[Session], bool] | None = None
 
         def once(session: Session) -> Result:
             # Under the locks, which the lost transaction held until it was committed or undone.
-            if unknown and was_committed is not None and was_committed(session, unknown[0]):
+            if unknown and was_committed is not None and was_committed(session):
                 return unknown[0]
             unknown.clear()
             return work(session)
@@ -238,22 +242,31 @@ class Connections:
             try:
                 return self._write_once(agents, once, unknown)
             except OutcomeUnknownError:
+                was_committed = None if outcome_check is None else outcome_check()
                 if is_last or was_committed is None:
                     raise
                 self._wait(None)
             except _NAMES_NO_AGENTS as error:
                 self._learn_row_security(error)
             except psycopg.OperationalError as error:
-                if is_last or not (isinstance(error, REPEATABLE) or self._is_lost(error)):
-                    raise self._unknown() if unknown else self._typed(error) from None
+                if is_last or not self.is_repeated(error):
+                    raise self._unknown() if unknown else self.typed(error) from None
                 self._wait(None)
             except psycopg.Error as error:
-                raise self._typed(error) from None
+                raise self.typed(error) from None
         raise AssertionError("unreachable")
+
+    def is_repeated(self, error: Exception) -> bool:
+        """Return whether `write` begins its work anew after an error."""
+        if isinstance(error, _NAMES_NO_AGENTS):
+            return not self.has_row_security
+        if not isinstance(error, psycopg.OperationalError):
+            return False
+        return isinstance(error, REPEATABLE) or self._is_lost(error)
 
     def _write_once(
         self,
-        agents: list[str] | None,
+        agents: Sequence[str] | None,
         work: Callable[[Session], Result],
         unknown: list[Result],
     ) -> Result:
@@ -292,7 +305,8 @@ class Connections:
             and not isinstance(error, psycopg.errors.QueryCanceled)
         )
 
-    def _typed(self, error: psycopg.Error) -> Exception:
+    def typed(self, error: psycopg.Error) -> Exception:
+        """Return mnemic's error for one of PostgreSQL."""
         if isinstance(error, PoolClosed):
             return StoreClosedError(f"{self.shown}: the memory was closed")
         if isinstance(error, PoolTimeout):

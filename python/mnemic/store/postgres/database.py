@@ -3,7 +3,7 @@
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Final, TypeAlias, TypeVar
 
@@ -11,16 +11,18 @@ from mnemic.errors import MnemicError
 from mnemic.logs import logger
 from mnemic.store.change_listeners import COMMITTED, ChangedUser
 from mnemic.store.futures import Workers
+from mnemic.store.group_commit import Writer
 from mnemic.store.pending_accesses import PendingAccesses
 from mnemic.store.postgres.change_feed import ChangeFeed
-from mnemic.store.postgres.change_log import position, positions, write_accesses
+from mnemic.store.postgres.change_log import position, positions
 from mnemic.store.postgres.connections import MAX_CONNECTIONS, Connections
 from mnemic.store.postgres.held_rows import HeldAgents
+from mnemic.store.postgres.jobs import AccessJob, TurnJob
 from mnemic.store.postgres.row_security import naming
 from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.target import Target
+from mnemic.store.postgres.transactions import ServerTransactions
 from mnemic.store.postgres.vector_indexes import VectorIndexBuilds
-from mnemic.store.postgres.write_queue import WriteQueue
 from mnemic.store.values import LogPosition
 
 Result = TypeVar("Result")
@@ -54,7 +56,8 @@ class Database:
 
     def __init__(self, target: Target, *, read_only: bool) -> None:
         self.connections = Connections(target, read_only=read_only)
-        self._queues = [WriteQueue() for _ in range(WRITERS)]
+        transactions = [ServerTransactions(self.connections, self.write) for _ in range(WRITERS)]
+        self._writers = list(map(Writer, transactions))
         self.workers = Workers(MAX_CONNECTIONS)
         self.accesses = PendingAccesses()
         self.held = HeldAgents()
@@ -89,26 +92,28 @@ class Database:
 
     def write(
         self,
-        agents: list[str] | None,
-        job: Callable[[Session], Result],
-        was_committed: Callable[[Session, Result], bool] | None = None,
+        agents: Sequence[str] | None,
+        work: Callable[[Session], Result],
+        outcome_check: Callable[[], Callable[[Session], bool] | None] | None = None,
     ) -> Result:
-        """Run a job in a transaction of its own; then make its changes known in this process.
+        """Run work in a transaction; then make its changes known in this process.
 
         They are made known also where it failed, for a commit may have failed after it was done.
+        See `Connections.write`.
         """
         changed: set[ChangedUser] = set()
         positions: dict[str, LogPosition] = {}
 
-        def work(session: Session) -> Result:
-            result = job(session)
+        def noted(session: Session) -> Result:
+            result = work(session)
             changed.update(session.changed_users)
+            positions.clear()
             positions.update(session.positions)
             return result
 
         name, is_known = self.connections.database, False
         try:
-            result = self.connections.write(agents, work, was_committed)
+            result = self.connections.write(agents, noted, outcome_check)
             is_known = True
             return result
         finally:
@@ -120,9 +125,9 @@ class Database:
             if changed:
                 COMMITTED.notify(name, changed)
 
-    def queue_of(self, agent_id: str) -> WriteQueue:
-        """Return the queue of an agent's writes, which run one at a time."""
-        return self._queues[hash(agent_id) % WRITERS]
+    def writer_of(self, agent_id: str) -> Writer:
+        """Return the writer of an agent, which takes its jobs in their order."""
+        return self._writers[hash(agent_id) % WRITERS]
 
     def touch(self, agent_id: str, rows: list[int], time: int) -> None:
         """Record accesses of rows, written later together."""
@@ -131,20 +136,21 @@ class Database:
             self._timer.daemon = True
             self._timer.start()
 
-    def write_accesses(self) -> Future[None]:
-        """Write the accesses recorded so far."""
-        return self._queues[0].write(self.flush_accesses)
+    def write_accesses(self, before: str | None = None) -> Future[None]:
+        """Write the accesses recorded so far.
 
-    def flush_accesses(self) -> None:
-        """Write the accesses recorded so far, in a turn of any queue."""
+        Args:
+            before: An agent whose later jobs see them.
+        """
+        writer = self._writers[0] if before is None else self.writer_of(before)
         flush = self.accesses.flush()
         try:
-            taken = flush.taken()
-            agents = sorted({agent_id for agent_id, _ in taken})
-            if agents:
-                self.write(agents, lambda on: write_accesses(on, taken))
-        finally:
+            future = writer.write(AccessJob(flush))
+        except BaseException:
             flush.ended()
+            raise
+        future.add_done_callback(lambda _: flush.ended())
+        return future
 
     def flush_quietly(self) -> None:
         """Write recorded accesses that no caller waits for; a failure is logged."""
@@ -155,11 +161,12 @@ class Database:
 
     def settle(self) -> None:
         """Finish the writes that were handed in, and write the accesses recorded so far."""
-        if not any(queue.is_held_here() for queue in self._queues):
-            for done in [queue.write(_nothing) for queue in self._queues]:
-                done.result()
-            if self.accesses.is_pending() and not self.connections.is_read_only:
-                self.flush_quietly()
+        if any(writer.is_held_here() for writer in self._writers):
+            return
+        for done in [writer.submit(TurnJob()) for writer in self._writers]:
+            done.result()
+        if self.accesses.is_pending() and not self.connections.is_read_only:
+            self.flush_quietly()
 
     def close(self) -> None:
         """Finish everything, and release the connections."""
@@ -168,20 +175,16 @@ class Database:
         if self._timer is not None:
             self._timer.cancel()
         self.workers.close()
-        for queue in self._queues:
-            queue.close()
+        for writer in self._writers:
+            writer.close()
         self.vector_indexes.close()
         self._feed.close()
         self.connections.close()
 
 
-def _nothing() -> None:
-    pass
-
-
 def _write_later(database: "weakref.ref[Database]") -> None:
     living = database()
-    if living is not None:
+    if living is not None and living.accesses.is_pending():  # not written before, as by `close`
         living.flush_quietly()
 
 

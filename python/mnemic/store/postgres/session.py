@@ -121,6 +121,7 @@ class Session:
         self.can_copy = can_copy
         self.changed_users: set[ChangedUser] = set()
         self.positions: dict[str, LogPosition] = {}
+        self._earlier_positions: dict[str, LogPosition] = {}
 
     def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[Columns]:
         """Run a statement; return all its rows."""
@@ -192,6 +193,20 @@ class Session:
     def begin(self, mode: str = "", first: str | None = None) -> None:
         """Begin a transaction of some mode; run a statement without values in the same message."""
         self.script(f"BEGIN {mode}" if first is None else f"BEGIN {mode}; {first}")
+
+    def savepoint(self) -> None:
+        """Begin a part of the transaction that can be undone alone."""
+        self._earlier_positions = dict(self.positions)
+        self.run("SAVEPOINT part")
+
+    def release(self) -> None:
+        """End that part."""
+        self.run("RELEASE part")
+
+    def undo(self) -> None:
+        """Undo that part, and end it."""
+        self.positions = self._earlier_positions
+        self.script("ROLLBACK TO part; RELEASE part")
 
     @contextmanager
     def one_moment(self, first: str | None = None) -> Generator[None, None, None]:

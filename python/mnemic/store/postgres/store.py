@@ -38,6 +38,7 @@ from mnemic.store.postgres import change_log, changing, companions, links, verif
 from mnemic.store.postgres.backup import backup_to
 from mnemic.store.postgres.database import SHARED, Database
 from mnemic.store.postgres.held_rows import HeldRows, news
+from mnemic.store.postgres.jobs import AgentAddJob, AgentJob
 from mnemic.store.postgres.nearest import entries_among, nearest
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import in_scope
@@ -143,7 +144,7 @@ class PostgresStore(PostgresReads):
 
     def _write(self, agent_id: str, job: Callable[[Session], Result]) -> Future[Result]:
         database = self._writable()
-        return database.queue_of(agent_id).write(lambda: database.write([agent_id], job))
+        return database.writer_of(agent_id).write(AgentJob(agent_id, job))
 
     @property
     def stale_since(self) -> datetime | None:
@@ -282,18 +283,10 @@ class PostgresStore(PostgresReads):
         )
 
         database = self._writable()
-
-        def work() -> Stored:
-            if on_conflict == "replace":  # earlier accesses are the old entry's
-                database.flush_accesses()
-            done = database.write(
-                [agent_id],
-                lambda on: writes.add(on, agent_id, rows, rules),
-                lambda on, added: writes.was_committed(on, agent_id, added),
-            )
-            return stored_of(codec, done, rows)
-
-        return database.queue_of(agent_id).write(work)
+        if on_conflict == "replace" and database.accesses.is_pending():
+            database.write_accesses(before=agent_id)  # they are the old entry's
+        job = AgentAddJob(agent_id, rows, rules)
+        return database.writer_of(agent_id).write(job, lambda added: stored_of(codec, added, rows))
 
     def add_embeddings(
         self,

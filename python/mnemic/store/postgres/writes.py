@@ -8,9 +8,10 @@ import numpy as np
 from msgspec.structs import force_setattr
 from numpy.typing import NDArray
 
-from mnemic.errors import InvalidEntryError, OutcomeUnknownError
+from mnemic.errors import InvalidEntryError
 from mnemic.model import MemoryEntry, MemoryStatus, OnConflict, Scope
 from mnemic.model.timestamps import from_microseconds, to_microseconds
+from mnemic.store.add_job import are_independent
 from mnemic.store.changes import Change, ChangeKind
 from mnemic.store.duplicates import check_key, id_in_use, merged, superseded_missing
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome, Replacement
@@ -18,7 +19,7 @@ from mnemic.store.postgres.binary_copy import VectorRow, vectors_copied
 from mnemic.store.postgres.change_log import log_changes
 from mnemic.store.postgres.links import end_supersession, supersede
 from mnemic.store.postgres.reads import rows_with_vectors
-from mnemic.store.postgres.session import Columns, Session, Vector, uuids
+from mnemic.store.postgres.session import Columns, Session, Vector
 from mnemic.store.postgres.sql import (
     AMONG,
     CHANGEABLE,
@@ -92,7 +93,7 @@ def _joined(parts: Iterable[_Written]) -> _Written:
 
 def add(session: Session, agent_id: str, rows: Sequence[NewRow], rules: AddOptions) -> AddedRows:
     """Store entries with their vectors."""
-    if all(map(_is_independent, rows)) and rules.on_duplicate == "keep":
+    if are_independent(rows, rules):
         written = _put_many(session, agent_id, rows, rules)
     else:
         written = _joined(_put_one(session, agent_id, new, rules) for new in rows)
@@ -105,32 +106,6 @@ def add(session: Session, agent_id: str, rows: Sequence[NewRow], rules: AddOptio
     return AddedRows(seq, len(changes), outcomes, _others_changed(written))
 
 
-_LOGGED: Final = (
-    "SELECT count(*) FROM mnemic.agent_memory_changes "
-    "JOIN unnest(%s::bigint[], %s::uuid[]) AS new (row, id) ON entry_row = row AND entry_id = id "
-    "WHERE agent_id = %s AND seq > %s AND seq <= %s"
-)
-
-
-def was_committed(session: Session, agent_id: str, added: AddedRows) -> bool:
-    """Return whether an addition is in the change log, under the numbers that it was given.
-
-    An addition that stored nothing counts as committed. One that only replaced is not recognised
-    by its rows: another writer may have replaced the same ones.
-    """
-    if not added.steps:
-        return True
-    new = [outcome for outcome in added.outcomes if outcome.is_new]
-    if not new:
-        raise OutcomeUnknownError(
-            "the connection was lost while memories were being replaced; they are all replaced or "
-            "none: look before writing again"
-        )
-    rows, ids = [outcome.row for outcome in new], uuids([outcome.entry_id for outcome in new])
-    values = rows, ids, agent_id, added.seq - added.steps, added.seq
-    return bool(session.value(_LOGGED, values) == len(new))
-
-
 def _others_changed(written: _Written) -> list[int]:
     """Return the rows that changed because others were stored."""
     stored = {outcome.row for outcome in written.outcomes if outcome.is_stored}
@@ -139,11 +114,6 @@ def _others_changed(written: _Written) -> list[int]:
         for change in written.changes
         if change.kind == "supersede" or (change.kind != "add" and change.row not in stored)
     ]
-
-
-def _is_independent(new: NewRow) -> bool:
-    """Return whether storing an entry reads no other entry."""
-    return new.more[1] is None and new.entry.supersedes is None
 
 
 def place_of(new: NewRow) -> Place:

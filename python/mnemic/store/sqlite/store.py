@@ -33,11 +33,13 @@ from mnemic.model import (
 from mnemic.model.agent_id import canonical, stored_spelling
 from mnemic.model.timestamps import to_microseconds
 from mnemic.progress import Report, silent
+from mnemic.store.add_job import AddJob
 from mnemic.store.added import stored_of, stored_vectors, vector_blobs, vectors_of
 from mnemic.store.base import BatchSink
 from mnemic.store.change_listeners import COMMITTED, ChangeListener
 from mnemic.store.embedding_model import model_of
 from mnemic.store.futures import MAX_THREADS, Workers, succeeded
+from mnemic.store.group_commit import Finish, Job, Writer, unchanged
 from mnemic.store.new_rows import AddOptions
 from mnemic.store.pending_accesses import AccessFlush, PendingAccesses
 from mnemic.store.quota import Quotas
@@ -60,13 +62,12 @@ from mnemic.store.sqlite.backup import backup_to
 from mnemic.store.sqlite.bulk_writes import SqliteBulkWrites
 from mnemic.store.sqlite.companions import SqliteCompanions
 from mnemic.store.sqlite.connections import Connections
-from mnemic.store.sqlite.group_commit import Finish, Job, Writer, unchanged
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.lists import SqliteLists
 from mnemic.store.sqlite.new_rows import new_rows
 from mnemic.store.sqlite.sql import one_moment
+from mnemic.store.sqlite.transactions import FileTransactions
 from mnemic.store.sqlite.usage import SqliteUsageReads
-from mnemic.store.sqlite.writes import AddJob
 from mnemic.store.url import path_of
 from mnemic.store.values import (
     AccessedRows,
@@ -123,7 +124,7 @@ class SqliteStore(
         fork_guard.check_not_inherited(self.path)
         self._connections = Connections(self.path, read_only=read_only)
         number = fork_guard.register_open(self.path)
-        self._writer = Writer(self._connections)
+        self._writer = Writer(FileTransactions(self._connections))
         self._accesses = PendingAccesses()
         self._workers = Workers(MAX_THREADS)
         # Runs at `close`, or when the store is collected, or at exit, whichever comes first.
@@ -179,7 +180,7 @@ class SqliteStore(
             codec, to_microseconds(now), model, quotas, on_duplicate, is_import, on_conflict
         )
         self._connections.check_writable()
-        job = AddJob(agent_id, rows, rules)
+        job = AddJob(writes.add, agent_id, rows, rules)
         if on_conflict == "replace" and self._accesses.is_pending():
             return self._write_after_accesses(job, lambda added: stored_of(codec, added, rows))
         return self._writer.write(job, lambda added: stored_of(codec, added, rows))

@@ -7,6 +7,7 @@ import apsw
 from mnemic._core import vector_sums
 from mnemic.model import MemoryEntry
 from mnemic.model.timestamps import from_microseconds, to_microseconds
+from mnemic.store.add_job import are_independent
 from mnemic.store.changes import Change
 from mnemic.store.duplicates import check_key, id_in_use, merged, superseded_missing
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome
@@ -60,54 +61,13 @@ _OF_FINGERPRINT = (
 )
 
 
-class AddJob:
-    """The job of storing entries, all or none, with their vectors.
-
-    Attributes:
-        agent_id: The agent.
-        rows: The entries.
-        rules: The options.
-        kind: Equal for jobs that `run_together` can join; None if the job must run alone.
-    """
-
-    __slots__ = ("agent_id", "kind", "rows", "rules")
-
-    def __init__(self, agent_id: str, rows: Sequence[NewRow], rules: AddOptions) -> None:
-        self.agent_id = agent_id
-        self.rows = rows
-        self.rules = rules
-        is_plain = rules.on_conflict == "raise" and _are_independent(rows, rules)
-        self.kind = (agent_id, rules.model, rules.quotas) if is_plain else None
-
-    def __call__(self, connection: apsw.Connection) -> AddedRows:
-        """Store the entries."""
-        return add(connection, self.agent_id, self.rows, self.rules)
-
-    @staticmethod
-    def run_together(connection: apsw.Connection, jobs: "Sequence[AddJob]") -> list[AddedRows]:
-        """Run jobs of one kind as one; half the work where each has one entry."""
-        rows = [new for job in jobs for new in job.rows]
-        added = add(connection, jobs[0].agent_id, rows, jobs[0].rules)
-        return _split_result(added, [len(job.rows) for job in jobs])
-
-
-def _split_result(added: AddedRows, sizes: Sequence[int]) -> list[AddedRows]:
-    """Return the result of each call, if all entries were stored."""
-    parts: list[AddedRows] = []
-    end, before = 0, added.seq - added.steps
-    for size in sizes:
-        begin, end = end, end + size
-        parts.append(AddedRows(before + end, size, added.outcomes[begin:end], []))
-    return parts
-
-
 def add(
     connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
 ) -> AddedRows:
     """Store entries with their vectors."""
     if rules.on_conflict != "raise":
         written = _put_all(connection, agent_id, rows, rules)
-    elif _are_independent(rows, rules):
+    elif are_independent(rows, rules):
         written = _insert_many(connection, agent_id, rows, rules)
     else:
         written = _insert_each(connection, agent_id, rows, rules)
@@ -131,17 +91,6 @@ def _others_changed(written: Written) -> list[int]:
         for change in written.changes
         if change.kind == "supersede" or (change.kind != "add" and change.row not in replaced)
     ]
-
-
-def _are_independent(rows: Sequence[NewRow], rules: AddOptions) -> bool:
-    """Return whether storing these entries reads no other entry."""
-    if rules.on_duplicate != "keep":
-        return False
-    return all(map(_is_independent, rows))
-
-
-def _is_independent(new: NewRow) -> bool:
-    return new.more[1] is None and new.entry.supersedes is None
 
 
 def _insert_many(
@@ -260,7 +209,7 @@ def _put_all(
     connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
 ) -> Written:
     """Store entries whose ids may be stored already."""
-    if not _are_independent(rows, rules) or len(set(map(place_of, rows))) < len(rows):
+    if not are_independent(rows, rules) or len(set(map(place_of, rows))) < len(rows):
         return _put_each(connection, agent_id, rows, rules)
     known = stored_rows(connection, rules.codec, agent_id, list(map(place_of, rows)))
     if any(old.is_superseded for old in known.values()):

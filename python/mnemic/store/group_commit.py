@@ -3,28 +3,26 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from itertools import groupby
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
-
-import apsw
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from mnemic.description import failure
-from mnemic.errors import MnemicError, StoreClosedError, StoreError
+from mnemic.errors import MnemicError, StoreBusyError, StoreClosedError, StoreError
 from mnemic.logs import logger
-from mnemic.store.change_listeners import COMMITTED
 from mnemic.store.futures import WriteFuture, failed, running_loop, succeeded
-from mnemic.store.sqlite.connections import Connections
-from mnemic.store.sqlite.hardening import GuardedConnection
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
 Result = TypeVar("Result")
-Job: TypeAlias = Callable[[apsw.Connection], Any]
+Connection = TypeVar("Connection")
+Job: TypeAlias = Callable[[Any], Any]
+"""The work of one write, called with the connection of its transaction; see `Writer`."""
+
 Finish: TypeAlias = Callable[[Any], Any]
 """Turns a job's result into the one of its future, after the commit."""
 
@@ -34,6 +32,66 @@ MAX_DELAY = 1.0
 """Maximum seconds that a delayed job waits for a group."""
 
 _log = logger(__name__)
+
+
+class Transactions(Protocol[Connection]):
+    """The transactions of a store that a writer runs its jobs in, one after the other.
+
+    Attributes:
+        turn: Held by the thread that writes.
+    """
+
+    turn: threading.Lock
+
+    @property
+    def holder(self) -> int | None:
+        """The thread that writes; set by the writer."""
+        ...
+
+    @holder.setter
+    def holder(self, thread: int | None) -> None: ...
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the connections belong to the process that this one was forked from."""
+        ...
+
+    def check_usable(self) -> None:
+        """Raise a typed error if the connections are closed or belong to another process."""
+        ...
+
+    def commit(self, jobs: Sequence[Job], work: Callable[[Connection], Result]) -> Result:
+        """Run work in a transaction, and notify of its changes.
+
+        Args:
+            jobs: The jobs that the work runs.
+            work: The work; a store may run it again where others made the transaction fail.
+        """
+        ...
+
+    def savepoint(self, connection: Connection, /) -> None:
+        """Begin a part of the transaction that can be undone alone."""
+        ...
+
+    def release(self, connection: Connection, /) -> None:
+        """End that part."""
+        ...
+
+    def undo(self, connection: Connection, /) -> None:
+        """Undo that part, and end it."""
+        ...
+
+    def is_lost(self, connection: Connection, error: Exception, /) -> bool:
+        """Return whether an error in a part ended the whole transaction."""
+        ...
+
+    def is_repeated(self, error: Exception) -> bool:
+        """Return whether `commit` runs its work again after this error."""
+        ...
+
+    def typed(self, error: BaseException) -> BaseException:
+        """Return mnemic's error for one of the database, or another error itself."""
+        ...
 
 
 def unchanged(result: Any) -> Any:
@@ -48,13 +106,11 @@ class _Item(NamedTuple):
         job: The work.
         future: Receives the result.
         finish: Turns the job's result into the future's.
-        is_outside: Whether it runs outside any transaction.
     """
 
     job: Job
     future: Future[Any]
     finish: Finish = unchanged
-    is_outside: bool = False
 
 
 class _Outcome(NamedTuple):
@@ -108,14 +164,15 @@ class Writer:
     commit), so durability costs one flush per group. A failed job is undone alone: its group is
     rolled back and run again, with a savepoint for each job. So a job may run twice, and must have
     no effect outside the connection. Consecutive jobs of one `kind` are run by their `run_together`
-    at once; see `writes.AddJob`.
+    at once; see `AddJob`. Where a group finds the memories of one of its jobs' `agents` locked for
+    too long, each agent's jobs become a group of their own.
 
     Args:
-        connections: Lends the writing connection.
+        transactions: The store's transactions.
     """
 
-    def __init__(self, connections: Connections) -> None:
-        self._connections = connections
+    def __init__(self, transactions: Transactions[Any]) -> None:
+        self._transactions = transactions
         self._items: deque[_Item] = deque()
         self._delayed: deque[_DelayedItem] = deque()
         self._lock = threading.Lock()
@@ -147,13 +204,13 @@ class Writer:
         loop = running_loop()
         if loop is not None:
             return self._write_soon(loop, job, finish)
-        turn = self._connections.turn
+        turn = self._transactions.turn
         if self._is_idle() and not turn.locked():
             with turn:  # which a KeyboardInterrupt cannot leave locked
                 if self._is_idle():
                     self._check_open()
                     return self._write_here(job, finish)
-        if self._connections.holder == threading.get_ident():
+        if self.is_held_here():
             # A signal handler or a finalizer interrupted a write: waiting for it would never end.
             raise StoreError("this thread is in the midst of a write and cannot begin another")
         return self._submit(_Item(job, WriteFuture(), finish))
@@ -169,18 +226,18 @@ class Writer:
 
     def _write_here(self, job: Job, finish: Finish) -> Future[Any]:
         try:
-            result = finish(self._use_connection(lambda on: _committed(on, job)))
+            result = finish(self._held(lambda: self._transactions.commit([job], job)))
         except Exception as error:  # noqa: BLE001 - the future gets it
-            return failed(self._typed(error))
+            return failed(self._transactions.typed(error))
         return succeeded(result)
 
-    def submit(self, job: Callable[[apsw.Connection], Result]) -> Future[Result]:
+    def is_held_here(self) -> bool:
+        """Return whether this thread is in the midst of a write."""
+        return self._transactions.holder == threading.get_ident()
+
+    def submit(self, job: Callable[[Any], Result]) -> Future[Result]:
         """Queue a job; its future is settled once its group is on disk, or has failed."""
         return self._submit(_Item(job, WriteFuture()))
-
-    def submit_outside(self, job: Callable[[apsw.Connection], Result]) -> Future[Result]:
-        """Queue a job that runs outside any transaction, between two groups."""
-        return self._submit(_Item(job, WriteFuture(), is_outside=True))
 
     def _submit(self, item: _Item) -> Future[Any]:
         self._enqueue(item)
@@ -224,19 +281,19 @@ class Writer:
             which happens when the garbage collector runs there; it stops as soon as it can. In a
             forked process there is nothing to stop.
         """
-        if self._connections.is_foreign:
+        if self._transactions.is_foreign:
             return True
         with self._lock:
             self._is_closed = True
         self._wake()
-        if threading.get_ident() in (self._connections.holder, self._thread.ident):
+        if threading.get_ident() in (self._transactions.holder, self._thread.ident):
             return False
         if self._thread.is_alive():
             self._thread.join()
         return True
 
     def _check_open(self) -> None:
-        self._connections.check_usable()
+        self._transactions.check_usable()
         if self._is_closed:
             raise StoreClosedError("the memory was closed")
 
@@ -244,7 +301,7 @@ class Writer:
         return self._enqueued == self._finished and not self._is_next
 
     def _enqueue(self, item: _Item) -> None:
-        self._connections.check_usable()  # before the lock, which a fork may have left locked
+        self._transactions.check_usable()  # before the lock, which a fork may have left locked
         with self._lock:
             if self._is_closed:
                 raise StoreClosedError("the memory was closed")
@@ -274,150 +331,115 @@ class Writer:
         self._is_woken = False  # before the queue is read: later jobs wake the thread again
 
     def _run_all(self) -> None:
-        items = self._items
-        while items or self._is_delayed_due():
-            if items and items[0].is_outside:
-                self._run_outside_group(items.popleft())
-                continue
-            group: list[_Item] = []
-            while items and not items[0].is_outside and len(group) < MAX_GROUP:
-                group.append(items.popleft())
-            self._run_group(group)
+        while self._items or self._is_delayed_due():
+            self._settle(self._in_turn(self._run_group))
 
     def _is_delayed_due(self) -> bool:
         delayed = self._delayed
         return bool(delayed) and (self._is_closed or delayed[0].deadline <= time.monotonic())
 
-    def _run_group(self, group: list[_Item]) -> None:
+    def _run_group(self) -> list[_Outcome]:
+        """Run the jobs that wait now, those included that came while the turn was waited for."""
+        group = [self._items.popleft() for _ in range(min(len(self._items), MAX_GROUP))]
         delayed = min(len(self._delayed), MAX_GROUP)
-        items = group + [self._delayed.popleft().item for _ in range(delayed)]
-        outcomes = self._with_connection(lambda on: _run_together(on, items))
-        self._finished += len(group)
-        self._settle(outcomes)
-
-    def _run_outside_group(self, item: _Item) -> None:
-        outcomes = self._with_connection(lambda on: _run_outside(on, item))
-        self._finished += 1
-        self._settle(outcomes)
+        group += [self._delayed.popleft().item for _ in range(delayed)]
+        outcomes = self._run_started(group)
+        self._finished += len(group) - delayed
+        return outcomes
 
     def _settle(self, outcomes: Iterable[_Outcome]) -> None:
         for outcome in outcomes:
             future, finish = outcome.item.future, outcome.item.finish
             try:
                 if outcome.error is not None:
-                    future.set_exception(self._typed(outcome.error))
+                    future.set_exception(self._transactions.typed(outcome.error))
                 else:
                     future.set_result(finish(outcome.result))
             except Exception as error:  # noqa: BLE001 - its future gets it
                 future.set_exception(error)
 
-    def _typed(self, error: BaseException) -> BaseException:
-        return self._connections.typed(error) if isinstance(error, apsw.Error) else error
-
-    def _use_connection(self, work: Callable[[apsw.Connection], Result]) -> Result:
-        self._connections.holder = threading.get_ident()
-        try:
-            connection = self._connections.writer
-            connection.renew()
-            return self._notifying(connection, work)
-        finally:
-            self._connections.holder = None
-
-    def _notifying(
-        self, connection: GuardedConnection, work: Callable[[apsw.Connection], Result]
-    ) -> Result:
-        """Do work, then notify of its changes: before its futures are settled.
-
-        Also where it failed, for a commit may have failed after it was on disk.
-        """
-        connection.changed_users = set()
-        try:
-            return work(connection)
-        finally:
-            if connection.changed_users:
-                COMMITTED.notify(self._connections.file, connection.changed_users)
-
-    def _with_connection(self, work: Callable[[apsw.Connection], Result]) -> Result:
+    def _in_turn(self, work: Callable[[], Result]) -> Result:
         self._is_next = True  # or a series of callers could delay it for long
-        with self._connections.turn:
+        with self._transactions.turn:
             self._is_next = False
-            return self._use_connection(work)
+            return self._held(work)
 
-
-def _starts(item: _Item) -> bool:
-    """Return whether a job is to run; from now on it cannot be cancelled."""
-    return item.future.set_running_or_notify_cancel()
-
-
-def _run_together(connection: apsw.Connection, items: list[_Item]) -> list[_Outcome]:
-    wanted = [item for item in items if _starts(item)]
-    try:
+    def _held(self, work: Callable[[], Result]) -> Result:
+        """Do work as the holder of the turn."""
+        self._transactions.holder = threading.get_ident()
         try:
-            return _committed(connection, lambda on: _run_without_savepoints(on, wanted))
+            return work()
+        finally:
+            self._transactions.holder = None
+
+    def _run_started(self, items: Sequence[_Item]) -> list[_Outcome]:
+        """Run the jobs that were not cancelled; from now on they cannot be."""
+        return self._run_together(
+            [item for item in items if item.future.set_running_or_notify_cancel()]
+        )
+
+    def _run_together(self, items: list[_Item]) -> list[_Outcome]:
+        try:
+            return self._commit(items) if items else []
+        except StoreBusyError as error:
+            parts = _by_agents(items)
+            if len(parts) > 1:
+                return [outcome for part in parts for outcome in self._run_together(part)]
+            return [_Outcome(item, error=error) for item in items]
+        except BaseException as error:  # noqa: BLE001 - each future gets it
+            return [_Outcome(item, error=error) for item in items]
+
+    def _commit(self, items: list[_Item]) -> list[_Outcome]:
+        jobs = [item.job for item in items]
+        try:
+            return self._transactions.commit(jobs, lambda on: self._run_plainly(on, items))
         except _JobError as failure:
-            if len(wanted) == 1:
-                return [_Outcome(wanted[0], error=failure.__cause__)]
-            # Savepoints cost a third of a small job, so only a group that needs them has them.
-            return _committed(
-                connection, lambda on: [_run_in_savepoint(on, item) for item in wanted]
-            )
-    except BaseException as failure:  # noqa: BLE001 - each future gets it
-        return [_Outcome(item, error=failure) for item in wanted]
+            if len(items) == 1:
+                return [_Outcome(items[0], error=failure.__cause__)]
+        # Savepoints cost a third of a small job, so only a group that needs them has them.
+        return self._transactions.commit(
+            jobs, lambda on: [self._run_in_savepoint(on, item) for item in items]
+        )
 
+    def _run_plainly(self, connection: Any, items: list[_Item]) -> list[_Outcome]:
+        outcomes: list[_Outcome] = []
+        try:
+            for kind, alike in groupby(items, _kind_of):
+                run = list(alike)
+                if kind is None or len(run) == 1:
+                    results = [item.job(connection) for item in run]
+                else:
+                    jobs: list[Any] = [item.job for item in run]
+                    results = jobs[0].run_together(connection, jobs)
+                pairs = zip(run, results, strict=True)
+                outcomes += [_Outcome(item, result) for item, result in pairs]
+        except Exception as error:
+            if self._transactions.is_repeated(error):
+                raise
+            raise _JobError from error
+        return outcomes
 
-def _run_outside(connection: apsw.Connection, item: _Item) -> list[_Outcome]:
-    if not _starts(item):
-        return []
-    try:
-        return [_Outcome(item, item.job(connection))]
-    except BaseException as failure:  # noqa: BLE001 - its future gets it
-        return [_Outcome(item, error=failure)]
-
-
-def _committed(connection: apsw.Connection, work: Callable[[apsw.Connection], Result]) -> Result:
-    try:
-        if connection.in_transaction:  # a KeyboardInterrupt cut a rollback short
-            connection.execute("ROLLBACK")
-        connection.execute("BEGIN IMMEDIATE")
-        result = work(connection)
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-    return result
-
-
-def _run_without_savepoints(connection: apsw.Connection, items: list[_Item]) -> list[_Outcome]:
-    outcomes: list[_Outcome] = []
-    try:
-        for kind, alike in groupby(items, _kind_of):
-            run = list(alike)
-            if kind is None or len(run) == 1:
-                results = [item.job(connection) for item in run]
-            else:
-                jobs: list[Any] = [item.job for item in run]
-                results = jobs[0].run_together(connection, jobs)
-            outcomes += [_Outcome(item, result) for item, result in zip(run, results, strict=True)]
-    except Exception as error:
-        raise _JobError from error
-    return outcomes
+    def _run_in_savepoint(self, connection: Any, item: _Item) -> _Outcome:
+        transactions = self._transactions
+        transactions.savepoint(connection)
+        try:
+            result = item.job(connection)
+        except Exception as error:
+            if transactions.is_lost(connection, error):
+                raise
+            transactions.undo(connection)
+            return _Outcome(item, error=error)
+        transactions.release(connection)
+        return _Outcome(item, result)
 
 
 def _kind_of(item: _Item) -> object:
     return getattr(item.job, "kind", None)
 
 
-def _run_in_savepoint(connection: apsw.Connection, item: _Item) -> _Outcome:
-    connection.execute("SAVEPOINT job")
-    try:
-        result = item.job(connection)
-    except Exception as error:
-        # A full or failing disk may have undone the whole transaction, so the group with it.
-        if not connection.in_transaction:
-            raise
-        connection.execute("ROLLBACK TO job")
-        connection.execute("RELEASE job")
-        return _Outcome(item, error=error)
-    connection.execute("RELEASE job")
-    return _Outcome(item, result)
+def _by_agents(items: Iterable[_Item]) -> list[list[_Item]]:
+    """Return items apart by the agents of their jobs, in their order."""
+    parts: dict[object, list[_Item]] = {}
+    for item in items:
+        parts.setdefault(getattr(item.job, "agents", None), []).append(item)
+    return list(parts.values())

@@ -1,0 +1,155 @@
+"""Jobs of group commits: each with its agents, and how to tell whether it was committed."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
+
+from mnemic.store.add_job import AddJob
+from mnemic.store.new_rows import AddedRows, AddOptions, NewRow
+from mnemic.store.pending_accesses import AccessFlush
+from mnemic.store.postgres.change_log import write_accesses
+from mnemic.store.postgres.session import Session, uuids
+from mnemic.store.postgres.writes import add
+
+_LOGGED: Final = (
+    "SELECT count(*) FROM mnemic.agent_memory_changes "
+    "JOIN unnest(%s::bigint[], %s::uuid[]) AS new (row, id) ON entry_row = row AND entry_id = id "
+    "WHERE agent_id = %s AND seq > %s AND seq <= %s"
+)
+
+
+class AgentsJob(Protocol):
+    """A job that changes memories of known agents."""
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The agents whose memories it may change, which are locked for it."""
+        ...
+
+    @property
+    def stored(self) -> AddedRows | None:
+        """What its last run stored under new ids; None if it stores none or has not run."""
+        ...
+
+    def __call__(self, session: Session) -> Any:
+        """Do the work."""
+        ...
+
+
+class AgentJob:
+    """A job that changes memories of one agent.
+
+    Args:
+        agent_id: The agent.
+        work: The work.
+    """
+
+    __slots__ = ("_work", "agents")
+
+    stored: AddedRows | None = None
+
+    def __init__(self, agent_id: str, work: Callable[[Session], Any]) -> None:
+        self.agents = (agent_id,)
+        self._work = work
+
+    def __call__(self, session: Session) -> Any:
+        """Do the work."""
+        return self._work(session)
+
+
+class AccessJob:
+    """A job that writes accesses.
+
+    Args:
+        flush: The accesses.
+    """
+
+    __slots__ = ("_flush",)
+
+    stored: AddedRows | None = None
+
+    def __init__(self, flush: AccessFlush) -> None:
+        self._flush = flush
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The agents of the accesses: of those recorded until the first call."""
+        return tuple(sorted({agent_id for agent_id, _ in self._flush.taken()}))
+
+    def __call__(self, session: Session) -> None:
+        """Write them."""
+        taken = self._flush.taken()
+        if taken:
+            write_accesses(session, taken)
+
+
+class TurnJob:
+    """A job that does nothing: its future is done once all jobs before it are."""
+
+    __slots__ = ()
+
+    agents: tuple[str, ...] = ()
+    stored: AddedRows | None = None
+
+    def __call__(self, session: Session) -> None:
+        """Do nothing."""
+
+
+class AgentAddJob(AddJob):
+    """The job of storing entries of one agent."""
+
+    __slots__ = ("agents", "stored")
+
+    def __init__(self, agent_id: str, rows: Sequence[NewRow], rules: AddOptions) -> None:
+        super().__init__(add, agent_id, rows, rules)
+        self.agents = (agent_id,)
+        self.stored: AddedRows | None = None
+
+    def __call__(self, connection: Session) -> AddedRows:
+        """Store the entries."""
+        self.stored = None
+        self.stored = super().__call__(connection)
+        return self.stored
+
+    @staticmethod
+    def run_together(connection: Session, jobs: "Sequence[AddJob]") -> list[AddedRows]:
+        """Run jobs of one kind as one."""
+        results = AddJob.run_together(connection, jobs)
+        for job, result in zip(jobs, results, strict=True):
+            if isinstance(job, AgentAddJob):
+                job.stored = result
+        return results
+
+
+def outcome_check(jobs: Sequence[AgentsJob]) -> Callable[[Session], bool] | None:
+    """Return how to find out whether a transaction that ran jobs was committed.
+
+    The change log shows it where one of them stored memories under new ids. Those that replaced
+    others are not recognised: another writer may have replaced the same ones.
+
+    Returns:
+        A function to be called under the locks of the jobs' agents, which the lost transaction held
+        until its end; None if the outcome cannot be told.
+    """
+    ran = [job.stored for job in jobs]
+    if ran and all(stored is not None and not stored.steps for stored in ran):
+        return _nothing_to_commit
+    for job, stored in zip(jobs, ran, strict=True):
+        if stored is not None and any(outcome.is_new for outcome in stored.outcomes):
+            return _check_of(job.agents[0], stored)
+    return None
+
+
+def _nothing_to_commit(_: Session) -> bool:
+    return True
+
+
+def _check_of(agent_id: str, stored: AddedRows) -> Callable[[Session], bool]:
+    """Return whether what an addition stored is in the change log, under its numbers."""
+    new = [outcome for outcome in stored.outcomes if outcome.is_new]
+    rows, ids = [outcome.row for outcome in new], uuids([outcome.entry_id for outcome in new])
+    values = rows, ids, agent_id, stored.seq - stored.steps, stored.seq
+
+    def was_committed(session: Session) -> bool:
+        return bool(session.value(_LOGGED, values) == len(new))
+
+    return was_committed

@@ -1,0 +1,98 @@
+"""The writing transactions of a file."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import apsw
+
+from mnemic.store.change_listeners import COMMITTED
+from mnemic.store.group_commit import Job
+from mnemic.store.sqlite.connections import Connections
+
+Result = TypeVar("Result")
+
+
+class FileTransactions:
+    """See `Transactions`.
+
+    Args:
+        connections: Lends the writing connection.
+    """
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self.turn = connections.turn
+
+    @property
+    def holder(self) -> int | None:
+        """The thread that uses the writing connection."""
+        return self._connections.holder
+
+    @holder.setter
+    def holder(self, thread: int | None) -> None:
+        self._connections.holder = thread
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the connections belong to the process that this one was forked from."""
+        return self._connections.is_foreign
+
+    def check_usable(self) -> None:
+        """Raise a typed error if the connections are closed or belong to another process."""
+        self._connections.check_usable()
+
+    def commit(self, jobs: Sequence[Job], work: Callable[[apsw.Connection], Result]) -> Result:
+        """Run work in a transaction, and notify of its changes: before its futures are settled.
+
+        Also where it failed, for a commit may have failed after it was on disk.
+        """
+        del jobs
+        connection = self._connections.writer
+        connection.renew()
+        connection.changed_users = set()
+        try:
+            return _committed(connection, work)
+        finally:
+            if connection.changed_users:
+                COMMITTED.notify(self._connections.file, connection.changed_users)
+
+    def savepoint(self, connection: apsw.Connection) -> None:
+        """Begin a part of the transaction that can be undone alone."""
+        connection.execute("SAVEPOINT job")
+
+    def release(self, connection: apsw.Connection) -> None:
+        """End that part."""
+        connection.execute("RELEASE job")
+
+    def undo(self, connection: apsw.Connection) -> None:
+        """Undo that part, and end it."""
+        connection.execute("ROLLBACK TO job")
+        connection.execute("RELEASE job")
+
+    def is_lost(self, connection: apsw.Connection, error: Exception) -> bool:
+        """Return whether a full or failing disk has undone the whole transaction."""
+        del error
+        return not connection.in_transaction
+
+    def is_repeated(self, error: Exception) -> bool:
+        """Return False: no other writer makes a transaction fail that has begun."""
+        del error
+        return False
+
+    def typed(self, error: BaseException) -> BaseException:
+        """Return mnemic's error for one of SQLite, or another error itself."""
+        return self._connections.typed(error) if isinstance(error, apsw.Error) else error
+
+
+def _committed(connection: apsw.Connection, work: Callable[[apsw.Connection], Result]) -> Result:
+    try:
+        if connection.in_transaction:  # a KeyboardInterrupt cut a rollback short
+            connection.execute("ROLLBACK")
+        connection.execute("BEGIN IMMEDIATE")
+        result = work(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return result

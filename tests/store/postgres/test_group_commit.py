@@ -1,0 +1,258 @@
+"""Writes that wait together share a transaction, and each has its own result."""
+
+import asyncio
+import threading
+import time
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+
+from mnemic import AsyncMemory, Memory
+from mnemic.errors import (
+    DuplicateEntryError,
+    InvalidEntryError,
+    OutcomeUnknownError,
+    StoreBusyError,
+)
+from mnemic.model import Scope
+from mnemic.store import open_store
+from tests.store.contract import added, adding, exported
+from tests.support.clock import NOON
+from tests.support.cutting_proxy import Proxy
+from tests.support.entries import numbered, uid
+
+PATIENCE = 60
+EVERYONE = Scope("a", all_users=True)
+TRANSACTIONS = "SELECT count(DISTINCT xmin::text) FROM mnemic.agent_memory_changes"
+LOCK = "SELECT pg_advisory_lock(hashtextextended(%s, 0))"
+
+
+@pytest.fixture
+def store(database):
+    opened = open_store(database)
+    yield opened
+    assert opened.verify().ok
+    opened.close()
+
+
+@pytest.fixture
+def witness(database):
+    with psycopg.connect(database, autocommit=True) as connection:
+        yield connection
+
+
+def transactions(witness):
+    return witness.execute(TRANSACTIONS).fetchone()[0]
+
+
+def active(store):
+    found = exported(store, EVERYONE)
+    return {stored.entry.id for stored in found if stored.entry.forgotten_at is None}
+
+
+def one_queue(agents):
+    """Return those of these agents that share the writer of the first."""
+    first = agents[0]
+    return [agent for agent in agents if hash(agent) % 4 == hash(first) % 4]
+
+
+@contextmanager
+def gathering(store, agent="a"):
+    """Keep the agent's writer busy, so that the writes of the block gather behind it."""
+    added(store, agent, [numbered(900, agent_id=agent)])
+    begun, may_end = threading.Event(), threading.Event()
+
+    def change(entry):
+        begun.set()
+        assert may_end.wait(PATIENCE)
+        return entry
+
+    def hold():
+        store.update(Scope(agent), uid(900), change, now=NOON).result(PATIENCE)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert begun.wait(PATIENCE)
+    yield
+    may_end.set()
+    thread.join()
+
+
+def handed_in(calls):
+    """Hand in writes, each from a thread of its own, in their order; return their outcomes."""
+    outcomes = [None] * len(calls)
+
+    def run(at):
+        try:
+            outcomes[at] = calls[at]().result(PATIENCE)
+        except Exception as error:  # noqa: BLE001 - it is an outcome
+            outcomes[at] = error
+
+    threads = [threading.Thread(target=run, args=(at,)) for at in range(len(calls))]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.02)
+    return threads, outcomes
+
+
+def gathered(store, calls, agent="a"):
+    with gathering(store, agent):
+        threads, outcomes = handed_in(calls)
+    for thread in threads:
+        thread.join(PATIENCE)
+    return outcomes
+
+
+def test_writes_that_wait_together_share_one_transaction(store, witness):
+    calls = [lambda at=at: adding(store, "a", [numbered(at)]) for at in range(20)]
+    outcomes = gathered(store, calls)
+    assert all(stored.is_new == [True] for stored in outcomes)
+    assert transactions(witness) == 3  # those of `gathering`, and one
+    assert [stored.batch.seq for stored in outcomes] == list(range(3, 23))
+
+
+def test_a_write_that_fails_is_undone_alone(store, witness):
+    def fails(_):
+        raise ZeroDivisionError
+
+    def update(change):
+        return lambda: store.update(Scope("a"), uid(900), change, now=NOON)
+
+    outcomes = gathered(
+        store,
+        [
+            lambda: adding(store, "a", [numbered(1)]),
+            lambda: adding(store, "a", [numbered(2), numbered(1)]),
+            update(fails),
+            lambda: store.soft_delete(Scope("a"), uid(900), NOON),
+            lambda: adding(store, "a", [numbered(3)]),
+        ],
+    )
+    assert outcomes[0].ids == [uid(1)]
+    assert isinstance(outcomes[1], DuplicateEntryError)
+    assert isinstance(outcomes[2], ZeroDivisionError)
+    assert outcomes[3] is True
+    assert outcomes[4].ids == [uid(3)]
+    assert active(store) == {uid(1), uid(3)}
+    numbers = witness.execute("SELECT seq FROM mnemic.agent_memory_changes ORDER BY seq").fetchall()
+    assert numbers == [(at,) for at in range(1, 6)]
+    assert store.known_position("a") == store.position("a")  # not that of a write undone
+
+
+def test_a_write_that_the_database_refuses_is_undone_alone(store):
+    too_long = "x" * 100_000 + "".join(chr(0x4E00 + at) for at in range(20_000))
+    outcomes = gathered(
+        store,
+        [
+            lambda: adding(store, "a", [numbered(1)]),
+            lambda: adding(store, "a", [numbered(2, user_id=too_long)]),
+            lambda: adding(store, "a", [numbered(3)]),
+        ],
+    )
+    assert isinstance(outcomes[1], InvalidEntryError)
+    assert [outcomes[0].ids, outcomes[2].ids] == [[uid(1)], [uid(3)]]
+
+
+def test_an_agent_whose_memories_another_program_locks_holds_up_no_other_agents_write(
+    database, witness
+):
+    agents = one_queue(["a", *(f"agent {at}" for at in range(40))])[:3]
+    store = open_store(f"{database}&options=-c%20lock_timeout%3D500ms")
+    calls = [
+        lambda agent=agent: adding(store, agent, [numbered(1, agent_id=agent)]) for agent in agents
+    ]
+    with gathering(store, "a"):
+        witness.execute(LOCK, (agents[1],))
+        threads, outcomes = handed_in(calls)
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert [type(outcome).__name__ for outcome in outcomes] == [
+        "Stored",
+        StoreBusyError.__name__,
+        "Stored",
+    ]
+    store.close()
+
+
+@pytest.fixture(params=["after", "before"])
+def cutting(request, database):
+    """Return a store, and a change of a memory whose transaction is lost at its commit, once."""
+    with Proxy(database) as proxy:
+        wanted = [getattr(proxy, f"cut_{request.param}_commit")]
+
+        def change(entry):
+            while wanted:
+                wanted.pop()()
+            return entry
+
+        opened = open_store(proxy.url)
+        yield opened, change
+        assert proxy.cuts == 1
+        assert opened.verify().ok
+        opened.close()
+
+
+def test_a_group_whose_commit_got_no_answer_is_recognised_by_a_memory_that_it_stored(cutting):
+    store, change = cutting
+    stored, updated, deleted = gathered(
+        store,
+        [
+            lambda: adding(store, "a", [numbered(1)]),
+            lambda: store.update(Scope("a"), uid(900), change, now=NOON),
+            lambda: store.soft_delete(Scope("a"), uid(900), NOON),
+        ],
+    )
+    assert stored.is_new == [True]
+    assert updated.id == uid(900)
+    assert deleted is True
+    assert active(store) == {uid(1)}
+
+
+def test_the_outcome_of_a_group_that_stored_no_memory_is_unknown_to_each(cutting):
+    store, change = cutting
+    outcomes = gathered(
+        store,
+        [
+            lambda: store.update(Scope("a"), uid(900), change, now=NOON),
+            lambda: store.soft_delete(Scope("a"), uid(900), NOON),
+        ],
+    )
+    assert [type(outcome) for outcome in outcomes] == [OutcomeUnknownError] * 2
+
+
+def test_replacing_a_memory_keeps_the_accesses_of_the_old_one_apart(database):
+    with Memory(database, embedder=None) as memory:
+        one = memory.add("an apple", user_id="ann")
+        assert memory.search("apple", user_id="ann", search_type="keyword")
+        memory.add("bread", user_id="ann", id=one.id, on_conflict="replace")
+        assert memory.get(one.id, user_id="ann").access_count == 0
+
+
+ACTIVE = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+    "AND state = 'active' AND pid <> pg_backend_pid()"
+)
+
+
+def test_a_read_that_is_cancelled_is_ended_on_the_server(database, witness):
+    async def until(number):
+        ends = time.monotonic() + 10
+        while witness.execute(ACTIVE).fetchone() != (number,):
+            assert time.monotonic() < ends
+            await asyncio.sleep(0.01)
+
+    async def main():
+        async with AsyncMemory(database, embedder=None) as memory:
+            await memory.add("an apple")
+            with psycopg.connect(database) as other:
+                other.execute("LOCK TABLE mnemic.agent_memory_entries IN ACCESS EXCLUSIVE MODE")
+                task = asyncio.create_task(memory.list())
+                await until(1)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                await until(0)  # though the table is locked still
+            assert len(await memory.list()) == 1
+
+    asyncio.run(main())
