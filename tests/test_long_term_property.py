@@ -1,6 +1,6 @@
-"""Any operations through several doors of one file give what a naive twin gives.
+"""Any operations through several doors of one place give what a naive twin gives.
 
-Two memories of one agent, one of another agent and the synchronous front door share a file; they
+Two memories of one agent, one of another agent and the synchronous front door share a place; they
 are closed and opened again at random, and the clock goes forward. The twin is in tests/support.
 `MNEMIC_TORTURE=1` runs it for longer, and looks for the shortest run that fails.
 

@@ -1,8 +1,7 @@
-"""Random operations on two open memories of one file, against a list of what should be there."""
+"""Random operations on two open memories of one place, against a list of what should be there."""
 
 import tempfile
 from datetime import timedelta
-from pathlib import Path
 from uuid import UUID
 
 import numpy as np
@@ -13,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from mnemic.errors import EntryNotFoundError
 from mnemic.memory import Memory
 from tests.support.clock import NOON
+from tests.support.places import Places
 
 TEXTS = {"near": (1.0, 0.0), "close": (0.9, 0.4), "far": (0.1, 0.9), "opposite": (-1.0, 0.1)}
 ORDER = list(TEXTS)  # by similarity to "near", which is the query
@@ -31,20 +31,24 @@ class TableEmbedder:
 
 
 class TwoMemories(RuleBasedStateMachine):
+    kind = "sqlite"
+
     def __init__(self):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
-        self.path = Path(self.folder.name) / "a.db"
+        self.places = Places(self.kind, self.folder.name)
+        self.url = self.places.new()
         self.memories = [self.open(), self.open()]
         self.living = []
         self.made = 0
 
     def open(self):
-        return Memory(self.path, embedder=TableEmbedder())
+        return Memory(self.url, embedder=TableEmbedder(), **self.places.options)
 
     def teardown(self):
         for memory in self.memories:
             memory.close()
+        self.places.close()
         self.folder.cleanup()
 
     def inside(self, user, session):
@@ -104,7 +108,19 @@ class TwoMemories(RuleBasedStateMachine):
         self.memories[at] = self.open()
 
 
+class TwoMemoriesInPostgres(TwoMemories):
+    kind = "postgres"
+
+
+class TwoMemoriesSearchedInPostgres(TwoMemories):
+    kind = "postgres-search"
+
+
+PROFILE = settings(max_examples=30, stateful_step_count=25, deadline=None, derandomize=True)
+
 TestTwoMemories = TwoMemories.TestCase
-TestTwoMemories.settings = settings(
-    max_examples=30, stateful_step_count=25, deadline=None, derandomize=True
-)
+TestTwoMemoriesInPostgres = TwoMemoriesInPostgres.TestCase
+TestTwoMemoriesSearchedInPostgres = TwoMemoriesSearchedInPostgres.TestCase
+TestTwoMemories.settings = PROFILE
+TestTwoMemoriesInPostgres.settings = settings(PROFILE, max_examples=10)
+TestTwoMemoriesSearchedInPostgres.settings = settings(PROFILE, max_examples=10)

@@ -10,13 +10,14 @@ from datetime import timedelta
 import pytest
 
 from mnemic.errors import DuplicateEntryError, EntryNotFoundError, VersionConflictError
-from mnemic.memory import Memory
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import uid
+from tests.support.places import Places
 
 IS_TORTURE = bool(os.environ.get("MNEMIC_TORTURE"))
-SEEDS = range(200 if IS_TORTURE else 12)
+SEEDS = {"sqlite": 200 if IS_TORTURE else 12, "postgres": 50 if IS_TORTURE else 3}
+CASES = [(kind, seed) for kind, seeds in SEEDS.items() for seed in range(seeds)]
 STEPS = 200 if IS_TORTURE else 60
 WORDS = ("red", "blue", "sofa", "chair", "ferry", "noon")
 USERS = (None, "alice")
@@ -68,14 +69,15 @@ class Model:
 
 
 class Run:
-    """One file, opened twice, beside its model."""
+    """One place, opened twice, beside its model."""
 
-    def __init__(self, path, chosen):
-        self.path, self.chosen, self.model = path, chosen, Model()
+    def __init__(self, places, chosen):
+        self.places, self.url, self.chosen, self.model = places, places.new(), chosen, Model()
         self.doors = [self.opened(), self.opened()]
 
     def opened(self):
-        return Memory(self.path, embedder=WordEmbedder(), clock=lambda: self.model.now)
+        given = {"embedder": WordEmbedder(), "clock": lambda: self.model.now}
+        return self.places.opened(url=self.url, **given)
 
     def place(self):
         return self.chosen.choice(USERS), self.chosen.randrange(8)
@@ -221,9 +223,13 @@ def ranked(memory):
     ]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_writes_over_ids_agree_with_a_naive_model_and_a_rebuilt_index(tmp_path, seed):
-    run = Run(tmp_path / "a.db", random.Random(seed))  # noqa: S311 - a fixed choice
+@pytest.mark.parametrize(("kind", "seed"), CASES)
+def test_writes_over_ids_agree_with_a_naive_model_and_a_rebuilt_index(kind, seed, tmp_path):
+    with Places(kind, tmp_path) as places:
+        compare_with_model(Run(places, random.Random(seed)))  # noqa: S311 - a fixed choice
+
+
+def compare_with_model(run):
     steps = [run.put, run.put, run.put_many, run.update, run.touch, run.forget, run.restore]
     for _ in range(STEPS):
         door = run.chosen.choice(run.doors)
@@ -234,5 +240,3 @@ def test_writes_over_ids_agree_with_a_naive_model_and_a_rebuilt_index(tmp_path, 
         for door in run.doors:
             run.look(door)
             assert ranked(door) == ranked(fresh)
-    for door in run.doors:
-        door.close()

@@ -1,4 +1,4 @@
-"""Entries of a real file, narrowed by SQL and decided by the core."""
+"""Entries of a real store, narrowed by SQL and decided by the core."""
 # ruff: noqa: S608 - texts in many scripts are the point; conditions are under test
 
 from uuid import UUID
@@ -12,6 +12,9 @@ from mnemic.model import (
     parse_filter,
 )
 from mnemic.store.filter_sql import order_by
+from mnemic.store.postgres import sql as postgres_sql
+from mnemic.store.postgres.stored import records_of
+from mnemic.store.row_codec import PlainRowCodec
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS
 from mnemic.store.sqlite.filter_sql import narrowed
 from tests.support.clock import NOON
@@ -43,11 +46,30 @@ def narrowed_and_decided(connection, agent, expression, order=MemorySortOrder.CR
         f"ORDER BY {order_by(order)}",
         [*values, agent],
     ).fetchall()
-    assert {row[-1] for row in truths} <= {0, 1}
-    passing = matches(expression, [row[:-1] for row in truths])
-    for row, passes in zip(truths, passing, strict=True):
-        assert row[-1] == passes if is_exact else row[-1] >= passes
-    return [row[:-1] for row, passes in zip(truths, passing, strict=True) if passes]
+    narrow = [row[-1] for row in truths]
+    return decided([row[:-1] for row in truths], narrow, expression, is_exact=is_exact)
+
+
+def narrowed_and_decided_in_postgres(store, agent, expression, order):
+    """Return the same of a store in PostgreSQL."""
+    sql, values, is_exact = postgres_sql.narrowed(expression)
+    statement = (
+        f"SELECT {postgres_sql.ROW}, {sql} FROM {postgres_sql.ENTRIES} WHERE agent_id = %s "
+        f"ORDER BY {order_by(order)}"
+    )
+    connections = store._database.connections
+    truths = connections.read([agent], lambda on: on.fetch(statement, [*values, agent]))
+    rows = records_of(PlainRowCodec(), [row[:-1] for row in truths])
+    return decided(rows, [row[-1] for row in truths], expression, is_exact=is_exact)
+
+
+def decided(rows, narrow, expression, *, is_exact):
+    """Return the rows that pass, after a check of those that SQL narrowed them to."""
+    assert set(narrow) <= {0, 1}
+    passing = matches(expression, rows)
+    for is_near, passes in zip(narrow, passing, strict=True):
+        assert is_near == passes if is_exact else is_near >= passes
+    return [row for row, passes in zip(rows, passing, strict=True) if passes]
 
 
 def metadata(**values):

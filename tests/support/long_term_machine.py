@@ -1,9 +1,8 @@
-"""The doors of one file beside their naive twin, driven by hypothesis."""
+"""The doors of one place beside their naive twin, driven by hypothesis."""
 
 import asyncio
 import tempfile
 from contextlib import contextmanager
-from pathlib import Path
 from uuid import UUID
 
 import msgspec
@@ -28,6 +27,7 @@ from tests.support.long_term_strategies import (
     blueprints,
 )
 from tests.support.long_term_twin import SUPERSEDES, RefusedError, StoreTwin, Who
+from tests.support.places import Places
 
 AGENTS = {"first": "aide", "second": "aide", "other": "other", "front": "aide"}
 USERS = (None, "alice", "bob")
@@ -57,13 +57,16 @@ class Failing(WordEmbedder):
 
 
 class DoorsMachine(RuleBasedStateMachine):
-    """The doors of one file and their twin, opened, closed and called."""
+    """The doors of one place and their twin, opened, closed and called."""
+
+    kind = "sqlite"
 
     @initialize(plans=st.lists(blueprints, min_size=3, max_size=6))
     def start(self, plans):
         self.now = NOON
         self.directory = tempfile.TemporaryDirectory()
-        self.path = Path(self.directory.name, "memory.db")
+        self.places = Places(self.kind, self.directory.name)
+        self.url = self.places.new()
         self.runner = asyncio.Runner()
         self.twin = StoreTwin(lambda: self.now, WordEmbedder().embed)
         self.ids = [UUID(int=number) for number in range(1, 7)]
@@ -83,6 +86,7 @@ class DoorsMachine(RuleBasedStateMachine):
         for door in list(self.doors):
             self.close(door)
         self.runner.close()
+        self.places.close()
         self.directory.cleanup()
 
     # Doors
@@ -93,12 +97,12 @@ class DoorsMachine(RuleBasedStateMachine):
         limit = (
             None if tier == LicenseTier.ENTERPRISE else self.twin.bytes_used(AGENTS[door]) + room
         )
-        given["license"] = SmallLicense(tier, limit)
+        given |= {"license": SmallLicense(tier, limit), **self.places.options}
         self.quotas[door] = limit
         if door == "front":
-            memory = Memory(self.path, **given)
+            memory = Memory(self.url, **given)
         else:
-            memory = self.runner.run(LongTermMemory.open(self.path, **given))
+            memory = self.runner.run(LongTermMemory.open(self.url, **given))
         self.doors[door], self.embedders[door], self.tiers[door] = memory, embedder, tier
 
     def close(self, door):

@@ -54,6 +54,10 @@ class Places:
         return self
 
     def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        """Close what was opened here, and give the databases back."""
         self._closing.close()
 
     def new(self):
