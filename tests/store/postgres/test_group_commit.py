@@ -1,9 +1,12 @@
 """Writes that wait together share a transaction, and each has its own result."""
 
 import asyncio
+import signal
+import sys
 import threading
 import time
 from contextlib import contextmanager
+from subprocess import PIPE, Popen
 
 import psycopg
 import pytest
@@ -17,6 +20,7 @@ from mnemic.errors import (
 )
 from mnemic.model import Scope
 from mnemic.store import open_store
+from mnemic.store.postgres import connections
 from tests.store.contract import added, adding, exported
 from tests.support.clock import NOON
 from tests.support.cutting_proxy import Proxy
@@ -228,6 +232,59 @@ def test_replacing_a_memory_keeps_the_accesses_of_the_old_one_apart(database):
         memory.add("bread", user_id="ann", id=one.id, on_conflict="replace")
         assert memory.get(one.id, user_id="ann").access_count == 0
 
+
+def test_a_write_waits_for_an_agents_lock_no_longer_than_for_a_while(
+    database, witness, monkeypatch
+):
+    monkeypatch.setattr(connections, "LOCK_SECONDS", 1)
+    with Memory(database, "a", embedder=None) as memory:
+        witness.execute(LOCK, ("a",))
+        with pytest.raises(StoreBusyError, match="held the memories too long"):
+            memory.add("an apple")
+        witness.execute("SELECT pg_advisory_unlock_all()")
+        memory.add("bread")
+        assert [entry.content for entry in memory.list()] == ["bread"]
+
+
+STOPPED = """
+import os, signal, sys
+from mnemic.store import open_store
+from mnemic.store.postgres import connections
+from mnemic.model import Scope
+from tests.store.contract import added
+from tests.support.clock import NOON
+from tests.support.entries import numbered, uid
+store = open_store(sys.argv[1])
+added(store, "a", [numbered(1)])
+def stop(entry):
+    print("stopping", flush=True)
+    os.kill(os.getpid(), signal.SIGSTOP)
+    return entry
+print(store.update(Scope("a"), uid(1), stop, now=NOON).result().id == uid(1), flush=True)
+"""
+
+
+def test_a_process_that_is_stopped_in_the_midst_of_a_write_holds_up_no_other_one_for_good(
+    database, monkeypatch
+):
+    monkeypatch.setattr(connections, "LOCK_SECONDS", 20)
+    limited = f"import mnemic.store.postgres.connections as c; c._LIMIT_PAUSES = {LIMIT!r}; "
+    other = Popen([sys.executable, "-c", limited + STOPPED, database], stdout=PIPE, text=True)
+    try:
+        assert other.stdout.readline() == "stopping\n"
+        with Memory(database, "a", embedder=None) as memory:
+            memory.add("an apple")
+            other.send_signal(signal.SIGCONT)
+            assert other.stdout.readline() == "stopping\n"  # its write is begun anew
+            other.send_signal(signal.SIGCONT)
+            assert other.stdout.readline() == "True\n"
+            assert memory.count() == 2
+    finally:
+        other.kill()
+        other.communicate()
+
+
+LIMIT = "SET LOCAL idle_in_transaction_session_timeout = '1s'"
 
 ACTIVE = (
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "

@@ -1,6 +1,6 @@
 """The numbered changes of an agent: written with every change, read by index synchronisation."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -170,7 +170,6 @@ def log_changes(
     """
     users = totals_by_user(changes)
     session.changed_users.update((agent_id, user.user_id) for user in users)
-    _advance_users(session, agent_id, users, quotas.user)
     now = _advance(session, agent_id, users, model, quotas)
     last, _ = session.positions[agent_id] = now
     first = last - len(changes) + 1
@@ -193,22 +192,24 @@ def _advance(
     model: Model | None,
     quotas: Quotas,
 ) -> LogPosition:
-    steps, size = sum([user.steps for user in users]), sum([user.size for user in users])
-    values = (agent_id, steps, size, *(model or (None, None)))
-    ((last, accesses, used, *known),) = session.fetch(_ADVANCE, values)
+    """Count changes in the agent's row and in those of its users; check quotas and model."""
+    names, steps, sizes = map(list, zip(*users, strict=True))
+    by_user = agent_id, [name or "" for name in names], steps, sizes
+    in_all = agent_id, sum(steps), sum(sizes), *(model or (None, None))
+    walls, ((last, accesses, used, *known),) = session.fetch_each(
+        (_ADVANCE_USERS, by_user), (_ADVANCE, in_all)
+    )
+    _check_user_quotas(users, dict(walls), quotas.user)
     if model is not None and _check_model(session, agent_id, known, model):
         sql = f"UPDATE {_AGENTS} SET model = %s, dimensions = %s WHERE agent_id = %s"
         session.run(sql, (*model, agent_id))
-    check_quota(quotas.agent, used - size, size)
+    check_quota(quotas.agent, used - sum(sizes), sum(sizes))
     return LogPosition(last, accesses)
 
 
-def _advance_users(
-    session: Session, agent_id: str, users: Sequence[UserTotals], quota: int | None
+def _check_user_quotas(
+    users: Sequence[UserTotals], used: Mapping[str, int], quota: int | None
 ) -> None:
-    names = [user.user_id or "" for user in users]
-    values = (agent_id, names, [user.steps for user in users], [user.size for user in users])
-    used: dict[str, int] = dict(session.fetch(_ADVANCE_USERS, values))
     for user_id, _, size in users:
         check_user_quota(quota, user_id, used[user_id or ""] - size, size)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Final, TypeVar
 
 import psycopg
+from psycopg import sql
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from mnemic.errors import (
@@ -42,6 +43,16 @@ _NAMES_NO_AGENTS: Final = (
 )
 """Errors of a policy in a transaction that names no agents."""
 
+LOCK_SECONDS: Final = 30
+"""Seconds that a statement waits for a lock, such as an agent's, unless the URL sets them."""
+
+_LIMIT_LOCKS: Final = (
+    "SELECT set_config('lock_timeout', %s, false) WHERE current_setting('lock_timeout') = '0'"
+)
+
+_LIMIT_PAUSES: Final = "SET LOCAL idle_in_transaction_session_timeout = '60s'"
+"""A process that is stopped in the midst of a write does not hold its locks for good."""
+
 _ATTEMPTS: Final = 5
 """Times that a transaction is begun which others made fail."""
 
@@ -51,7 +62,7 @@ _IDENTITY: Final = (
 )
 """Equal for all URLs of one database; a copy of it has another number on the same server."""
 
-_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+_LOCK: Final = sql.SQL("SELECT pg_advisory_xact_lock(hashtextextended({}, 0))")
 """Locks an agent's memories for the writers until the transaction ends; readers do not wait."""
 
 
@@ -130,6 +141,7 @@ class Connections:
 
     def _configure(self, connection: Connection) -> None:
         prepare(connection)
+        connection.execute(_LIMIT_LOCKS.encode(), (f"{LOCK_SECONDS}s",))
         if self.is_read_only:
             connection.execute(b"SET default_transaction_read_only = on")
 
@@ -248,21 +260,19 @@ class Connections:
                 self._wait(None)
             except _NAMES_NO_AGENTS as error:
                 self._learn_row_security(error)
-            except psycopg.OperationalError as error:
+            except psycopg.Error as error:
                 if is_last or not self.is_repeated(error):
                     raise self._unknown() if unknown else self.typed(error) from None
                 self._wait(None)
-            except psycopg.Error as error:
-                raise self.typed(error) from None
         raise AssertionError("unreachable")
 
     def is_repeated(self, error: Exception) -> bool:
         """Return whether `write` begins its work anew after an error."""
         if isinstance(error, _NAMES_NO_AGENTS):
             return not self.has_row_security
-        if not isinstance(error, psycopg.OperationalError):
-            return False
-        return isinstance(error, REPEATABLE) or self._is_lost(error)
+        if isinstance(error, REPEATABLE):
+            return True
+        return isinstance(error, psycopg.OperationalError) and self._is_lost(error)
 
     def _write_once(
         self,
@@ -273,10 +283,10 @@ class Connections:
         """Run work in a transaction; its result is in `unknown` if the commit is not answered."""
         with self._pool.connection() as connection:
             session, naming = self._session(connection, agents)
-            session.begin(first=naming)
+            first = [_LIMIT_PAUSES, *([] if naming is None else [naming])]
+            first += _locks(connection, agents or ())
             try:
-                for agent_id in sorted(agents or ()):
-                    session.run(_LOCK, (agent_id,))
+                session.begin(first="; ".join(first))
                 result = work(session)
             except BaseException:
                 if not connection.closed:
@@ -327,6 +337,11 @@ class Connections:
             return
         self._is_closed = True
         self._pool.close()
+
+
+def _locks(connection: Connection, agents: Sequence[str]) -> list[str]:
+    """Return the statements that lock agents, always in the same order."""
+    return [_LOCK.format(agent_id).as_string(connection) for agent_id in sorted(agents)]
 
 
 def _limited(

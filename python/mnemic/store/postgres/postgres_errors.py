@@ -16,7 +16,11 @@ from mnemic.errors import (
     StoreUnavailableError,
 )
 
-REPEATABLE: Final = (errors.SerializationFailure, errors.DeadlockDetected)
+REPEATABLE: Final = (
+    errors.SerializationFailure,
+    errors.DeadlockDetected,
+    errors.IdleInTransactionSessionTimeout,
+)
 """Errors after which a transaction is begun anew."""
 
 _FULL: Final = (errors.DiskFull, errors.OutOfMemory, errors.InsufficientResources)

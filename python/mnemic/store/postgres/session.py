@@ -127,6 +127,31 @@ class Session:
         """Run a statement; return all its rows."""
         return self.connection.execute(sql.encode(), tuple(values), binary=True).fetchall()
 
+    def fetch_each(self, *statements: tuple[str, Sequence[Any]]) -> list[list[Columns]]:
+        """Run statements, given with their values; return the rows of each.
+
+        In a pipeline they take one round trip.
+        """
+        cursors = [
+            self.connection.execute(sql.encode(), tuple(values), binary=True)
+            for sql, values in statements
+        ]
+        return [cursor.fetchall() for cursor in cursors]
+
+    @contextmanager
+    def pipeline(self) -> Generator[None, None, None]:
+        """Send statements without waiting for those before; a fetch waits for all before it.
+
+        An error of a statement is raised by the next fetch, or at the end. COPY is not possible.
+        """
+        with self.connection.pipeline() as pipeline:
+            try:
+                yield
+            except BaseException:
+                with suppress(psycopg.Error):  # psycopg would log those of later statements
+                    pipeline.sync()
+                raise
+
     def value(self, sql: str, values: Sequence[Any] = ()) -> Any:
         """Run a statement; return the first value of its only row."""
         ((value,),) = self.fetch(sql, values)

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -53,6 +54,12 @@ _INSERT_ONE: Final = (
     f"INSERT INTO {ENTRIES} (row, {', '.join(COLUMN_NAMES)}, {', '.join(_MORE)}) "
     f"VALUES ({', '.join(['%s'] * (1 + len(COLUMN_NAMES) + len(_MORE)))})"
 )
+_NEW_ROWS: Final = "SELECT nextval('mnemic.agent_memory_rows') FROM generate_series(1, %s)"
+_STORED: Final = (
+    f"SELECT {ROW}, {', '.join(_MORE)} FROM {ENTRIES} "
+    "JOIN unnest(%s::text[], %s::uuid[]) AS wanted (wanted_user, wanted_id) "
+    f"ON id = wanted_id AND {USER_KEY} = wanted_user WHERE agent_id = %s"
+)
 _VECTOR_COLUMNS: Final = "agent_id, entry_row, model, is_companion, part, created_at, embedding"
 _INSERT_VECTOR: Final = (
     f"INSERT INTO {EMBEDDINGS} ({_VECTOR_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s)"
@@ -93,6 +100,16 @@ def _joined(parts: Iterable[_Written]) -> _Written:
 
 def add(session: Session, agent_id: str, rows: Sequence[NewRow], rules: AddOptions) -> AddedRows:
     """Store entries with their vectors."""
+    with nullcontext() if _is_copied(session, rows) else session.pipeline():
+        return _add(session, agent_id, rows, rules)
+
+
+def _is_copied(session: Session, rows: Sequence[NewRow]) -> bool:
+    """Return whether entries or vectors are inserted by COPY, for which no pipeline may run."""
+    return session.can_copy and max(len(rows), sum(len(new.vectors) for new in rows)) >= _COPIED
+
+
+def _add(session: Session, agent_id: str, rows: Sequence[NewRow], rules: AddOptions) -> AddedRows:
     if are_independent(rows, rules):
         written = _put_many(session, agent_id, rows, rules)
     else:
@@ -125,15 +142,23 @@ def _put_many(
     session: Session, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
 ) -> _Written:
     """Store entries that read no other; one by one only where ids are stored or repeated."""
-    known = stored_rows(session, rules.codec, agent_id, list(map(place_of, rows)))
-    if not known and len(set(map(place_of, rows))) == len(rows):
-        return _insert(session, agent_id, rows, rules)
+    places = list(map(place_of, rows))
+    stored, new_rows = session.fetch_each(
+        _stored_statement(agent_id, places), (_NEW_ROWS, (len(rows),))
+    )
+    if not stored and len(set(places)) == len(rows):
+        return _insert(session, agent_id, rows, rules, sorted(row for (row,) in new_rows))
     return _joined(_put_one(session, agent_id, new, rules) for new in rows)
 
 
-def _insert(session: Session, agent_id: str, rows: Sequence[NewRow], rules: AddOptions) -> _Written:
-    sql = "SELECT nextval('mnemic.agent_memory_rows') FROM generate_series(1, %s)"
-    numbers = sorted(row for (row,) in session.fetch(sql, (len(rows),)))
+def _insert(
+    session: Session,
+    agent_id: str,
+    rows: Sequence[NewRow],
+    rules: AddOptions,
+    numbers: Sequence[int],
+) -> _Written:
+    """Insert entries as the rows of these numbers, ascending."""
     values = [(row, *bound(new.columns), *new.more) for row, new in zip(numbers, rows, strict=True)]
     is_copied = session.can_copy and len(values) >= _COPIED
     session.insert(_INSERT if is_copied else _INSERT_ONE, values)
@@ -219,7 +244,8 @@ def _insert_or_merge(session: Session, agent_id: str, new: NewRow, rules: AddOpt
     known = _found_by_text(session, agent_id, new, rules)
     if known is not None:
         return known
-    written = _insert(session, agent_id, [new], rules)
+    number = session.value(_NEW_ROWS, (1,))
+    written = _insert(session, agent_id, [new], rules, [number])
     return _superseding(session, written, new.entry, new.columns[_AT["created_at"]], rules)
 
 
@@ -306,20 +332,16 @@ class _StoredRow(NamedTuple):
         return self.columns[_AT["status"]] == MemoryStatus.ACTIVE and not is_forgotten
 
 
+def _stored_statement(agent_id: str, places: Sequence[Place]) -> tuple[str, Columns]:
+    users, ids = [user for user, _ in places], [uuid_of(entry_id) for _, entry_id in places]
+    return _STORED, (users, ids, agent_id)
+
+
 def stored_rows(
     session: Session, codec: RowCodec, agent_id: str, places: Sequence[Place]
 ) -> dict[Place, _StoredRow]:
     """Return what is stored, in any state, under the ids of users."""
-    found = session.fetch(
-        f"SELECT {ROW}, {', '.join(_MORE)} FROM {ENTRIES} "
-        "JOIN unnest(%s::text[], %s::uuid[]) AS wanted (wanted_user, wanted_id) "
-        f"ON id = wanted_id AND {USER_KEY} = wanted_user WHERE agent_id = %s",
-        (
-            [user for user, _ in places],
-            [uuid_of(entry_id) for _, entry_id in places],
-            agent_id,
-        ),
-    )
+    found = session.fetch(*_stored_statement(agent_id, places))
     plain = codec.records([columns[: -len(_MORE)] for columns in found])
     return {
         (columns[1 + _AT["user_id"]] or "", columns[1 + _AT["id"]]): _StoredRow(
