@@ -19,6 +19,7 @@ from types import ModuleType
 
 import apsw
 import msgspec
+import psycopg
 import pytest
 
 import mnemic
@@ -52,6 +53,7 @@ from mnemic.policy import (
 )
 from mnemic.retrieval import LanguageModelExpander, LanguageModelSuggester
 from tests.support.embedders import WordEmbedder
+from tests.support.places import SEARCHED, Places
 from tests.support.silence import (
     CANARIES,
     CONTENT,
@@ -254,11 +256,17 @@ class Quoting:
 
 
 DOORS = [Memory, AsyncMemory, LongTermMemory]
+DOORS_OF_STORES = [
+    *(("sqlite", door) for door in DOORS),
+    ("postgres", Memory),
+    ("postgres-search", AsyncMemory),
+    ("postgres-policies", LongTermMemory),
+]
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_no_verb_tells_content_however_it_is_called(door, tmp_path, ear):
-    with opened(door, tmp_path, ear) as world:
+@pytest.mark.parametrize(("kind", "door"), DOORS_OF_STORES)
+def test_no_verb_tells_content_however_it_is_called(kind, door, tmp_path, ear):
+    with opened(door, tmp_path, ear, kind=kind) as world:
         asyncio.run(use_all(ear, world.memory, world))
         assert not found_in(reprs_within(world.memory), *CANARIES)
 
@@ -303,11 +311,12 @@ def test_with_log_content_services_tell_the_beginnings_of_queries_alone(tmp_path
             asyncio.run(use_all(ear, service, world, allowed=SHOWN))
 
 
-def test_with_log_content_queries_are_told(tmp_path, ear):
-    with opened(AsyncMemory, tmp_path, ear, log_content=True) as world:
+@pytest.mark.parametrize("kind", SEARCHED)
+def test_with_log_content_queries_are_told(kind, tmp_path, ear):
+    with opened(AsyncMemory, tmp_path, ear, kind=kind, log_content=True) as world:
         heard = []
-        for kind in KINDS:
-            world.memory.events.subscribe(kind, heard.append)
+        for event in KINDS:
+            world.memory.events.subscribe(event, heard.append)
 
         async def ask():
             await world.memory.search(QUERY)
@@ -330,10 +339,10 @@ def test_with_log_content_queries_are_told(tmp_path, ear):
             assert any(begin in line.lower() for line in lines), begin
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize(("kind", "door"), DOORS_OF_STORES[:4])
 @pytest.mark.parametrize("log_content", [False, True])
-def test_what_an_embedder_quotes_is_not_told(door, log_content, tmp_path, ear):
-    with opened(door, tmp_path, ear, log_content=log_content) as world:
+def test_what_an_embedder_quotes_is_not_told(kind, door, log_content, tmp_path, ear):
+    with opened(door, tmp_path, ear, kind=kind, log_content=log_content) as world:
         world.embedder.fails = True
         allowed = SHOWN if log_content else []
 
@@ -385,11 +394,16 @@ def test_what_is_read_of_a_damaged_file_is_not_told(column, damage, tmp_path, ea
     value = "CAST(? AS TEXT)" if isinstance(damage, bytes) else "?"
     connection.execute(f"UPDATE agent_memory_entries SET {column} = {value}", (damage,))  # noqa: S608 - columns above
     connection.close()
+    check_that_nothing_is_told(ear, world, path)
+
+
+def check_that_nothing_is_told(ear, world, url, **options):
+    """Use a place that something is wrong with, and search what is told."""
 
     async def use():
         errors = []
         try:
-            memory = Memory(path, "aide", embedder=Fallible())
+            memory = Memory(url, "aide", embedder=Fallible(), **options)
         except Exception as error:  # noqa: BLE001 - whatever comes is searched
             return [error]
         listen(ear, memory)
@@ -402,10 +416,37 @@ def test_what_is_read_of_a_damaged_file_is_not_told(column, damage, tmp_path, ea
         return errors
 
     errors = asyncio.run(use())
-    assert any(errors), "the damage shows"
+    assert any(errors), "something is wrong, and shows"
     for error in errors:
         assert not found_in(said_by(error), *CANARIES), type(error)
     assert not found_in(ear.take(), *CANARIES)
+
+
+UPDATE = "UPDATE mnemic.agent_memory_entries SET "
+WRONG_IN_POSTGRES = {
+    "tags": UPDATE + """tags = '{"zqtail": 1}'""",
+    "tag": UPDATE + """tags = '["zqtail", 7]'""",
+    "metadata": UPDATE + """metadata = '["zqtail"]'""",
+    "number": UPDATE + """metadata = '{"zqtail": 1e999}'""",
+    "type": UPDATE + "memory_type = 99, type_name = 'zqtail'",
+    "time": UPDATE + "created_at = 4611686018427387904",
+    "vectors": "UPDATE mnemic.agent_memory_embeddings SET embedding = '[1]'",
+    "no column": "ALTER TABLE mnemic.agent_memory_entries DROP COLUMN category",
+}
+"""Statements after which PostgreSQL gives what cannot be read."""
+
+
+@pytest.mark.parametrize(
+    ("wrong", "search_in"), [*zip(WRONG_IN_POSTGRES, itertools.cycle(("database", "memory")))]
+)
+def test_what_is_read_of_a_damaged_database_is_not_told(wrong, search_in, tmp_path, ear):
+    with Places("postgres") as places:
+        url = places.of_its_own()
+        with opened(Memory, tmp_path, ear, kind="postgres", url=url) as world:
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute(WRONG_IN_POSTGRES[wrong])
+            ear.take()
+            check_that_nothing_is_told(ear, world, url, search_in=search_in)
 
 
 def broken_lines():

@@ -71,6 +71,12 @@ class Places:
         self._closing.callback(pool.give_back, url)
         return url
 
+    def of_its_own(self, *, has_tables=True):
+        """Return the URL of a new database of PostgreSQL, which is dropped at the end."""
+        url = SERVER.new_database(has_tables=has_tables)
+        self._closing.callback(SERVER.drop, url)
+        return url
+
     def opened(self, agent_id="default", *, url=None, **options):
         """Open a memory, in another empty place unless one is named; it is closed at the end."""
         memory = Memory(url or self.new(), agent_id, **self.options, **options)

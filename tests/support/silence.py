@@ -27,6 +27,7 @@ from mnemic.observability import events
 from mnemic.policy import RetrievalRequest
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
+from tests.support.places import Places
 
 HIDDEN_WORD = "zqsecret"
 """In sensitive memories: told nowhere, and in no repr."""
@@ -149,8 +150,9 @@ def found_in(told, *canaries):
 class World:
     """A memory, opened as a door, with one plain and one sensitive memory in it."""
 
-    def __init__(self, memory, tmp_path, embedder):
+    def __init__(self, memory, tmp_path, embedder, places=None):
         self.memory, self.tmp_path, self.embedder = memory, tmp_path, embedder
+        self.places = places
         self.plain = self.hidden = None
         self.numbers = itertools.count()
 
@@ -161,6 +163,14 @@ class World:
 
     def path(self):
         return str(self.tmp_path / f"{next(self.numbers)}.out")
+
+    def place(self):
+        """Return where a backup may be made."""
+        return (
+            self.path()
+            if self.places.kind == "sqlite"
+            else self.places.of_its_own(has_tables=False)
+        )
 
     def entry(self, **changed):
         given = {"id": uuid4(), "agent_id": "aide", "content": CONTENT, "created_at": NOON}
@@ -310,6 +320,7 @@ QUERIED = {
     )
 }
 SPECIAL = {
+    ("backup", "path"): lambda world: world.place(),
     ("turn", "message"): lambda _: QUERY,
     ("turn", "history"): lambda _: [("user", QUERY), ("assistant", CONTENT)],
     ("turn", "last_summarization_index"): lambda _: 0,
@@ -487,23 +498,24 @@ async def prepare(world):
 
 
 @contextmanager
-def opened(door, tmp_path, ear, **options):
+def opened(door, tmp_path, ear, *, kind="sqlite", url=None, **options):
     """Open a memory as a door of this class, with what is told of it heard."""
     embedder = Fallible()
-    given = {"embedder": embedder, **options}
-    path = str(tmp_path / f"{uuid4()}.db")
-    is_long_term = door is LongTermMemory
-    memory = (
-        asyncio.run(door.open(path, agent_id="aide", **given))
-        if is_long_term
-        else (door(path, "aide", **given))
-    )
-    listen(ear, memory)
-    world = World(memory, tmp_path, embedder)
-    asyncio.run(prepare(world))
-    try:
-        yield world
-    finally:
-        closing = memory.close()
-        if inspect.isawaitable(closing):
-            asyncio.run(settled(closing))
+    with Places(kind, tmp_path) as places:
+        given = {"embedder": embedder, **places.options, **options}
+        url = url or places.new()
+        is_long_term = door is LongTermMemory
+        memory = (
+            asyncio.run(door.open(url, agent_id="aide", **given))
+            if is_long_term
+            else (door(url, "aide", **given))
+        )
+        listen(ear, memory)
+        world = World(memory, tmp_path, embedder, places)
+        asyncio.run(prepare(world))
+        try:
+            yield world
+        finally:
+            closing = memory.close()
+            if inspect.isawaitable(closing):
+                asyncio.run(settled(closing))
