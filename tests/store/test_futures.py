@@ -236,6 +236,7 @@ READS = {
         EVERYONE, now=NOON, include_deleted=True, **late
     ),
     "stats": lambda store, **late: store.stats(AGENT, now=NOON, **late),
+    "position_and_revision": lambda store, **late: store.position_and_revision(AGENT, **late),
     "count": lambda store, **late: store.count(AGENT, now=NOON, **late),
     "contents": lambda store, **late: store.contents("a", [1], **late),
     "rows_since": lambda store, **late: store.rows_since("a", None, 0, **late).records,

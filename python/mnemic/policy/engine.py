@@ -90,7 +90,9 @@ class PolicyEngine:
         if unmet is not None:
             return self._without_memories(run, unmet)
         scope = self._search_scope(run)
-        outcome = await self._guard.run(request, run.scope, lambda: self._search(run, scope))
+        outcome = await self._guard.run(
+            request, run.scope, lambda: self._search(run, scope), run.deadline
+        )
         payload = self._payload_of(run, outcome)
         if outcome.trigger is not NO_MEMORIES:
             await self._telemetry.ran(request.message, payload.metadata)

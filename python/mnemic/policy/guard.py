@@ -123,13 +123,21 @@ class Guard:
         check = getattr(self._limiter, "check", None)
         return check is not None and not check(scope.user_id)
 
-    async def run(self, request: RetrievalRequest, scope: Scope, search: SearchCall) -> Outcome:
+    async def run(
+        self,
+        request: RetrievalRequest,
+        scope: Scope,
+        search: SearchCall,
+        deadline: float | None = None,
+    ) -> Outcome:
         """Return the outcome of a search.
 
         Args:
             request: The request.
             scope: The scope of its user and project.
             search: Searches for it.
+            deadline: Time limit of the reads before the search, in seconds of `time.monotonic()`;
+                None is no limit.
 
         Raises:
             InvalidArgumentError: If an argument of the program is wrong; see `error_of`.
@@ -148,7 +156,7 @@ class Guard:
             return self._fallback(key, UNAVAILABLE)
         user = (scope.agent_id, scope.user_id)
         with permit, self._cache.computing(user) as computation:
-            return await self._search(key, scope, search, permit, computation)
+            return await self._search(key, scope, search, permit, computation, deadline=deadline)
 
     async def _search(
         self,
@@ -157,10 +165,12 @@ class Guard:
         search: SearchCall,
         permit: Permit,
         computation: Computation,
+        *,
+        deadline: float | None,
     ) -> Outcome:
         try:
             attempt = await run_blocking(
-                lambda: self._attempt(key, scope, search), self._repository
+                lambda: self._attempt(key, scope, search, deadline), self._repository
             )
         except Exception as failure:
             error = error_of(failure, self._config.timeout)
@@ -176,11 +186,17 @@ class Guard:
             permit.succeeded()
         return self._outcome(key, attempt, computation)
 
-    def _attempt(self, key: PayloadKey | None, scope: Scope, search: SearchCall) -> _Attempt:
+    def _attempt(
+        self,
+        key: PayloadKey | None,
+        scope: Scope,
+        search: SearchCall,
+        deadline: float | None,
+    ) -> _Attempt:
         """Read the cache, then search; runs in the caller's thread."""
         self._check_license()
         finder, now = self._repository.finder, self._repository.now()
-        stands = finder.position_and_revision(scope)
+        stands = finder.position_and_revision(scope, deadline)
         revision = None if stands is None else stands[1]
         cached = None
         if key is not None and revision is not None:

@@ -352,16 +352,19 @@ class Finder:
         """Since when changes may be missing, because the store cannot be read; else None."""
         return self._store.stale_since
 
-    def position_and_revision(self, scope: Scope) -> tuple[LogPosition, int] | None:
+    def position_and_revision(
+        self, scope: Scope, deadline: float | None = None
+    ) -> tuple[LogPosition, int] | None:
         """Return the agent's position, and the revision of the scope's user.
 
         None where a search may find an older state, which must not be cached; see `Revisions.of`.
 
         Raises:
+            DeadlineExceededError: If the deadline, in seconds of `time.monotonic()`, passes.
             StoreUnavailableError: If the store cannot be read for longer than searches may be
                 stale.
         """
-        return self._revisions.of(scope)
+        return self._revisions.of(scope, deadline)
 
     def entries(
         self, scope: Scope, rows: Iterable[int], position: LogPosition, now: datetime

@@ -32,28 +32,33 @@ class Revisions:
         self._lock = threading.Lock()
         self._kept: OrderedDict[_User, tuple[int, int]] = OrderedDict()  # change number, revision
 
-    def of(self, scope: Scope) -> tuple[LogPosition, int] | None:
+    def of(self, scope: Scope, deadline: float | None = None) -> tuple[LogPosition, int] | None:
         """Return the agent's position, and the revision of the scope's user.
+
+        Args:
+            scope: The scope.
+            deadline: Time limit, in seconds of `time.monotonic()`; None is no limit.
 
         Returns:
             None where a search may find an older state: while the store cannot be read, and for the
             moment in which it has not heard of a change yet. What is found then must not be cached.
 
         Raises:
+            DeadlineExceededError: If the deadline passes.
             StoreUnavailableError: If the store cannot be read for longer than searches may be
                 stale.
         """
         if not self._store.notifies_changes:
-            return self._store.position_and_revision(scope)
+            return self._store.position_and_revision(scope, deadline=deadline)
         if self._is_stale:  # at once: the search that follows waits for a lost connection
             return None
         known = self._known_position()
         kept = self._revision_at(known.seq, scope)
-        return self._read(scope) if kept is None else (known, kept)
+        return self._read(scope, deadline) if kept is None else (known, kept)
 
-    def _read(self, scope: Scope) -> tuple[LogPosition, int] | None:
+    def _read(self, scope: Scope, deadline: float | None) -> tuple[LogPosition, int] | None:
         try:
-            position, revision = self._store.position_and_revision(scope)
+            position, revision = self._store.position_and_revision(scope, deadline=deadline)
         except StoreUnavailableError:
             self._known_position()  # which raises once it is too old
             if self._is_stale:

@@ -452,7 +452,9 @@ class Store(Lists, Additions, BulkWrites, UsageReads, CompanionReads, VectorSear
         """
         ...
 
-    def position_and_revision(self, scope: Scope) -> tuple[LogPosition, int]:
+    def position_and_revision(
+        self, scope: Scope, *, deadline: float | None = None
+    ) -> tuple[LogPosition, int]:
         """Return the agent's position and the revision of the scope's user, read at one moment."""
         ...
 

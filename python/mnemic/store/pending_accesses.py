@@ -79,6 +79,14 @@ class PendingAccesses:
             self._in_flight.discard(flush)
             self._is_scheduled = False
 
+    def put_back(self, taken: RowAccesses) -> None:
+        """Take back accesses of a flush that could not be written, for the next one."""
+        with self._lock:
+            self._merge_calls()
+            for key, (number, last) in taken.items():
+                later, latest = self._pending.get(key, (0, last))
+                self._pending[key] = number + later, max(last, latest)
+
 
 class AccessFlush:
     """One write of pending accesses, which a store may run twice.
@@ -103,4 +111,9 @@ class AccessFlush:
 
     def ended(self) -> None:
         """Record, once, that the transaction is on disk or has failed."""
+        self._accesses.end(self)
+
+    def postponed(self) -> None:
+        """Leave the accesses to the next flush, once the transaction cannot be begun."""
+        self._accesses.put_back(self._taken)
         self._accesses.end(self)

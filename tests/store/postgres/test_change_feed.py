@@ -11,10 +11,12 @@ import psycopg
 import pytest
 
 from mnemic import Memory
-from mnemic.errors import StoreUnavailableError
+from mnemic.errors import DeadlineExceededError, StoreUnavailableError
+from mnemic.model import Scope
 from mnemic.store.postgres import connections
 from mnemic.store.postgres.connections import Connections
 from mnemic.store.postgres.notifications import digest_of
+from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 
 OTHER_PROCESS = """
@@ -247,3 +249,28 @@ def test_a_slow_opening_of_one_database_holds_up_no_write_to_another(database, m
 def notify(database, payload):
     with psycopg.connect(database, autocommit=True) as other:
         other.execute("SELECT pg_notify('mnemic_changes', %s)", (payload,))
+
+
+def test_accesses_during_an_outage_are_counted_once_the_server_is_back(server, caplog):
+    with filled(server.new_database()) as memory:
+        store, ann = memory.repository._store, Scope("default", "ann")
+        (one, *_) = memory.list(user_id="ann")
+        row = store.row_of(ann, one.id, now=NOON)
+        server.stop("immediate")
+        store.touch("default", [row], NOON)
+        awaited(lambda: "Accesses were not written" in caplog.text, 30.0)
+        store.touch("default", [row], NOON)
+        server.start()
+        store.write_accesses().result()
+        assert store.get(ann, [one.id], now=NOON)[one.id].access_count == 2
+
+
+def test_a_read_waits_for_no_connection_beyond_its_deadline(database, monkeypatch):
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 1)
+    with filled(database) as memory:
+        pool = memory.repository._store._database.connections._pool
+        with pool.connection():
+            began = time.monotonic()
+            with pytest.raises(DeadlineExceededError):
+                memory.repository._store.count(Scope("default"), now=NOON, deadline=began + 0.2)
+            assert time.monotonic() - began < 5

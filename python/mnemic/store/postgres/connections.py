@@ -182,11 +182,14 @@ class Connections:
             one_moment: Whether all of them see the same state.
         """
         self.check_usable()
-        check_deadline(deadline)
         ends = time.monotonic() + PATIENCE
         while True:
+            check_deadline(deadline)
             try:
-                with self._pool.connection() as connection, cancelled_with_task(connection):
+                with (
+                    self._pool.connection(_seconds_until(deadline)) as connection,
+                    cancelled_with_task(connection),
+                ):
                     session, naming = self._session(connection, agents)
                     return _limited(session, work, deadline, naming, one_moment=one_moment)
             except _NAMES_NO_AGENTS as error:
@@ -328,7 +331,8 @@ class Connections:
 
     def _wait(self, deadline: float | None) -> None:
         check_deadline(deadline)
-        self._pool.check()
+        if deadline is None:  # it waits for the network, once for each broken connection
+            self._pool.check()
         time.sleep(0.05)
 
     def close(self) -> None:
@@ -342,6 +346,11 @@ class Connections:
 def _locks(connection: Connection, agents: Sequence[str]) -> list[str]:
     """Return the statements that lock agents, always in the same order."""
     return [_LOCK.format(agent_id).as_string(connection) for agent_id in sorted(agents)]
+
+
+def _seconds_until(deadline: float | None) -> float:
+    """Return how long to wait for a connection."""
+    return PATIENCE if deadline is None else min(PATIENCE, deadline - time.monotonic())
 
 
 def _limited(

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Final, TypeAlias, TypeVar
 
-from mnemic.errors import MnemicError
+from mnemic.errors import MnemicError, StoreUnavailableError
 from mnemic.logs import logger
 from mnemic.store.change_listeners import COMMITTED, ChangedUser
 from mnemic.store.futures import Workers
 from mnemic.store.group_commit import Writer
-from mnemic.store.pending_accesses import PendingAccesses
+from mnemic.store.pending_accesses import AccessFlush, PendingAccesses
 from mnemic.store.postgres.change_feed import ChangeFeed
 from mnemic.store.postgres.change_log import position, positions
 from mnemic.store.postgres.connections import MAX_CONNECTIONS, Connections
@@ -149,7 +149,7 @@ class Database:
         except BaseException:
             flush.ended()
             raise
-        future.add_done_callback(lambda _: flush.ended())
+        future.add_done_callback(lambda done: _end(flush, done))
         return future
 
     def flush_quietly(self) -> None:
@@ -180,6 +180,14 @@ class Database:
         self.vector_indexes.close()
         self._feed.close()
         self.connections.close()
+
+
+def _end(flush: AccessFlush, written: Future[None]) -> None:
+    """End a flush; while the server is away, its accesses are kept for the next one."""
+    if not written.cancelled() and isinstance(written.exception(), StoreUnavailableError):
+        flush.postponed()
+    else:
+        flush.ended()
 
 
 def _write_later(database: "weakref.ref[Database]") -> None:

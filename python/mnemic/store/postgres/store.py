@@ -155,6 +155,18 @@ class PostgresStore(PostgresReads):
         """Return the agent's position in its change log and access log."""
         return self._usable().position(agent_id)
 
+    def position_and_revision(
+        self, scope: Scope, *, deadline: float | None = None
+    ) -> tuple[LogPosition, int]:
+        """Return the agent's position and the revision of the scope's user."""
+        found = self._read(
+            scope.agent_id,
+            lambda on: change_log.position_and_revision(on, scope),
+            deadline=deadline,
+        )
+        self._database.feed.advance({scope.agent_id: found[0]})
+        return found
+
     def known_position(self, agent_id: str) -> LogPosition:
         """Return the agent's position as far as this process has heard of it."""
         return self._usable().known_position(agent_id, self._max_stale)

@@ -32,7 +32,6 @@ from mnemic.store.values import (
     EntryVectors,
     LinkEnd,
     Located,
-    LogPosition,
     OwnedId,
     PageCursor,
     StoredEntry,
@@ -391,10 +390,6 @@ class PostgresReads(Protocol):
     def companion_models(self, agent_id: str) -> dict[str, int]:
         """Return the number of entries with companion vectors, by model."""
         return self._read(agent_id, lambda on: companions.companion_models(on, agent_id))
-
-    def position_and_revision(self, scope: Scope) -> tuple[LogPosition, int]:
-        """Return the agent's position and the revision of the scope's user."""
-        return self._read(scope.agent_id, lambda on: change_log.position_and_revision(on, scope))
 
     def revision(self, scope: Scope) -> int:
         """Return a number that rises with every change within a user, and with no other change."""

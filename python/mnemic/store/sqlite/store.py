@@ -489,9 +489,11 @@ class SqliteStore(
         with self._reading() as connection:
             return change_log.position(connection, agent_id)
 
-    def position_and_revision(self, scope: Scope) -> tuple[LogPosition, int]:
+    def position_and_revision(
+        self, scope: Scope, *, deadline: float | None = None
+    ) -> tuple[LogPosition, int]:
         """Return the agent's position and the revision of the scope's user."""
-        with self._reading() as connection:
+        with self._reading(deadline) as connection:
             return change_log.position_and_revision(connection, scope)
 
     def revision(self, scope: Scope) -> int:
