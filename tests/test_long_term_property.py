@@ -591,6 +591,17 @@ class LongTermMachine(DoorsMachine):
 LINK_NAMES = ("related", "derived_from", "contradicts", "supersedes", "reinforces", "refines")
 
 
+class LongTermMachineInPostgres(LongTermMachine):
+    """The same in a database."""
+
+    kind = "postgres"
+
+
+EXAMPLES = {LongTermMachine: PROFILE.max_examples, LongTermMachineInPostgres: 4}
+
+
 @pytest.mark.timeout(0 if IS_TORTURE else 300)
-def test_any_operations_through_several_doors_give_what_the_twin_gives():
-    run_state_machine_as_test(LongTermMachine, settings=PROFILE)
+@pytest.mark.parametrize("machine", EXAMPLES, ids=lambda machine: machine.kind)
+def test_any_operations_through_several_doors_give_what_the_twin_gives(machine):
+    profile = settings(PROFILE, max_examples=EXAMPLES[machine])
+    run_state_machine_as_test(machine, settings=profile)

@@ -1,7 +1,7 @@
 """Accesses collected in memory until a store writes them."""
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TypeAlias
 
 MAX_UNMERGED = 1024
@@ -62,11 +62,23 @@ class PendingAccesses:
         """Return the accesses pending at its first `taken`, for one write."""
         return AccessFlush(self)
 
-    def take(self, flush: "AccessFlush") -> dict[tuple[str, int], AccessCount]:
-        """Return the pending accesses, which the flush writes from now on."""
+    def agents(self) -> set[str]:
+        """Return the agents of the pending accesses."""
+        with self._lock:
+            self._merge_calls()
+            return {agent_id for agent_id, _ in self._pending}
+
+    def take(
+        self, flush: "AccessFlush", agents: Collection[str] | None = None
+    ) -> dict[tuple[str, int], AccessCount]:
+        """Return the pending accesses of agents, or all, which the flush writes from now on."""
         with self._lock:
             self._merge_calls()
             taken, self._pending = self._pending, {}
+            if agents is not None:
+                pending = taken
+                taken = {key: count for key, count in pending.items() if key[0] in agents}
+                self._pending = {key: pending[key] for key in pending.keys() - taken.keys()}
             self._is_scheduled = False
             if taken and not flush.has_ended:  # a cancelled write ends before it may run
                 self._in_flight.add(flush)
@@ -103,10 +115,10 @@ class AccessFlush:
         self._accesses = accesses
         self._taken: dict[tuple[str, int], AccessCount] = {}
 
-    def taken(self) -> RowAccesses:
-        """Return the accesses to write: those pending at the first call."""
+    def taken(self, agents: Collection[str] | None = None) -> RowAccesses:
+        """Return the accesses to write, of agents or all: those pending at the first call."""
         if not self._taken:
-            self._taken = self._accesses.take(self)
+            self._taken = self._accesses.take(self, agents)
         return self._taken
 
     def ended(self) -> None:

@@ -7,7 +7,7 @@ import psycopg
 from mnemic.errors import StoreFileError
 from mnemic.progress import Report
 from mnemic.store.postgres.migrating import migrate
-from mnemic.store.postgres.postgres_errors import typed
+from mnemic.store.postgres.postgres_errors import with_typed_errors
 from mnemic.store.postgres.session import Session, prepare
 from mnemic.store.postgres.target import Target
 
@@ -38,19 +38,20 @@ def backup_to(source: Session, target: Target, report: Report) -> None:
     Raises:
         StoreFileError: If the database has mnemic's tables already.
     """
-    try:
-        with psycopg.connect(target.conninfo) as connection:  # one transaction
-            prepare(connection, autocommit=False)
-            copy = Session(connection)
-            if not copy.value("SELECT to_regnamespace('mnemic') IS NULL"):
-                raise StoreFileError(
-                    f"{target.shown}: the database has a schema mnemic already; a backup goes "
-                    "into one without"
-                )
-            migrate(copy)
-            _copy_tables(source, copy, report)
-    except psycopg.Error as error:
-        raise typed(error, target.shown) from None
+    with_typed_errors(lambda: _copy_to(source, target, report), target.shown)
+
+
+def _copy_to(source: Session, target: Target, report: Report) -> None:
+    with psycopg.connect(target.conninfo) as connection:  # one transaction
+        prepare(connection, autocommit=False)
+        copy = Session(connection)
+        if not copy.value("SELECT to_regnamespace('mnemic') IS NULL"):
+            raise StoreFileError(
+                f"{target.shown}: the database has a schema mnemic already; a backup goes "
+                "into one without"
+            )
+        migrate(copy)
+        _copy_tables(source, copy, report)
 
 
 def _copy_tables(source: Session, copy: Session, report: Report) -> None:

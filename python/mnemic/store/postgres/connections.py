@@ -21,7 +21,13 @@ from mnemic.model.deadline import check_deadline
 from mnemic.store.postgres import row_security
 from mnemic.store.postgres.cancellation import cancelled_with_task
 from mnemic.store.postgres.migrating import check_readable, lock_migrations, migrate
-from mnemic.store.postgres.postgres_errors import REPEATABLE, typed
+from mnemic.store.postgres.postgres_errors import (
+    REPEATABLE,
+    Failed,
+    attempted,
+    typed,
+    with_typed_errors,
+)
 from mnemic.store.postgres.session import Connection, Session, prepare
 from mnemic.store.postgres.target import Target
 
@@ -86,7 +92,7 @@ class Connections:
         self.is_read_only = read_only
         self._process = os.getpid()
         self._is_closed = False
-        self.database = self._open_once(target)
+        self.database = with_typed_errors(lambda: self._open_once(target), self.shown)
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             target.conninfo,
             min_size=1,
@@ -100,17 +106,14 @@ class Connections:
 
     def _open_once(self, target: Target) -> Hashable:
         """Bring the tables up to date; return what names the database in this process."""
-        try:
-            with psycopg.connect(target.conninfo, autocommit=True) as connection:
-                prepare(connection)
-                session = Session(connection)
-                (check_readable if self.is_read_only else migrate)(session)
-                self.has_row_security = row_security.is_on(session)
-                if self.has_row_security and not self.is_read_only:  # a migration made new tables
-                    self._turn_on(session)
-                return session.fetch(_IDENTITY)[0]
-        except psycopg.Error as error:
-            raise typed(error, self.shown) from None
+        with psycopg.connect(target.conninfo, autocommit=True) as connection:
+            prepare(connection)
+            session = Session(connection)
+            (check_readable if self.is_read_only else migrate)(session)
+            self.has_row_security = row_security.is_on(session)
+            if self.has_row_security and not self.is_read_only:  # a migration made new tables
+                self._turn_on(session)
+            return session.fetch(_IDENTITY)[0]
 
     def require_row_security(self) -> None:
         """Put the tables under policies that hide the rows of other agents, unless they are.
@@ -118,21 +121,21 @@ class Connections:
         Raises:
             StoreError: If the role passes policies, or may not alter the tables.
         """
-        try:
-            with psycopg.connect(self._target.conninfo, autocommit=True) as connection:
-                prepare(connection)
-                session = Session(connection)
-                if row_security.bypasses(session):
-                    raise StoreError(
-                        f"{self.shown}: row-level security does not hold for a superuser, nor for "
-                        "a role with BYPASSRLS; connect as another role"
-                    )
-                if not row_security.is_on(session):
-                    self.check_writable()
-                    self._turn_on(session)
-                self.has_row_security = True
-        except psycopg.Error as error:
-            raise typed(error, self.shown) from None
+        with_typed_errors(self._require_row_security, self.shown)
+
+    def _require_row_security(self) -> None:
+        with psycopg.connect(self._target.conninfo, autocommit=True) as connection:
+            prepare(connection)
+            session = Session(connection)
+            if row_security.bypasses(session):
+                raise StoreError(
+                    f"{self.shown}: row-level security does not hold for a superuser, nor for "
+                    "a role with BYPASSRLS; connect as another role"
+                )
+            if not row_security.is_on(session):
+                self.check_writable()
+                self._turn_on(session)
+            self.has_row_security = True
 
     def _turn_on(self, session: Session) -> None:
         with session.transaction():
@@ -183,23 +186,23 @@ class Connections:
         """
         self.check_usable()
         ends = time.monotonic() + PATIENCE
+
+        def once() -> Result:
+            with (
+                self._pool.connection(_seconds_until(deadline)) as connection,
+                cancelled_with_task(connection),
+            ):
+                session, naming = self._session(connection, agents)
+                return _limited(session, work, deadline, naming, one_moment=one_moment)
+
         while True:
             check_deadline(deadline)
-            try:
-                with (
-                    self._pool.connection(_seconds_until(deadline)) as connection,
-                    cancelled_with_task(connection),
-                ):
-                    session, naming = self._session(connection, agents)
-                    return _limited(session, work, deadline, naming, one_moment=one_moment)
-            except _NAMES_NO_AGENTS as error:
-                self._learn_row_security(error)
-            except psycopg.OperationalError as error:
-                if not self._is_lost(error) or time.monotonic() > ends:
-                    raise self.typed(error) from None
-                self._wait(deadline)
-            except psycopg.Error as error:
-                raise self.typed(error) from None
+            done = attempted(once)
+            if not isinstance(done, Failed):
+                return done
+            if time.monotonic() > ends or not self.is_repeated(done.error):
+                raise self.typed(done.error)
+            self._prepare_repetition(done.error, deadline)
 
     def _session(
         self, connection: Connection, agents: Sequence[str] | None
@@ -209,14 +212,19 @@ class Connections:
             return Session(connection), None
         return Session(connection, can_copy=False), row_security.naming(connection, agents)
 
-    def _learn_row_security(self, error: psycopg.Error) -> None:
-        """Take notice of policies that another process put in force; raise any other error."""
-        if self.has_row_security:
-            raise self.typed(error) from None
+    def _prepare_repetition(self, error: psycopg.Error, deadline: float | None = None) -> None:
+        """Wait for better times, or take notice of policies that another process put in force."""
+        if not isinstance(error, _NAMES_NO_AGENTS):
+            self._wait(deadline)
+            return
+        found = attempted(self._read_row_security)
+        if found is not True:
+            raise self.typed(error)
+        self.has_row_security = True
+
+    def _read_row_security(self) -> bool:
         with self._pool.connection() as connection:
-            self.has_row_security = row_security.is_on(Session(connection))
-        if not self.has_row_security:
-            raise self.typed(error) from None
+            return row_security.is_on(Session(connection))
 
     def write(
         self,
@@ -253,20 +261,16 @@ class Connections:
             return work(session)
 
         for attempt in range(1, _ATTEMPTS + 1):
+            done = attempted(lambda: self._write_once(agents, once, unknown))
+            if not isinstance(done, Failed):
+                return done
+            if unknown and outcome_check is not None:
+                was_committed = outcome_check()
+            is_lost = bool(unknown) and was_committed is None
             is_last = attempt == _ATTEMPTS or time.monotonic() > ends
-            try:
-                return self._write_once(agents, once, unknown)
-            except OutcomeUnknownError:
-                was_committed = None if outcome_check is None else outcome_check()
-                if is_last or was_committed is None:
-                    raise
-                self._wait(None)
-            except _NAMES_NO_AGENTS as error:
-                self._learn_row_security(error)
-            except psycopg.Error as error:
-                if is_last or not self.is_repeated(error):
-                    raise self._unknown() if unknown else self.typed(error) from None
-                self._wait(None)
+            if is_lost or is_last or not self.is_repeated(done.error):
+                raise self._unknown() if unknown else self.typed(done.error)
+            self._prepare_repetition(done.error)
         raise AssertionError("unreachable")
 
     def is_repeated(self, error: Exception) -> bool:
@@ -299,9 +303,9 @@ class Connections:
                 session.run("COMMIT")
             except psycopg.OperationalError:
                 if not connection.closed:
-                    raise
+                    raise  # it was undone
                 unknown[:] = [result]
-                raise self._unknown() from None
+                raise
             return result
 
     def _unknown(self) -> OutcomeUnknownError:

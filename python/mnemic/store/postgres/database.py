@@ -52,6 +52,7 @@ class Database:
         accesses: Accesses that are not written yet.
         held: Rows of active entries of the agents whose indexes are loaded.
         vector_indexes: Builds approximate indexes.
+        is_closed: Whether it is not used any more.
     """
 
     def __init__(self, target: Target, *, read_only: bool) -> None:
@@ -59,11 +60,11 @@ class Database:
         transactions = [ServerTransactions(self.connections, self.write) for _ in range(WRITERS)]
         self._writers = list(map(Writer, transactions))
         self.workers = Workers(MAX_CONNECTIONS)
+        self.is_closed = False
         self.accesses = PendingAccesses()
         self.held = HeldAgents()
         self.vector_indexes = VectorIndexBuilds(target)
         self._feed = ChangeFeed(target, self._positions)
-        self._timer: threading.Timer | None = None
 
     def _positions(self, session: Session, agents: list[str]) -> dict[str, LogPosition]:
         """Return positions, read on the connection of the feed."""
@@ -132,9 +133,13 @@ class Database:
     def touch(self, agent_id: str, rows: list[int], time: int) -> None:
         """Record accesses of rows, written later together."""
         if self.accesses.add(agent_id, rows, time):
-            self._timer = threading.Timer(MAX_DELAY, _write_later, (weakref.ref(self),))
-            self._timer.daemon = True
-            self._timer.start()
+            self._write_later()
+
+    def _write_later(self) -> None:
+        if not self.is_closed:
+            timer = threading.Timer(MAX_DELAY, _flush, (weakref.ref(self),))
+            timer.daemon = True
+            timer.start()
 
     def write_accesses(self, before: str | None = None) -> Future[None]:
         """Write the accesses recorded so far.
@@ -145,12 +150,21 @@ class Database:
         writer = self._writers[0] if before is None else self.writer_of(before)
         flush = self.accesses.flush()
         try:
-            future = writer.write(AccessJob(flush))
+            future = writer.write(AccessJob(flush, self.accesses.agents()))
         except BaseException:
             flush.ended()
             raise
-        future.add_done_callback(lambda done: _end(flush, done))
+        future.add_done_callback(lambda done: self._end(flush, done))
         return future
+
+    def _end(self, flush: AccessFlush, written: Future[None]) -> None:
+        """End a flush; while the server is away, its accesses are kept for the next one."""
+        if not written.cancelled() and isinstance(written.exception(), StoreUnavailableError):
+            flush.postponed()
+        else:
+            flush.ended()
+        if self.accesses.is_pending():
+            self._write_later()
 
     def flush_quietly(self) -> None:
         """Write recorded accesses that no caller waits for; a failure is logged."""
@@ -172,8 +186,7 @@ class Database:
         """Finish everything, and release the connections."""
         if self.connections.is_foreign:  # in a forked process its locks may be held for good
             return
-        if self._timer is not None:
-            self._timer.cancel()
+        self.is_closed = True
         self.workers.close()
         for writer in self._writers:
             writer.close()
@@ -182,17 +195,9 @@ class Database:
         self.connections.close()
 
 
-def _end(flush: AccessFlush, written: Future[None]) -> None:
-    """End a flush; while the server is away, its accesses are kept for the next one."""
-    if not written.cancelled() and isinstance(written.exception(), StoreUnavailableError):
-        flush.postponed()
-    else:
-        flush.ended()
-
-
-def _write_later(database: "weakref.ref[Database]") -> None:
+def _flush(database: "weakref.ref[Database]") -> None:
     living = database()
-    if living is not None and living.accesses.is_pending():  # not written before, as by `close`
+    if living is not None and living.accesses.is_pending() and not living.is_closed:
         living.flush_quietly()
 
 

@@ -1,6 +1,6 @@
 """Jobs of group commits: each with its agents, and how to tell whether it was committed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol
 
 from mnemic.store.add_job import AddJob
@@ -59,25 +59,25 @@ class AgentJob:
 class AccessJob:
     """A job that writes accesses.
 
+    It takes them under the locks of their agents: a memory may be stored anew while it waits for
+    these, and must not get the accesses of the old one.
+
     Args:
         flush: The accesses.
+        waiting: The agents that have some.
     """
 
-    __slots__ = ("_flush",)
+    __slots__ = ("_flush", "agents")
 
     stored: AddedRows | None = None
 
-    def __init__(self, flush: AccessFlush) -> None:
+    def __init__(self, flush: AccessFlush, waiting: Iterable[str]) -> None:
         self._flush = flush
-
-    @property
-    def agents(self) -> tuple[str, ...]:
-        """The agents of the accesses: of those recorded until the first call."""
-        return tuple(sorted({agent_id for agent_id, _ in self._flush.taken()}))
+        self.agents = tuple(sorted(waiting))
 
     def __call__(self, session: Session) -> None:
         """Write them."""
-        taken = self._flush.taken()
+        taken = self._flush.taken(self.agents)
         if taken:
             write_accesses(session, taken)
 

@@ -1,6 +1,7 @@
 """PostgreSQL's errors as mnemic's. No message has a password, nor what a statement was about."""
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeVar
 
 import psycopg
 from psycopg import errors
@@ -16,6 +17,8 @@ from mnemic.errors import (
     StoreUnavailableError,
 )
 
+Result = TypeVar("Result")
+
 REPEATABLE: Final = (
     errors.SerializationFailure,
     errors.DeadlockDetected,
@@ -24,6 +27,32 @@ REPEATABLE: Final = (
 """Errors after which a transaction is begun anew."""
 
 _FULL: Final = (errors.DiskFull, errors.OutOfMemory, errors.InsufficientResources)
+
+
+class Failed(NamedTuple):
+    """The error of a call."""
+
+    error: psycopg.Error
+
+
+def attempted(call: Callable[[], Result]) -> Result | Failed:
+    """Return the result of a call, or PostgreSQL's error.
+
+    Whoever raises another error for it does so outside its `except` block: an error raised within
+    has the first one as its context, also with `from None`, and that one may quote a row.
+    """
+    try:
+        return call()
+    except psycopg.Error as error:
+        return Failed(error)
+
+
+def with_typed_errors(call: Callable[[], Result], place: str) -> Result:
+    """Return the result of a call; raise mnemic's error in place of PostgreSQL's."""
+    done = attempted(call)
+    if isinstance(done, Failed):
+        raise typed(done.error, place)
+    return done
 
 
 def typed(error: psycopg.Error, place: str) -> MnemicError:  # noqa: PLR0911 - one for each kind

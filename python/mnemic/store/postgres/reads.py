@@ -133,7 +133,9 @@ def entries_after(
     """Return the next entries of the list, newest first."""
     narrow = _narrowed_list(scope, expression, now, include_deleted=include_deleted)
     if after is not None:
-        time, user = to_microseconds(after.created_at), after.user_id or ""
+        # The cursor of a list of one user names none.
+        user = (after.user_id if scope.all_users else scope.user_id) or ""
+        time = to_microseconds(after.created_at)
         is_after = f"(-created_at, id, {USER_KEY}) > (%s, %s, %s) AND created_at <= %s"
         narrow = narrow._replace(
             sql=f"{narrow.sql} AND {is_after}",

@@ -12,7 +12,7 @@ from psycopg import sql
 
 from mnemic.errors import MnemicError, StoreClosedError
 from mnemic.logs import logger
-from mnemic.store.postgres.postgres_errors import typed
+from mnemic.store.postgres.postgres_errors import with_typed_errors
 from mnemic.store.postgres.row_security import naming
 from mnemic.store.postgres.session import Connection, Session, prepare
 from mnemic.store.postgres.target import Target
@@ -132,13 +132,13 @@ class VectorIndexBuilds:
 
     def build(self, agent_id: str, model: Model) -> bool:
         """Build the index of an agent's vectors; return whether there is one now."""
-        try:
-            with psycopg.connect(self._target.conninfo) as connection, self._listed(connection):
-                prepare(connection)
-                connection.execute(naming(connection, [agent_id], is_local=False).encode())
-                return self._built(connection, agent_id, model)
-        except psycopg.Error as error:
-            raise typed(error, self._target.shown) from None
+        return with_typed_errors(lambda: self._connected_build(agent_id, model), self._target.shown)
+
+    def _connected_build(self, agent_id: str, model: Model) -> bool:
+        with psycopg.connect(self._target.conninfo) as connection, self._listed(connection):
+            prepare(connection)
+            connection.execute(naming(connection, [agent_id], is_local=False).encode())
+            return self._built(connection, agent_id, model)
 
     @contextmanager
     def _listed(self, connection: Connection) -> Generator[None, None, None]:
