@@ -17,6 +17,7 @@ from mnemic.model import SEMANTIC, Scope, Search, SearchIn, State
 from mnemic.repository.index_pool import PooledIndexes
 from mnemic.repository.index_sync import IndexSync
 from mnemic.store import Store
+from mnemic.store.values import Model
 from mnemic.store.vector_search import NearestRequest, SelectedRows
 
 SMALL_AGENT: Final = 2_000
@@ -83,6 +84,7 @@ class DatabaseSearch:
         self._pool = pool
         self._exact_limit = exact_limit
         self._counts = _Counts(store, agent_id)
+        self._pending = _PendingRows(store, agent_id)
         self._seconds = 0.0
         self._lock = threading.Lock()
 
@@ -153,6 +155,9 @@ class DatabaseSearch:
         model = self._active.model
         if model is None:
             return None
+        is_exact = self._counts.of(scope, self._exact_limit) <= self._exact_limit
+        if not is_exact and self._pending.has_any(model, search.deadline):
+            return None  # no index of vectors has them
         wanted = NearestRequest(
             scope=scope,
             filters=search.filters,
@@ -160,7 +165,7 @@ class DatabaseSearch:
             model=model,
             limit=search.limit + search.offset + len(search.exclude),
             now=now,
-            is_exact=self._counts.of(scope, self._exact_limit) <= self._exact_limit,
+            is_exact=is_exact,
         )
         found = self._store.nearest(wanted, deadline=search.deadline)
         return None if found is None else self._indexed(found)
@@ -235,6 +240,37 @@ class _Counts:
             if len(self._known) > _MAX_COUNTS:
                 self._known.popitem(last=False)
         return count
+
+
+class _PendingRows:
+    """The active rows of an agent without a vector. Thread-safe.
+
+    They are looked for once; from then on only rows that have changed are.
+    """
+
+    def __init__(self, store: Store, agent_id: str) -> None:
+        self._store = store
+        self._agent_id = agent_id
+        self._known: tuple[int, list[int]] | None = None  # change number, and rows
+        self._lock = threading.Lock()
+
+    def has_any(self, model: Model, deadline: float | None) -> bool:
+        """Return whether there are any."""
+        seq = self._store.known_position(self._agent_id).seq
+        with self._lock:
+            if self._known is None or self._known[0] != seq:
+                rows = self._store.rows_without_vectors(
+                    self._agent_id, model, self._suspects(), deadline=deadline
+                )
+                self._known = seq, rows
+            return bool(self._known[1])
+
+    def _suspects(self) -> list[int] | None:
+        """Return the rows that may have no vector; None if it may be any."""
+        if self._known is None:
+            return None
+        changed = self._store.changed_rows_since(self._agent_id, self._known[0])
+        return None if changed is None else [*self._known[1], *changed]
 
 
 def loads_on_opening(store: Store, agent_id: str, search_in: SearchIn) -> bool:

@@ -28,12 +28,14 @@ class Dialect(Protocol):
         mark: Placeholder of a value.
         never: The condition that no row meets.
         always: The condition that every row meets.
+        holds_nul: Whether texts may have a NUL; else the core decides about values with one.
         bound: Functions that return values of a kind as they are bound; others are bound unchanged.
     """
 
     mark: str
     never: str
     always: str
+    holds_nul: bool
     bound: Mapping[Kind, Callable[[Any], object]]
 
     def known(self, condition: str) -> str:
@@ -85,6 +87,7 @@ class FilterSql:
 
     def __init__(self, dialect: Dialect) -> None:
         self._never, self._always = dialect.never, dialect.always
+        self._holds_nul = dialect.holds_nul
         self._tested = {
             field.name: _Column(dialect, str(field.column), field.kind, field.is_optional)
             for field in MEMORY_FIELDS
@@ -132,7 +135,7 @@ class FilterSql:
     def _condition(self, test: Test) -> Condition | None:  # noqa: PLR0911 - one for each operator
         """Return the exact condition of a test; None if the core has to decide it."""
         column = self._tested.get(test.field.name)
-        if column is None or not _is_bindable(test.value):
+        if column is None or not self._is_bindable(test.value):
             return None
         value: Any = test.value
         match test.op:
@@ -153,6 +156,14 @@ class FilterSql:
             case _:  # no database folds texts as CONTAINS does; ANY and ALL test lists
                 return None
 
+    def _is_bindable(self, value: object) -> bool:
+        """Return whether the database has all numbers and texts of a value."""
+        if isinstance(value, tuple):
+            return all(map(self._is_bindable, value))
+        if isinstance(value, str):
+            return self._holds_nul or "\0" not in value
+        return not isinstance(value, int) or _MIN_INT <= value <= _MAX_INT
+
     def _not_among(self, column: "_Column", values: Any) -> Condition | None:
         among = column.among(values)
         if among is None:
@@ -171,13 +182,6 @@ class FilterSql:
 
 
 _SIGNS: Final = {Op.GT: ">", Op.GTE: ">=", Op.LT: "<", Op.LTE: "<="}
-
-
-def _is_bindable(value: object) -> bool:
-    """Return whether databases have all numbers of a value."""
-    if isinstance(value, tuple):
-        return all(map(_is_bindable, value))
-    return not isinstance(value, int) or _MIN_INT <= value <= _MAX_INT
 
 
 _MIN_INT, _MAX_INT = -(2**63), 2**63 - 1

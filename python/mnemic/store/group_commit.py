@@ -81,11 +81,11 @@ class Transactions(Protocol[Connection]):
         """Undo that part, and end it."""
         ...
 
-    def is_lost(self, connection: Connection, error: Exception, /) -> bool:
+    def is_lost(self, connection: Connection, error: BaseException, /) -> bool:
         """Return whether an error in a part ended the whole transaction."""
         ...
 
-    def is_repeated(self, error: Exception) -> bool:
+    def is_repeated(self, error: BaseException) -> bool:
         """Return whether `commit` runs its work again after this error."""
         ...
 
@@ -413,7 +413,7 @@ class Writer:
                     results = jobs[0].run_together(connection, jobs)
                 pairs = zip(run, results, strict=True)
                 outcomes += [_Outcome(item, result) for item, result in pairs]
-        except Exception as error:
+        except BaseException as error:  # of one job, whatever it is
             if self._transactions.is_repeated(error):
                 raise
             raise _JobError from error
@@ -424,7 +424,7 @@ class Writer:
         transactions.savepoint(connection)
         try:
             result = item.job(connection)
-        except Exception as error:
+        except BaseException as error:
             if transactions.is_lost(connection, error):
                 raise
             transactions.undo(connection)

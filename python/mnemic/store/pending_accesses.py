@@ -113,11 +113,11 @@ class AccessFlush:
     def __init__(self, accesses: PendingAccesses) -> None:
         self.has_ended = False
         self._accesses = accesses
-        self._taken: dict[tuple[str, int], AccessCount] = {}
+        self._taken: dict[tuple[str, int], AccessCount] | None = None
 
     def taken(self, agents: Collection[str] | None = None) -> RowAccesses:
         """Return the accesses to write, of agents or all: those pending at the first call."""
-        if not self._taken:
+        if self._taken is None:
             self._taken = self._accesses.take(self, agents)
         return self._taken
 
@@ -127,5 +127,5 @@ class AccessFlush:
 
     def postponed(self) -> None:
         """Leave the accesses to the next flush, once the transaction cannot be begun."""
-        self._accesses.put_back(self._taken)
+        self._accesses.put_back(self._taken or {})
         self._accesses.end(self)

@@ -79,6 +79,20 @@ class VectorSearch(Protocol):
         """
         ...
 
+    def rows_without_vectors(
+        self,
+        agent_id: str,
+        model: Model,
+        among: Sequence[int] | None = None,
+        *,
+        deadline: float | None = None,
+    ) -> list[int]:
+        """Return the active rows of an agent, or those of some rows, without a vector of a model.
+
+        None of a store that does not select.
+        """
+        ...
+
     def create_vector_index(self, agent_id: str) -> bool:
         """Build the approximate index of an agent's vectors, and wait for it.
 
@@ -103,6 +117,18 @@ class NoVectorSearch:
     ) -> None:
         """Return None."""
         del scope, model, deadline
+
+    def rows_without_vectors(
+        self,
+        agent_id: str,
+        model: Model,
+        among: Sequence[int] | None = None,
+        *,
+        deadline: float | None = None,
+    ) -> list[int]:
+        """Return none: no search asks for them."""
+        del agent_id, model, among, deadline
+        return []
 
     def create_vector_index(self, agent_id: str) -> bool:
         """Return False."""

@@ -1,13 +1,14 @@
 """Searches of agents whose index is not in memory: the database selects, the core ranks."""
 
 import random
+import time
 from datetime import timedelta
 
 import numpy as np
 import pytest
 
 from mnemic import IndexPool, Memory
-from mnemic.errors import InvalidArgumentError
+from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.repository import database_search
 from mnemic.store.postgres import nearest
 from tests.support.clock import Clock
@@ -235,3 +236,48 @@ def test_an_index_that_finds_too_few_gives_way_to_the_exact_search(database, mon
 def test_an_unknown_place_to_search_in_is_refused(database):
     with pytest.raises(InvalidArgumentError, match="search_in must be one of auto, memory"):
         opened(database, "disk")
+
+
+class Away(FractionEmbedder):
+    def embed(self, texts):
+        raise OSError(f"away, and so are {len(texts)} texts")
+
+
+def test_a_memory_without_a_vector_is_found_though_an_index_of_vectors_serves_its_scope(database):
+    with opened(database, exact_limit=20) as memory:
+        memory.add_many([f"{first} {last}" for first in WORDS for last in WORDS[:6]])
+        assert memory.create_vector_index()
+        assert memory.search("bale ding", search_type="semantic").approximate
+        with Memory(database, embedder=Away(dimensions=8), search_in="database") as other:
+            other.add("a zebra", on_embed_error="pending")
+        ends = time.monotonic() + 20
+        while memory.count() < 6 * len(WORDS) + 1:
+            assert time.monotonic() < ends
+            time.sleep(0.01)
+        assert memory.search("zebra", search_type="semantic", limit=1)[0].content == "a zebra"
+        memory.delete(memory.search("zebra", search_type="semantic", limit=1)[0].id)
+
+
+@pytest.mark.parametrize("length", [1e-9, 1e20])
+def test_a_vector_that_the_database_compares_otherwise_than_the_core_is_refused(database, length):
+    with Memory(database, embedder=None) as memory:
+        with pytest.raises(InvalidEntryError, match="length"):
+            memory.add("an apple", embedding=[length, 0.0, 0.0])
+        memory.add("nothing", embedding=[1.0, 0.0, 0.0])
+        assert memory.count() == 1
+
+
+@pytest.mark.parametrize("places", [{"database": True}, {"database": False}], ids=str)
+def test_numbers_and_texts_that_a_database_has_not_are_compared_as_the_core_does(
+    database, tmp_path, places
+):
+    url = database if places["database"] else str(tmp_path / "a.db")
+    with Memory(url, embedder=None) as memory:
+        memory.add("one", position=2**53 + 1, category="c")
+        memory.add("two", position=2**53)
+        assert memory.count(filters={"position": {"gt": float(2**53)}}) == 1
+        assert memory.count(filters={"category": "c\0"}) == 0
+        assert memory.count(filters={"category": {"in": ["c", "\0"]}}) == 1
+        assert memory.count(filters={"NOT": {"category": "\0"}}) == 2
+        assert memory.delete_many(filters={"position": float(2**53)}) == 1
+        assert [entry.content for entry in memory.list()] == ["one"]

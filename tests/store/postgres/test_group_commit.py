@@ -25,6 +25,7 @@ from tests.store.contract import added, adding, exported
 from tests.support.clock import NOON
 from tests.support.cutting_proxy import Proxy
 from tests.support.entries import numbered, uid
+from tests.support.threads import run_together
 
 PATIENCE = 60
 EVERYONE = Scope("a", all_users=True)
@@ -90,7 +91,7 @@ def handed_in(calls):
     def run(at):
         try:
             outcomes[at] = calls[at]().result(PATIENCE)
-        except Exception as error:  # noqa: BLE001 - it is an outcome
+        except BaseException as error:  # noqa: BLE001 - it is an outcome
             outcomes[at] = error
 
     threads = [threading.Thread(target=run, args=(at,)) for at in range(len(calls))]
@@ -225,6 +226,59 @@ def test_the_outcome_of_a_group_that_stored_no_memory_is_unknown_to_each(cutting
     assert [type(outcome) for outcome in outcomes] == [OutcomeUnknownError] * 2
 
 
+def test_a_write_that_ends_its_thread_takes_no_other_one_along(store):
+    def leave(_):
+        raise SystemExit
+
+    outcomes = gathered(
+        store,
+        [
+            lambda: adding(store, "a", [numbered(1)]),
+            lambda: store.update(Scope("a"), uid(900), leave, now=NOON),
+            lambda: adding(store, "a", [numbered(2)]),
+        ],
+    )
+    assert [type(outcome).__name__ for outcome in outcomes] == ["Stored", "SystemExit", "Stored"]
+
+
+def test_accesses_of_an_agent_whose_memories_are_locked_hold_up_no_other_agent(store, witness):
+    agents = [f"agent {at}" for at in range(8)]
+    for agent in agents:
+        (row,) = added(store, agent, [numbered(1, agent_id=agent)]).rows
+        store.touch(agent, [row], NOON)
+    witness.execute(LOCK, (agents[0],))
+    writing = store.write_accesses()
+    free = [agent for agent in agents if hash(agent) % 4 != hash(agents[0]) % 4]
+    for agent in free:
+        added(store, agent, [numbered(2, agent_id=agent)])
+    assert not writing.done()
+    witness.execute("SELECT pg_advisory_unlock_all()")
+    writing.result(PATIENCE)
+    for agent in agents:
+        found = store.get(Scope(agent), [uid(1)], now=NOON)
+        assert found[uid(1)].access_count == 1
+
+
+def test_accesses_that_come_while_others_are_written_are_counted_once(store):
+    (row,) = added(store, "a", [numbered(1)]).rows
+    counts, ends = [], time.monotonic() + 2
+
+    def touch():
+        counts.append(0)
+        while time.monotonic() < ends:
+            store.touch("a", [row], NOON)
+            counts[-1] += 1
+
+    def flush():
+        while time.monotonic() < ends:
+            store.write_accesses().result(PATIENCE)
+
+    run_together(touch, flush, flush)
+    while store.has_pending_accesses("a", [row]):
+        store.write_accesses().result(PATIENCE)
+    assert store.get(Scope("a"), [uid(1)], now=NOON)[uid(1)].access_count == sum(counts)
+
+
 def test_replacing_a_memory_keeps_the_accesses_of_the_old_one_apart(database):
     with Memory(database, embedder=None) as memory:
         one = memory.add("an apple", user_id="ann")
@@ -254,6 +308,7 @@ from mnemic.model import Scope
 from tests.store.contract import added
 from tests.support.clock import NOON
 from tests.support.entries import numbered, uid
+from tests.support.threads import run_together
 store = open_store(sys.argv[1])
 added(store, "a", [numbered(1)])
 def stop(entry):

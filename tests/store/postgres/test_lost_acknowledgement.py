@@ -138,3 +138,14 @@ def test_a_read_whose_connection_is_lost_is_answered_by_another_one(memory, prox
     proxy.cut_after("SELECT 7")
     assert len(memory.list()) == 7
     assert proxy.cuts == 1
+
+
+def test_memories_that_one_call_stores_and_changes_are_stored_once(memory, witness, lose_commit):
+    lose_commit()
+    memory.add_many([{"content": "an apple", "id": ID}, {"content": "bread", "supersedes": ID}])
+    assert witness.count() == 1
+    other = UUID(int=2)
+    lose_commit()
+    twice = [{"content": "honey", "id": other}, {"content": "jam", "id": other}]
+    memory.add_many(twice, on_conflict="replace")
+    assert witness.get(other).version == 2

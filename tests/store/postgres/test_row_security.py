@@ -1,5 +1,7 @@
 """Row-level security: a second wall between agents, which no statement of mnemic's can pass."""
 
+import time
+
 import psycopg
 import pytest
 
@@ -173,3 +175,22 @@ def test_a_role_that_owns_no_tables_cannot_put_policies_in_force(database):
         connection.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA mnemic TO {GUEST}")
     with pytest.raises(StoreError, match="42501"):
         opened(as_role(GUEST, database), row_security=True)
+
+
+def test_a_feed_that_reconnects_after_policies_were_put_in_force_catches_up(guarded):
+    with Memory(guarded, "ann", embedder=None) as memory:
+        memory.add("an apple")
+        assert memory.search("apple", search_type="keyword")
+        database = memory.repository._store._database
+        database.connections.has_row_security = False  # as of a process that has not heard of it
+        with psycopg.connect(superuser(guarded), autocommit=True) as other:
+            other.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        ends = time.monotonic() + 20
+        while (
+            memory.search("apple", search_type="keyword").stale_since or not database.feed.is_live
+        ):
+            assert time.monotonic() < ends
+            time.sleep(0.05)

@@ -189,13 +189,15 @@ class ChangeFeed:
     def _run(self) -> None:
         pause = 0.0
         while not self._is_closed:
+            made = self._connections
             try:
                 with psycopg.connect(self._target.conninfo, autocommit=True) as connection:
                     prepare(connection)
-                    pause = 0.0
                     self._follow(connection)
             except Exception as error:  # noqa: BLE001 - without this thread, news would be missed
                 _log.info("The change feed is interrupted: %s", type(error).__name__)
+            if self._connections > made:  # it had caught up, and was lost later
+                pause = 0.0
             self._interrupt(is_first=pause == 0.0)
             self._wait(pause)
             pause = min(_MAX_PAUSE, 2 * pause + 0.05)
@@ -287,7 +289,8 @@ class ChangeFeed:
                         self._advance(agent_id, position)
 
     def _heard(self, channel: str, payload: str) -> None:
-        self._heard_at = datetime.now(UTC)
+        if self._state is _State.LIVE:  # until it has caught up, news may be missing
+            self._heard_at = datetime.now(UTC)
         if channel == self._beat.channel:
             self._beat.returned()
             return

@@ -56,6 +56,9 @@ _LIMIT_LOCKS: Final = (
     "SELECT set_config('lock_timeout', %s, false) WHERE current_setting('lock_timeout') = '0'"
 )
 
+_LIMIT_LOCKS_OF_SEVERAL: Final = "SET LOCAL lock_timeout = '200ms'"
+"""A group of several agents is split soon, if another program has the lock of one of them."""
+
 _LIMIT_PAUSES: Final = "SET LOCAL idle_in_transaction_session_timeout = '60s'"
 """A process that is stopped in the midst of a write does not hold its locks for good."""
 
@@ -273,7 +276,7 @@ class Connections:
             self._prepare_repetition(done.error)
         raise AssertionError("unreachable")
 
-    def is_repeated(self, error: Exception) -> bool:
+    def is_repeated(self, error: BaseException) -> bool:
         """Return whether `write` begins its work anew after an error."""
         if isinstance(error, _NAMES_NO_AGENTS):
             return not self.has_row_security
@@ -291,20 +294,22 @@ class Connections:
         with self._pool.connection() as connection:
             session, naming = self._session(connection, agents)
             first = [_LIMIT_PAUSES, *([] if naming is None else [naming])]
+            first += [_LIMIT_LOCKS_OF_SEVERAL] * (len(agents or ()) > 1)
             first += _locks(connection, agents or ())
             try:
                 session.begin(first="; ".join(first))
                 result = work(session)
-            except BaseException:
-                if not connection.closed:
-                    session.run("ROLLBACK")
+            except BaseException as error:
+                _undo(session, error)
                 raise
             try:
                 session.run("COMMIT")
             except psycopg.OperationalError:
-                if not connection.closed:
-                    raise  # it was undone
-                unknown[:] = [result]
+                if connection.closed:  # else it was undone
+                    unknown[:] = [result]
+                raise
+            except BaseException:
+                connection.close()
                 raise
             return result
 
@@ -345,6 +350,22 @@ class Connections:
             return
         self._is_closed = True
         self._pool.close()
+
+
+def _undo(session: Session, error: BaseException) -> None:
+    """Undo a transaction after an error, or give its connection up.
+
+    A KeyboardInterrupt may have cut a message to the server short, or left a pipeline open: the
+    answer to another statement would never come.
+    """
+    connection = session.connection
+    is_sound = isinstance(error, Exception) and not connection.pgconn.pipeline_status
+    if connection.closed:
+        return
+    if is_sound:
+        session.run("ROLLBACK")
+    else:
+        connection.close()
 
 
 def _locks(connection: Connection, agents: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias, TypeVar
 from mnemic.errors import MnemicError, StoreUnavailableError
 from mnemic.logs import logger
 from mnemic.store.change_listeners import COMMITTED, ChangedUser
-from mnemic.store.futures import Workers
+from mnemic.store.futures import Workers, WriteFuture, succeeded
 from mnemic.store.group_commit import Writer
 from mnemic.store.pending_accesses import AccessFlush, PendingAccesses
 from mnemic.store.postgres.change_feed import ChangeFeed
@@ -68,8 +68,7 @@ class Database:
 
     def _positions(self, session: Session, agents: list[str]) -> dict[str, LogPosition]:
         """Return positions, read on the connection of the feed."""
-        if not self.connections.has_row_security:
-            return positions(session, agents)
+        # Always, for another process may have put policies in force since.
         with session.one_moment(naming(session.connection, agents)):
             return positions(session, agents)
 
@@ -141,16 +140,15 @@ class Database:
             timer.daemon = True
             timer.start()
 
-    def write_accesses(self, before: str | None = None) -> Future[None]:
-        """Write the accesses recorded so far.
+    def write_accesses(self) -> Future[None]:
+        """Write the accesses recorded so far; jobs that are handed in later see them."""
+        return _all_of([self.write_accesses_of(agent_id) for agent_id in self.accesses.agents()])
 
-        Args:
-            before: An agent whose later jobs see them.
-        """
-        writer = self._writers[0] if before is None else self.writer_of(before)
+    def write_accesses_of(self, agent_id: str) -> Future[None]:
+        """Write the accesses of an agent recorded so far."""
         flush = self.accesses.flush()
         try:
-            future = writer.write(AccessJob(flush, self.accesses.agents()))
+            future = self.writer_of(agent_id).submit(AccessJob(flush, agent_id))
         except BaseException:
             flush.ended()
             raise
@@ -193,6 +191,26 @@ class Database:
         self.vector_indexes.close()
         self._feed.close()
         self.connections.close()
+
+
+def _all_of(futures: Sequence[Future[None]]) -> Future[None]:
+    """Return a future that is done once all are, with the error of one that failed."""
+    if not futures:
+        return succeeded(None)
+    whole: Future[None] = WriteFuture()
+    left, lock = list(futures), threading.Lock()
+
+    def settle(done: Future[None]) -> None:
+        with lock:
+            left.remove(done)
+            is_last = not left
+        if is_last:
+            errors = [error for each in futures if (error := each.exception()) is not None]
+            whole.set_exception(errors[0]) if errors else whole.set_result(None)
+
+    for each in futures:
+        each.add_done_callback(settle)
+    return whole
 
 
 def _flush(database: "weakref.ref[Database]") -> None:

@@ -1,19 +1,19 @@
 """Jobs of group commits: each with its agents, and how to tell whether it was committed."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from mnemic.store.add_job import AddJob
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow
 from mnemic.store.pending_accesses import AccessFlush
 from mnemic.store.postgres.change_log import write_accesses
-from mnemic.store.postgres.session import Session, uuids
+from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.writes import add
+from mnemic.store.row_codec import uuid_of
 
 _LOGGED: Final = (
-    "SELECT count(*) FROM mnemic.agent_memory_changes "
-    "JOIN unnest(%s::bigint[], %s::uuid[]) AS new (row, id) ON entry_row = row AND entry_id = id "
-    "WHERE agent_id = %s AND seq > %s AND seq <= %s"
+    "SELECT EXISTS (SELECT FROM mnemic.agent_memory_changes WHERE agent_id = %s "
+    "AND seq > %s AND seq <= %s AND entry_row = %s AND entry_id = %s AND kind = 'add')"
 )
 
 
@@ -57,23 +57,23 @@ class AgentJob:
 
 
 class AccessJob:
-    """A job that writes accesses.
+    """A job that writes the accesses of an agent.
 
-    It takes them under the locks of their agents: a memory may be stored anew while it waits for
-    these, and must not get the accesses of the old one.
+    It takes them under the agent's lock: a memory may be stored anew while it waits for that, and
+    must not get the accesses of the old one.
 
     Args:
         flush: The accesses.
-        waiting: The agents that have some.
+        agent_id: The agent.
     """
 
     __slots__ = ("_flush", "agents")
 
     stored: AddedRows | None = None
 
-    def __init__(self, flush: AccessFlush, waiting: Iterable[str]) -> None:
+    def __init__(self, flush: AccessFlush, agent_id: str) -> None:
         self._flush = flush
-        self.agents = tuple(sorted(waiting))
+        self.agents = (agent_id,)
 
     def __call__(self, session: Session) -> None:
         """Write them."""
@@ -144,12 +144,11 @@ def _nothing_to_commit(_: Session) -> bool:
 
 
 def _check_of(agent_id: str, stored: AddedRows) -> Callable[[Session], bool]:
-    """Return whether what an addition stored is in the change log, under its numbers."""
-    new = [outcome for outcome in stored.outcomes if outcome.is_new]
-    rows, ids = [outcome.row for outcome in new], uuids([outcome.entry_id for outcome in new])
-    values = rows, ids, agent_id, stored.seq - stored.steps, stored.seq
+    """Return whether what an addition stored is in the change log, under its numbers.
 
-    def was_committed(session: Session) -> bool:
-        return bool(session.value(_LOGGED, values) == len(new))
-
-    return was_committed
+    The last new memory tells: a long addition drops the first of its own changes from the log.
+    """
+    *_, last = [outcome for outcome in stored.outcomes if outcome.is_new]
+    entry_id = uuid_of(last.entry_id)
+    values = agent_id, stored.seq - stored.steps, stored.seq, last.row, entry_id
+    return lambda session: bool(session.value(_LOGGED, values))

@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 from mnemic.model import All, MemoryEntry, RowBatch, Scope
 from mnemic.store.filter_sql import Condition
 from mnemic.store.postgres.session import Columns, Session, Vector
-from mnemic.store.postgres.sql import EMBEDDINGS, ENTRIES, IS_ACTIVE, ROW, in_scope, narrowed
+from mnemic.store.postgres.sql import (
+    AMONG,
+    EMBEDDINGS,
+    ENTRIES,
+    IS_ACTIVE,
+    IS_HELD,
+    ROW,
+    in_scope,
+    narrowed,
+)
 from mnemic.store.postgres.stored import active_entries, records_of
 from mnemic.store.postgres.vector_indexes import VectorIndex, find_vector_index
 from mnemic.store.row_codec import RowCodec
@@ -56,6 +65,19 @@ def nearest(session: Session, codec: RowCodec, wanted: NearestRequest) -> Select
     return SelectedRows(
         _batch(codec, wanted.model[1], found), entries_among(codec, rows), is_approximate
     )
+
+
+def rows_without_vectors(
+    session: Session, agent_id: str, model: str, among: Sequence[int] | None
+) -> list[int]:
+    """Return the active rows of an agent, or those of some rows, without a vector of a model."""
+    some, values = ("", []) if among is None else (f"AND {AMONG}", [list(among)])
+    sql = (
+        f"SELECT row FROM {ENTRIES} WHERE agent_id = %s AND {IS_HELD} {some} AND NOT EXISTS ("
+        f"SELECT FROM {EMBEDDINGS} AS v WHERE v.agent_id = %s AND entry_row = row AND model = %s "
+        "AND NOT is_companion)"
+    )
+    return [row for (row,) in session.fetch(sql, (agent_id, *values, agent_id, model))]
 
 
 def entries_among(
@@ -109,14 +131,14 @@ def rounding(dimensions: int) -> float:
     return (2 * dimensions + 16) * 2.0**-24
 
 
-# One statement, so that all of it is of one moment without a transaction.
+# One statement, so that all of it is of one moment without a transaction. LIMIT has each row looked
+# up by its number: the planner would read all of the agent's for a join.
 _WITH_COLUMNS: Final = (
-    "SELECT distance, (SELECT array_agg(embedding ORDER BY part) FROM {embeddings} AS v "
-    "WHERE v.agent_id = %s AND entry_row = nearest.row AND model = %s AND NOT is_companion), "
-    "{columns} "
-    "FROM nearest JOIN {entries} AS e ON e.agent_id = %s AND e.row = nearest.row "
-    "ORDER BY distance NULLS FIRST"
-).format(embeddings=EMBEDDINGS, entries=ENTRIES, columns=f"e.{ROW}")
+    f"SELECT distance, (SELECT array_agg(embedding ORDER BY part) FROM {EMBEDDINGS} AS v "
+    "WHERE v.agent_id = %s AND entry_row = nearest.row AND model = %s AND NOT is_companion), e.* "
+    f"FROM nearest CROSS JOIN LATERAL (SELECT {ROW} FROM {ENTRIES} AS e "
+    "WHERE e.agent_id = %s AND e.row = nearest.row LIMIT 1) AS e ORDER BY distance NULLS FIRST"
+)
 
 
 def _nearest(

@@ -147,9 +147,12 @@ class Session:
         with self.connection.pipeline() as pipeline:
             try:
                 yield
-            except BaseException:
+            except Exception:
                 with suppress(psycopg.Error):  # psycopg would log those of later statements
                     pipeline.sync()
+                raise
+            except BaseException:  # a KeyboardInterrupt may have cut a message to the server short
+                self.connection.close()
                 raise
 
     def value(self, sql: str, values: Sequence[Any] = ()) -> Any:

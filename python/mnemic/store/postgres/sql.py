@@ -5,6 +5,7 @@ constants of this package are concatenated.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
@@ -90,6 +91,8 @@ _BOUND_KINDS: Final[Mapping[Kind, Callable[[Any], object]]] = {
     Kind.TYPE: int,
     Kind.STATUS: int,
     Kind.TIME: to_microseconds,
+    # Beside a double, the server would compare a bigint as a double too.
+    Kind.WHOLE: lambda value: Decimal(value) if isinstance(value, float) else value,
 }
 
 
@@ -97,6 +100,7 @@ class _Postgres:
     mark = "%s"
     never = "false"
     always = "true"
+    holds_nul = False
     bound: Mapping[Kind, Callable[[Any], object]] = _BOUND_KINDS
 
     def known(self, condition: str) -> str:

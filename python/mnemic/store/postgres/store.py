@@ -39,7 +39,7 @@ from mnemic.store.postgres.backup import backup_to
 from mnemic.store.postgres.database import SHARED, Database
 from mnemic.store.postgres.held_rows import HeldRows, news
 from mnemic.store.postgres.jobs import AgentAddJob, AgentJob
-from mnemic.store.postgres.nearest import entries_among, nearest
+from mnemic.store.postgres.nearest import entries_among, nearest, rows_without_vectors
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import in_scope
 from mnemic.store.postgres.store_reads import PostgresReads
@@ -263,6 +263,21 @@ class PostgresStore(PostgresReads):
 
         return self._read(scope.agent_id, work, deadline=deadline, one_moment=True)
 
+    def rows_without_vectors(
+        self,
+        agent_id: str,
+        model: Model,
+        among: Sequence[int] | None = None,
+        *,
+        deadline: float | None = None,
+    ) -> list[int]:
+        """Return the active rows, of an agent or among some, without a vector of a model."""
+        return self._read(
+            agent_id,
+            lambda on: rows_without_vectors(on, agent_id, model[0], among),
+            deadline=deadline,
+        )
+
     def create_vector_index(self, agent_id: str) -> bool:
         """Build the approximate index of an agent's vectors; return whether there is one now."""
         model = self.embedding_model(agent_id)
@@ -296,7 +311,7 @@ class PostgresStore(PostgresReads):
 
         database = self._writable()
         if on_conflict == "replace" and database.accesses.is_pending():
-            database.write_accesses(before=agent_id)  # they are the old entry's
+            database.write_accesses_of(agent_id)  # they are the old entry's
         job = AgentAddJob(agent_id, rows, rules)
         return database.writer_of(agent_id).write(job, lambda added: stored_of(codec, added, rows))
 

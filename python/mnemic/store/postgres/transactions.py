@@ -71,11 +71,11 @@ class ServerTransactions:
         """Undo that part, and end it."""
         session.undo()
 
-    def is_lost(self, session: Session, error: Exception) -> bool:
+    def is_lost(self, session: Session, error: BaseException) -> bool:
         """Return whether an error ended the transaction, or `commit` has to begin it anew."""
         return session.connection.closed or self.is_repeated(error)
 
-    def is_repeated(self, error: Exception) -> bool:
+    def is_repeated(self, error: BaseException) -> bool:
         """Return whether `commit` runs its work again after this error."""
         return self._connections.is_repeated(error)
 

@@ -68,6 +68,10 @@ _COPY_VECTORS: Final = f"COPY {EMBEDDINGS} ({_VECTOR_COLUMNS}) FROM STDIN (FORMA
 MAX_DIMENSIONS: Final = 16_000
 """Of pgvector's type `vector`."""
 
+MIN_LENGTH: Final = 1e-6
+MAX_LENGTH: Final = 1e18
+"""Between them squares of lengths, which pgvector adds up in single precision, are exact enough."""
+
 _COPIED: Final = 32
 """Rows from which on a COPY is faster than statements."""
 
@@ -197,11 +201,8 @@ def put_vectors(
         for row, time, vectors in rows
         for part, vector in enumerate(vectors)
     ]
-    if any(vector.size > MAX_DIMENSIONS for *_, vector in new):
-        raise InvalidEntryError(
-            f"PostgreSQL's vectors have at most {MAX_DIMENSIONS:,} dimensions; use an embedder "
-            "with fewer, or a store in a file"
-        )
+    for *_, vector in new:
+        _check_vector(vector)
     if len(new) < _COPIED or not session.can_copy:
         values = [
             (agent_id, row, model[0], is_companion, part, time, Vector(vector))
@@ -212,6 +213,21 @@ def put_vectors(
     data = vectors_copied(agent_id, model[0], new, is_companion=is_companion)
     with session.incoming(_COPY_VECTORS) as copy:
         copy.write(data)
+
+
+def _check_vector(vector: NDArray[np.float32]) -> None:
+    """Check that PostgreSQL has a vector, and compares it as the core does."""
+    if vector.size > MAX_DIMENSIONS:
+        raise InvalidEntryError(
+            f"PostgreSQL's vectors have at most {MAX_DIMENSIONS:,} dimensions; use an embedder "
+            "with fewer, or a store in a file"
+        )
+    length = float(np.linalg.norm(vector.astype(np.float64)))
+    if length and not MIN_LENGTH <= length <= MAX_LENGTH:
+        raise InvalidEntryError(
+            f"PostgreSQL compares vectors whose length is 0 or from {MIN_LENGTH:g} to "
+            f"{MAX_LENGTH:g}; this one's is {length:.3g}: scale it, or use a store in a file"
+        )
 
 
 def _put_one(session: Session, agent_id: str, new: NewRow, rules: AddOptions) -> _Written:

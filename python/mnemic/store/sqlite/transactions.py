@@ -69,12 +69,12 @@ class FileTransactions:
         connection.execute("ROLLBACK TO job")
         connection.execute("RELEASE job")
 
-    def is_lost(self, connection: apsw.Connection, error: Exception) -> bool:
+    def is_lost(self, connection: apsw.Connection, error: BaseException) -> bool:
         """Return whether a full or failing disk has undone the whole transaction."""
         del error
         return not connection.in_transaction
 
-    def is_repeated(self, error: Exception) -> bool:
+    def is_repeated(self, error: BaseException) -> bool:
         """Return False: no other writer makes a transaction fail that has begun."""
         del error
         return False
