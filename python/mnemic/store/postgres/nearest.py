@@ -190,7 +190,7 @@ def _by_index(
         sql = (
             f"SELECT entry_row FROM {EMBEDDINGS} WHERE agent_id = %s AND {covered} "
             f"AND entry_row IN (SELECT row FROM {ENTRIES} WHERE {selected[0]}) "
-            f"ORDER BY {index.expression} <=> %s::{index.type} LIMIT %s"
+            f"ORDER BY {index.expression} <=> l2_normalize(%s)::{index.type} LIMIT %s"
         )
         values = (wanted.scope.agent_id, *selected[1], Vector(vector), enough)
         found = session.fetch(sql, values)

