@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         as_embedder,
     )
     from mnemic.hyde import HydeConfig, HydeEngine, SyncHydeEngine
+    from mnemic.index.faiss_kinds import FaissOptions
     from mnemic.licensing import (
         DocumentedLicenses,
         LicenseTier,
@@ -176,6 +177,7 @@ __all__ = [
     "EmbeddingModel",
     "EstimatedTokens",
     "ExpandedQuery",
+    "FaissOptions",
     "Hit",
     "Hits",
     "HttpEmbedder",
@@ -296,6 +298,7 @@ _LAZY = {
     "EmbeddingModel": "mnemic.model",
     "EstimatedTokens": "mnemic.context",
     "ExpandedQuery": "mnemic.model",
+    "FaissOptions": "mnemic.index.faiss_kinds",
     "Hit": "mnemic.model",
     "HttpEmbedder": "mnemic.embed",
     "HttpLanguageModel": "mnemic.llm",

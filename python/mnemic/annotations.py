@@ -7,6 +7,8 @@ from mnemic.context.items import ItemFields
 from mnemic.context.tokens import Tokenizer
 from mnemic.contradictions import ContradictionJudge
 from mnemic.embed import AnyEmbedder, Embedder
+from mnemic.index.choice import IndexChoice
+from mnemic.index.faiss_kinds import FaissKind
 from mnemic.licensing import LicensePolicy
 from mnemic.llm import AnyLanguageModel, LanguageModel
 from mnemic.model import (
@@ -56,9 +58,11 @@ __all__ = [
     "Expander",
     "Expiry",
     "Expression",
+    "FaissKind",
     "FindPhrases",
     "FindRelated",
     "IdFactory",
+    "IndexChoice",
     "ItemFields",
     "LanguageModel",
     "LicensePolicy",

@@ -13,8 +13,43 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnemic.index import ExactSource, RowSet
+from mnemic.index.faiss_kinds import FaissOptions
+from mnemic.index.faiss_source import FaissSource
 
-SOURCES = (ExactSource,)
+
+class WaitingVectors(FaissSource):
+    """A source whose index gets no vectors, so that searches compare those that wait."""
+
+    def __init__(self, dim):
+        super().__init__(dim, FaissOptions("ivfpq", trained=10**9))
+
+
+class _Settled(FaissSource):
+    kind = "hnsw"
+
+    def __init__(self, dim):
+        super().__init__(dim, FaissOptions(self.kind))
+
+    def add(self, rows, vectors):
+        super().add(rows, vectors)
+        self.settle()
+
+    def remove(self, rows):
+        super().remove(rows)
+        self.settle()
+
+
+class Graph(_Settled):
+    """A source whose vectors are all in a graph."""
+
+
+class Flat(_Settled):
+    """A source whose vectors are all in a flat index."""
+
+    kind = "flat"
+
+
+SOURCES = (ExactSource, WaitingVectors, Graph, Flat, FaissSource)
 DIM = 3
 CLOSE = 1e-6
 PATIENCE = 20.0  # seconds, for what takes milliseconds

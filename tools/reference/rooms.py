@@ -17,7 +17,13 @@ ROOMS = (
         "memory.md",
         "Memory",
         "A memory in one file, with plain calls: everything else leads back here.",
-        ("mnemic.memory.Memory", "mnemic.repository", "mnemic.memory", "mnemic.verbs"),
+        (
+            "mnemic.memory.Memory",
+            "mnemic.repository",
+            "mnemic.memory",
+            "mnemic.verbs",
+            "mnemic.index",
+        ),
     ),
     Room(
         "async.md",

@@ -123,5 +123,5 @@ class CandidateSource(Protocol):
         ...
 
 
-SourceFactory: TypeAlias = Callable[[int], CandidateSource]
-"""Makes an empty source of vectors of a dimension; a class is one."""
+SourceFactory: TypeAlias = Callable[[int], CandidateSource | None]
+"""Makes an empty source of vectors of a dimension, or none; a class is one."""

@@ -191,6 +191,11 @@ class NativeIndex:
         """Return the proposals of the candidate source; see `Index.nearest`."""
         return None if self._source is None else self._source.nearest(vectors, k, selected)
 
+    def close(self) -> None:
+        """End what the candidate source does in the background."""
+        if self._source is not None:
+            self._source.close()
+
     def listed(self, wanted: ListRequest) -> list[Access]:
         """Return the rows of a list with their accesses; see `Index.listed`."""
         return self._current().listed(wanted)
@@ -313,7 +318,8 @@ class NativeIndex:
         """Return an empty candidate source, if there are vectors and a factory."""
         if self._dim is None or self._make_source is None:
             return None
-        return SourceGuard(self._make_source(self._dim))
+        source = self._make_source(self._dim)
+        return None if source is None else SourceGuard(source)
 
 
 def _merged_batch(batches: Sequence[RowBatch]) -> RowBatch:

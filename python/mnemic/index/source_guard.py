@@ -31,6 +31,12 @@ class SourceGuard:
         """Whether the source is in use."""
         return self._source is not None
 
+    def close(self) -> None:
+        """End what the source does in the background."""
+        close = getattr(self._source, "close", None)
+        if close is not None:
+            close()
+
     def apply(self, batch: "RowBatch") -> None:
         """Pass on a batch of changes."""
         if batch.gone:

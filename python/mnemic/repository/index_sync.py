@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import InvalidArgumentError, MnemicError, StoreError
-from mnemic.index import NativeIndex, SourceFactory
+from mnemic.index import NativeIndex, SourceFactory, choice
 from mnemic.logs import logger
 from mnemic.loop_threads import shared_in_turn
 from mnemic.model import Record, RowBatch, State
@@ -131,6 +131,7 @@ class IndexSync:
         self._loading: threading.Thread | None = None
         self._starting = threading.Lock()
         self._is_stopped = False
+        self._has_warned = False
         self._accesses = 0  # number of access writes that the index contains, at least
         self._buffer = AccessBuffer()
         self._access_lock = threading.Lock()
@@ -289,9 +290,24 @@ class IndexSync:
             self._apply_changes(deadline)
         if with_accesses:  # after the changes, which may add rows without their accesses
             self._catch_up_with_accesses(position)
-        if self._index.needs_rebuild:
+        if self._index.needs_rebuild or self._has_outgrown:
             self._start_rebuild()
         return position
+
+    @property
+    def _has_outgrown(self) -> bool:
+        """Whether the index has grown beyond exact search since it was loaded, and may end that."""
+        if len(self._index) <= choice.AUTO_LIMIT or self._index.has_source:
+            return False
+        if self._make_source is None and not self._has_warned:
+            self._has_warned = True
+            _log.warning(
+                "Agent %s has %d memories, and every search compares all of its scope; "
+                'index="auto" uses an approximate index',
+                self._agent_id,
+                len(self._index),
+            )
+        return self._make_source is not None
 
     def _is_all_there_is(self) -> bool:
         """Return whether the index is loaded, and the store cannot be read for newer changes."""
@@ -339,6 +355,7 @@ class IndexSync:
         for thread in (rebuilding, self._loading):
             if thread is not None:
                 thread.join()
+        self._index.close()
 
     def _learn_model(self) -> None:
         """Take the vectors in once there are some: the index was made without their dimension."""

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Literal, TypedDict
 
+from mnemic.index.choice import IndexChoice
 from mnemic.licensing import LicensePolicy
 from mnemic.model import SearchIn
 from mnemic.progress import Progress
@@ -60,8 +61,14 @@ class Options(TypedDict, total=False):
             loading takes. The answers are the same; `SearchResults.searched_in` says where they
             come from. A file is always searched in memory.
         exact_limit: Number of active memories in the scope of a search up to which all of them are
-            compared, 200,000 unless given; in larger scopes an approximate index of the database
-            may choose some, which `SearchResults.approximate` says.
+            compared, 200,000 unless given; in larger scopes an approximate index may choose some,
+            which `SearchResults.approximate` says.
+        index: How the nearest vectors are found. "exact", the default, compares all memories of a
+            scope. "faiss" takes candidates from an approximate index (extra `faiss`) where more
+            than `exact_limit` memories are selected, and more than 2 % of the agent's;
+            `FaissOptions` chooses its kind. "auto" does so for agents of more than 2,000,000
+            memories. Such results are `approximate`: a better memory may be missing, and every
+            score is exact.
         row_security: Keep agents apart in PostgreSQL by policies of the database too, which show a
             transaction the rows of the agents alone that it names. Put in force by the first memory
             that is opened with it, for all processes and for good; the role must own the tables
@@ -85,4 +92,5 @@ class Options(TypedDict, total=False):
     index_pool: IndexPool | None
     search_in: SearchIn
     exact_limit: int
+    index: IndexChoice
     row_security: bool

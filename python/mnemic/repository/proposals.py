@@ -14,6 +14,9 @@ from mnemic.model import Search
 EXACT_LIMIT = 200_000
 """Up to so many selected memories are all ranked."""
 
+EXACT_SHARE = 0.02
+"""Up to such a share of all memories is all ranked: a source would have to look at many more."""
+
 PROPOSALS_PER_HIT = 4
 MIN_PROPOSALS = 64
 """Proposals that a source is first asked for: so many for each hit, and at least this many."""
@@ -30,9 +33,9 @@ def rank(
 ) -> RankedPage:
     """Return the best rows of a scope, of those that the index's candidate source proposes.
 
-    All selected rows are ranked if the source fails, if at most `exact_limit` rows
-    are selected, and if the proposals give fewer hits than the limit. A search that has an order of
-    its own, counts all matches, or has no query vectors is exact too.
+    All selected rows are ranked if the source fails, if at most `exact_limit` rows or a fiftieth
+    of all are selected, and if the proposals give fewer hits than the limit. A search that has an
+    order of its own, counts all matches, or has no query vectors is exact too.
 
     Args:
         index: Ranks the rows; it has a source.
@@ -45,7 +48,8 @@ def rank(
     """
     limit = search.limit if inputs.limit is None else inputs.limit
     if limit > 0 and _can_propose(search, inputs):
-        selected = index.selected(search, inputs, exact_limit)
+        few = max(exact_limit, int(EXACT_SHARE * len(index)))
+        selected = index.selected(search, inputs, few)
         depth = limit + search.offset
         page = None if selected is None else _by_proposals(index, search, inputs, depth, selected)
         if page is not None:

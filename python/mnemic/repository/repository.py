@@ -18,6 +18,7 @@ from mnemic.errors import (
     InvalidArgumentError,
 )
 from mnemic.index import SourceFactory
+from mnemic.index.choice import IndexChoice, checked_index, source_factory
 from mnemic.licensing import (
     SEARCHING_BY_MEANING,
     STORING,
@@ -138,8 +139,9 @@ class Repository:
         index_pool: As above.
         search_in: As above.
         exact_limit: As above.
+        index: As above.
         row_security: As above.
-        make_source: Makes the candidate source of the index; None ranks every memory.
+        make_source: Makes the candidate source of the index, in place of the chosen one.
     """
 
     def __init__(
@@ -164,6 +166,7 @@ class Repository:
         index_pool: IndexPool | None = None,
         search_in: SearchIn = "auto",
         exact_limit: int = EXACT_LIMIT,
+        index: IndexChoice = "exact",
         row_security: bool = False,
         make_source: SourceFactory | None = None,
     ) -> None:
@@ -180,6 +183,7 @@ class Repository:
         self._has_hinted = False
         self._logs_content = flag("log_content", log_content)
         place = checked_search_in(search_in)
+        chosen = checked_index(index)
         exact_limit = validation.whole("exact_limit", exact_limit, minimum=0)
         self._embedder = chosen_embedder(embedder, embedding_model)
         cache_size = validation.whole("query_cache", query_cache, minimum=0)
@@ -227,7 +231,7 @@ class Repository:
                 self._model,
                 language=analysed_in,
                 can_write=not read_only,
-                make_source=make_source,
+                make_source=make_source or source_factory(chosen, self._memories),
                 progress=loading,
                 pool=pool,
                 unloaded=self._cache.clear,
@@ -248,6 +252,11 @@ class Repository:
         self._make_readers(cache_size, exact_limit)
         self._make_writers()
         self._telemetry.opened(self._store)
+
+    def _memories(self) -> int:
+        """Return the number of the agent's active memories."""
+        everybody = Scope(self.agent_id, all_users=True)
+        return self._store.count(everybody, now=self.now())
 
     def _pool_of(self, given: IndexPool | None) -> PooledIndexes | None:
         if given is not None and not isinstance(given, IndexPool):

@@ -1,0 +1,427 @@
+"""FAISS as a candidate source: an index of vectors for memories beyond exact search."""
+
+import threading
+import weakref
+from collections import deque
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.index.candidates import RowSet
+from mnemic.index.faiss_kinds import FaissIndex, FaissOptions, faiss_library
+from mnemic.index.shared_lock import SharedLock
+from mnemic.logs import logger
+
+_log = logger(__name__)
+
+MAX_WAITING: Final = 4096
+"""Vectors that may wait for the index: a search compares them all. With more it proposes nothing,
+and every memory is ranked."""
+
+BULK: Final = 4096
+"""Vectors that are added at once while nothing is proposed anyway."""
+
+INCREMENT: Final = 16
+"""Vectors that are added at once otherwise; searches wait some milliseconds for them."""
+
+MIN_VACANT: Final = 1024
+VACANT_SHARE: Final = 0.2
+"""An index is made anew once so many positions, and this share of them, are vacant."""
+
+_VACANT: Final = -1
+_MAX_ROW: Final = 2**63 - 1
+
+
+class _Change(NamedTuple):
+    """Rows whose vectors are replaced; without new ones they are removed.
+
+    Attributes:
+        replaced: The rows, ascending.
+        rows: The row of each new vector.
+        vectors: The new vectors, of length 1, or null.
+    """
+
+    replaced: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    vectors: NDArray[np.float32]
+
+
+class FaissSource:
+    """Proposes the rows that an index of FAISS takes for the nearest.
+
+    A thread adds vectors to the index; until then they wait, and a search compares them itself. A
+    new index proposes nothing before it has nearly all vectors.
+
+    Args:
+        dim: Dimension of the vectors.
+        options: The options of the index.
+    """
+
+    def __init__(self, dim: int, options: FaissOptions | None = None) -> None:
+        self._options = FaissOptions() if options is None else options
+        self._dim = dim
+        self._index = FaissIndex(self._options, dim)
+        self._positions = _Positions()
+        self._lock = SharedLock()  # of the index and its positions
+        self._queue_lock = threading.Lock()
+        self._waiting: deque[_Change] = deque()
+        self._number_waiting = 0
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+        self._is_given_up = False
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every vector is compared."""
+        return self._options.kind == "flat"
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the index, estimated; see `CandidateSource`."""
+        waiting = self._number_waiting * self._dim * 4
+        return self._index.nbytes(self._positions.size) + self._positions.nbytes + waiting
+
+    @property
+    def waiting(self) -> int:
+        """Number of vectors that are not in the index yet."""
+        return self._number_waiting
+
+    def add(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+        """Add vectors of rows; see `CandidateSource`."""
+        self._hand_in(_Change(np.unique(rows), rows.copy(), _unit(vectors)))
+
+    def remove(self, rows: NDArray[np.int64]) -> None:
+        """Remove rows; see `CandidateSource`."""
+        nothing = np.empty((0, self._dim), np.float32)
+        self._hand_in(_Change(np.unique(rows), np.empty(0, np.int64), nothing))
+
+    def _hand_in(self, change: _Change) -> None:
+        with self._queue_lock:
+            self._waiting.append(change)
+            self._number_waiting += len(change.rows)
+            if self._thread is None and not self._is_closed:
+                self._thread = threading.Thread(
+                    target=_work, args=(weakref.ref(self),), name="mnemic-faiss", daemon=True
+                )
+                self._thread.start()
+
+    def settle(self) -> None:
+        """Wait until the index has all vectors that were added."""
+        thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def close(self) -> None:
+        """Add no further vectors to the index."""
+        self._is_closed = True
+        self.settle()
+
+    def nearest(
+        self, vectors: NDArray[np.float32], k: int, selected: RowSet | None
+    ) -> NDArray[np.int64]:
+        """Return the nearest rows; see `CandidateSource`."""
+        queries = _unit(vectors)
+        with self._lock.reading():
+            with self._queue_lock:
+                waiting = list(self._waiting)
+            if self._number_waiting > MAX_WAITING or self._is_given_up:
+                return np.empty(0, np.int64)
+            changed = _rows_of(waiting)
+            indexed = self._search(queries, k + len(changed), selected)
+        rows, scores = _without(indexed, changed)
+        if waiting:
+            new_rows, new_scores = _compared(waiting, queries, selected)
+            rows, scores = np.concatenate([rows, new_rows]), np.concatenate([scores, new_scores])
+        return _best_rows(rows, scores)[:k]
+
+    def _search(
+        self, queries: NDArray[np.float32], enough: int, selected: RowSet | None
+    ) -> "_Scored":
+        """Return rows of the index, enough if it has them, each with its inner products."""
+        positions = self._positions
+        if not positions.size or self._index.needs_training:
+            return _NOTHING
+        chosen = positions.selector(selected)
+        wanted = int(enough * positions.vectors_per_row)
+        while True:
+            wanted = min(max(wanted, 1), positions.size)
+            scores, found = self._index.search(queries, wanted, chosen.selector, chosen.share)
+            is_found = found >= 0
+            rows = positions.rows[found[is_found]]
+            is_all = wanted == positions.size or not is_found.all()
+            if is_all or len(np.unique(rows)) >= enough:
+                return _Scored(rows, scores[is_found])
+            wanted *= 2  # several chunks of a row were among them
+
+    def advance(self) -> bool:
+        """Bring the next changes into the index, in the source's own thread.
+
+        Returns:
+            Whether there were any.
+        """
+        with self._queue_lock:
+            if self._is_closed or not self._waiting or not self._can_begin():
+                self._thread = None
+                return False
+        if self._index.needs_training:
+            self._train()
+        self._apply_next()
+        if self._positions.is_mostly_vacant:
+            self._compact()
+        return True
+
+    def _can_begin(self) -> bool:
+        """Return whether the index is trained, or enough vectors wait for that."""
+        return not self._index.needs_training or self._number_waiting >= self._options.trained
+
+    def _train(self) -> None:
+        with self._queue_lock:
+            sample = [change.vectors for change in self._waiting]
+        trained = FaissIndex(self._options, self._dim)
+        trained.train(np.concatenate(sample)[: self._options.trained])
+        with self._lock.writing():
+            self._index = trained
+
+    def _apply_next(self) -> None:
+        """Bring the first changes that wait into the index."""
+        changes = self._first_changes(BULK if self._number_waiting > MAX_WAITING else INCREMENT)
+        with self._lock.writing():
+            self._put(_Change(_rows_of(changes), *_current(changes)))
+            with self._queue_lock:
+                for change in changes:
+                    self._waiting.popleft()
+                    self._number_waiting -= len(change.rows)
+
+    def _first_changes(self, size: int) -> list[_Change]:
+        """Return the first changes that wait, of about so many vectors together, at least one."""
+        with self._queue_lock:
+            self._waiting.extendleft(reversed(_parts(self._waiting.popleft(), size)))
+            vectors = np.cumsum([len(change.rows) for change in self._waiting])
+            number = max(1, int(np.searchsorted(vectors, size, side="right")))
+            return list(islice(self._waiting, number))
+
+    def give_up(self) -> None:
+        """Propose nothing from now on."""
+        self._is_given_up = True
+        self._is_closed = True
+
+    def _put(self, change: _Change) -> None:
+        vacated = self._positions.vacate(change.replaced)
+        if len(vacated) and self._index.discard(vacated):
+            self._positions.forget(len(vacated))
+        if len(change.rows):
+            self._index.add(change.vectors, self._positions.size)
+            self._positions.append(change.rows)
+
+    def _compact(self) -> None:
+        """Make the index anew, of the vectors that are not replaced."""
+        old, positions = self._index, self._positions
+        kept = positions.occupied()
+        fresh, numbered = FaissIndex(self._options, self._dim), _Positions()
+        for first in range(0, len(kept), BULK):
+            if self._is_closed:
+                return
+            part = kept[first : first + BULK]
+            fresh.add(old.vectors(part), numbered.size)
+            numbered.append(positions.rows[part])
+        with self._lock.writing():
+            self._index, self._positions = fresh, numbered
+
+
+def _work(reference: "weakref.ref[FaissSource]") -> None:
+    """Bring changes into the index of a source, as long as it lives and has some."""
+    goes_on = True
+    while goes_on:
+        source = reference()
+        if source is None:
+            return
+        goes_on = _stepped(source)
+        del source
+
+
+def _stepped(source: FaissSource) -> bool:
+    try:
+        return source.advance()
+    except Exception as error:  # noqa: BLE001 - the exact ranking answers
+        _log.warning("An index of FAISS is given up: %s", type(error).__name__)
+        source.give_up()
+        return False
+
+
+class _Scored(NamedTuple):
+    """Rows, some repeated, each with an inner product."""
+
+    rows: NDArray[np.int64]
+    scores: NDArray[np.float32]
+
+
+_NOTHING: Final = _Scored(np.empty(0, np.int64), np.empty(0, np.float32))
+
+
+class _Selector(NamedTuple):
+    """FAISS's selector of positions, the share that it selects, and what it refers to."""
+
+    selector: Any
+    share: float
+    kept: object
+
+
+class _Positions:
+    """The rows of the positions of an index; a row has a position for each of its vectors."""
+
+    def __init__(self) -> None:
+        self._rows = np.empty(0, np.int64)
+        self._ids: Any = None
+        self.size = 0
+        self.vacant = 0
+        self._distinct = 0
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """The row of each position; -1 for vacant ones."""
+        return self._rows[: self.size]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows, and of FAISS's copy of them."""
+        return 2 * self._rows.nbytes
+
+    @property
+    def vectors_per_row(self) -> float:
+        """Mean number of vectors of a row, at least 1."""
+        return max(1.0, (self.size - self.vacant) / max(1, self._distinct))
+
+    @property
+    def is_mostly_vacant(self) -> bool:
+        """Whether the index should be made anew."""
+        return self.vacant > MIN_VACANT and self.vacant > VACANT_SHARE * self.size
+
+    def append(self, rows: NDArray[np.int64]) -> None:
+        """Add the rows of the next positions; those of a row that has some stand together."""
+        end = self.size + len(rows)
+        if end > len(self._rows):
+            grown = np.empty(max(end, 2 * len(self._rows), 1024), np.int64)
+            grown[: self.size] = self.rows
+            self._rows = grown
+        self._rows[self.size : end] = rows
+        self._distinct += int(np.count_nonzero(rows[1:] != rows[:-1])) + 1
+        self.size, self._ids = end, None
+
+    def vacate(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Make the positions of rows vacant; return them."""
+        found = np.flatnonzero(np.isin(self.rows, rows))
+        if len(found):
+            self._distinct -= len(np.unique(self._rows[found]))
+            self._rows[found] = _VACANT
+            self.vacant += len(found)
+            self._ids = None
+        return found
+
+    def forget(self, number: int) -> None:
+        """Take note that vacant positions are found by no search any more."""
+        self.vacant -= number
+
+    def occupied(self) -> NDArray[np.int64]:
+        """Return the positions that are not vacant."""
+        return np.flatnonzero(self.rows != _VACANT)
+
+    def selector(self, selected: RowSet | None) -> _Selector:
+        """Return what selects the positions of rows; without vacant ones None selects all."""
+        if selected is None and not self.vacant:
+            return _Selector(None, 1.0, None)
+        faiss = faiss_library()
+        ids = self._ids
+        if ids is None:
+            ids = faiss.Int64Vector()
+            faiss.copy_array_to_vector(self.rows, ids)
+            self._ids = ids
+        kept: NDArray[Any] | None = None
+        if selected is None:
+            inner, number = faiss.IDSelectorRange(0, _MAX_ROW), self._distinct
+        elif selected.bitmap is None:
+            kept = selected.to_rows()
+            inner, number = faiss.IDSelectorBatch(kept), len(kept)
+        else:
+            kept = np.ascontiguousarray(selected.bitmap)
+            inner, number = faiss.IDSelectorBitmap(kept), int(_SET_BITS[kept].sum())
+        share = min(1.0, number / max(1, self._distinct))
+        return _Selector(faiss.IDSelectorTranslated(ids, inner), share, (inner, kept, ids))
+
+
+_SET_BITS: Final = np.unpackbits(np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=1).sum(axis=1)
+"""Number of bits that are set in each byte."""
+
+
+def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return vectors of length 1, or null."""
+    wide = vectors.astype(np.float64)
+    lengths = np.linalg.norm(wide, axis=1, keepdims=True)
+    lengths[lengths == 0] = 1.0
+    return np.ascontiguousarray(wide / lengths, dtype=np.float32)
+
+
+def _rows_of(waiting: list[_Change]) -> NDArray[np.int64]:
+    """Return the rows that changes replace, ascending."""
+    if not waiting:
+        return np.empty(0, np.int64)
+    return np.unique(np.concatenate([change.replaced for change in waiting]))
+
+
+def _without(found: _Scored, changed: NDArray[np.int64]) -> _Scored:
+    """Return found rows but for those that have changed since."""
+    if not len(changed):
+        return found
+    is_kept = ~np.isin(found.rows, changed)
+    return _Scored(found.rows[is_kept], found.scores[is_kept])
+
+
+def _current(waiting: list[_Change]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return the rows and vectors of changes that no later one of them replaces."""
+    rows: list[NDArray[np.int64]] = []
+    vectors: list[NDArray[np.float32]] = []
+    later = np.empty(0, np.int64)
+    for change in reversed(waiting):
+        is_current = ~np.isin(change.rows, later)
+        rows.append(change.rows[is_current])
+        vectors.append(change.vectors[is_current])
+        later = np.union1d(later, change.replaced)
+    return np.concatenate(rows), np.concatenate(vectors)
+
+
+def _compared(
+    waiting: list[_Change], queries: NDArray[np.float32], selected: RowSet | None
+) -> _Scored:
+    """Return the rows with waiting vectors, each with its inner product."""
+    rows, vectors = _current(waiting)
+    if selected is not None:
+        is_selected = selected.contains(rows)
+        rows, vectors = rows[is_selected], vectors[is_selected]
+    scores = (vectors @ queries.T).max(axis=1) if len(vectors) else np.empty(0, np.float32)
+    return _Scored(rows, scores)
+
+
+def _best_rows(rows: NDArray[np.int64], scores: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Return each row once, by the best of its scores, best first."""
+    ordered = rows[np.argsort(-scores, kind="stable")]
+    _, first = np.unique(ordered, return_index=True)
+    return ordered[np.sort(first)]
+
+
+def _parts(change: _Change, size: int) -> list[_Change]:
+    """Return a change in parts of at least so many vectors; those of a row stay together."""
+    begins = np.flatnonzero(np.diff(change.rows, prepend=_VACANT))  # of each row's vectors
+    cuts, first = [0], 0
+    while (at := int(np.searchsorted(begins, first + size))) < len(begins):
+        first = int(begins[at])
+        cuts.append(first)
+    ends = [*cuts[1:], len(change.rows)]
+    if len(cuts) == 1:
+        return [change]
+    return [_part(change, begin, end) for begin, end in zip(cuts, ends, strict=True)]
+
+
+def _part(change: _Change, first: int, end: int) -> _Change:
+    rows = change.rows[first:end]
+    return _Change(np.unique(rows), rows, change.vectors[first:end])

@@ -1,0 +1,46 @@
+"""A lock that many readers hold at once, or one writer."""
+
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+
+
+class SharedLock:
+    """Readers share it; a writer has it alone, and new readers wait while one waits for it."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition(threading.Lock())
+        self._readers = 0
+        self._writers = 0  # those that wait, and the one that has it
+        self._is_written = False
+
+    @contextmanager
+    def reading(self) -> Generator[None, None, None]:
+        """Hold it with other readers."""
+        with self._changed:
+            while self._writers:
+                self._changed.wait()
+            self._readers += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._readers -= 1
+                if not self._readers:
+                    self._changed.notify_all()
+
+    @contextmanager
+    def writing(self) -> Generator[None, None, None]:
+        """Hold it alone."""
+        with self._changed:
+            self._writers += 1
+            while self._readers or self._is_written:
+                self._changed.wait()
+            self._is_written = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._writers -= 1
+                self._is_written = False
+                self._changed.notify_all()
