@@ -151,3 +151,15 @@ def test_a_closed_store_says_so(searched):
     ):
         with pytest.raises(StoreClosedError):
             call()
+
+
+def test_rows_without_a_vector_of_a_model_are_named(searched):
+    given = added(searched, "a", [embedded(1, 1, 0), numbered(2), numbered(3), numbered(4)])
+    added(searched, "b", [numbered(5, agent_id="b")])
+    searched.soft_delete(EVERYBODY, uid(4), NOON).result()
+    first, *others, deleted = given.rows
+    assert sorted(searched.rows_without_vectors("a", MODEL)) == others
+    assert sorted(searched.rows_without_vectors("a", ("other", 2))) == [first, *others]
+    assert searched.rows_without_vectors("a", MODEL, [first, others[1], deleted]) == [others[1]]
+    with pytest.raises(DeadlineExceededError):
+        searched.rows_without_vectors("a", MODEL, deadline=time.monotonic() - 1)

