@@ -40,11 +40,13 @@ class _Summary(NamedTuple):
     """The parts of an index's state that every search reads.
 
     Attributes:
+        size: Number of rows.
         unembedded: Rows without a vector, ascending.
         needs_rebuild: Whether a rebuild pays.
         has_speakers: Whether any row ever had a speaker.
     """
 
+    size: int
     unembedded: list[int]
     needs_rebuild: bool
     has_speakers: bool
@@ -114,6 +116,11 @@ class NativeIndex:
                 self._append(batch)
             self._append_deferred()
             return True
+
+    @property
+    def size(self) -> int:
+        """Number of rows, read from the core once for each change."""
+        return self._current_summary().size
 
     @property
     def needs_rebuild(self) -> bool:
@@ -258,7 +265,7 @@ class NativeIndex:
     def _summarised(self) -> _Summary:
         core, rows = self._core, len(self._core)
         needs_rebuild = core.docids - rows > max(rows, MIN_VACANT)
-        return _Summary(core.unembedded(), needs_rebuild, core.has_speakers)
+        return _Summary(rows, core.unembedded(), needs_rebuild, core.has_speakers)
 
     def _replace(self, batch: RowBatch, loader: Loader | None) -> None:
         if loader is None:

@@ -297,7 +297,8 @@ class IndexSync:
     @property
     def _has_outgrown(self) -> bool:
         """Whether the index has grown beyond exact search since it was loaded, and may end that."""
-        if len(self._index) <= choice.AUTO_LIMIT or self._index.has_source:
+        size = self._index.size
+        if size <= choice.AUTO_LIMIT or self._index.has_source:
             return False
         if self._make_source is None and not self._has_warned:
             self._has_warned = True
@@ -305,7 +306,7 @@ class IndexSync:
                 "Agent %s has %d memories, and every search compares all of its scope; "
                 'index="auto" uses an approximate index',
                 self._agent_id,
-                len(self._index),
+                size,
             )
         return self._make_source is not None
 
