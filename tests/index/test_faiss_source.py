@@ -118,6 +118,8 @@ def test_a_source_whose_library_fails_proposes_nothing_and_says_so(monkeypatch, 
     source.add(rows_from(1, 10), drawn(10))
     source.settle()
     assert source.nearest(drawn(1), 5, None).tolist() == []
+    source.add(rows_from(11, 10), drawn(10))
+    assert source.waiting == 0  # it holds nothing that it will not use
     assert "given up: RuntimeError" in caplog.text
     assert "secret" not in caplog.text
 

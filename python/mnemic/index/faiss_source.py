@@ -99,9 +99,11 @@ class FaissSource:
 
     def _hand_in(self, change: _Change) -> None:
         with self._queue_lock:
+            if self._is_closed:  # nothing would ever take it from the queue
+                return
             self._waiting.append(change)
             self._number_waiting += len(change.rows)
-            if self._thread is None and not self._is_closed:
+            if self._thread is None:
                 self._thread = threading.Thread(
                     target=_work, args=(weakref.ref(self),), name="mnemic-faiss", daemon=True
                 )
@@ -205,7 +207,10 @@ class FaissSource:
     def give_up(self) -> None:
         """Propose nothing from now on."""
         self._is_given_up = True
-        self._is_closed = True
+        with self._queue_lock:
+            self._is_closed = True
+            self._waiting.clear()
+            self._number_waiting = 0
 
     def _put(self, change: _Change) -> None:
         vacated = self._positions.vacate(change.replaced)

@@ -162,7 +162,7 @@ def test_a_write_that_the_database_refuses_is_undone_alone(store):
 def test_an_agent_whose_memories_another_program_locks_holds_up_no_other_agents_write(
     database, witness
 ):
-    agents = one_queue(["a", *(f"agent {at}" for at in range(40))])[:3]
+    agents = one_queue(["a", *(f"agent {at}" for at in range(400))])[:3]
     store = open_store(f"{database}&options=-c%20lock_timeout%3D500ms")
     calls = [
         lambda agent=agent: adding(store, agent, [numbered(1, agent_id=agent)]) for agent in agents
@@ -257,6 +257,30 @@ def test_accesses_of_an_agent_whose_memories_are_locked_hold_up_no_other_agent(s
     for agent in agents:
         found = store.get(Scope(agent), [uid(1)], now=NOON)
         assert found[uid(1)].access_count == 1
+
+
+def test_accesses_that_are_being_written_are_waited_for(store):
+    (row,) = added(store, "a", [numbered(1)]).rows
+    begun, may_end = threading.Event(), threading.Event()
+
+    def change(entry):
+        begun.set()
+        assert may_end.wait(PATIENCE)
+        return entry
+
+    with gathering(store):
+        store.touch("a", [row], NOON)
+        first = store.write_accesses()  # shares its transaction with the update
+        threads, _ = handed_in([lambda: store.update(Scope("a"), uid(1), change, now=NOON)])
+    assert begun.wait(PATIENCE)
+    second = store.write_accesses()
+    time.sleep(0.1)
+    assert not first.done()
+    assert not second.done()
+    may_end.set()
+    second.result(PATIENCE)
+    assert store.get(Scope("a"), [uid(1)], now=NOON)[uid(1)].access_count == 1
+    threads[0].join(PATIENCE)
 
 
 def test_accesses_that_come_while_others_are_written_are_counted_once(store):

@@ -141,8 +141,9 @@ class Database:
             timer.start()
 
     def write_accesses(self) -> Future[None]:
-        """Write the accesses recorded so far; jobs that are handed in later see them."""
-        return _all_of([self.write_accesses_of(agent_id) for agent_id in self.accesses.agents()])
+        """Write the accesses recorded so far, and wait for those that are being written."""
+        written = [self.write_accesses_of(agent_id) for agent_id in self.accesses.agents()]
+        return _all_of(written + [writer.submit(TurnJob()) for writer in self._writers])
 
     def write_accesses_of(self, agent_id: str) -> Future[None]:
         """Write the accesses of an agent recorded so far."""
