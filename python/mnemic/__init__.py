@@ -9,6 +9,7 @@ turn by hypotheses of a language model, and `mnemic.memory_files` memories as Ma
 from mnemic._core import (
     Hits,
     Prior,
+    RangeHits,
     Selection,
     VectorMap,
     __version__,
@@ -216,6 +217,7 @@ __all__ = [
     "Need",
     "Prior",
     "Quota",
+    "RangeHits",
     "RankedMemory",
     "Ranking",
     "RecallMode",

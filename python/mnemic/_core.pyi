@@ -1,5 +1,6 @@
 """The compiled core: exact vector search and text work over many memories."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NoReturn, Self, final, overload
 
@@ -15,6 +16,7 @@ __all__ = [
     "Hits",
     "MemoryIndex",
     "Prior",
+    "RangeHits",
     "Redactor",
     "Selection",
     "VectorMap",
@@ -674,10 +676,36 @@ class Hits:
     def counts(self) -> NDArray[np.int64] | None:
         """Number of hits of each query of a batch, shape (m,); None for a single query."""
 
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """Whether a place of `ids` holds a hit; same shape. All do for a single query."""
+
     def __iter__(self) -> Iterator[NDArray[Any]]: ...
     def __bool__(self) -> bool: ...
     def __len__(self) -> NoReturn: ...
     def __getitem__(self, at: object, /) -> NoReturn: ...
+
+@final
+class RangeHits:
+    """The result of a range search: three arrays, which unpack as `limits, ids, scores = hits`.
+
+    The hits of query `i`, best first, are `ids[limits[i]:limits[i + 1]]` with
+    `scores[limits[i]:limits[i + 1]]`, as in FAISS.
+    """
+
+    @property
+    def limits(self) -> NDArray[np.int64]:
+        """Where the hits of each query begin, and at last where they end, shape (m + 1,)."""
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        """Ids of all hits, one query after the other, shape (limits[-1],)."""
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """Their scores, same shape."""
+
+    def __iter__(self) -> Iterator[NDArray[Any]]: ...
 
 @final
 class VectorMap:
@@ -697,6 +725,58 @@ class VectorMap:
     """
 
     def __new__(cls, dim: int, *, metric: str = "cosine") -> VectorMap: ...
+    @classmethod
+    def from_rows(cls, ids: ArrayLike, vectors: ArrayLike, /, metric: str = "cosine") -> VectorMap:
+        """Make a map of these rows.
+
+        Args:
+            ids: Shape (n,), each once.
+            vectors: Shape (n, dim); their last axis is the map's dimension.
+            metric: As above.
+
+        Raises:
+            ArrayTypeError: If `vectors` has not two axes.
+            InvalidArgumentError: As `replace`, and if `metric` is out of range.
+        """
+
+    @staticmethod
+    def load(path: str | os.PathLike[str], /) -> VectorMap:
+        """Open a file of `save`.
+
+        Rows stay in the file, which is mapped: opening a million takes a fraction of a second, and
+        processes that open the same file share its memory. Changes are the map's own and never
+        reach the file. Header, directory and ids are checked here; codes and vectors by the first
+        call that reads them.
+
+        Raises:
+            VectorFileError: If the file cannot be read.
+            VectorFileDamagedError: If it is damaged, or of another kind or version.
+        """
+
+    def save(self, path: str | os.PathLike[str], /, *, label: bytes | None = None) -> None:
+        """Write the map to a file.
+
+        The file is written beside its place, synced and renamed, so that it is there as a whole or
+        not at all, and a file of that name is replaced. Only its owner may read it. Concurrent
+        changes are not in it.
+
+        Args:
+            path: The file.
+            label: Bytes to keep with the rows, for the caller's own use; None keeps those that
+                the map was loaded with.
+
+        Raises:
+            VectorFileError: If the file cannot be written; an earlier one is unchanged.
+        """
+
+    @property
+    def label(self) -> bytes:
+        """The bytes that the map was loaded with; b"" otherwise."""
+
+    def ids(self) -> NDArray[np.int64]:
+        """Return all ids, ascending, shape (len(self),)."""
+
+    def __reduce__(self) -> tuple[Any, ...]: ...
     @property
     def dim(self) -> int:
         """Components of a vector."""
@@ -826,6 +906,32 @@ class VectorMap:
             NonFiniteVectorError: If a query holds NaN or infinity.
             InvalidArgumentError: If `k`, `weight`, `combine` or `threads` is out of range, or
                 `min_score` is NaN.
+        """
+
+    def range_search(
+        self,
+        query: ArrayLike,
+        /,
+        *,
+        min_score: float,
+        allow: Selection | ArrayLike | None = None,
+        weight: float = 1.0,
+        prior: Prior | None = None,
+    ) -> RangeHits:
+        """Find all rows that score at least `min_score`, exactly.
+
+        Arguments, scores, order and errors are those of `search`. All rows are read, whatever
+        `min_score` is; with a `min_score` that most rows reach the hits take as much memory.
+
+        Args:
+            query: Shape (dim,), which counts as one query, or (m, dim).
+            min_score: Smallest score of a hit, inclusive, compared in float64.
+            allow: As in `search`.
+            weight: As in `search`.
+            prior: As in `search`.
+
+        Raises:
+            OutOfMemoryError: If the hits do not fit memory.
         """
 
     def count(

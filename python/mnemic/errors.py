@@ -43,6 +43,18 @@ class OutOfMemoryError(MnemicError, MemoryError):
     """Memory that a call needs cannot be had; nothing was changed."""
 
 
+class VectorFileError(MnemicError, OSError):
+    """A file of vectors or of an index cannot be read or written."""
+
+
+class VectorFileDamagedError(MnemicError, ValueError):
+    """A file of vectors or of an index is damaged, or of another kind or version.
+
+    Files of a `VectorMap` are found out when they are opened or, where the damage is in codes or
+    vectors, by the first call that reads them; no call returns what it read of a damaged part.
+    """
+
+
 class UnknownIdError(MnemicError, KeyError):
     """An id is not in the map, or not in the context window."""
 

@@ -129,6 +129,28 @@ pub enum Error {
         /// Bytes that the searches of one pattern may read in it.
         budget: usize,
     },
+    /// A file cannot be read.
+    #[error("{path} cannot be read: {problem}")]
+    FileUnreadable {
+        /// Its path.
+        path: String,
+        /// The system's words.
+        problem: String,
+    },
+    /// A file cannot be written.
+    #[error("{path} cannot be written: {problem}; a file that was there before is unchanged")]
+    FileUnwritable {
+        /// Its path.
+        path: String,
+        /// The system's words.
+        problem: String,
+    },
+    /// A saved index or map cannot be used.
+    #[error("the saved file cannot be used: {problem}; delete it and make it anew")]
+    SnapshotInvalid {
+        /// What is wrong.
+        problem: &'static str,
+    },
     /// The deadline of a call passed.
     #[error("the deadline passed")]
     DeadlineExceeded,

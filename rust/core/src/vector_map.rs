@@ -1,5 +1,9 @@
 //! `VectorMap`: vector search without memories. It checks all arguments.
 
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
 use crate::deadline::NEVER;
 use crate::memory::state::MemoryState;
 use crate::quantization::kernel::Kernel;
@@ -9,11 +13,13 @@ use crate::search::scan::{self, ScanRequest, Scope};
 use crate::search::selection::Selection;
 use crate::search::top_k::Hit;
 use crate::storage::snapshot_store::SnapshotStore;
+use crate::storage::vector_file::{self, RowsDirectory};
+use crate::system::data_file::{DataFile, DataFileWriter, Section};
 use crate::system::memory_budget::{CALL, filled, headroom, with_room};
 use crate::{Error, Prior, simd};
 
 /// How two vectors are compared. Higher is nearer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Metric {
     /// Inner product of the float32-normalised row and query.
     Cosine,
@@ -63,6 +69,18 @@ impl Default for Search<'_> {
     }
 }
 
+const MAGIC: [u8; 8] = *b"mnemicvm";
+
+/// Of files; raised when their form changes.
+const FILE_VERSION: u64 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct MapDirectory {
+    metric: Metric,
+    rows: RowsDirectory,
+    label: Section,
+}
+
 /// Vectors by id, searched exactly. Every change is one whole call to readers.
 pub struct VectorMap {
     dim: usize,
@@ -84,6 +102,65 @@ impl VectorMap {
         let kernel = simd::kernel()?;
         let store = SnapshotStore::new(kernel, dim, MemoryState::default());
         Ok(Self { dim, metric, kernel, store })
+    }
+
+    /// Write the map to a file, which appears complete or not at all and is its owner's alone to
+    /// read, with some bytes of the caller. Changes that come meanwhile are not in it.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written, memory runs out, or this map's own file is damaged.
+    pub fn save(&self, path: &Path, label: &[u8]) -> Result<(), Error> {
+        let snapshot = self.store.snapshot();
+        let mut file = DataFileWriter::beside(path)?;
+        let rows = &snapshot.vectors;
+        let rows = vector_file::write(&mut file, path, self.kernel, self.dim, rows, Some)?;
+        snapshot.vectors.check_read()?;
+        let label = file.append(path, label)?;
+        let directory = MapDirectory { metric: self.metric, rows, label };
+        file.finish(path, MAGIC, FILE_VERSION, &directory)
+    }
+
+    /// Open a file of [`save`](Self::save); returns its map and the caller's bytes. Its rows stay in the file, mapped, and processes that
+    /// open it share their memory; changes are the map's own and leave the file alone.
+    ///
+    /// Header, directory and ids are checked here; codes and vectors when they are first read.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, or is not a sound file of this version.
+    pub fn load(path: &Path) -> Result<(Self, Vec<u8>), Error> {
+        let kernel = simd::kernel()?;
+        let (file, directory) = DataFile::open::<MapDirectory>(path, MAGIC, FILE_VERSION)?;
+        let dim = directory.rows.dim();
+        if !(1..=MAX_DIM).contains(&dim) {
+            return Err(Error::DimensionOutOfRange { found: dim, max: MAX_DIM });
+        }
+        let rows = vector_file::read(&file, dim, &directory.rows)?;
+        let label = file.section(&directory.label)?.to_vec();
+        let store = SnapshotStore::of(kernel, dim, rows, MemoryState::default());
+        Ok((Self { dim, metric: directory.metric, kernel, store }, label))
+    }
+
+    /// All ids, ascending.
+    pub fn ids(&self) -> Vec<i64> {
+        self.store.snapshot().vectors.places.ids().collect()
+    }
+
+    /// All ids, ascending, with their rows, one after the other, all from one state of the map.
+    ///
+    /// # Errors
+    ///
+    /// When the rows do not fit memory, or their file is damaged.
+    pub fn rows(&self) -> Result<(Vec<i64>, Vec<f32>), Error> {
+        let vectors = &self.store.snapshot().vectors;
+        let mut rows = with_room(vectors.places.len().saturating_mul(self.dim))?;
+        let ids: Vec<i64> = vectors.places.ids().collect();
+        for row in ids.iter().filter_map(|id| vectors.vector(*id)) {
+            rows.extend_from_slice(&row[..self.dim]);
+        }
+        vectors.check_read()?;
+        Ok((ids, rows))
     }
 
     /// Components of a vector.
@@ -170,6 +247,7 @@ impl VectorMap {
             let row = snapshot.vectors.vector(*id).ok_or(Error::UnknownId { id: *id, len })?;
             rows.extend_from_slice(&row[..self.dim]);
         }
+        snapshot.vectors.check_read()?;
         Ok(rows)
     }
 
@@ -187,6 +265,39 @@ impl VectorMap {
             return Ok(Vec::new());
         }
         self.check_room(queries, search)?;
+        self.found(queries, search, &self.scope(search)?)
+    }
+
+    /// All rows that score at least `search.min_score`, for each query, in the order of
+    /// [`search`](Self::search); `search.k` is ignored.
+    ///
+    /// # Errors
+    ///
+    /// As for [`VectorMap::search`]; also when the hits do not fit memory.
+    pub fn range_search(
+        &self,
+        queries: &[f32],
+        search: &Search<'_>,
+    ) -> Result<Vec<Vec<Hit>>, Error> {
+        self.check_search(queries, search)?;
+        self.check_room(queries, &Search { k: 0, ..*search })?;
+        let scope = self.scope(search)?;
+        let counts = self.counted(queries, search, &scope)?;
+        let queries = queries.chunks_exact(self.dim);
+        let found = queries.zip(counts).map(|(query, k)| {
+            let search = Search { k, ..*search };
+            self.check_room(query, &search)?;
+            Ok(self.found(query, &search, &scope)?.into_iter().flatten().collect())
+        });
+        found.collect()
+    }
+
+    fn found(
+        &self,
+        queries: &[f32],
+        search: &Search<'_>,
+        scope: &Scope,
+    ) -> Result<Vec<Vec<Hit>>, Error> {
         let mut prepared = filled(0.0, queries.len())?;
         for (query, row) in queries.chunks(self.dim).zip(prepared.chunks_mut(self.dim)) {
             self.write(query, row);
@@ -201,7 +312,9 @@ impl VectorMap {
             threads: search.threads,
             deadline: &NEVER,
         };
-        Ok(scan::search(self.kernel, &self.scope(search), &wanted))
+        let found = scan::search(self.kernel, scope, &wanted);
+        scope.snapshot.vectors.check_read()?;
+        Ok(found)
     }
 
     /// Number of rows that score at least `search.min_score`, for each query; `search.k` is
@@ -213,13 +326,23 @@ impl VectorMap {
     pub fn count(&self, queries: &[f32], search: &Search<'_>) -> Result<Vec<usize>, Error> {
         self.check_search(queries, search)?;
         self.check_room(queries, search)?;
-        let scope = self.scope(search);
+        self.counted(queries, search, &self.scope(search)?)
+    }
+
+    fn counted(
+        &self,
+        queries: &[f32],
+        search: &Search<'_>,
+        scope: &Scope,
+    ) -> Result<Vec<usize>, Error> {
         let mut row = vec![0.0; self.dim];
         let counts = queries.chunks_exact(self.dim).map(|query| {
             self.write(query, &mut row);
-            count::count(self.kernel, &scope, &row, search.weight, search.min_score)
+            count::count(self.kernel, scope, &row, search.weight, search.min_score)
         });
-        Ok(counts.collect())
+        let counts = counts.collect();
+        scope.snapshot.vectors.check_read()?;
+        Ok(counts)
     }
 
     fn check_search(&self, queries: &[f32], search: &Search<'_>) -> Result<(), Error> {
@@ -244,11 +367,12 @@ impl VectorMap {
         headroom(CALL.saturating_add(scanned).saturating_add(rows * BYTES_PER_SCANNED_ROW))
     }
 
-    fn scope(&self, search: &Search<'_>) -> Scope {
+    fn scope(&self, search: &Search<'_>) -> Result<Scope, Error> {
         let snapshot = self.store.snapshot();
+        snapshot.vectors.check_codes()?;
         let allowed = search.allow.map(|selection| selection.rows_in(&snapshot));
         let prior = search.prior.map(|prior| prior.rows_in(&snapshot));
-        Scope { snapshot, allowed, prior }
+        Ok(Scope { snapshot, allowed, prior })
     }
 
     /// Copy one vector to `row`, normalised if the metric requires it.

@@ -48,6 +48,18 @@ pub(crate) fn vectors(
     Ok(Vectors { values, is_batch })
 }
 
+/// The length of the last of two axes.
+pub(crate) fn last_axis(argument: &Bound<'_, PyAny>) -> PyResult<i64> {
+    let array = as_array(argument, "vectors")?;
+    match array.shape() {
+        [_, dim] => Ok(*dim as i64),
+        shape => {
+            let message = format!("vectors must have two axes, found shape {shape:?}");
+            Err(ArrayTypeError::new_err(message))
+        }
+    }
+}
+
 /// Copy numbers: a flat sequence of any float or integer dtype.
 pub(crate) fn numbers(argument: &Bound<'_, PyAny>, what: &'static str) -> PyResult<Vec<f32>> {
     let array = as_array(argument, what)?;

@@ -16,6 +16,8 @@ pyo3::import_exception!(mnemic.errors, NonFiniteVectorError);
 pyo3::import_exception!(mnemic.errors, OutOfMemoryError);
 pyo3::import_exception!(mnemic.errors, RedactionBudgetError);
 pyo3::import_exception!(mnemic.errors, UnknownIdError);
+pyo3::import_exception!(mnemic.errors, VectorFileDamagedError);
+pyo3::import_exception!(mnemic.errors, VectorFileError);
 
 /// The Python exception for a core error.
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` hands the error over")]
@@ -38,6 +40,10 @@ pub(crate) fn raised(error: Error) -> PyErr {
         Error::UnknownId { .. } => UnknownIdError::new_err(message),
         Error::OutOfMemory { .. } => OutOfMemoryError::new_err(message),
         Error::RedactionBudget { .. } => RedactionBudgetError::new_err(message),
+        Error::FileUnreadable { .. } | Error::FileUnwritable { .. } => {
+            VectorFileError::new_err(message)
+        }
+        Error::SnapshotInvalid { .. } => VectorFileDamagedError::new_err(message),
         Error::DeadlineExceeded => DeadlineExceededError::new_err(()),
         Error::UnknownKernel { .. } | Error::UnsupportedKernel { .. } => {
             KernelUnavailableError::new_err(message)

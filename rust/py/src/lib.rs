@@ -85,7 +85,7 @@ mod _core {
         fingerprint, fingerprint_digests, fold, tokens,
     };
     #[pymodule_export]
-    use super::vector_map::{PyHits, PyPrior, PySelection, PyVectorMap};
+    use super::vector_map::{PyHits, PyPrior, PyRangeHits, PySelection, PyVectorMap};
     #[pymodule_export]
     use super::word_piece::PyWordPieceTokenizer;
 

@@ -1,13 +1,15 @@
 //! `VectorMap`, `Selection` and `Hits`.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use mnemic_core::system::memory_budget::filled;
 use mnemic_core::{Error, Hit, Metric, Prior, Search, Selection, VectorMap};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyIterator, PySlice, PyTuple};
+use pyo3::types::{PyBytes, PyInt, PyIterator, PySlice, PyTuple, PyType};
 
 use crate::arrays;
 use crate::errors::{InvalidArgumentError, passes, raised, room};
@@ -30,7 +32,10 @@ const BATCH_ELEMENTS: usize = 1 << 28;
 
 #[doc = stub!("VectorMap")]
 #[pyclass(frozen, name = "VectorMap", module = "mnemic")]
-pub(crate) struct PyVectorMap(VectorMap);
+pub(crate) struct PyVectorMap {
+    map: VectorMap,
+    label: Vec<u8>,
+}
 
 #[doc = stub!("Selection")]
 #[pyclass(frozen, name = "Selection", module = "mnemic")]
@@ -51,6 +56,30 @@ pub(crate) struct PyHits {
     counts: Option<Py<PyArray1<i64>>>,
 }
 
+#[doc = stub!("RangeHits")]
+#[pyclass(frozen, get_all, name = "RangeHits", module = "mnemic")]
+pub(crate) struct PyRangeHits {
+    #[doc = stub!("RangeHits.limits")]
+    limits: Py<PyArray1<i64>>,
+    #[doc = stub!("RangeHits.ids")]
+    ids: Py<PyArray1<i64>>,
+    #[doc = stub!("RangeHits.scores")]
+    scores: Py<PyArray1<f64>>,
+}
+
+#[pymethods]
+impl PyRangeHits {
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        let (limits, ids, scores) = (&self.limits, &self.ids, &self.scores);
+        PyTuple::new(py, [limits.as_any(), ids.as_any(), scores.as_any()])?.try_iter()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let (queries, hits) = (self.limits.bind(py).len()? - 1, self.ids.bind(py).len()?);
+        Ok(format!("RangeHits({queries} queries, {hits} hits)"))
+    }
+}
+
 #[pymethods]
 impl PyVectorMap {
     #[new]
@@ -58,19 +87,70 @@ impl PyVectorMap {
     fn new(dim: i64, metric: &str) -> PyResult<Self> {
         let metric = metric_named(metric)?;
         // A negative dimension becomes 0, which the core refuses with the range it wants.
-        VectorMap::new(usize::try_from(dim).unwrap_or(0), metric).map(Self).map_err(raised)
+        let map = VectorMap::new(usize::try_from(dim).unwrap_or(0), metric).map_err(raised)?;
+        Ok(Self { map, label: Vec::new() })
+    }
+
+    #[doc = stub!("VectorMap.from_rows")]
+    #[classmethod]
+    #[pyo3(signature = (ids, vectors, /, metric = "cosine"))]
+    fn from_rows(
+        _class: &Bound<'_, PyType>,
+        py: Python<'_>,
+        ids: &Bound<'_, PyAny>,
+        vectors: &Bound<'_, PyAny>,
+        metric: &str,
+    ) -> PyResult<Self> {
+        let map = Self::new(arrays::last_axis(vectors)?, metric)?;
+        map.write(py, ids, vectors, VectorMap::replace)?;
+        Ok(map)
+    }
+
+    #[doc = stub!("VectorMap.load")]
+    #[staticmethod]
+    #[pyo3(signature = (path, /))]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let (map, label) = py.detach(move || VectorMap::load(&path)).map_err(raised)?;
+        Ok(Self { map, label })
+    }
+
+    #[doc = stub!("VectorMap.label")]
+    #[getter]
+    fn label<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.label)
+    }
+
+    #[doc = stub!("VectorMap.save")]
+    #[pyo3(signature = (path, /, *, label = None))]
+    fn save(&self, py: Python<'_>, path: PathBuf, label: Option<&[u8]>) -> PyResult<()> {
+        let label = label.unwrap_or(&self.label);
+        py.detach(move || self.map.save(&path, label)).map_err(raised)
+    }
+
+    #[doc = stub!("VectorMap.ids")]
+    fn ids<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        PyArray1::from_vec(py, py.detach(|| self.map.ids()))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, map) = (slf.py(), slf.get());
+        let (ids, rows) = py.detach(|| map.map.rows()).map_err(raised)?;
+        let rows = PyArray1::from_vec(py, rows).reshape([ids.len(), map.dim()])?;
+        let ids = PyArray1::from_vec(py, ids);
+        let from_rows = slf.get_type().getattr("from_rows")?;
+        (from_rows, (ids, rows, map.metric())).into_pyobject(py)
     }
 
     #[doc = stub!("VectorMap.dim")]
     #[getter]
     fn dim(&self) -> usize {
-        self.0.dim()
+        self.map.dim()
     }
 
     #[doc = stub!("VectorMap.metric")]
     #[getter]
     fn metric(&self) -> &'static str {
-        match self.0.metric() {
+        match self.map.metric() {
             Metric::Cosine => "cosine",
             Metric::InnerProduct => "inner_product",
         }
@@ -79,23 +159,23 @@ impl PyVectorMap {
     #[doc = stub!("VectorMap.nbytes")]
     #[getter]
     fn nbytes(&self) -> usize {
-        self.0.bytes()
+        self.map.bytes()
     }
 
     fn __len__(&self) -> usize {
-        self.0.len()
+        self.map.len()
     }
 
     fn __contains__(&self, id: &Bound<'_, PyAny>) -> PyResult<bool> {
         match id.extract() {
-            Ok(id) => Ok(self.0.contains(id)),
+            Ok(id) => Ok(self.map.contains(id)),
             Err(error) if passes(id.py(), &error) => Err(error),
             Err(_) => Ok(false),
         }
     }
 
     fn __repr__(&self) -> String {
-        format!("<VectorMap dim={} metric={} rows={}>", self.dim(), self.metric(), self.0.len())
+        format!("<VectorMap dim={} metric={} rows={}>", self.dim(), self.metric(), self.map.len())
     }
 
     #[doc = stub!("VectorMap.replace")]
@@ -124,7 +204,7 @@ impl PyVectorMap {
     #[pyo3(signature = (ids, /))]
     fn remove(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<usize> {
         let ids = arrays::ids(ids)?;
-        py.detach(|| self.0.remove(&ids)).map_err(raised)
+        py.detach(|| self.map.remove(&ids)).map_err(raised)
     }
 
     #[doc = stub!("VectorMap.get")]
@@ -136,7 +216,7 @@ impl PyVectorMap {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let is_single = ids.is_instance_of::<PyInt>();
         let ids = arrays::ids(ids)?;
-        match py.detach(|| self.0.get(&ids)) {
+        match py.detach(|| self.map.get(&ids)) {
             Err(Error::UnknownId { .. }) if is_single => Ok(None),
             Err(error) => Err(raised(error)),
             Ok(row) if is_single => Ok(Some(PyArray1::from_vec(py, row).into_any())),
@@ -188,7 +268,7 @@ impl PyVectorMap {
         let prior = prior.map(|prior| Arc::clone(&prior.get().0));
         let (allow, prior) = (allow.as_deref(), prior.as_deref());
         let search = Search { allow, min_score, weight, prior, ..Search::default() };
-        let counts = py.detach(|| self.0.count(&queries.values, &search)).map_err(raised)?;
+        let counts = py.detach(|| self.map.count(&queries.values, &search)).map_err(raised)?;
         if queries.is_batch {
             let counts = counts.into_iter().map(|count| count as i64);
             return Ok(PyArray1::from_iter(py, counts).into_any());
@@ -196,9 +276,30 @@ impl PyVectorMap {
         Ok(counts.first().copied().unwrap_or(0).into_pyobject(py)?.into_any())
     }
 
+    #[doc = stub!("VectorMap.range_search")]
+    #[pyo3(signature = (query, /, *, min_score, allow = None, weight = 1.0, prior = None))]
+    fn range_search(
+        &self,
+        py: Python<'_>,
+        query: &Bound<'_, PyAny>,
+        min_score: f64,
+        allow: Option<&Bound<'_, PyAny>>,
+        weight: f64,
+        prior: Option<&Bound<'_, PyPrior>>,
+    ) -> PyResult<PyRangeHits> {
+        let queries = arrays::vectors(query, self.dim(), "query")?;
+        let allow = allow.map(selection).transpose()?;
+        let prior = prior.map(|prior| Arc::clone(&prior.get().0));
+        let (allow, prior) = (allow.as_deref(), prior.as_deref());
+        let search = Search { allow, min_score, weight, prior, ..Search::default() };
+        let found =
+            py.detach(|| self.map.range_search(&queries.values, &search)).map_err(raised)?;
+        range_hits(py, &found)
+    }
+
     #[doc = stub!("VectorMap.flush")]
     fn flush(&self, py: Python<'_>) {
-        py.detach(|| self.0.flush());
+        py.detach(|| self.map.flush());
     }
 
     #[doc = stub!("VectorMap.search")]
@@ -232,7 +333,7 @@ impl PyVectorMap {
             combined_by_max,
             threads,
         };
-        let found = py.detach(|| self.0.search(&queries.values, &search)).map_err(raised)?;
+        let found = py.detach(|| self.map.search(&queries.values, &search)).map_err(raised)?;
         let is_batch = queries.is_batch && !combined_by_max;
         if is_batch { batch_hits(py, &found, k) } else { single_hits(py, &found) }
     }
@@ -255,7 +356,7 @@ impl PyVectorMap {
             return Err(InvalidArgumentError::new_err(message));
         }
         let vectors = arrays::vectors(vectors, self.dim(), "vectors")?;
-        py.detach(|| change(&self.0, &ids, &vectors.values)).map_err(raised)
+        py.detach(|| change(&self.map, &ids, &vectors.values)).map_err(raised)
     }
 }
 
@@ -291,6 +392,13 @@ impl PyPrior {
 impl PyHits {
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
         PyTuple::new(py, [&self.ids, &self.scores])?.try_iter()
+    }
+
+    #[doc = stub!("Hits.mask")]
+    #[getter]
+    fn mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        // No row has the id that marks empty places.
+        self.ids.bind(py).rich_compare(PADDING, CompareOp::Ne)
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
@@ -374,6 +482,22 @@ fn single_hits(py: Python<'_>, found: &[Vec<Hit>]) -> PyResult<PyHits> {
     let ids = PyArray1::from_iter(py, hits.iter().map(|hit| hit.id));
     let scores = PyArray1::from_iter(py, hits.iter().map(|hit| hit.score));
     Ok(PyHits { ids: ids.into_any().unbind(), scores: scores.into_any().unbind(), counts: None })
+}
+
+fn range_hits(py: Python<'_>, found: &[Vec<Hit>]) -> PyResult<PyRangeHits> {
+    let hits: usize = found.iter().map(Vec::len).sum();
+    room(hits.saturating_mul(2 * size_of::<Hit>()))?;
+    let mut limits = vec![0];
+    limits.extend(found.iter().scan(0, |end, hits| {
+        *end += hits.len() as i64;
+        Some(*end)
+    }));
+    let all = || found.iter().flatten();
+    Ok(PyRangeHits {
+        limits: PyArray1::from_vec(py, limits).unbind(),
+        ids: PyArray1::from_iter(py, all().map(|hit| hit.id)).unbind(),
+        scores: PyArray1::from_iter(py, all().map(|hit| hit.score)).unbind(),
+    })
 }
 
 fn batch_hits(py: Python<'_>, found: &[Vec<Hit>], k: usize) -> PyResult<PyHits> {

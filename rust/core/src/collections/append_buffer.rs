@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytemuck::{Pod, Zeroable};
+use memmap2::Mmap;
 
 /// One cache line, so that rows start where vector loads are fastest.
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -26,12 +27,22 @@ pub(crate) enum Filling {
     AtOnce,
     /// Row by row; a huge page would make the row that first touches it wait for milliseconds.
     RowByRow,
+    /// In one go, over zeros: all bytes are going to be written to a file.
+    OverZeros,
 }
 
 /// Memory that several buffers share, so that together they span whole huge pages.
 pub(crate) struct Region {
     start: NonNull<u8>,
-    layout: Layout,
+    size: usize,
+    memory: Memory,
+}
+
+/// Where a region is.
+enum Memory {
+    Allocated(Layout),
+    Zeroed(Layout),
+    Mapped(#[expect(dead_code, reason = "it is held, not read")] Arc<Mmap>),
 }
 
 // SAFETY: a region is plain memory; the buffers decide which thread touches which part.
@@ -48,20 +59,47 @@ impl Region {
     fn new(bytes: usize, filling: Filling) -> Self {
         let align = if bytes >= HUGE { HUGE } else { size_of::<Line>() };
         let layout = Layout::from_size_align(bytes.max(1), align).expect("a size that fits memory");
-        // SAFETY: the layout's size is at least 1.
-        let start = unsafe { std::alloc::alloc(layout) };
+        let start = match filling {
+            // SAFETY: the layout's size is at least 1.
+            Filling::OverZeros => unsafe { std::alloc::alloc_zeroed(layout) },
+            // SAFETY: as above.
+            Filling::AtOnce | Filling::RowByRow => unsafe { std::alloc::alloc(layout) },
+        };
         let Some(start) = NonNull::new(start) else { std::alloc::handle_alloc_error(layout) };
         if filling == Filling::AtOnce {
             prefer_huge_pages(start, bytes / HUGE * HUGE);
         }
-        Self { start, layout }
+        let memory = match filling {
+            Filling::OverZeros => Memory::Zeroed(layout),
+            Filling::AtOnce | Filling::RowByRow => Memory::Allocated(layout),
+        };
+        Self { start, size: layout.size(), memory }
+    }
+
+    /// A part of a mapped file, for buffers that are full; `None` where the file has no such part,
+    /// or it does not begin with a cache line.
+    pub(crate) fn mapped(file: &Arc<Mmap>, first: usize, size: usize) -> Option<Self> {
+        let bytes = file.get(first..first.checked_add(size)?)?;
+        let start = NonNull::from(bytes).cast::<u8>();
+        let is_aligned = start.cast::<Line>().is_aligned();
+        is_aligned.then(|| Self { start, size, memory: Memory::Mapped(Arc::clone(file)) })
+    }
+
+    /// All bytes of a region of zeros, once its buffers are gone.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        assert!(matches!(self.memory, Memory::Zeroed(_)), "bytes that were never written");
+        // SAFETY: the allocation was zeroed, so all `size` bytes have values; whoever has the
+        // region itself, outside an `Arc`, has taken it back from all buffers, which alone write.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.size) }
     }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: `start` came from the allocator with this layout, and buffers hold the region.
-        unsafe { std::alloc::dealloc(self.start.as_ptr(), self.layout) };
+        if let Memory::Allocated(layout) | Memory::Zeroed(layout) = self.memory {
+            // SAFETY: `start` came from the allocator with this layout, and buffers hold the region.
+            unsafe { std::alloc::dealloc(self.start.as_ptr(), layout) };
+        }
     }
 }
 
@@ -75,7 +113,17 @@ impl RegionParts {
     /// Take a region for parts of these sizes.
     pub(crate) fn of(sizes: &[usize], filling: Filling) -> Self {
         let bytes = sizes.iter().map(|size| size.next_multiple_of(size_of::<Line>())).sum();
-        Self { region: Arc::new(Region::new(bytes, filling)), next: 0 }
+        Self::within(Region::new(bytes, filling))
+    }
+
+    /// The parts of this region.
+    pub(crate) fn within(region: Region) -> Self {
+        Self { region: Arc::new(region), next: 0 }
+    }
+
+    /// The region, if all buffers in it are gone.
+    pub(crate) fn into_region(self) -> Option<Region> {
+        Arc::into_inner(self.region)
     }
 
     /// The next part: room for `count` values.
@@ -84,7 +132,7 @@ impl RegionParts {
         let size = (count * size_of::<T>()).next_multiple_of(size_of::<Line>());
         let first = self.next;
         self.next += size;
-        assert!(self.next <= self.region.layout.size(), "a part beyond its region");
+        assert!(self.next <= self.region.size, "a part beyond its region");
         // SAFETY: `first` is inside the region's allocation, which the assertion checked.
         let start = unsafe { self.region.start.add(first) };
         Slots { start: start.cast(), count, region: Arc::clone(&self.region) }
@@ -96,8 +144,14 @@ pub(crate) struct Slots<T> {
     start: NonNull<UnsafeCell<MaybeUninit<T>>>,
     count: usize,
     /// Keeps the memory.
-    #[expect(dead_code, reason = "it is held, not read")]
     region: Arc<Region>,
+}
+
+impl<T: Pod> Slots<T> {
+    /// Whether all slots have values that nobody writes, as those in a mapped file.
+    pub(crate) fn are_initialised(&self) -> bool {
+        matches!(self.region.memory, Memory::Mapped(_))
+    }
 }
 
 // SAFETY: slots are as good as an array of them in a box, which could be sent with its values.
@@ -134,6 +188,12 @@ impl<T: Pod> AppendBuffer<T> {
     pub(crate) fn new(slots: Slots<T>) -> (Arc<Self>, Appender<T>) {
         let buffer = Arc::new(Self { slots, filled: AtomicUsize::new(0) });
         (Arc::clone(&buffer), Appender { buffer })
+    }
+
+    /// A full buffer over slots that have values already, as those of a mapped file.
+    pub(crate) fn full(slots: Slots<T>) -> Arc<Self> {
+        let filled = AtomicUsize::new(if slots.are_initialised() { slots.len() } else { 0 });
+        Arc::new(Self { slots, filled })
     }
 
     /// The filled part.

@@ -55,6 +55,25 @@ impl<P> Default for IdMap<P> {
 }
 
 impl<P: Copy> IdMap<P> {
+    /// A map of these ids, in any order; `None` if an id is there twice.
+    pub(crate) fn of(mut places: Vec<(i64, P)>) -> Option<Self> {
+        if !places.is_sorted_by_key(|(id, _)| *id) {
+            places.sort_unstable_by_key(|(id, _)| *id);
+        }
+        if places.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+            return None;
+        }
+        let mut map = Self { len: places.len(), ..Self::default() };
+        for few in places.chunks(BLOCK_IDS) {
+            let mut block = Block::empty();
+            block.ids.extend(few.iter().map(|(id, _)| *id));
+            block.places.extend(few.iter().map(|(_, place)| *place));
+            map.firsts.push(few[0].0);
+            map.blocks.push(block);
+        }
+        Some(map)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.len
     }

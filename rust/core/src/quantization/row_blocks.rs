@@ -59,6 +59,13 @@ impl RowBlocks {
         (Arc::clone(&blocks), RowAppender { blocks })
     }
 
+    /// Rows that a mapped file holds, all filled.
+    fn full(parts: &mut RegionParts, rows: usize, lines: usize, order: Order) -> Arc<Self> {
+        let slots: Slots<Line> = parts.slots(Self::lines_for(rows, lines));
+        let filled = AtomicUsize::new(if slots.are_initialised() { rows } else { 0 });
+        Arc::new(Self { slots, lines, order, filled })
+    }
+
     fn lines_for(rows: usize, lines: usize) -> usize {
         rows.next_multiple_of(BLOCK_ROWS) * lines
     }
@@ -248,14 +255,30 @@ impl CodedRows {
         rows: usize,
         lines: usize,
     ) -> (Self, CodedRowsAppender) {
-        // The bytes of large segments are read row by row, after their nibbles.
-        let is_scanned =
-            packing == Packing::Nibbles || rows * lines * size_of::<Line>() <= LONG_COMPONENTS;
-        let order = if is_scanned { Order::Interleaved } else { Order::RowByRow };
+        let order = Self::order(packing, rows, lines);
         let (blocks, row_appender) = RowBlocks::new(parts, rows, lines, order);
         let (bounds, bound_appender) = AppendBuffer::new(parts.slots(rows));
         let appender = CodedRowsAppender { rows: row_appender, bounds: bound_appender };
         (Self { packing, blocks, bounds }, appender)
+    }
+
+    /// The codes that a mapped file holds of `rows` rows, laid out as [`new`](Self::new) does.
+    pub(crate) fn full(
+        parts: &mut RegionParts,
+        packing: Packing,
+        rows: usize,
+        lines: usize,
+    ) -> Self {
+        let order = Self::order(packing, rows, lines);
+        let blocks = RowBlocks::full(parts, rows, lines, order);
+        Self { packing, blocks, bounds: AppendBuffer::full(parts.slots(rows)) }
+    }
+
+    fn order(packing: Packing, rows: usize, lines: usize) -> Order {
+        // The bytes of large segments are read row by row, after their nibbles.
+        let is_scanned =
+            packing == Packing::Nibbles || rows * lines * size_of::<Line>() <= LONG_COMPONENTS;
+        if is_scanned { Order::Interleaved } else { Order::RowByRow }
     }
 
     /// As [`RowBlocks::block`].

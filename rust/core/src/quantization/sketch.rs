@@ -87,6 +87,21 @@ impl Basis {
             .then_some(basis)
     }
 
+    /// All directions, padded.
+    pub(crate) fn directions(&self) -> &[f32] {
+        &self.directions
+    }
+
+    /// A basis that was learned before; `None` where its directions do not fit the dimension.
+    pub(crate) fn from_parts(
+        dim: usize,
+        directions: Box<[f32]>,
+        learned_from: usize,
+    ) -> Option<Self> {
+        let fits = directions.len() == DIRECTIONS * row_stride(dim);
+        fits.then_some(Self { dim, directions, learned_from })
+    }
+
     fn rows(&self) -> impl Iterator<Item = &[f32]> {
         self.directions.chunks_exact(row_stride(self.dim))
     }
@@ -144,31 +159,62 @@ impl Sketch {
         basis: &Basis,
         segments: Vec<Rows>,
     ) -> Vec<Self> {
-        let sizes: Vec<usize> =
-            segments.iter().flat_map(|rows| CodedRows::sizes(rows.len(), 1)).collect();
+        let sizes: Vec<usize> = segments.iter().flat_map(|rows| Self::sizes(rows.len())).collect();
         let mut parts = RegionParts::of(&sizes, Filling::AtOnce);
         let sketched = segments.into_iter().map(|rows| {
-            let (codes, mut appender) = CodedRows::new(&mut parts, Packing::Nibbles, rows.len(), 1);
+            let mut writer = Self::writer(&mut parts, rows.len());
             for row in rows {
-                append(kernel, basis, row, &mut appender);
+                writer.append(kernel, basis, row);
             }
-            Self { codes }
+            writer.sketch
         });
         sketched.collect()
     }
+
+    /// Bytes of the parts of the sketches of so many rows.
+    pub(crate) fn sizes(rows: usize) -> [usize; 2] {
+        CodedRows::sizes(rows, 1)
+    }
+
+    /// Begin the sketches of so many rows.
+    pub(crate) fn writer(parts: &mut RegionParts, rows: usize) -> SketchWriter {
+        let (codes, appender) = CodedRows::new(parts, Packing::Nibbles, rows, 1);
+        SketchWriter { sketch: Self { codes }, appender }
+    }
+
+    /// The sketches of so many rows in a mapped file.
+    pub(crate) fn mapped(parts: &mut RegionParts, rows: usize) -> Self {
+        Self { codes: CodedRows::full(parts, Packing::Nibbles, rows, 1) }
+    }
 }
 
-fn append(kernel: &dyn Kernel, basis: &Basis, row: &[f32], appender: &mut CodedRowsAppender) {
-    let length = norm(row);
-    let mut line = Line([0; 64]);
-    if !BOUNDABLE.contains(&length) {
-        appender.append(&[line], RowBound::UNBOUNDED);
-        return;
+/// The one writer of the sketches of a segment.
+pub(crate) struct SketchWriter {
+    sketch: Sketch,
+    appender: CodedRowsAppender,
+}
+
+impl SketchWriter {
+    /// Append the sketch of a padded row.
+    pub(crate) fn append(&mut self, kernel: &dyn Kernel, basis: &Basis, row: &[f32]) {
+        let length = norm(row);
+        let mut line = Line([0; 64]);
+        if !BOUNDABLE.contains(&length) {
+            self.appender.append(&[line], RowBound::UNBOUNDED);
+            return;
+        }
+        let projection = basis.project(kernel, &widened(row), 1.0);
+        let mut bytes = [0; DIRECTIONS];
+        let bounds = kernel.encode(&projection, &mut bytes, &mut line.0);
+        let bound = bounds.nibbles.of_part(length, tail_of(length, &projection));
+        self.appender.append(&[line], bound);
     }
-    let projection = basis.project(kernel, &widened(row), 1.0);
-    let mut bytes = [0; DIRECTIONS];
-    let bounds = kernel.encode(&projection, &mut bytes, &mut line.0);
-    appender.append(&[line], bounds.nibbles.of_part(length, tail_of(length, &projection)));
+
+    /// Append the sketch that a row has in the same basis.
+    pub(crate) fn append_from(&mut self, other: &Sketch, row: usize) {
+        let lines: Vec<Line> = other.codes.row(row).copied().collect();
+        self.appender.append(&lines, other.codes.bounds()[row]);
+    }
 }
 
 /// An upper bound of the length that a projection leaves out of a vector of this length.

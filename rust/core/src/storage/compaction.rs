@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::bits::set_bits;
 use crate::collections::append_buffer::Filling;
 use crate::quantization::kernel::TILE_ROWS;
-use crate::storage::segment::{SEGMENT_ROWS, SegmentView, SegmentWriter};
+use crate::storage::segment::{SEGMENT_ROWS, SegmentView, SegmentWriter, are_damaged};
 use crate::storage::snapshot_store::{Place, StoreState, VectorRows, Writer};
 use crate::system::memory_budget::{CALL, headroom};
 
@@ -56,7 +56,7 @@ impl StoreState {
         let copy = self.copy_of(&victims);
         let _writer = self.writer.lock();
         self.install(&victims, &copy);
-        true
+        !are_damaged(&victims)
     }
 
     fn has_room_for(&self, victims: &[SegmentView]) -> bool {
@@ -79,6 +79,9 @@ impl StoreState {
     /// Swap `victims` for their copy, unless one of them has gone meanwhile. The caller holds the
     /// writer's lock.
     fn install(&self, victims: &[SegmentView], copy: &SegmentWriter) {
+        if are_damaged(victims) {
+            return; // the copy holds zeros, and the damage would not be known any more
+        }
         let mut draft = self.snapshot().vectors.clone();
         if !victims.iter().all(|victim| still_there(&draft, victim)) {
             return;

@@ -10,6 +10,7 @@ use crate::quantization::kernel::{Kernel, TILE_ROWS};
 use crate::quantization::row_blocks::{CodedRows, CodedRowsAppender, Packing, RowLines};
 use crate::quantization::scalar::{byte_stride, nibble_stride, row_stride};
 use crate::quantization::sketch::Sketch;
+use crate::storage::row_checks::RowChecks;
 
 /// Most rows in one segment. Small enough that compacting one never holds a writer for long.
 pub(crate) const SEGMENT_ROWS: usize = 8192;
@@ -20,13 +21,83 @@ pub(crate) struct Segment {
     pub(crate) nibbles: CodedRows,
     pub(crate) bytes: CodedRows,
     ids: Arc<AppendBuffer<i64>>,
+    /// Of a segment in a mapped file.
+    checks: Option<RowChecks>,
+}
+
+/// Bytes of the parts of a segment, in their order: the codes and bounds that a scan reads first,
+/// where huge pages are whole, then ids and vectors.
+pub(crate) struct SegmentLayout {
+    row_lines: usize,
+    nibble_lines: usize,
+    byte_lines: usize,
+    rows: usize,
+}
+
+impl SegmentLayout {
+    pub(crate) fn new(dim: usize, rows: usize) -> Self {
+        let lines = |bytes: usize| bytes / size_of::<Line>();
+        Self {
+            row_lines: lines(row_stride(dim) * size_of::<f32>()),
+            nibble_lines: lines(nibble_stride(dim)),
+            byte_lines: lines(byte_stride(dim)),
+            rows,
+        }
+    }
+
+    pub(crate) fn sizes(&self) -> Vec<usize> {
+        let rows = self.rows;
+        let vectors = rows * self.row_lines * size_of::<Line>();
+        let parts = [
+            &CodedRows::sizes(rows, self.nibble_lines)[..],
+            &CodedRows::sizes(rows, self.byte_lines),
+            &[rows * size_of::<i64>(), vectors],
+        ];
+        parts.concat().into_iter().map(|size| size.next_multiple_of(size_of::<Line>())).collect()
+    }
+
+    /// Where ids and vectors begin, and where the segment ends.
+    pub(crate) fn places(&self) -> [usize; 3] {
+        let sizes = self.sizes();
+        let of_codes: usize = sizes[..4].iter().sum();
+        [of_codes, of_codes + sizes[4], of_codes + sizes[4] + sizes[5]]
+    }
 }
 
 impl Segment {
-    /// The padded float32 row.
+    /// A segment in a mapped file, of which nothing but the ids is read yet.
+    pub(crate) fn mapped(
+        parts: &mut RegionParts,
+        dim: usize,
+        rows: usize,
+        checks: RowChecks,
+    ) -> Self {
+        let layout = SegmentLayout::new(dim, rows);
+        let nibbles = CodedRows::full(parts, Packing::Nibbles, rows, layout.nibble_lines);
+        let bytes = CodedRows::full(parts, Packing::Bytes, rows, layout.byte_lines);
+        let ids = AppendBuffer::full(parts.slots(rows));
+        let vectors = AppendBuffer::full(parts.slots(rows * layout.row_lines));
+        let row_stride = row_stride(dim);
+        Self { row_stride, vectors, nibbles, bytes, ids, checks: Some(checks) }
+    }
+
+    /// Whether the codes are as they were written, which is found out once.
+    pub(crate) fn has_sound_codes(&self) -> bool {
+        self.checks.as_ref().is_none_or(RowChecks::are_codes_sound)
+    }
+
+    /// Whether a row that was read was not as it had been written.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.checks.as_ref().is_some_and(RowChecks::is_damaged)
+    }
+
+    /// The padded float32 row; zeros in place of a damaged one.
     pub(crate) fn vector(&self, row: usize) -> &[f32] {
         let all: &[f32] = bytemuck::cast_slice(self.vectors.filled());
-        &all[row * self.row_stride..(row + 1) * self.row_stride]
+        match &self.checks {
+            Some(checks) if !checks.is_vector_sound(row) => checks.zeros(),
+            _ => &all[row * self.row_stride..(row + 1) * self.row_stride],
+        }
     }
 
     /// The cache lines of [`Segment::vector`].
@@ -73,20 +144,22 @@ impl SegmentWriter {
         capacity: usize,
         filling: Filling,
     ) -> Self {
-        let lines = |bytes: usize| bytes / size_of::<Line>();
-        let row_lines = lines(row_stride(dim) * size_of::<f32>());
-        let (nibble_lines, byte_lines) = (lines(nibble_stride(dim)), lines(byte_stride(dim)));
-        let sizes = [
-            &CodedRows::sizes(capacity, nibble_lines)[..],
-            &CodedRows::sizes(capacity, byte_lines),
-            &[capacity * size_of::<i64>(), capacity * row_lines * size_of::<Line>()],
-        ];
-        // The parts that a scan reads first come first, where huge pages are whole.
-        let mut parts = RegionParts::of(&sizes.concat(), filling);
+        let sizes = SegmentLayout::new(dim, capacity).sizes();
+        Self::within(kernel, dim, capacity, &mut RegionParts::of(&sizes, filling))
+    }
+
+    /// A writer over parts of these sizes.
+    pub(crate) fn within(
+        kernel: &'static dyn Kernel,
+        dim: usize,
+        capacity: usize,
+        parts: &mut RegionParts,
+    ) -> Self {
+        let SegmentLayout { row_lines, nibble_lines, byte_lines, .. } =
+            SegmentLayout::new(dim, capacity);
         let (nibbles, nibbles_appender) =
-            CodedRows::new(&mut parts, Packing::Nibbles, capacity, nibble_lines);
-        let (bytes, bytes_appender) =
-            CodedRows::new(&mut parts, Packing::Bytes, capacity, byte_lines);
+            CodedRows::new(parts, Packing::Nibbles, capacity, nibble_lines);
+        let (bytes, bytes_appender) = CodedRows::new(parts, Packing::Bytes, capacity, byte_lines);
         let (ids, ids_appender) = AppendBuffer::new(parts.slots(capacity));
         let (vectors, vectors_appender) = AppendBuffer::new(parts.slots(capacity * row_lines));
         Self {
@@ -97,6 +170,7 @@ impl SegmentWriter {
                 nibbles,
                 bytes,
                 ids,
+                checks: None,
             }),
             vectors: vectors_appender,
             nibbles: nibbles_appender,
@@ -141,12 +215,17 @@ impl SegmentWriter {
 
     /// Append a row of another segment as it is.
     pub(crate) fn append_from(&mut self, other: &Segment, row: usize) {
+        self.append_renamed(other, row, other.ids()[row]);
+    }
+
+    /// Append a row of another segment under another id.
+    pub(crate) fn append_renamed(&mut self, other: &Segment, row: usize, id: i64) {
         copy_lines(other.nibbles.row(row), &mut self.nibble_row);
         copy_lines(other.bytes.row(row), &mut self.byte_row);
         self.vectors.append(bytemuck::cast_slice(other.vector(row)));
         self.nibbles.append(&self.nibble_row, other.nibbles.bounds()[row]);
         self.bytes.append(&self.byte_row[..self.byte_lines], other.bytes.bounds()[row]);
-        self.append_id(other.ids()[row]);
+        self.append_id(id);
     }
 
     fn append_id(&mut self, id: i64) {
@@ -157,6 +236,11 @@ impl SegmentWriter {
 
 fn copy_lines(lines: RowLines<'_>, row: &mut [Line]) {
     row.iter_mut().zip(lines).for_each(|(to, from)| *to = *from);
+}
+
+/// Whether a row of these segments was read that was not as it had been written.
+pub(crate) fn are_damaged(segments: &[SegmentView]) -> bool {
+    segments.iter().any(|view| view.segment.is_damaged())
 }
 
 /// A segment as one snapshot sees it.

@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
+use crate::Error;
 use crate::collections::append_buffer::Filling;
 use crate::collections::id_map::IdMap;
 use crate::memory::state::MemoryState;
 use crate::quantization::kernel::Kernel;
 use crate::quantization::sketch::Basis;
-use crate::storage::segment::{SEGMENT_ROWS, Segment, SegmentView, SegmentWriter};
+use crate::storage::segment::{SEGMENT_ROWS, Segment, SegmentView, SegmentWriter, are_damaged};
 
 /// Smallest capacity of a segment that grows row by row.
 const MIN_CAPACITY: usize = 16;
@@ -120,6 +121,30 @@ impl VectorRows {
         self.segments.retain(|view| view.live_count() > 0 || Some(view.number) == tail);
     }
 
+    /// Check what a search reads of every row, where that lies in a file and was not read before.
+    ///
+    /// # Errors
+    ///
+    /// When a part of the file is damaged.
+    pub(crate) fn check_codes(&self) -> Result<(), Error> {
+        if self.segments.iter().all(|view| view.segment.has_sound_codes()) {
+            return Ok(());
+        }
+        Err(Error::SnapshotInvalid { problem: "codes of vectors in it are damaged" })
+    }
+
+    /// Check that all that was read of the rows so far was as it had been written.
+    ///
+    /// # Errors
+    ///
+    /// When it was not: no answer of these rows can be trusted.
+    pub(crate) fn check_read(&self) -> Result<(), Error> {
+        if are_damaged(&self.segments) {
+            return Err(Error::SnapshotInvalid { problem: "vectors in it are damaged" });
+        }
+        Ok(())
+    }
+
     pub(crate) fn deleted_count(&self) -> usize {
         self.segments.iter().map(SegmentView::deleted_count).sum()
     }
@@ -161,13 +186,20 @@ pub(crate) struct SnapshotStore {
 
 impl SnapshotStore {
     pub(crate) fn new(kernel: &'static dyn Kernel, dim: usize, memories: MemoryState) -> Self {
+        Self::of(kernel, dim, VectorRows::default(), memories)
+    }
+
+    /// A store that begins with these rows.
+    pub(crate) fn of(
+        kernel: &'static dyn Kernel,
+        dim: usize,
+        rows: VectorRows,
+        memories: MemoryState,
+    ) -> Self {
         let shared = StoreState {
             kernel,
             dim,
-            published: RwLock::new(Arc::new(snapshot_of(
-                VectorRows::default(),
-                Arc::new(memories),
-            ))),
+            published: RwLock::new(Arc::new(snapshot_of(rows, Arc::new(memories)))),
             writer: Mutex::new(Writer { tail: None }),
             maintained_by: AtomicU32::new(0),
             rows_without_basis: AtomicUsize::new(0),

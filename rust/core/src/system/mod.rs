@@ -1,5 +1,6 @@
 //! Operating system and files: memory budget, file locks, the write-ahead log of the store.
 
+pub(crate) mod data_file;
 pub mod file_locks;
 pub mod memory_budget;
 pub mod write_ahead_log;

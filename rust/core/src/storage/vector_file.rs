@@ -1,0 +1,241 @@
+//! Rows of a snapshot in a file, and back: segments are written as they lie in memory, without
+//! deleted rows, and mapped where they lie in the file.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::Error;
+use crate::bits::set_bits;
+use crate::collections::append_buffer::{Filling, Line, Region, RegionParts};
+use crate::collections::id_map::IdMap;
+use crate::quantization::kernel::{Kernel, TILE_ROWS};
+use crate::quantization::scalar::row_stride;
+use crate::quantization::sketch::{Basis, Sketch};
+use crate::storage::row_checks::{CHECKED_ROWS, RowChecks, vector_sums};
+use crate::storage::segment::{SEGMENT_ROWS, Segment, SegmentLayout, SegmentWriter};
+use crate::storage::snapshot_store::{Place, VectorRows};
+use crate::system::data_file::{DataFile, DataFileWriter, Section};
+use crate::system::memory_budget::{CALL, headroom};
+
+/// Where the rows of a file are.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct RowsDirectory {
+    dim: u64,
+    segments: Vec<SegmentEntry>,
+    basis: Option<BasisEntry>,
+}
+
+impl RowsDirectory {
+    pub(crate) fn dim(&self) -> usize {
+        usize::try_from(self.dim).unwrap_or(usize::MAX)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct SegmentEntry {
+    rows: u64,
+    /// The whole segment; the sum is that of its codes.
+    section: Section,
+    id_sum: u64,
+    vector_sums: Box<[u64]>,
+    sketch: Option<Section>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct BasisEntry {
+    learned_from: u64,
+    directions: Section,
+}
+
+/// A row that is written: its segment's position, its row there, and the id it gets.
+struct Source {
+    position: usize,
+    row: usize,
+    id: i64,
+}
+
+/// Write the live rows for which `id_of` has an id, under that id.
+pub(crate) fn write(
+    file: &mut DataFileWriter,
+    path: &Path,
+    kernel: &'static dyn Kernel,
+    dim: usize,
+    rows: &VectorRows,
+    id_of: impl Fn(i64) -> Option<i64>,
+) -> Result<RowsDirectory, Error> {
+    headroom(CALL + rows.places.len() * size_of::<Source>() + SEGMENT_ROWS * (dim * 6 + 1024))?;
+    let sources = sources(rows, id_of);
+    let writing = Writing { path, kernel, dim, rows };
+    let segments = sources.chunks(SEGMENT_ROWS).map(|chunk| writing.segment(file, chunk));
+    let segments = segments.collect::<Result<_, _>>()?;
+    let basis = rows.basis.as_ref().map(|basis| {
+        let directions = file.append(path, bytemuck::cast_slice(basis.directions()))?;
+        Ok(BasisEntry { learned_from: basis.learned_from as u64, directions })
+    });
+    Ok(RowsDirectory { dim: dim as u64, segments, basis: basis.transpose()? })
+}
+
+fn sources(rows: &VectorRows, id_of: impl Fn(i64) -> Option<i64>) -> Vec<Source> {
+    let mut sources = Vec::with_capacity(rows.places.len());
+    for (position, view) in rows.segments.iter().enumerate() {
+        let live = view.live_words().enumerate();
+        let live = live
+            .flat_map(|(word, (_, live))| set_bits(live).map(move |bit| word * TILE_ROWS + bit));
+        sources.extend(
+            live.filter_map(|row| {
+                Some(Source { position, row, id: id_of(view.segment.ids()[row])? })
+            }),
+        );
+    }
+    sources
+}
+
+struct Writing<'a> {
+    path: &'a Path,
+    kernel: &'static dyn Kernel,
+    dim: usize,
+    rows: &'a VectorRows,
+}
+
+impl Writing<'_> {
+    fn segment(&self, file: &mut DataFileWriter, chunk: &[Source]) -> Result<SegmentEntry, Error> {
+        let layout = SegmentLayout::new(self.dim, chunk.len());
+        let region = self.copied(chunk, &layout);
+        let bytes = region.bytes();
+        let [ids, vectors, end] = layout.places();
+        let row_bytes = row_stride(self.dim) * size_of::<f32>();
+        let whole = file.append(self.path, &bytes[..end])?;
+        Ok(SegmentEntry {
+            rows: chunk.len() as u64,
+            section: Section { sum: xxh3_64(&bytes[..ids]), ..whole },
+            id_sum: xxh3_64(&bytes[ids..vectors]),
+            vector_sums: vector_sums(&bytes[vectors..end], row_bytes),
+            sketch: self.sketch(file, chunk)?,
+        })
+    }
+
+    /// The rows side by side, as a segment of them lies in memory.
+    fn copied(&self, chunk: &[Source], layout: &SegmentLayout) -> Region {
+        let mut parts = RegionParts::of(&layout.sizes(), Filling::OverZeros);
+        let mut copy = SegmentWriter::within(self.kernel, self.dim, chunk.len(), &mut parts);
+        for source in chunk {
+            let segment = &self.rows.segments[source.position].segment;
+            copy.append_renamed(segment, source.row, source.id);
+        }
+        drop(copy);
+        parts.into_region().expect("the only writer is gone")
+    }
+
+    fn sketch(
+        &self,
+        file: &mut DataFileWriter,
+        chunk: &[Source],
+    ) -> Result<Option<Section>, Error> {
+        let Some(basis) = &self.rows.basis else { return Ok(None) };
+        let mut parts = RegionParts::of(&Sketch::sizes(chunk.len()), Filling::OverZeros);
+        let mut copy = Sketch::writer(&mut parts, chunk.len());
+        for source in chunk {
+            let view = &self.rows.segments[source.position];
+            match &view.sketch {
+                Some(sketch) => copy.append_from(sketch, source.row),
+                None => copy.append(self.kernel, basis, view.segment.vector(source.row)),
+            }
+        }
+        drop(copy);
+        let region = parts.into_region().expect("the only writer is gone");
+        file.append(self.path, region.bytes()).map(Some)
+    }
+}
+
+/// The rows of a file, mapped.
+///
+/// # Errors
+///
+/// When the file does not hold what its directory says.
+pub(crate) fn read(
+    file: &DataFile,
+    dim: usize,
+    directory: &RowsDirectory,
+) -> Result<VectorRows, Error> {
+    let misfit = Error::SnapshotInvalid { problem: "its vectors have another dimension" };
+    if directory.dim != dim as u64 {
+        return Err(misfit);
+    }
+    let mut rows = VectorRows { basis: basis_of(file, dim, directory)?, ..VectorRows::default() };
+    let mut places = Vec::new();
+    for entry in &directory.segments {
+        let count =
+            usize::try_from(entry.rows).ok().filter(|rows| (1..=SEGMENT_ROWS).contains(rows));
+        let count =
+            count.ok_or(Error::SnapshotInvalid { problem: "a segment has no such size" })?;
+        let segment = Arc::new(segment_of(file, dim, count, entry)?);
+        let number = rows.add(&segment, count);
+        let ids = segment.ids().iter().zip(0..);
+        places.extend(ids.map(|(id, row)| (*id, Place::new(number, row))));
+        rows.segments.last_mut().expect("just added").sketch = sketch_of(file, count, entry)?;
+    }
+    rows.places =
+        IdMap::of(places).ok_or(Error::SnapshotInvalid { problem: "an id is there twice" })?;
+    Ok(rows)
+}
+
+fn segment_of(
+    file: &DataFile,
+    dim: usize,
+    rows: usize,
+    entry: &SegmentEntry,
+) -> Result<Segment, Error> {
+    let damaged = Error::SnapshotInvalid { problem: "a segment is not where it should be" };
+    let layout = SegmentLayout::new(dim, rows);
+    let [ids, vectors, end] = layout.places();
+    let range = entry.section.range().ok_or(damaged.clone())?;
+    let has_sums = entry.vector_sums.len() == rows.div_ceil(CHECKED_ROWS);
+    let region = Region::mapped(&file.map, range.start, end)
+        .filter(|_| has_sums && range.len() == end)
+        .ok_or(damaged.clone())?;
+    let first = range.start;
+    if xxh3_64(&file.map[first + ids..first + vectors]) != entry.id_sum {
+        return Err(Error::SnapshotInvalid { problem: "ids in it are damaged" });
+    }
+    let checks = RowChecks::new(
+        Arc::clone(&file.map),
+        first..first + ids,
+        entry.section.sum,
+        first + vectors..first + end,
+        row_stride(dim) * size_of::<f32>(),
+        entry.vector_sums.clone(),
+    );
+    Ok(Segment::mapped(&mut RegionParts::within(region), dim, rows, checks))
+}
+
+fn sketch_of(
+    file: &DataFile,
+    rows: usize,
+    entry: &SegmentEntry,
+) -> Result<Option<Arc<Sketch>>, Error> {
+    let Some(section) = &entry.sketch else { return Ok(None) };
+    let damaged = Error::SnapshotInvalid { problem: "a sketch is not where it should be" };
+    let size: usize =
+        Sketch::sizes(rows).iter().map(|size| size.next_multiple_of(size_of::<Line>())).sum();
+    let range = section.range().filter(|range| range.len() == size).ok_or(damaged.clone())?;
+    file.section(section)?;
+    let region = Region::mapped(&file.map, range.start, size).ok_or(damaged)?;
+    Ok(Some(Arc::new(Sketch::mapped(&mut RegionParts::within(region), rows))))
+}
+
+fn basis_of(
+    file: &DataFile,
+    dim: usize,
+    directory: &RowsDirectory,
+) -> Result<Option<Arc<Basis>>, Error> {
+    let Some(entry) = &directory.basis else { return Ok(None) };
+    let directions: Box<[f32]> =
+        bytemuck::pod_collect_to_vec(file.section(&entry.directions)?).into_boxed_slice();
+    let learned_from = usize::try_from(entry.learned_from).unwrap_or(usize::MAX);
+    let basis = Basis::from_parts(dim, directions, learned_from);
+    let basis = basis.ok_or(Error::SnapshotInvalid { problem: "its basis does not fit" })?;
+    Ok(Some(Arc::new(basis)))
+}

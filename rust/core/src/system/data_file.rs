@@ -1,0 +1,183 @@
+//! Files of binary data: a header, sections, and a directory of them with a checksum.
+//!
+//! A file appears complete or not at all, readable by its owner alone: it is written beside its
+//! place, synced, and renamed. It is read where it lies, by a map that processes share. Numbers are
+//! little-endian, as on every machine that mnemic runs on; a file of a machine with another order
+//! fails its header's checksum.
+#![expect(unsafe_code, reason = "a file is mapped, not read")]
+
+use std::fs::File;
+use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use memmap2::Mmap;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tempfile::NamedTempFile;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::Error;
+
+/// Sections begin here or at a multiple.
+const ALIGNMENT: usize = 4096;
+
+/// Bytes of magic, version, place and length of the directory, its sum, and the header's own sum.
+const HEADER: usize = 48;
+
+/// Where bytes are in a file, and their checksum.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Section {
+    pub(crate) first: u64,
+    pub(crate) size: u64,
+    pub(crate) sum: u64,
+}
+
+impl Section {
+    pub(crate) fn range(&self) -> Option<Range<usize>> {
+        let first = usize::try_from(self.first).ok()?;
+        Some(first..first.checked_add(usize::try_from(self.size).ok()?)?)
+    }
+}
+
+/// A file that is being written.
+pub(crate) struct DataFileWriter {
+    file: BufWriter<NamedTempFile>,
+    next: usize,
+}
+
+impl DataFileWriter {
+    /// Begin a file beside `path`.
+    pub(crate) fn beside(path: &Path) -> Result<Self, Error> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let file = tempfile::Builder::new()
+            .prefix(".mnemic-")
+            .suffix(".tmp")
+            .tempfile_in(folder.unwrap_or(Path::new(".")))
+            .map_err(|error| unwritten(path, &error))?;
+        let mut writer = Self { file: BufWriter::new(file), next: 0 };
+        writer.pad(path)?;
+        Ok(writer)
+    }
+
+    /// Append a section.
+    pub(crate) fn append(&mut self, path: &Path, bytes: &[u8]) -> Result<Section, Error> {
+        let (first, size) = (self.next as u64, bytes.len() as u64);
+        self.write(path, bytes)?;
+        self.pad(path)?;
+        Ok(Section { first, size, sum: xxh3_64(bytes) })
+    }
+
+    /// Append the directory and put the file in its place.
+    pub(crate) fn finish(
+        mut self,
+        path: &Path,
+        magic: [u8; 8],
+        version: u64,
+        directory: &impl Serialize,
+    ) -> Result<(), Error> {
+        let directory = postcard::to_allocvec(directory)
+            .map_err(|_| Error::SnapshotInvalid { problem: "its directory cannot be written" })?;
+        let place = self.next as u64;
+        self.write(path, &directory)?;
+        let numbers = [version, place, directory.len() as u64, xxh3_64(&directory)];
+        let header = header_of(magic, numbers);
+        self.file.seek(SeekFrom::Start(0)).map_err(|error| unwritten(path, &error))?;
+        self.file.write_all(&header).map_err(|error| unwritten(path, &error))?;
+        let file = self.file.into_inner().map_err(|error| unwritten(path, error.error()))?;
+        file.as_file().sync_all().map_err(|error| unwritten(path, &error))?;
+        file.persist(path).map_err(|error| unwritten(path, &error.error))?;
+        sync_folder(path);
+        Ok(())
+    }
+
+    fn write(&mut self, path: &Path, bytes: &[u8]) -> Result<(), Error> {
+        self.next += bytes.len();
+        self.file.write_all(bytes).map_err(|error| unwritten(path, &error))
+    }
+
+    /// Fill up to the place of the next section.
+    fn pad(&mut self, path: &Path) -> Result<(), Error> {
+        let end = self.next.max(1).next_multiple_of(ALIGNMENT);
+        self.write(path, &vec![0; end - self.next])
+    }
+}
+
+fn header_of(magic: [u8; 8], numbers: [u64; 4]) -> Vec<u8> {
+    let mut header = magic.to_vec();
+    header.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+    let sum = xxh3_64(&header);
+    header.extend(sum.to_le_bytes());
+    header
+}
+
+/// After a power cut the old name may be back otherwise; a file is complete under either.
+fn sync_folder(path: &Path) {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
+        let _ = folder.sync_all();
+    }
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> Error {
+    Error::FileUnwritable { path: path.display().to_string(), problem: error.to_string() }
+}
+
+/// A file that is complete, mapped.
+pub(crate) struct DataFile {
+    pub(crate) map: Arc<Mmap>,
+}
+
+impl DataFile {
+    /// Map a file and read its directory.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, or is another kind of file, of another version, or damaged.
+    pub(crate) fn open<Directory: DeserializeOwned>(
+        path: &Path,
+        magic: [u8; 8],
+        version: u64,
+    ) -> Result<(Self, Directory), Error> {
+        let unreadable = |error: std::io::Error| Error::FileUnreadable {
+            path: path.display().to_string(),
+            problem: error.to_string(),
+        };
+        let file = File::open(path).map_err(unreadable)?;
+        // SAFETY: files of this kind are replaced by renaming and never written in place, so the
+        // bytes do not change under the map; whoever cuts one off by hand ends this process, as
+        // with any mapped library.
+        let map = Arc::new(unsafe { Mmap::map(&file) }.map_err(unreadable)?);
+        let directory = directory_of(&map, magic, version)?;
+        let directory = postcard::from_bytes(directory)
+            .map_err(|_| Error::SnapshotInvalid { problem: "its directory cannot be read" })?;
+        Ok((Self { map }, directory))
+    }
+
+    /// The bytes of a section, compared with their checksum.
+    pub(crate) fn section(&self, section: &Section) -> Result<&[u8], Error> {
+        let bytes = section.range().and_then(|range| self.map.get(range));
+        bytes
+            .filter(|bytes| xxh3_64(bytes) == section.sum)
+            .ok_or(Error::SnapshotInvalid { problem: "a section of it is damaged" })
+    }
+}
+
+fn directory_of(map: &[u8], magic: [u8; 8], wanted: u64) -> Result<&[u8], Error> {
+    let invalid = |problem| Error::SnapshotInvalid { problem };
+    let header = map.get(..HEADER).ok_or(invalid("it is too short"))?;
+    if header[..8] != magic {
+        return Err(invalid("it is another kind of file"));
+    }
+    let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| header[8 * at + byte]));
+    if number(1) != wanted {
+        return Err(invalid("it is of another version of mnemic"));
+    }
+    if xxh3_64(&header[..HEADER - 8]) != number(5) {
+        return Err(invalid("its header is damaged"));
+    }
+    let section = Section { first: number(2), size: number(3), sum: number(4) };
+    let bytes = section.range().and_then(|range| map.get(range));
+    bytes.filter(|bytes| xxh3_64(bytes) == section.sum).ok_or(invalid("its directory is damaged"))
+}
