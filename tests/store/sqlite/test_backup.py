@@ -59,7 +59,7 @@ def test_a_backup_has_everything_and_is_readable_by_its_owner_alone(store, tmp_p
 def test_a_backup_is_of_one_moment_and_holds_nobody_up(tmp_path):
     store, ended, rounds = SqliteStore(tmp_path / "a.db"), threading.Event(), []
     rows = [(number, os.urandom(3000)) for number in range(5000)]
-    much = "INSERT INTO agent_memory_changes VALUES ('much', ?, 1, ?, 'add', NULL)"
+    much = "INSERT INTO agent_memory_changes VALUES ('much', ?, 1, ?, 'add', NULL, 0)"
     store._write(lambda on: on.executemany(much, rows)).result()
 
     def write():

@@ -214,6 +214,27 @@ def test_a_file_of_before_user_quotas_gets_the_bytes_of_each_user(tmp_path):
         assert memory.verify().problems == ()
 
 
+NONCES = "SELECT nonce FROM agent_memory_changes ORDER BY seq"
+
+
+def test_changes_of_before_nonces_get_random_ones(tmp_path):
+    paths = [tmp_path / "a.db", tmp_path / "b.db"]
+    for path in paths:
+        shutil.copy(FIXTURES / "store_v8.db", path)
+        opened(path).close()
+    nonces = [nonce for path in paths for (nonce,) in run(path, NONCES)]
+    assert len(set(nonces)) == len(nonces) == 12
+    assert all(0 <= nonce < 2**63 for nonce in nonces)
+    with opened(paths[0]) as memory:
+        memory.add("tea")
+    assert [nonce for (nonce,) in run(paths[0], NONCES)][:6] == nonces[:6]
+    downgrade(str(paths[1]), 8)
+    assert tables(paths[1]) == tables(FIXTURES / "store_v8.db")
+    with opened(paths[1]) as memory:
+        assert memory.verify().problems == ()
+    assert not {nonce for (nonce,) in run(paths[1], NONCES)} & set(nonces)
+
+
 def run(path, sql, *values):
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:

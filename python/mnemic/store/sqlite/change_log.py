@@ -1,5 +1,6 @@
 """The numbered changes of an agent: written with every change, read by index synchronisation."""
 
+import os
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from operator import itemgetter
@@ -61,8 +62,8 @@ class Charge(NamedTuple):
 NO_CHARGE = Charge()
 
 _INSERT = (
-    "INSERT INTO agent_memory_changes (agent_id, seq, entry_row, entry_id, kind, user_id) "
-    "VALUES (?, ?, ?, ?, ?, ?)"
+    "INSERT INTO agent_memory_changes (agent_id, seq, entry_row, entry_id, kind, user_id, nonce) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
 # Two statements: an upsert that returns its row takes nearly three times as long.
 _ADVANCE = (
@@ -124,41 +125,69 @@ _PLACED = {
         (State.DELETED, "forgotten"),
     )
 }
-_TOUCHED = "SELECT entry_row FROM agent_memory_changes WHERE agent_id = ? AND seq > ?"
-_CHANGES = "SELECT entry_row, kind FROM agent_memory_changes WHERE agent_id = ? AND seq > ?"
-# The index is named, because the planner would read all rows of an agent to find a few.
-_TOUCHED_RECORDS = {
-    state: f"SELECT {_RECORD} FROM agent_memory_entries AS e {BY_ROW} "
-    f"WHERE e.agent_id = ? AND {has_state} AND e.row IN ({_TOUCHED})"
-    for state, has_state in _HAS_STATE.items()
-}
-_TOUCHED_VECTORS = {
-    state: f"SELECT e.row, v.embedding FROM agent_memory_entries AS e {BY_ROW} "
-    "CROSS JOIN agent_memory_embeddings AS v ON v.entry_row = e.row "
-    f"WHERE e.agent_id = ? AND {has_state} AND e.row IN ({_TOUCHED}) AND v.model = ? "
-    "ORDER BY e.row, v.part"
-    for state, has_state in _HAS_STATE.items()
-}
 _LINK = "l.from_row, l.to_row, l.type, l.strength, l.created_at"
 _ALL_LINKS = (
     f"SELECT {_LINK} FROM agent_memory_links AS l CROSS JOIN agent_memory_entries AS e {BY_ROW} "
     f"ON e.row = l.from_row WHERE e.agent_id = ? AND {_HAS_STATE[State.ACTIVE]}"
 )
-_TOUCHED_LINKS = f"SELECT {_LINK} FROM agent_memory_links AS l WHERE l.from_row IN ({_TOUCHED})"
 # A link to a row in another state leads on to what superseded it. Links between users, which
 # earlier versions wrote, lead nowhere.
 _SUPERSESSIONS = (
     "SELECT l.from_row, l.to_row, l.type, l.strength FROM agent_memory_links AS l "
     f"CROSS JOIN agent_memory_entries AS e {BY_ROW} ON e.row = l.from_row "
     f"CROSS JOIN agent_memory_entries AS t {BY_ROW} ON t.row = l.to_row "
-    f"WHERE e.agent_id = ? AND l.type = {int(LinkType.SUPERSEDES)} "
+    f"WHERE e.agent_id = ?1 AND l.type = {int(LinkType.SUPERSEDES)} "
     f"AND NOT ({_HAS_STATE[State.ACTIVE]}) AND t.user_id IS e.user_id"
 )
-_TOUCHED_SUPERSESSIONS = f"{_SUPERSESSIONS} AND l.from_row IN ({_TOUCHED})"
-_TOUCHED_ROWS = (
-    f"SELECT e.row FROM agent_memory_entries AS e {BY_ROW} "
-    f"WHERE e.agent_id = ? AND e.row IN ({_TOUCHED})"
+_CHANGES = "SELECT entry_row, kind FROM agent_memory_changes WHERE agent_id = ? AND seq > ?"
+_TOUCHED = "SELECT entry_row FROM agent_memory_changes WHERE agent_id = ?1 AND seq > ?2"
+_SENSITIVE = (
+    "SELECT row FROM agent_memory_entries INDEXED BY agent_memory_entries_by_sensitive "
+    "WHERE agent_id = ?1 AND is_sensitive <> 0"
 )
+
+
+class _TouchedReads(NamedTuple):
+    """Reads of the touched rows of an agent; their values are the agent and a change number.
+
+    Attributes:
+        records: Those in a state.
+        vectors: The vectors of those in the state; the third value is the model.
+        links: The links that lead from them.
+        supersessions: Those of the links that lead on from rows in another state.
+        rows: Those that exist in any state.
+    """
+
+    records: str
+    vectors: str
+    links: str
+    supersessions: str
+    rows: str
+
+
+def _reads_of(state: State, touched: str) -> _TouchedReads:
+    # The access is named, because the planner would read all rows of an agent to find a few.
+    chosen = f"e.agent_id = ?1 AND {_HAS_STATE[state]} AND e.row IN ({touched})"
+    return _TouchedReads(
+        f"SELECT {_RECORD} FROM agent_memory_entries AS e {BY_ROW} WHERE {chosen}",
+        f"SELECT e.row, v.embedding FROM agent_memory_entries AS e {BY_ROW} "
+        "CROSS JOIN agent_memory_embeddings AS v ON v.entry_row = e.row "
+        f"WHERE {chosen} AND v.model = ?3 ORDER BY e.row, v.part",
+        f"SELECT {_LINK} FROM agent_memory_links AS l WHERE l.from_row IN ({touched})",
+        f"{_SUPERSESSIONS} AND l.from_row IN ({touched})",
+        f"SELECT e.row FROM agent_memory_entries AS e {BY_ROW} "
+        f"WHERE e.agent_id = ?1 AND e.row IN ({touched})",
+    )
+
+
+_TOUCHED_READS = {
+    (state, with_sensitive): _reads_of(state, touched)
+    for state in State
+    for with_sensitive, touched in (
+        (False, _TOUCHED),
+        (True, f"{_TOUCHED} UNION ALL {_SENSITIVE}"),
+    )
+}
 _PART = 8192
 _AGENT = "SELECT seq, pruned, model, dimensions FROM agent_memory_agents WHERE agent_id = ?"
 _ADVANCE_USER = (
@@ -279,6 +308,7 @@ def rows_since(
     *,
     codec: RowCodec,
     state: State = State.ACTIVE,
+    with_sensitive: bool = False,
 ) -> RowBatch:
     """Return the changes after `since`, or all rows if the log has dropped some of them."""
     last, pruned, known = _agent(connection, agent_id)
@@ -288,26 +318,28 @@ def rows_since(
         return _full_batch(
             connection, agent_id, model, last, sink or _CollectedBatch(), codec=codec, state=state
         )
-    changes = fetch(connection, _CHANGES, (agent_id, since))
+    here = (agent_id, since)
+    reads = _TOUCHED_READS[state, with_sensitive]
+    changes = fetch(connection, _CHANGES, here)
     touched = set(integers([row for row, _ in changes]))
     replaced = {row for row, kind in changes if kind == "replace"}
+    if with_sensitive:
+        touched.update(row for (row,) in fetch(connection, _SENSITIVE, (agent_id,)))
     name, dim = model or (None, 0)
-    records = fetch(connection, _TOUCHED_RECORDS[state], (agent_id, agent_id, since))
+    records = fetch(connection, reads.records, here)
     checked = check(records)
-    values = (agent_id, agent_id, since, name)
-    embedded = fetch(connection, _TOUCHED_VECTORS[state], values) if records and model else []
+    embedded = fetch(connection, reads.vectors, (*here, name)) if records and model else []
     if model:
         check_vectors(model[0], embedded, checked.vectors, is_all=True)
     living = {columns[0] for columns in records}
-    links = fetch(connection, _TOUCHED_LINKS, (agent_id, since)) if records else []
+    links = fetch(connection, reads.links, here) if records else []
     check_links(links, checked.links)
     others = touched - living
     kept, supersessions = others, list[Columns]()
     if others:
-        here = (agent_id, agent_id, since)
-        kept = {row for (row,) in fetch(connection, _TOUCHED_ROWS, here)}
+        kept = {row for (row,) in fetch(connection, reads.rows, here)}
         if state is State.ACTIVE:
-            supersessions = fetch(connection, _TOUCHED_SUPERSESSIONS, here)
+            supersessions = fetch(connection, reads.supersessions, here)
     return RowBatch(
         since=since,
         seq=last,
@@ -474,15 +506,21 @@ def log_changes(
     _advance_users(connection, agent_id, users, charge.quotas.user)
     last = _advance(connection, agent_id, users, model, charge)
     first = last - len(changes) + 1
+    nonce = _drawn_nonce()
     execute_all(
         connection,
         _INSERT,
-        [(agent_id, seq, *change[:-1]) for seq, change in enumerate(changes, start=first)],
+        [(agent_id, seq, *change[:-1], nonce) for seq, change in enumerate(changes, start=first)],
     )
     mark = last_dropped(first, last)
     if mark is not None:
         _prune(connection, agent_id, mark)
     return last
+
+
+def _drawn_nonce() -> int:
+    """Return 63 random bits of the system, which a fork or a copy of the process cannot repeat."""
+    return int.from_bytes(os.urandom(8), "big") >> 1
 
 
 def _advance(

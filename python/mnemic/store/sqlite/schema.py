@@ -292,6 +292,22 @@ ALTER TABLE agent_memory_walls DROP COLUMN used_bytes;
 """
 
 
+# A number drawn at random with each commit tells a history from every other one that has the same
+# change numbers, such as that of a restored backup. Sensitive entries are read anew by an index
+# that begins with a snapshot, which never holds them.
+_NINTH = """
+ALTER TABLE agent_memory_changes ADD COLUMN nonce INTEGER;
+UPDATE agent_memory_changes SET nonce = random() & 0x7fffffffffffffff;
+CREATE INDEX agent_memory_entries_by_sensitive ON agent_memory_entries (agent_id)
+    WHERE is_sensitive <> 0;
+"""
+
+_NINTH_DOWN = """
+DROP INDEX agent_memory_entries_by_sensitive;
+ALTER TABLE agent_memory_changes DROP COLUMN nonce;
+"""
+
+
 class Migration(NamedTuple):
     """Statements that lead from one schema version to the next, and back.
 
@@ -337,5 +353,6 @@ MIGRATIONS = (
     Migration(_SIXTH, _SIXTH_DOWN),
     _added_column("source", "TEXT"),
     Migration(_EIGHTH, _EIGHTH_DOWN),
+    Migration(_NINTH, _NINTH_DOWN),
 )
 """Step n leads from schema version n to n + 1; the version is SQLite's `user_version`."""
