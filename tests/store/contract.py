@@ -140,8 +140,8 @@ def linked(store, *ends, scope=AGENT, now=NOON, **fields):
 MODEL = ("m", 2)
 
 
-def rows_since(store, seq, agent="a", *, model=MODEL, sink=None):
-    return store.rows_since(agent, model, seq, sink)
+def rows_since(store, seq, agent="a", *, model=MODEL, sink=None, **options):
+    return store.rows_since(agent, model, seq, sink, **options)
 
 
 class Taken:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mnemic.errors import EmbeddingModelMismatchError
-from mnemic.model import MemoryEntryUpdate, MemoryStatus, MemoryType, NewEntry, Scope
+from mnemic.model import MemoryEntryUpdate, MemoryStatus, MemoryType, NewEntry, Scope, State
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.values import Criteria
 from tests.store.contract import (
@@ -288,6 +288,41 @@ def test_a_row_that_was_stored_and_deleted_meanwhile_is_gone(store):
     store.delete(AGENT, uid(1)).result()
     assert rows_since(store, 0).gone == [rows[1]]
     assert rows_since(store, None).gone == []
+
+
+def test_sensitive_rows_are_followed_on_request_although_nothing_changed_them(store):
+    secret = [embedded(1, sensitive=True), embedded(2), numbered(3, sensitive=True)]
+    added(store, "a", secret)
+    added(store, "b", [embedded(9, agent_id="b", sensitive=True)])
+    linked(store, 1, 2)
+    linked(store, 2, 1)
+    seq, rows = seq_of(store), rows_of(store)
+    assert shown(rows_since(store, seq)) == (seq, seq, {}, {}, set())
+    batch = rows_since(store, seq, with_sensitive=True)
+    assert (batch.since, batch.seq, batch.gone) == (seq, seq, [])
+    assert living_numbers(batch) == {1, 3}
+    assert embedded_numbers(batch) == {1}
+    assert batch.linked == [rows[1], rows[3]]
+    assert [link[:2] for link in batch.links] == [(rows[1], rows[2])]
+    changed(store, 2, importance=1.0)
+    assert living_numbers(rows_since(store, seq, with_sensitive=True)) == {1, 2, 3}
+    assert living_numbers(rows_since(store, None, with_sensitive=True)) == {1, 2, 3}
+
+
+def test_sensitive_rows_in_another_state_are_gone_on_request_and_their_successions_followed(store):
+    old = numbered(1, sensitive=True)
+    added(store, "a", [old])
+    added(store, "a", [numbered(2, supersedes=uid(1), sensitive=True), numbered(3)])
+    store.soft_delete(AGENT, uid(3), NOON).result()
+    seq, rows = seq_of(store), rows_of(store)
+    batch = rows_since(store, seq, with_sensitive=True)
+    assert living_numbers(batch) == {2}
+    assert batch.gone == [rows[1]]
+    assert batch.linked == [rows[1], rows[2]]
+    whole = rows_since(store, None)
+    assert sorted(batch.links) == sorted(whole.links)
+    inactive = rows_since(store, seq, with_sensitive=True, state=State.INACTIVE)
+    assert living_numbers(inactive) == {1}
 
 
 def test_of_nobody_there_is_nothing_to_follow(store):

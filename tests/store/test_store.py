@@ -332,6 +332,8 @@ def test_no_method_of_the_protocol_is_left_out():
         "release",
         # tests/store/test_vector_search.py
         *("nearest", "active_rows", "create_vector_index", "rows_without_vectors"),
+        # tests/store/test_snapshots.py
+        *("snapshot_folder", "change_mark", "has_change", "has_removed_since", "locked_snapshots"),
     }
 
 

@@ -27,6 +27,7 @@ from mnemic.store.bulk import BulkWrites
 from mnemic.store.change_listeners import ChangeListener
 from mnemic.store.companions import CompanionReads
 from mnemic.store.lists import Lists
+from mnemic.store.snapshots import Snapshots
 from mnemic.store.usage import UsageReads
 from mnemic.store.values import (
     AccessedRows,
@@ -58,7 +59,9 @@ class BatchSink(Protocol):
         ...
 
 
-class Store(Lists, Additions, BulkWrites, UsageReads, CompanionReads, VectorSearch, Protocol):
+class Store(
+    Lists, Additions, BulkWrites, UsageReads, CompanionReads, VectorSearch, Snapshots, Protocol
+):
     """Durable storage of memories. The store is the source of truth; an index is a cache of it.
 
     Reads are plain methods. Writes are handed in and return a `concurrent.futures.Future`. An
@@ -505,6 +508,7 @@ class Store(Lists, Additions, BulkWrites, UsageReads, CompanionReads, VectorSear
         sink: BatchSink | None = None,
         *,
         state: State = State.ACTIVE,
+        with_sensitive: bool = False,
         deadline: float | None = None,
     ) -> RowBatch:
         """Return the changes that bring an index from change `seq` to the present.
@@ -519,6 +523,8 @@ class Store(Lists, Additions, BulkWrites, UsageReads, CompanionReads, VectorSear
             sink: Receives all rows in batches if all are returned; the returned batch is empty
                 then.
             state: State of the rows.
+            with_sensitive: Treat sensitive rows as changed, also those that have not changed
+                since `seq`: for an index that was loaded from a snapshot of that change.
             deadline: Limit for reading changes. All rows are read to the end whatever it is: cut
                 short, the next call would begin anew and never end either.
 
@@ -530,13 +536,16 @@ class Store(Lists, Additions, BulkWrites, UsageReads, CompanionReads, VectorSear
     def erase(self) -> Future[bool]:
         """Remove deleted data from the store's files; return whether nothing is left of it.
 
-        If something is left, removal is repeated later, at the latest when the last process closes
-        the file. `close` may overtake it: then the Future fails with StoreClosedError.
+        Snapshots of indexes are removed altogether, those of all agents. If something is left,
+        removal is repeated later, at the latest when the last process closes the file. `close` may
+        overtake it: then the Future fails with StoreClosedError.
         """
         ...
 
     def backup(self, target: str | os.PathLike[str], *, report: Report = silent) -> None:
         """Copy everything, as of one moment, to a new place; writers may continue meanwhile.
+
+        Snapshots of indexes are not copied; they are made anew.
 
         Args:
             target: The new place.

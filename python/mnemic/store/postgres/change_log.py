@@ -223,6 +223,7 @@ def rows_since(
     *,
     codec: RowCodec,
     state: State = State.ACTIVE,
+    with_sensitive: bool = False,
     hold: Callable[[list[Columns]], object] | None = None,
 ) -> RowBatch:
     """Return the changes after `since`, or all rows if the log has dropped some of them."""
@@ -237,8 +238,9 @@ def rows_since(
         )
     sql = f"SELECT entry_row, kind FROM {_CHANGES} WHERE agent_id = %s AND seq > %s"
     changes = session.fetch(sql, (agent_id, since))
-    touched = sorted({row for row, _ in changes})
+    changed = {row for row, _ in changes}
     replaced = {row for row, kind in changes if kind == "replace"}
+    touched = sorted(changed | (_sensitive_rows(session, agent_id) if with_sensitive else set()))
     here = (agent_id, touched)
     where = "agent_id = %s AND row = ANY(%s)"
     sql = f"SELECT {ROW} FROM {ENTRIES} WHERE {where} AND {_HAS_STATE[state]}"
@@ -267,6 +269,11 @@ def rows_since(
         linked=sorted(living | kept),
         links=links,
     )
+
+
+def _sensitive_rows(session: Session, agent_id: str) -> set[int]:
+    sql = f"SELECT row FROM {ENTRIES} WHERE agent_id = %s AND is_sensitive"
+    return {row for (row,) in session.fetch(sql, (agent_id,))}
 
 
 def _stacked(vectors: list[NDArray[np.float32]], model: Model | None) -> NDArray[np.float32]:

@@ -47,6 +47,7 @@ from mnemic.store.postgres.target import target_of
 from mnemic.store.postgres.writes import MAX_DIMENSIONS
 from mnemic.store.quota import Quotas
 from mnemic.store.row_codec import PlainRowCodec, RowCodec
+from mnemic.store.snapshots import NoSnapshots
 from mnemic.store.values import (
     EVERY_ENTRY,
     Criteria,
@@ -63,7 +64,7 @@ Result = TypeVar("Result")
 _REMAINS = False
 
 
-class PostgresStore(PostgresReads):
+class PostgresStore(PostgresReads, NoSnapshots):
     """Keeps memories in the schema `mnemic` of a PostgreSQL database; see `Store`.
 
     A write runs in the calling thread, or in a thread of the store's own if the calling one runs an
@@ -179,6 +180,7 @@ class PostgresStore(PostgresReads):
         sink: BatchSink | None = None,
         *,
         state: State = State.ACTIVE,
+        with_sensitive: bool = False,
         deadline: float | None = None,
     ) -> RowBatch:
         """Return the changes that bring an index from change `seq` to the present."""
@@ -195,6 +197,7 @@ class PostgresStore(PostgresReads):
                 sink,
                 codec=self._codec,
                 state=state,
+                with_sensitive=with_sensitive,
                 hold=held.put if holds else None,
             )
             if holds and batch.since is None:

@@ -14,6 +14,7 @@ from mnemic.errors import (
     ReadOnlyError,
     StoreClosedError,
     StoreError,
+    StoreFileError,
 )
 from mnemic.logs import logger
 from mnemic.model.deadline import check_deadline
@@ -31,6 +32,7 @@ from mnemic.store.sqlite.opening import (
     resolved_path,
 )
 from mnemic.store.sqlite.same_files import SameFiles
+from mnemic.store.sqlite.snapshot_folder import SnapshotFolder, has_locks
 from mnemic.store.sqlite.sqlite_errors import typed, typed_errors
 from mnemic.store.sqlite.wal import Checkpoints, remove_log
 
@@ -54,6 +56,7 @@ class Connections:
         turn: Lock of the writing connection.
         file: Equal for connections of the same file in this process.
         log_problem: Damage that the log had when it was opened, or None.
+        snapshots: Folder of snapshots beside the file; None if none may be kept.
         holder: Id of the thread that holds `turn`: a signal handler or a finalizer may interrupt
             it, and must not wait for it.
     """
@@ -65,6 +68,7 @@ class Connections:
         self._checkpoints: Checkpoints | None = None
         self._same: SameFiles | None = None
         self._is_shared = path == MEMORY_PATH
+        self.snapshots: SnapshotFolder | None = None
         self.log_problem = log_problem(self._path)  # before SQLite writes over what it dropped
         if self.log_problem is not None:
             _log.warning("%s: %s", self._given, self.log_problem)
@@ -99,6 +103,17 @@ class Connections:
             room.take(0)
         self._writer.set_commit_hook(self._checkpoints.before_commit)
         self._writer.set_wal_hook(self._checkpoints.after_commit)
+        if has_locks():
+            self._use_snapshots(SnapshotFolder(self._path), self._checkpoints)
+
+    def _use_snapshots(self, snapshots: SnapshotFolder, checkpoints: Checkpoints) -> None:
+        def after_commit(connection: apsw.Connection, name: str, pages: int) -> int:
+            snapshots.repeat()
+            return checkpoints.after_commit(connection, name, pages)
+
+        self.snapshots = snapshots
+        snapshots.clear_if_requested()
+        self.writer.set_wal_hook(after_commit)
 
     @contextmanager
     def writing(self) -> Generator[apsw.Connection, None, None]:
@@ -159,9 +174,10 @@ class Connections:
             self._close_one(connection)
 
     def erase(self) -> bool:
-        """Empty the log, so that neither it nor the file holds deleted data.
+        """Empty the log and remove snapshots, so that neither they nor the file hold deleted data.
 
-        Waits for the current write transaction, and briefly for readers.
+        Waits for the current write transaction, briefly for readers, and `ERASE_SECONDS` for
+        whoever writes a snapshot; other writers go on meanwhile.
 
         Returns:
             Whether deleted data is gone. If not, removal is repeated after later commits and when
@@ -171,7 +187,18 @@ class Connections:
         if self._checkpoints is None:
             return True
         with self._held():
-            return self._checkpoints.erase()
+            is_erased = self._checkpoints.erase()
+        return (self.snapshots is None or self.snapshots.clear()) and is_erased
+
+    @contextmanager
+    def locked_snapshots(self, wait: float) -> Generator[str, None, None]:
+        """Lock the folder of snapshots, and give its path; see `Snapshots.locked_snapshots`."""
+        self.check_writable()
+        if self.snapshots is None:
+            raise StoreFileError(f"{self._given}: no snapshots of its indexes are kept")
+        with self.snapshots.locked(wait):
+            self._check_file()
+            yield self.snapshots.path
 
     @contextmanager
     def _held(self) -> Generator[None, None, None]:
@@ -232,6 +259,8 @@ class Connections:
                 self._checkpoints.close()
         if are_same:
             self._leave_no_log()
+            if self.snapshots is not None:
+                self.snapshots.clear_if_requested()
 
     def _acquire(self) -> Lease:
         self._check_file()

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.errors import InvalidEntryError
+from mnemic.errors import InvalidEntryError, StoreFileError
 from mnemic.licensing import Quota
 from mnemic.model import (
     LinkType,
@@ -46,6 +46,7 @@ from mnemic.store.quota import Quotas
 from mnemic.store.row_codec import PlainRowCodec, RowCodec
 from mnemic.store.sqlite import (
     change_log,
+    change_marks,
     companions,
     deletes,
     fork_guard,
@@ -71,6 +72,7 @@ from mnemic.store.sqlite.usage import SqliteUsageReads
 from mnemic.store.url import path_of
 from mnemic.store.values import (
     AccessedRows,
+    ChangeMark,
     Direction,
     EntryVectors,
     LinkEnd,
@@ -523,6 +525,7 @@ class SqliteStore(
         sink: BatchSink | None = None,
         *,
         state: State = State.ACTIVE,
+        with_sensitive: bool = False,
         deadline: float | None = None,
     ) -> RowBatch:
         """Return the changes that bring an index from change `seq` to the present.
@@ -534,15 +537,51 @@ class SqliteStore(
             if deadline is not None and not change_log.reaches_back(connection, agent_id, seq):
                 connection.set_deadline(None)
             return change_log.rows_since(
-                connection, agent_id, model, seq, sink, codec=self._codec, state=state
+                connection,
+                agent_id,
+                model,
+                seq,
+                sink,
+                codec=self._codec,
+                state=state,
+                with_sensitive=with_sensitive,
             )
 
-    def erase(self) -> Future[bool]:
-        """Remove deleted data from the file and its log; return whether nothing is left of it.
+    @property
+    def snapshot_folder(self) -> str | None:
+        """The folder beside the file for snapshots of its indexes; None where none may be kept."""
+        folder = self._connections.snapshots
+        is_plain = isinstance(self._codec, PlainRowCodec)
+        return folder.path if folder is not None and is_plain else None
 
-        A concurrent reader, or a running backup, may prevent the log from being emptied. Then
-        removal is repeated after later writes, and by the last process that closes the file. The
-        change table keeps the ids of deleted entries, and nothing else of them.
+    def change_mark(self, agent_id: str, seq: int | None = None) -> ChangeMark | None:
+        """Return a change of an agent with its nonce; see `Snapshots.change_mark`."""
+        with self._reading() as connection:
+            return change_marks.change_mark(connection, agent_id, seq)
+
+    def has_change(self, agent_id: str, seq: int, nonce: int) -> bool:
+        """Return whether the agent's log has the change with this number and this nonce."""
+        with self._reading() as connection:
+            return change_marks.has_change(connection, agent_id, seq, nonce)
+
+    def has_removed_since(self, agent_id: str, seq: int) -> bool:
+        """Return whether content may have been deleted or overwritten after a change."""
+        with self._reading() as connection, one_moment(connection):
+            return change_marks.has_removed_since(connection, agent_id, seq)
+
+    def locked_snapshots(self, *, wait: float = 0.0) -> AbstractContextManager[str]:
+        """Lock the folder of snapshots while one is written; see `Snapshots.locked_snapshots`."""
+        if self.snapshot_folder is None:
+            raise StoreFileError(f"{self.path}: no snapshots of its indexes are kept")
+        return self._connections.locked_snapshots(wait)
+
+    def erase(self) -> Future[bool]:
+        """Remove deleted data from the file, its log and its snapshots; return whether all is gone.
+
+        A concurrent reader, or a running backup, may prevent the log from being emptied, and a
+        snapshot may be being written. Then removal is repeated after later writes, and by the last
+        process that closes the file; snapshots are removed by whoever writes one. The change table
+        keeps the ids of deleted entries, and nothing else of them.
         """
         self._connections.check_writable()
         return self._workers.run(self._connections.erase)
