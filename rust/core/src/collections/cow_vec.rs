@@ -25,6 +25,12 @@ impl<T> Clone for CowVec<T> {
 }
 
 impl<T> CowVec<T> {
+    /// These elements in order.
+    pub(crate) fn of(mut elements: Vec<Arc<T>>) -> Self {
+        let last = elements.pop();
+        Self { before: Arc::new(elements), last }
+    }
+
     /// Number of elements.
     pub(crate) fn len(&self) -> usize {
         self.before.len() + usize::from(self.last.is_some())
@@ -128,6 +134,12 @@ impl<T> Default for BlockVec<T> {
 }
 
 impl<T: Clone> BlockVec<T> {
+    /// These values in order, copied a block at a time.
+    pub(crate) fn of(values: &[T]) -> Self {
+        let blocks = values.chunks(BLOCK_VALUES).map(|block| Arc::new(block.to_vec()));
+        Self { blocks: CowVec::of(blocks.collect()), len: values.len() }
+    }
+
     /// Number of values.
     pub(crate) fn len(&self) -> usize {
         self.len

@@ -40,6 +40,13 @@ impl<P: Copy> Block<P> {
         Self { ids: Vec::with_capacity(BLOCK_IDS), places: Vec::with_capacity(BLOCK_IDS) }
     }
 
+    fn of(pairs: &[(i64, P)]) -> Self {
+        let mut block = Self::empty();
+        block.ids.extend(pairs.iter().map(|(id, _)| id));
+        block.places.extend(pairs.iter().map(|(_, place)| place));
+        block
+    }
+
     fn split_off(&mut self, at: usize) -> Self {
         let mut back = Self::empty();
         back.ids.extend(self.ids.drain(at..));
@@ -55,23 +62,15 @@ impl<P> Default for IdMap<P> {
 }
 
 impl<P: Copy> IdMap<P> {
-    /// A map of these ids, in any order; `None` if an id is there twice.
-    pub(crate) fn of(mut places: Vec<(i64, P)>) -> Option<Self> {
-        if !places.is_sorted_by_key(|(id, _)| *id) {
-            places.sort_unstable_by_key(|(id, _)| *id);
-        }
-        if places.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+    /// The map of some pairs; `None` unless their ids ascend, each once.
+    pub(crate) fn of_ascending(pairs: &[(i64, P)]) -> Option<Self> {
+        if !pairs.is_sorted_by(|(one, _), (other, _)| one < other) {
             return None;
         }
-        let mut map = Self { len: places.len(), ..Self::default() };
-        for few in places.chunks(BLOCK_IDS) {
-            let mut block = Block::empty();
-            block.ids.extend(few.iter().map(|(id, _)| *id));
-            block.places.extend(few.iter().map(|(_, place)| *place));
-            map.firsts.push(few[0].0);
-            map.blocks.push(block);
-        }
-        Some(map)
+        let blocks: Vec<Arc<Block<P>>> =
+            pairs.chunks(BLOCK_IDS).map(|pairs| Arc::new(Block::of(pairs))).collect();
+        let firsts = blocks.iter().map(|block| block.ids[0]).collect();
+        Some(Self { firsts, blocks: CowVec::of(blocks), len: pairs.len() })
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -4,6 +4,7 @@ use crate::collections::cow_vec::BLOCK_VALUES;
 use crate::text::{Role, Turn, answer_types_held, turn};
 
 use super::Record;
+use super::compaction::NewCodes;
 use super::interner::{Interner, NO_TEXT};
 
 /// A missing time or position, which is before all others.
@@ -55,6 +56,10 @@ impl<T: Copy> Column<T> {
 
     pub(crate) fn values(&self) -> &[T] {
         &self.0
+    }
+
+    fn push_from(&mut self, other: &Self, at: usize) {
+        self.0.push(other.0[at]);
     }
 
     fn bytes(&self) -> usize {
@@ -116,6 +121,16 @@ macro_rules! column_value {
     };
 }
 
+/// Append a value of another block, whose texts have other codes.
+macro_rules! push_from {
+    (optional_name, $column:expr, $other:expr, $at:expr, $codes:expr) => {
+        $column.0.push($codes.code($other.0[$at]))
+    };
+    ($kind:ident, $column:expr, $other:expr, $at:expr, $codes:expr) => {
+        $column.push_from(&$other, $at)
+    };
+}
+
 macro_rules! attributes {
     ($(
         $column:literal $about:literal $kind:ident $(sum $sum:literal)?
@@ -154,6 +169,14 @@ macro_rules! attributes {
                     self.$attribute.put(at, column_value!($kind, record.$attribute, interner));
                 )?)*
             }
+
+            /// Append the attributes of a docid of another block.
+            pub(super) fn push_from(&mut self, other: &Self, at: usize, codes: &mut NewCodes<'_>) {
+                self.row.push_from(&other.row, at);
+                self.content_bytes.push_from(&other.content_bytes, at);
+                self.flags.push_from(&other.flags, at);
+                $($(push_from!($kind, self.$attribute, other.$attribute, at, codes);)?)*
+            }
         }
     };
 }
@@ -164,6 +187,12 @@ impl Accesses {
     pub(crate) fn put(&mut self, at: usize, last_accessed_at: Option<i64>, access_count: i64) {
         self.last_accessed_at.put(at, last_accessed_at.unwrap_or(NONE));
         self.access_count.put(at, access_count);
+    }
+
+    /// Append the accesses of a docid of another block.
+    pub(super) fn push_from(&mut self, other: &Self, at: usize) {
+        self.last_accessed_at.push_from(&other.last_accessed_at, at);
+        self.access_count.push_from(&other.access_count, at);
     }
 }
 

@@ -39,6 +39,21 @@ impl ContentColumn {
         Self { docids: Box::default(), read: Mutex::default() }
     }
 
+    /// The column of these texts, with room for more unless they fill a block.
+    pub(super) fn of(texts: Vec<Arc<str>>) -> Self {
+        let room = texts.len().next_power_of_two().max(16);
+        let vacant = room - texts.len();
+        let docids = texts.into_iter().map(OnceLock::from);
+        let docids = docids.chain((0..vacant).map(|_| OnceLock::new()));
+        Self { docids: docids.collect(), read: Mutex::default() }
+    }
+
+    /// The text of a docid, to be shared.
+    pub(super) fn shared(&self, at: usize) -> Arc<str> {
+        let text = self.docids.get(at).and_then(OnceLock::get);
+        text.map_or_else(|| "".into(), Arc::clone)
+    }
+
     pub(crate) fn get(&self, at: usize) -> &str {
         self.docids.get(at).and_then(OnceLock::get).map_or("", |text| text)
     }

@@ -6,6 +6,7 @@
 
 mod attributes;
 mod bitmap;
+mod compaction;
 mod content;
 mod distinct;
 mod interner;
@@ -80,6 +81,19 @@ struct Bounds {
     first_created: i64,
     last_created: i64,
     first_expiry: i64,
+}
+
+impl Bounds {
+    const NOTHING: Self =
+        Self { first_created: i64::MAX, last_created: i64::MIN, first_expiry: i64::MAX };
+
+    /// Take in the times of a memory; an expiry of [`NONE`] is none.
+    fn widen(&mut self, created_at: i64, expires_at: i64) {
+        self.first_created = self.first_created.min(created_at);
+        self.last_created = self.last_created.max(created_at);
+        let expiry = if expires_at == NONE { i64::MAX } else { expires_at };
+        self.first_expiry = self.first_expiry.min(expiry);
+    }
 }
 
 /// Attributes of a block of docids, by position in the block. All slices have one length, or all
@@ -388,11 +402,7 @@ impl ColumnBlock {
     fn new() -> Self {
         Self {
             live: Bitmap::NONE,
-            bounds: Bounds {
-                first_created: i64::MAX,
-                last_created: i64::MIN,
-                first_expiry: i64::MAX,
-            },
+            bounds: Bounds::NOTHING,
             attributes: Arc::default(),
             accesses: Arc::default(),
             tags: Arc::default(),
@@ -423,10 +433,7 @@ impl ColumnBlock {
             let codes: Vec<u32> = texts_of(tags).iter().map(|tag| interner.code(tag)).collect();
             Arc::make_mut(&mut self.tags).put(at, &codes);
         }
-        self.bounds.first_created = self.bounds.first_created.min(record.created_at);
-        self.bounds.last_created = self.bounds.last_created.max(record.created_at);
-        let expiry = record.expires_at.unwrap_or(i64::MAX);
-        self.bounds.first_expiry = self.bounds.first_expiry.min(expiry);
+        self.bounds.widen(record.created_at, record.expires_at.unwrap_or(NONE));
     }
 
     fn next_expiry(&self, user: UserCode, now: i64) -> Option<i64> {

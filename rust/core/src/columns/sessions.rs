@@ -45,6 +45,23 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
+    /// The sessions of so many docids; `order` has those with a session, sorted by their keys.
+    pub(super) fn of(order: &[u32], docids: usize, key_of: impl Fn(u32) -> SessionKey) -> Self {
+        let (mut previous, mut next) = (vec![NO_DOCID; docids], vec![NO_DOCID; docids]);
+        for pair in order.windows(2).filter(|pair| key_of(pair[0]).is_beside(&key_of(pair[1]))) {
+            next[pair[0] as usize] = pair[1];
+            previous[pair[1] as usize] = pair[0];
+        }
+        let blocks = order.chunks(BLOCK_DOCIDS).map(|block| Arc::new(block.to_vec()));
+        let (previous, next) = (BlockVec::of(&previous), BlockVec::of(&next));
+        Self { order: CowVec::of(blocks.collect()), previous, next }
+    }
+
+    /// All docids with a session, sorted by their keys.
+    pub(super) fn order(&self) -> impl Iterator<Item = u32> {
+        self.order.iter().flat_map(|block| block.iter().copied())
+    }
+
     /// Make room for one more docid, which has no neighbours yet.
     pub(crate) fn push(&mut self) {
         self.previous.push(NO_DOCID);

@@ -90,6 +90,13 @@ impl Tags {
         })
     }
 
+    /// The codes of the tags of each docid, in the order of the tags.
+    pub(super) fn by_docid(&self) -> Vec<&[u32]> {
+        let mut tags: Vec<&[u32]> = vec![&[]; BLOCK_VALUES];
+        self.lists().for_each(|(at, codes)| tags[at] = codes);
+        tags
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.codes.capacity() * size_of::<u32>() + self.docids.capacity() * size_of::<u16>()
     }

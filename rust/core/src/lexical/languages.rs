@@ -104,6 +104,14 @@ impl OfUser {
         self.undetected == 0 && self.detected.0.is_empty()
     }
 
+    /// Count one more memory in a language, or in none for sure.
+    fn count(&mut self, detected: Option<Language>) {
+        match detected {
+            Some(language) => self.detected.add(language, 1),
+            None => self.undetected += 1,
+        }
+    }
+
     /// The languages that the memories should be analysed in.
     ///
     /// The number of memories is rounded down to a power of two, so that a language does not come
@@ -164,14 +172,34 @@ pub(super) struct MemoryLanguages {
 }
 
 impl MemoryLanguages {
+    /// The languages of memories with these codes, by docid, as if all of them were settled.
+    pub(super) fn of(codes: &[u8], user_of: impl Fn(u32) -> u32) -> Self {
+        let mut users: Vec<Option<Arc<OfUser>>> = Vec::new();
+        for (docid, code) in (0..).zip(codes).filter(|(_, code)| **code != VACANT) {
+            let user = user_of(docid) as usize;
+            users.resize(users.len().max(user + 1), None);
+            Arc::make_mut(users[user].get_or_insert_default()).count(language_of(*code));
+        }
+        let mut all = Counts::default();
+        for of_user in users.iter_mut().flatten().map(Arc::make_mut) {
+            of_user.applied = of_user.wanted();
+            of_user.analysed().0.iter().for_each(|(language, count)| all.add(*language, *count));
+        }
+        let of_docid = BlockVec::of(codes);
+        Self { of_docid, users: BlockVec::of(&users), all, outdated: BTreeSet::new() }
+    }
+
+    /// The languages of some docids, numbered anew; `user_of` has the users of the new ones.
+    pub(super) fn compacted(&self, docids: &[u32], user_of: impl Fn(u32) -> u32) -> Self {
+        let codes = docids.iter().filter_map(|docid| self.of_docid.get(*docid as usize));
+        Self::of(&codes.copied().collect::<Vec<u8>>(), user_of)
+    }
+
     /// Append the next docid's language.
     pub(super) fn push(&mut self, language: Option<TextLanguage>, user: u32) {
         let Some(TextLanguage { analysed, detected }) = language else { return };
         self.of_docid.push(detected.map_or(UNDETECTED, |language| language as u8));
-        self.change(user, |of_user| match detected {
-            Some(language) => of_user.detected.add(language, 1),
-            None => of_user.undetected += 1,
-        });
+        self.change(user, |of_user| of_user.count(detected));
         self.all.add(analysed, 1);
     }
 

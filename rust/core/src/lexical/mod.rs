@@ -5,6 +5,7 @@
 //! a user, so that scores depend neither on removed memories nor on other users' words.
 
 mod bm25;
+mod compaction;
 mod feedback;
 mod forward_index;
 mod fuzzy;
@@ -172,10 +173,15 @@ impl Lexical {
     ///
     /// Walls are small whole numbers: room is taken for all up to the greatest.
     pub fn push(&mut self, analysed: &Analysed, user: u32) -> u32 {
+        self.languages.push(analysed.language(), user);
+        self.push_terms(analysed, user)
+    }
+
+    /// [`push`](Self::push) where the language is counted already.
+    fn push_terms(&mut self, analysed: &Analysed, user: u32) -> u32 {
         let (terms, distinct) = (analysed.terms(), analysed.distinct_terms());
         self.statistics.add(terms.len(), distinct);
         self.users.add(user, terms.len(), distinct);
-        self.languages.push(analysed.language(), user);
         self.place(|block| block.push(terms))
     }
 

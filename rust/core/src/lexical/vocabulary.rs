@@ -24,7 +24,7 @@ pub struct Analysed {
 }
 
 impl Analysed {
-    fn new(terms: Vec<u32>, language: Option<TextLanguage>) -> Self {
+    pub(super) fn new(terms: Vec<u32>, language: Option<TextLanguage>) -> Self {
         Self { distinct: distinct(&terms), terms, language }
     }
 
@@ -152,6 +152,12 @@ impl Vocabulary {
     /// Call `read` with the current terms.
     pub(super) fn read<T>(&self, read: impl FnOnce(&Known) -> T) -> T {
         read(&self.known.read())
+    }
+
+    /// The number of a term, which is numbered if it is new.
+    pub(super) fn number(&self, term: &str) -> u32 {
+        let mut known = self.known.write();
+        known.id(term).unwrap_or_else(|| known.number(term))
     }
 
     fn ids(&self, words: &Words) -> Vec<u32> {

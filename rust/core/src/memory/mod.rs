@@ -1,5 +1,6 @@
 //! The state of all memories: columns, keywords, speakers and links.
 
+mod compaction;
 pub mod links;
 pub(crate) mod naming;
 #[cfg(test)]

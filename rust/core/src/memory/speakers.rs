@@ -35,11 +35,11 @@ pub(crate) struct Speakers {
     known: Arc<RwLock<Known>>,
 }
 
-/// All names ever seen. It only grows, and has no influence by itself: the candidates of a call
-/// decide.
 /// The first word of a name with its spelling.
 type FirstWord = (Spelling, Arc<str>);
 
+/// All names ever seen. It only grows, and has no influence by itself: the candidates of a call
+/// decide.
 #[derive(Default)]
 pub(super) struct Known {
     codes: HashMap<Box<str>, u32>,
@@ -95,6 +95,21 @@ impl Known {
         near.flat_map(|(_, word)| self.beginning_with(word)).copied().collect()
     }
 
+    /// The code of a name in addresses, which has one from now on.
+    fn address_code(&mut self, word: &str) -> u32 {
+        let code = self.addressed.len() as u32 + 1;
+        *self.addressed.entry(word.into()).or_insert(code)
+    }
+
+    /// The names in addresses, by code from 1 on.
+    fn addresses(&self) -> Vec<&str> {
+        let mut words = vec![""; self.addressed.len()];
+        for (word, code) in &self.addressed {
+            words[*code as usize - 1] = word;
+        }
+        words
+    }
+
     /// The code of a name in addresses; 0 if no turn ever had it.
     pub(super) fn address(&self, word: &str) -> u32 {
         self.addressed.get(word).copied().unwrap_or(NOBODY)
@@ -110,6 +125,24 @@ pub(super) struct Turns {
 }
 
 impl Speakers {
+    /// The speakers of some docids, numbered anew, with their names alone.
+    pub(crate) fn compacted(&self, docids: &[u32]) -> Self {
+        let old = self.known();
+        let addresses = old.addresses();
+        let mut new = Known::default();
+        let (mut of_docid, mut addressed) = (Vec::new(), Vec::new());
+        for docid in docids {
+            let marked = self.marked(*docid);
+            let name = (marked & !LABELLED).checked_sub(1).map(|at| &old.names[at as usize]);
+            let code = name.map_or(NOBODY, |name| new.code(name));
+            of_docid.push(marked & LABELLED | code);
+            let word = self.address(*docid).checked_sub(1).map(|at| addresses[at as usize]);
+            addressed.push(word.map_or(NOBODY, |word| new.address_code(word)));
+        }
+        let (of_docid, addressed) = (BlockVec::of(&of_docid), BlockVec::of(&addressed));
+        Self { of_docid, addressed, known: Arc::new(RwLock::new(new)) }
+    }
+
     /// Append the next docid's speaker.
     pub(crate) fn push(&mut self, record: &Record) {
         let (code, addressed) = (self.code_of(record), self.address_of(record));
@@ -137,9 +170,7 @@ impl Speakers {
         if let Some(code) = self.known.read().addressed.get(word.as_str()) {
             return *code;
         }
-        let mut known = self.known.write();
-        let code = known.addressed.len() as u32 + 1;
-        *known.addressed.entry(word.into()).or_insert(code)
+        self.known.write().address_code(&word)
     }
 
     /// The speaker that is given, or else, in a session, the label that the text begins with; roles

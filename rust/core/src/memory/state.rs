@@ -49,6 +49,12 @@ impl MemoryState {
         }
     }
 
+    /// A state of the same kind with the same links, and without memories.
+    pub(super) fn without_memories(&self) -> Self {
+        let fresh = Self::new(self.lexical.analyser(), None, self.has_vectors);
+        Self { graph: self.graph.clone(), chunks: self.chunks, ..fresh }
+    }
+
     /// Add or replace a memory; returns its old docid if it got a new one, because its text
     /// changed.
     pub(crate) fn put(&mut self, record: &Record, analysed: &Analysed) -> Option<u32> {

@@ -20,6 +20,14 @@ impl Uncovered {
         Self { coverage: coverage.map(Arc::new), ..Self::default() }
     }
 
+    /// Those of some docids, numbered anew.
+    pub(crate) fn compacted(&self, docids: &[u32]) -> Self {
+        let of_docid = docids.iter().filter_map(|docid| self.of_docid.get(*docid as usize));
+        let of_docid: Vec<bool> = of_docid.copied().collect();
+        let (coverage, any) = (self.coverage.clone(), of_docid.contains(&true));
+        Self { coverage, of_docid: BlockVec::of(&of_docid), any }
+    }
+
     /// Append the next docid's text.
     pub(crate) fn push(&mut self, text: &str) {
         if let Some(coverage) = &self.coverage {

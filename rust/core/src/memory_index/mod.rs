@@ -9,6 +9,8 @@ mod query;
 mod request;
 mod row_set;
 #[cfg(test)]
+mod state_tests;
+#[cfg(test)]
 mod tests;
 
 use std::cell::RefCell;

@@ -177,8 +177,11 @@ pub(crate) fn read(
         places.extend(ids.map(|(id, row)| (*id, Place::new(number, row))));
         rows.segments.last_mut().expect("just added").sketch = sketch_of(file, count, entry)?;
     }
-    rows.places =
-        IdMap::of(places).ok_or(Error::SnapshotInvalid { problem: "an id is there twice" })?;
+    if !places.is_sorted_by_key(|(id, _)| *id) {
+        places.sort_unstable_by_key(|(id, _)| *id);
+    }
+    let repeated = Error::SnapshotInvalid { problem: "an id is there twice" };
+    rows.places = IdMap::of_ascending(&places).ok_or(repeated)?;
     Ok(rows)
 }
 
