@@ -3,18 +3,26 @@
 import gc
 import sys
 from itertools import count
+from pathlib import Path
+
+import mnemic
+
+PACKAGE = str(Path(mnemic.__file__).parent)
+"""The files of mnemic's own functions."""
 
 
-def interrupted_at(moment, call):
+def interrupted_at(moment, call, within=""):
     """Raise KeyboardInterrupt at a moment of a call; return whether the call ended before.
 
-    The moments are calls and returns of Python functions, where signals are handled. An interrupt
-    may surface as a RuntimeError of the standard library.
+    The moments are calls and returns of Python functions, where signals are handled; with `within`
+    of functions in files below a path alone. An interrupt may surface as a RuntimeError of the
+    standard library.
     """
     moments = count()
 
-    def trace(_frame, event, _value):
-        if event in {"call", "return"} and next(moments) == moment:
+    def trace(frame, event, _value):
+        is_inside = frame.f_code.co_filename.startswith(within)
+        if is_inside and event in {"call", "return"} and next(moments) == moment:
             raise KeyboardInterrupt
         return trace
 

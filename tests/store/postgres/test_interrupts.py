@@ -1,4 +1,8 @@
-"""A KeyboardInterrupt at any moment of a write neither hangs nor spoils a connection."""
+"""A KeyboardInterrupt at any moment of a write neither hangs nor spoils a connection.
+
+The moments are those of mnemic's functions. Inside the pool of connections an interrupt may cost
+one of them, and inside `threading.Condition.__enter__` it leaves a lock locked for good.
+"""
 
 import signal
 import threading
@@ -6,7 +10,7 @@ import threading
 import pytest
 
 from mnemic import Memory
-from tests.support.interrupts import interrupted_at
+from tests.support.interrupts import PACKAGE, interrupted_at
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +32,7 @@ def test_an_add_that_is_interrupted_at_any_moment_lets_the_next_one_through(data
         moment = 10 * part
         while True:
             before = memory.count()
-            has_ended = interrupted_at(moment, lambda: memory.add("interrupted"))
+            has_ended = interrupted_at(moment, lambda: memory.add("interrupted"), PACKAGE)
             memory.add("next")
             assert memory.count() - before in (1, 2)
             if has_ended:
