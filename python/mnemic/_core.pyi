@@ -14,6 +14,7 @@ __all__ = [
     "SUMMED_COLUMNS",
     "Coverage",
     "Hits",
+    "IndexSnapshot",
     "MemoryIndex",
     "Prior",
     "RangeHits",
@@ -1011,6 +1012,25 @@ class WordPieceTokenizer:
         """
 
 @final
+class IndexSnapshot:
+    """A `MemoryIndex` as it was at one moment."""
+
+    def save(self, path: str | os.PathLike[str], label: bytes, /) -> None:
+        """Write the index to a file, which appears complete or not at all.
+
+        Only its owner may read it. Sensitive memories are left out, and nothing is in it of
+        memories that were removed before. The interpreter is detached meanwhile.
+
+        Args:
+            path: The file.
+            label: Bytes to keep with it, for the caller.
+
+        Raises:
+            VectorFileError: If the file cannot be written; an earlier one is unchanged.
+            VectorFileDamagedError: If the index was loaded from a file that is damaged.
+        """
+
+@final
 class MemoryIndex:
     """An agent's memories, ranked exactly by similarity, keywords and attributes.
 
@@ -1036,6 +1056,29 @@ class MemoryIndex:
         language: str | None = "en",
         coverage: Coverage | None = None,
     ) -> Self: ...
+    @staticmethod
+    def load_file(
+        path: str | os.PathLike[str],
+        dim: int | None,
+        /,
+        *,
+        language: str | None = "en",
+        coverage: Coverage | None = None,
+    ) -> tuple[MemoryIndex, bytes]:
+        """Open a file of `IndexSnapshot.save`; return its index and the label.
+
+        Vectors stay in the file, which is mapped, and are checked when they are first read.
+        Arguments are those of the index that was saved.
+
+        Raises:
+            VectorFileError: If the file cannot be read.
+            VectorFileDamagedError: If it is damaged, of another kind or version, or its vectors
+                have another dimension.
+        """
+
+    def frozen(self) -> IndexSnapshot:
+        """Return the index as it is now, which later changes leave alone."""
+
     @property
     def dim(self) -> int:
         """Components of a vector; 0 without vectors."""

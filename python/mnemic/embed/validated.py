@@ -29,6 +29,7 @@ class ValidatedEmbedder:
         model: Name of its model.
         score_floors: The cosines of `Search.evidence` by search type; None where it has none.
         coverage: The languages whose texts its vectors can compare; None for any.
+        languages: Their codes, in order; None for any.
 
     Args:
         given: An embedder in any of the forms of `as_embedder`.
@@ -49,7 +50,8 @@ class ValidatedEmbedder:
         adapted = as_embedder(given, model=model)
         self.embedder = cast("Embedder", given if is_complete(given) and not model else adapted)
         self.model = adapted.model
-        self.coverage = _coverage(adapted.languages)
+        self.languages = _language_codes(adapted.languages)
+        self.coverage = None if self.languages is None else Coverage(self.languages)
         self.score_floors = score_floors(adapted)
         self._adapted = adapted
         self._chunker = Chunker(adapted.max_tokens, adapted.characters_seen)
@@ -194,13 +196,13 @@ def _batched(calls: CheckedCalls, adapted: AdaptedEmbedder, *, queries: bool) ->
     )
 
 
-def _coverage(languages: object) -> Coverage | None:
+def _language_codes(languages: object) -> tuple[str, ...] | None:
     if languages is None:
         return None
     if isinstance(languages, Collection) and not isinstance(languages, str | bytes):
         codes = [code for code in languages if isinstance(code, str) and code.isascii()]
         if codes and len(codes) == len(languages):
-            return Coverage(codes)
+            return tuple(sorted(codes))
     raise InvalidArgumentError(
         "the embedder's languages must be a set of ISO 639-1 codes, as {'en', 'de'}, or None, "
         f"got {described(languages)}"

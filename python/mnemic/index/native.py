@@ -10,7 +10,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic._core import RECORD_COLUMNS, Coverage, MemoryIndex
+from mnemic._core import RECORD_COLUMNS, Coverage, IndexSnapshot, MemoryIndex
+from mnemic.errors import VectorFileDamagedError
 from mnemic.index.base import (
     LinkedRow,
     LinkSearch,
@@ -61,6 +62,8 @@ class NativeIndex:
         coverage: The languages of the embedder; None for any.
         language: The language of the rows by its code, "auto" to detect that of each, or None to
             leave words as they are written.
+        repair: Loads the rows anew, after the file that they came from was found damaged; None
+            raises instead.
     """
 
     def __init__(
@@ -69,7 +72,9 @@ class NativeIndex:
         make_source: SourceFactory | None = None,
         coverage: Coverage | None = None,
         language: str | None = "auto",
+        repair: Callable[[], object] | None = None,
     ) -> None:
+        self._repair = repair
         self._dim = dim
         self._make_source = make_source
         self._coverage = coverage
@@ -116,6 +121,19 @@ class NativeIndex:
                 self._append(batch)
             self._append_deferred()
             return True
+
+    def restore(self, core: MemoryIndex, seq: int) -> None:
+        """Take over rows that were loaded from a file, as of a change."""
+        with self._lock:
+            self._core, self._source, self._summary = core, None, None
+            self._pending, self._pending_rows = [], 0
+            self._seq = seq
+
+    def frozen(self) -> tuple[IndexSnapshot, int] | None:
+        """Return the rows as they are now, with the change that they have; None before loading."""
+        with self._lock:
+            self._drain()
+            return None if self._seq is None else (self._core.frozen(), self._seq)
 
     @property
     def size(self) -> int:
@@ -172,6 +190,15 @@ class NativeIndex:
 
     def rank(self, search: Search, inputs: RankInputs) -> RankedPage:
         """Return the best rows of a scope; see `Index.rank`."""
+        try:
+            return self._ranked(search, inputs)
+        except VectorFileDamagedError:
+            if self._repair is None:
+                raise
+        self._repair()
+        return self._ranked(search, inputs)
+
+    def _ranked(self, search: Search, inputs: RankInputs) -> RankedPage:
         found, total, partial, approximate, share, weak = self._current().rank(search, *inputs)
         return RankedPage(list(map(_RANKED_ROW, found)), total, partial, approximate, share, weak)
 

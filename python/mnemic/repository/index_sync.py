@@ -17,6 +17,7 @@ from mnemic.loop_threads import shared_in_turn
 from mnemic.model import Record, RowBatch, State
 from mnemic.repository.access_buffer import AccessBuffer
 from mnemic.repository.index_pool import PooledIndexes
+from mnemic.repository.index_snapshots import Frozen, IndexSnapshots, Kind, save_quietly
 from mnemic.repository.load_progress import LoadProgress
 from mnemic.repository.missing_vectors import PATIENCE_SECONDS, MissingVectors
 from mnemic.repository.vector_model import VectorModel
@@ -113,6 +114,7 @@ class IndexSync:
         self.model = self._vector_model.known
         self._learning = threading.Lock()
         self._coverage = None if embedder is None else embedder.coverage
+        self._languages = None if embedder is None else embedder.languages
         self._make_source = make_source
         self._language = language
         self._index = self._new_index(self.model)
@@ -128,6 +130,8 @@ class IndexSync:
         self._catching_up = threading.Lock()
         self._rebuilding: threading.Thread | None = None
         self._rebuild_at = 0.0
+        self._snapshots = self._new_snapshots(self.model)
+        self._saving: threading.Thread | None = None
         self._loading: threading.Thread | None = None
         self._starting = threading.Lock()
         self._is_stopped = False
@@ -180,7 +184,7 @@ class IndexSync:
         try:
             with self._turn_to_load():
                 if not self.is_loaded:
-                    self._build(self.model)
+                    self._load_fresh()
                     self._is_unloaded = False
             if self._pool is not None:
                 self._measure(self._pool)
@@ -292,6 +296,7 @@ class IndexSync:
             self._catch_up_with_accesses(position)
         if self._index.needs_rebuild or self._has_outgrown:
             self._start_rebuild()
+        self._save_if_due()
         return position
 
     @property
@@ -349,11 +354,11 @@ class IndexSync:
         if self._missing is not None:
             self._missing.stop()
         if self._reports_here():  # its caller has the lock
-            rebuilding = self._rebuilding
+            rebuilding, saving = self._rebuilding, self._saving
         else:
             with self._catching_up:
-                rebuilding = self._rebuilding
-        for thread in (rebuilding, self._loading):
+                rebuilding, saving = self._rebuilding, self._saving
+        for thread in (rebuilding, self._loading, saving):
             if thread is not None:
                 thread.join()
         self._index.close()
@@ -367,6 +372,7 @@ class IndexSync:
             if self.model is None:
                 self._build(model)
                 self.model = model
+                self._snapshots = self._new_snapshots(model)
 
     @property
     def lacks_dimension(self) -> bool:
@@ -425,7 +431,65 @@ class IndexSync:
 
     def _new_index(self, model: Model | None) -> NativeIndex:
         dim = None if model is None else model[1]
-        return NativeIndex(dim, self._make_source, self._coverage, self._language)
+        return NativeIndex(dim, self._make_source, self._coverage, self._language, self._repair)
+
+    def _new_snapshots(self, model: Model | None) -> IndexSnapshots | None:
+        """Return the snapshots of the index, if any are kept of it."""
+        if self._state is not State.ACTIVE or self._make_source is not None:
+            return None
+        named = None if model is None else (model[0], model[1])
+        kind = Kind(self._agent_id, named, self._language, self._languages)
+        return IndexSnapshots(self._store, kind, self._coverage)
+
+    def _load_fresh(self) -> None:
+        """Load all rows, from a snapshot where there is one."""
+        fresh = self._restored()
+        if fresh is None or not self._swap(*fresh):
+            self._build(self.model)
+
+    def _restored(self) -> tuple[NativeIndex, int] | None:
+        """Return an index from a snapshot with all changes since, and its number of accesses."""
+        restored = None if self._snapshots is None else self._snapshots.restored()
+        if restored is None:
+            return None
+        fresh = self._new_index(self.model)
+        fresh.restore(restored.core, restored.seq)
+        batch = self._rows_since(restored.seq, self.model, with_sensitive=True)
+        return (fresh, restored.accesses) if fresh.apply(batch) else None
+
+    def _repair(self) -> None:
+        """Load all rows from the store, after a snapshot was found damaged."""
+        _log.warning(
+            "The snapshot of the index of agent %s is damaged; the index is loaded from the store",
+            self._agent_id,
+        )
+        if self._snapshots is not None:
+            self._snapshots.drop()
+        self._build(self.model)
+
+    def _save_if_due(self) -> None:
+        """Save a snapshot in the background, if enough has changed since the last one."""
+        snapshots, seq = self._snapshots, self._index.seq
+        if snapshots is None or seq is None or not self._can_write or self._saving is not None:
+            return
+        if snapshots.is_due(seq, self._index.size):
+            with self._catching_up:
+                if self._saving is None and not self._is_stopped:
+                    work = partial(self._save, snapshots)
+                    self._saving = threading.Thread(
+                        target=work, name="mnemic-snapshot", daemon=True
+                    )
+                    self._saving.start()
+
+    def _save(self, snapshots: IndexSnapshots) -> None:
+        try:
+            accesses = self._accesses
+            frozen = self._index.frozen()
+            self.write_accesses()  # those of the index must not be lost where it is loaded again
+            if frozen is not None:
+                save_quietly(snapshots, Frozen(*frozen, accesses))
+        finally:
+            self._saving = None
 
     def _swap(self, fresh: NativeIndex, accesses: int) -> bool:
         with self._catching_up, self._access_lock:
@@ -501,6 +565,8 @@ class IndexSync:
         return nullcontext() if self._pool is None or self.is_loaded else self._pool.loading()
 
     def _read_since(self, seq: int | None, deadline: float | None) -> bool:
+        if seq is None and self._is_restored():
+            return True
         if seq is None:  # the full load contains at least so many
             self._accesses = self._store.known_position(self._agent_id).accesses
         with self._index.loader() as loader:
@@ -513,6 +579,18 @@ class IndexSync:
             self._buffer.drop()
             self._is_unloaded = False
         return is_applied
+
+    def _is_restored(self) -> bool:
+        """Load the index from a snapshot, under the caller's lock; return whether there was one."""
+        fresh = self._restored()
+        if fresh is None:
+            return False
+        with self._access_lock:
+            self._index.replace_with(fresh[0])
+            self._accesses = fresh[1]
+            self._buffer.drop()
+        self._is_unloaded = False
+        return True
 
     def _loaded(self, seq: int | None, sink: BatchSink, deadline: float | None) -> RowBatch:
         """Read the rows since a change; a full load is reported."""
@@ -542,9 +620,17 @@ class IndexSync:
         model: Model | None,
         sink: BatchSink | None = None,
         deadline: float | None = None,
+        *,
+        with_sensitive: bool = False,
     ) -> RowBatch:
         return self._store.rows_since(
-            self._agent_id, model, seq, sink, state=self._state, deadline=deadline
+            self._agent_id,
+            model,
+            seq,
+            sink,
+            state=self._state,
+            deadline=deadline,
+            with_sensitive=with_sensitive,
         )
 
     def _is_current(self) -> bool:

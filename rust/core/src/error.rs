@@ -171,3 +171,10 @@ pub enum Error {
         supported: String,
     },
 }
+
+impl Error {
+    /// A [`SnapshotInvalid`](Self::SnapshotInvalid) unless something holds.
+    pub(crate) fn unless(holds: bool, problem: &'static str) -> Result<(), Self> {
+        if holds { Ok(()) } else { Err(Self::SnapshotInvalid { problem }) }
+    }
+}

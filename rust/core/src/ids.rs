@@ -10,3 +10,11 @@ pub(crate) const fn vector_id(docid: u32, chunk: u32) -> i64 {
 pub(crate) const fn docid_of(id: i64) -> u32 {
     id as u32
 }
+
+/// The chunk of a vector's id.
+pub(crate) const fn chunk_of(id: i64) -> u32 {
+    (id >> 32).unsigned_abs() as u32
+}
+
+/// Most chunks of a memory: numbers of chunks are not negative as the upper half of an id.
+pub(crate) const MAX_CHUNKS: u32 = i32::MAX as u32;

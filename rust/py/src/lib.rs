@@ -66,7 +66,7 @@ mod _core {
     #[pymodule_export]
     use super::matching::matches;
     #[pymodule_export]
-    use super::memory_index::PyMemoryIndex;
+    use super::memory_index::{PyIndexSnapshot, PyMemoryIndex};
     #[pymodule_export]
     use super::neutralise::{neutralise, neutralise_batch};
     #[pymodule_export]

@@ -1,12 +1,14 @@
 //! `MemoryIndex`: the core's index of an agent's memories.
 
+use std::path::PathBuf;
+
 use mnemic_core::columns::{Access, Ask, DistinctValues};
 use mnemic_core::lexical::Weighed;
 use mnemic_core::memory::links::Link;
 use mnemic_core::text::Role;
 use mnemic_core::{
-    Answer, Components, LinkedHit, Links, MemoryHit, MemoryIndex, NeighbourHit, Request, RowSet,
-    Why,
+    Answer, Components, IndexSnapshot, LinkedHit, Links, MemoryHit, MemoryIndex, NeighbourHit,
+    Request, RowSet, Why,
 };
 use numpy::PyArray1;
 use pyo3::intern;
@@ -34,6 +36,19 @@ const MAIN_COMPONENTS: usize = 2;
 #[pyclass(frozen, name = "MemoryIndex", module = "mnemic._core")]
 pub(crate) struct PyMemoryIndex(MemoryIndex, Scorings);
 
+#[doc = stub!("IndexSnapshot")]
+#[pyclass(frozen, name = "IndexSnapshot", module = "mnemic._core")]
+pub(crate) struct PyIndexSnapshot(IndexSnapshot);
+
+#[pymethods]
+impl PyIndexSnapshot {
+    #[doc = stub!("IndexSnapshot.save")]
+    #[pyo3(signature = (path, label, /))]
+    fn save(&self, py: Python<'_>, path: PathBuf, label: &[u8]) -> PyResult<()> {
+        py.detach(move || self.0.save(&path, label)).map_err(raised)
+    }
+}
+
 #[pymethods]
 impl PyMemoryIndex {
     #[new]
@@ -48,6 +63,30 @@ impl PyMemoryIndex {
         let coverage = coverage.map(|coverage| coverage.0.clone());
         let index = MemoryIndex::new(dim, analyser, coverage).map_err(raised)?;
         Ok(Self(index, Scorings::default()))
+    }
+
+    #[doc = stub!("MemoryIndex.load_file")]
+    #[staticmethod]
+    #[pyo3(signature = (path, dim, /, *, language = Some("en"), coverage = None),
+        text_signature = "(path, dim, /, *, language='en', coverage=None)")]
+    fn load_file<'py>(
+        py: Python<'py>,
+        path: PathBuf,
+        dim: Option<usize>,
+        language: Option<&str>,
+        coverage: Option<&PyCoverage>,
+    ) -> PyResult<(Self, Bound<'py, PyBytes>)> {
+        let analyser = analyser_of(language)?;
+        let coverage = coverage.map(|coverage| coverage.0.clone());
+        let (index, label) = py
+            .detach(move || MemoryIndex::load_file(&path, dim, analyser, coverage))
+            .map_err(raised)?;
+        Ok((Self(index, Scorings::default()), PyBytes::new(py, &label)))
+    }
+
+    #[doc = stub!("MemoryIndex.frozen")]
+    fn frozen(&self) -> PyIndexSnapshot {
+        PyIndexSnapshot(self.0.frozen())
     }
 
     #[doc = stub!("MemoryIndex.dim")]

@@ -2,6 +2,12 @@
 
 use std::sync::Arc;
 
+use bytemuck::Pod;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::collections::plain::{Values, Written};
+
 /// Shared elements in order, the last one apart from the others: `clone` copies two pointers
 /// whatever the length. The first change of a copy copies the element, and a pointer for each
 /// element unless it is the last.
@@ -116,6 +122,18 @@ impl<T> CowVec<T> {
     }
 }
 
+impl<T: Serialize> Serialize for CowVec<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for CowVec<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self::of(Vec::deserialize(deserializer)?))
+    }
+}
+
 /// Values in a block. Changing one value copies its block, and a pointer for each block where that
 /// is not the last; this many keep both small.
 pub(crate) const BLOCK_VALUES: usize = 512;
@@ -184,6 +202,28 @@ impl<T: Clone> FromIterator<T> for BlockVec<T> {
         let mut blocks = Self::default();
         values.into_iter().for_each(|value| blocks.push(value));
         blocks
+    }
+}
+
+impl<T: Pod> Serialize for BlockVec<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.blocks.iter().map(|block| Written(block)))
+    }
+}
+
+impl<'de, T: Pod> Deserialize<'de> for BlockVec<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let blocks = Vec::<Values<T>>::deserialize(deserializer)?;
+        let is_sound = blocks.split_last().is_none_or(|(last, full)| {
+            let are_full = full.iter().all(|block| block.0.len() == BLOCK_VALUES);
+            are_full && (1..=BLOCK_VALUES).contains(&last.0.len())
+        });
+        if !is_sound {
+            return Err(D::Error::custom("blocks of other lengths"));
+        }
+        let len = blocks.iter().map(|block| block.0.len()).sum();
+        let blocks = blocks.into_iter().map(|block| Arc::new(block.0)).collect();
+        Ok(Self { blocks: CowVec::of(blocks), len })
     }
 }
 

@@ -3,3 +3,4 @@
 pub(crate) mod append_buffer;
 pub(crate) mod cow_vec;
 pub(crate) mod id_map;
+pub(crate) mod plain;

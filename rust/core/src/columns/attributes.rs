@@ -1,6 +1,10 @@
 //! Attribute columns of one block of docids.
 
+use bytemuck::Pod;
+use serde::{Deserialize, Serialize};
+
 use crate::collections::cow_vec::BLOCK_VALUES;
+use crate::collections::plain;
 use crate::text::{Role, Turn, answer_types_held, turn};
 
 use super::Record;
@@ -27,8 +31,9 @@ pub mod flags {
 }
 
 /// The values of a block, by docid; a copy has room to grow, because it is made for an append.
-#[derive(Debug)]
-pub(crate) struct Column<T>(Vec<T>);
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound = "T: Pod")]
+pub(crate) struct Column<T>(#[serde(with = "plain")] Vec<T>);
 
 impl<T> Default for Column<T> {
     fn default() -> Self {
@@ -70,7 +75,7 @@ impl<T: Copy> Column<T> {
 macro_rules! columns {
     ($(#[$about:meta])* $name:ident { $($field:ident: $type:ty,)* }) => {
         $(#[$about])*
-        #[derive(Clone, Default)]
+        #[derive(Clone, Default, Serialize, Deserialize)]
         pub(crate) struct $name {
             $(pub(crate) $field: Column<$type>,)*
         }
@@ -78,6 +83,11 @@ macro_rules! columns {
         impl $name {
             pub(crate) fn bytes(&self) -> usize {
                 0 $(+ self.$field.bytes())*
+            }
+
+            /// Whether every column has so many values.
+            pub(super) fn have_len(&self, len: usize) -> bool {
+                true $(&& self.$field.0.len() == len)*
             }
         }
     };
@@ -131,6 +141,16 @@ macro_rules! push_from {
     };
 }
 
+/// Whether the codes of a column are at most those of so many texts.
+macro_rules! codes_are_known {
+    (optional_name, $column:expr, $texts:expr) => {
+        $column.0.iter().all(|code| *code as usize <= $texts)
+    };
+    ($kind:ident, $column:expr, $texts:expr) => {
+        true
+    };
+}
+
 macro_rules! attributes {
     ($(
         $column:literal $about:literal $kind:ident $(sum $sum:literal)?
@@ -168,6 +188,11 @@ macro_rules! attributes {
                 $($(
                     self.$attribute.put(at, column_value!($kind, record.$attribute, interner));
                 )?)*
+            }
+
+            /// Whether all codes are at most those of so many texts.
+            pub(super) fn codes_are_known(&self, texts: usize) -> bool {
+                true $($(&& codes_are_known!($kind, self.$attribute, texts))?)*
             }
 
             /// Append the attributes of a docid of another block.

@@ -1,12 +1,14 @@
 //! Bitmaps of docids inside one block.
 
+use serde::{Deserialize, Serialize};
+
 use crate::collections::cow_vec::BLOCK_VALUES;
 
 const WORD: usize = u64::BITS as usize;
 const WORDS: usize = BLOCK_VALUES / WORD;
 
 /// A bit for each docid of a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Bitmap([u64; WORDS]);
 
 impl Bitmap {

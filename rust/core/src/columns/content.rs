@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::collections::cow_vec::BLOCK_VALUES;
 use crate::filter::{Json, Number, Path};
@@ -46,6 +47,12 @@ impl ContentColumn {
         let docids = texts.into_iter().map(OnceLock::from);
         let docids = docids.chain((0..vacant).map(|_| OnceLock::new()));
         Self { docids: docids.collect(), read: Mutex::default() }
+    }
+
+    /// Whether the first docids have texts, so many, and no others.
+    pub(super) fn has_len(&self, len: usize) -> bool {
+        let has = |at: usize| self.docids.get(at).is_some_and(|docid| docid.get().is_some());
+        !has(len) && len.checked_sub(1).is_none_or(has)
     }
 
     /// The text of a docid, to be shared.
@@ -124,6 +131,20 @@ impl ContentColumn {
         let columns: usize = read.iter().map(|(path, column)| of_path(path) + column.bytes()).sum();
         let texts = self.docids.iter().filter(|docid| docid.get().is_some()).count();
         size_of_val(&*self.docids) + texts * COUNTS_OF_ARC + columns
+    }
+}
+
+impl Serialize for ContentColumn {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let texts: Vec<&Arc<str>> = self.docids.iter().map_while(OnceLock::get).collect();
+        texts.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ContentColumn {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let texts = Vec::<&str>::deserialize(deserializer)?;
+        Ok(Self::of(texts.into_iter().map(Arc::from).collect()))
     }
 }
 

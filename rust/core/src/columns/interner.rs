@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The code of a text that is not there.
 pub(crate) const NO_TEXT: u32 = 0;
@@ -17,6 +19,24 @@ pub(crate) struct Interner(RwLock<Known>);
 struct Known {
     codes: HashMap<Arc<str>, u32>,
     texts: Vec<Arc<str>>,
+}
+
+impl Serialize for Interner {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.read().texts.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Interner {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let texts = Vec::<&str>::deserialize(deserializer)?;
+        let texts: Vec<Arc<str>> = texts.into_iter().map(Arc::from).collect();
+        let codes: HashMap<Arc<str>, u32> = texts.iter().cloned().zip(1..).collect();
+        if codes.len() < texts.len() {
+            return Err(D::Error::custom("a text with two codes"));
+        }
+        Ok(Self(RwLock::new(Known { codes, texts })))
+    }
 }
 
 impl Interner {

@@ -16,10 +16,13 @@ mod plan;
 mod record;
 mod select;
 mod sessions;
+mod stored;
 mod tags;
 mod tie;
 
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use crate::collections::cow_vec::{BLOCK_VALUES, CowVec};
 use crate::collections::id_map::IdMap;
@@ -39,6 +42,7 @@ use attributes::{Accesses, Attributes, flags_of, tested_flags};
 pub(crate) use bitmap::Bitmap;
 use content::{ContentColumn, PathColumn};
 pub(crate) use interner::{Interner, NO_TEXT};
+pub(crate) use stored::StoredColumns;
 use tags::Tags;
 pub(crate) use tie::Tie;
 
@@ -65,7 +69,7 @@ pub struct Columns {
 }
 
 /// The columns of [`BLOCK_VALUES`] docids.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct ColumnBlock {
     live: Bitmap,
     bounds: Bounds,
@@ -76,7 +80,7 @@ pub(crate) struct ColumnBlock {
 }
 
 /// Bounds of the values of a block, which a change may leave wider than necessary.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 struct Bounds {
     first_created: i64,
     last_created: i64,
@@ -264,6 +268,12 @@ impl Columns {
                 )
             },
         )
+    }
+
+    /// Whether a memory is sensitive; a deleted docid is not.
+    pub(crate) fn is_sensitive(&self, docid: u32) -> bool {
+        let flags = |(block, at): (&ColumnBlock, usize)| block.attributes.flags.values()[at];
+        self.live_block(docid).is_some_and(|found| flags(found) & flags::SENSITIVE != 0)
     }
 
     /// The last change of a memory; `None` if the docid is deleted.

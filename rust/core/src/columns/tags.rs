@@ -1,14 +1,19 @@
 //! The tags of a block's docids.
 
+use serde::{Deserialize, Serialize};
+
 use crate::collections::cow_vec::BLOCK_VALUES;
+use crate::collections::plain;
 
 use super::bitmap::{Bitmap, Bits, bits_where};
 
 /// Pairs of a tag's code and a docid, in two lists so that codes are compared many at once. A
 /// docid's pairs stand together.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Tags {
+    #[serde(with = "plain")]
     codes: Vec<u32>,
+    #[serde(with = "plain")]
     docids: Vec<u16>,
 }
 
@@ -95,6 +100,13 @@ impl Tags {
         let mut tags: Vec<&[u32]> = vec![&[]; BLOCK_VALUES];
         self.lists().for_each(|(at, codes)| tags[at] = codes);
         tags
+    }
+
+    /// Whether these are tags of the first docids, so many, with codes of so many texts.
+    pub(super) fn are_of(&self, docids: usize, texts: usize) -> bool {
+        self.codes.len() == self.docids.len()
+            && self.codes.iter().all(|code| *code as usize <= texts)
+            && self.docids.iter().all(|docid| usize::from(*docid) < docids)
     }
 
     pub(crate) fn bytes(&self) -> usize {

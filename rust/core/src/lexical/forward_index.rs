@@ -1,14 +1,20 @@
 //! Forward index: tokens of consecutive docids, one after another.
 
+use serde::{Deserialize, Serialize};
+
+use crate::collections::plain;
+
 /// Docids of a block. The first change after a snapshot copies the last block, about 25 KB of
 /// twelve-word memories.
 pub(super) const BLOCK_DOCIDS: usize = 512;
 
 /// Up to [`BLOCK_DOCIDS`] docids.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(super) struct Block {
+    #[serde(with = "plain")]
     terms: Vec<u32>,
     /// The end of each docid's terms, which is the start of the next docid's.
+    #[serde(with = "plain")]
     ends: Vec<u32>,
     live: [u64; BLOCK_DOCIDS / 64],
 }
@@ -47,6 +53,22 @@ impl Block {
         self.terms.splice(start..start, terms.iter().copied());
         self.live[place / 64] |= 1 << (place % 64);
         self.ends[place..].iter_mut().for_each(|end| *end += terms.len() as u32);
+    }
+
+    /// Whether the first docids have a memory, so many, of so many distinct terms at most.
+    pub(super) fn is_full(&self, docids: usize, terms: usize) -> bool {
+        let ends = self.ends.iter().map(|end| *end as usize);
+        self.ends.len() == docids
+            && (0..docids).all(|place| self.is_live(place))
+            && self.live() == docids
+            && ends.is_sorted_by(|one, other| one <= other)
+            && self.ends.last().map_or(0, |end| *end as usize) == self.terms.len()
+            && self.terms.iter().all(|term| (*term as usize) < terms)
+    }
+
+    /// Number of terms.
+    pub(super) fn tokens(&self) -> usize {
+        self.terms.len()
     }
 
     /// Number of memories.

@@ -6,24 +6,32 @@
 
 use std::cmp::Ordering;
 
+use bytemuck::{Pod, Zeroable};
+use serde::{Deserialize, Serialize};
+
 use super::ngrams::each_ngram;
+use crate::collections::plain;
 
 /// Two neighbouring characters of a bounded term.
 type Bigram = [char; 2];
 
 /// The bigrams of all terms as signatures, and their texts.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct FuzzyIndex {
+    #[serde(with = "plain")]
     signatures: Vec<Signature>,
     /// Distinct bigrams of each term.
+    #[serde(with = "plain")]
     sizes: Vec<u16>,
     texts: String,
     /// Where each term's text ends; it begins where that of the term before ends.
+    #[serde(with = "plain")]
     ends: Vec<u32>,
 }
 
 /// A set of bigrams with a bit for each, which several may share.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Pod, Zeroable)]
+#[repr(transparent)]
 struct Signature(u64);
 
 impl Signature {
@@ -121,6 +129,23 @@ impl FuzzyIndex {
     fn order(&self, one: Alike, other: Alike) -> Ordering {
         let by_text = || self.text(other.term).cmp(self.text(one.term));
         one.dice.total_cmp(&other.dice).then_with(by_text)
+    }
+
+    /// Number of terms.
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The texts of all terms; `None` if what is known of them does not fit together.
+    pub(super) fn all_texts(&self) -> Option<Vec<&str>> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        let spans = starts.zip(&self.ends);
+        let texts: Option<Vec<&str>> =
+            spans.map(|(start, end)| self.texts.get(*start as usize..*end as usize)).collect();
+        let texts =
+            texts.filter(|texts| [self.sizes.len(), self.signatures.len()] == [texts.len(); 2])?;
+        let is_size = |(text, size): (&&str, &u16)| usize::from(*size) <= text.len() + 1;
+        texts.iter().zip(&self.sizes).all(is_size).then_some(texts)
     }
 
     pub(super) fn text(&self, term: u32) -> &str {

@@ -195,6 +195,11 @@ impl MemoryLanguages {
         Self::of(&codes.copied().collect::<Vec<u8>>(), user_of)
     }
 
+    /// The codes of the languages, by docid.
+    pub(super) fn codes(&self) -> &BlockVec<u8> {
+        &self.of_docid
+    }
+
     /// Append the next docid's language.
     pub(super) fn push(&mut self, language: Option<TextLanguage>, user: u32) {
         let Some(TextLanguage { analysed, detected }) = language else { return };

@@ -9,12 +9,14 @@ mod compaction;
 mod feedback;
 mod forward_index;
 mod fuzzy;
+mod holders;
 mod languages;
 mod matched;
 mod ngrams;
 mod postings;
 mod query;
 mod statistics;
+mod stored;
 mod sum;
 mod vocabulary;
 
@@ -34,6 +36,7 @@ use postings::{GROUP_BLOCKS, GROUP_DOCIDS, Postings};
 pub use query::{Fields, MaxScores, NonEssential, Options, Query};
 pub use statistics::Collection;
 use statistics::{CollectionStatistics, Nothing, Statistics, UserStatistics};
+pub(crate) use stored::StoredLexical;
 pub use vocabulary::Analysed;
 use vocabulary::{Known, Vocabulary};
 

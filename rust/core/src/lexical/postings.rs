@@ -1,5 +1,9 @@
 //! Where each term of a group of full blocks occurs.
 
+use serde::{Deserialize, Serialize};
+
+use crate::collections::plain;
+
 use super::forward_index::{BLOCK_DOCIDS, Block};
 
 /// Blocks that share postings.
@@ -25,13 +29,18 @@ pub(super) struct Posting {
 }
 
 /// The terms of a group when it became full; memories removed later stay in it.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Postings {
     /// All terms of the group, ascending.
+    #[serde(with = "plain")]
     terms: Vec<u32>,
     /// Where the entries of each term begin, and at last where they end.
+    #[serde(with = "plain")]
     starts: Vec<u32>,
+    #[serde(with = "plain")]
     entries: Vec<u16>,
     /// Number of terms of each docid, which is faster to read here than in the blocks.
+    #[serde(with = "plain")]
     lengths: Box<[u16]>,
 }
 
@@ -57,6 +66,16 @@ impl Postings {
         postings.starts.shrink_to_fit();
         postings.entries.shrink_to_fit();
         postings
+    }
+
+    /// Whether lists and terms fit together; there are so many distinct terms.
+    pub(super) fn is_sound(&self, terms: usize) -> bool {
+        self.lengths.len() == GROUP_DOCIDS
+            && self.starts.len() == self.terms.len() + 1
+            && self.starts.is_sorted()
+            && self.starts.last().is_some_and(|end| *end as usize == self.entries.len())
+            && self.terms.is_sorted()
+            && self.terms.last().is_none_or(|last| (*last as usize) < terms)
     }
 
     /// All terms, ascending.

@@ -4,7 +4,10 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use crate::collections::cow_vec::{BLOCK_VALUES, BlockVec};
+use crate::collections::plain;
 
 /// The memories whose statistics weigh the words of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +42,7 @@ pub(super) trait Frequencies {
     fn decrement(&mut self, term: u32);
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(super) struct Statistics<F> {
     documents: u64,
     tokens: u64,
@@ -125,14 +128,55 @@ const LEAF_ENTRIES: usize = 256;
 type Entry = (u32, u32);
 
 /// Counters for the terms that occur, 8 bytes each: ascending, in leaves that copies share.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(into = "StoredFrequencies", try_from = "StoredFrequencies")]
 pub(super) struct SparseFrequencies {
     /// The first term of each leaf, beside the leaves so that finding one reads few cache lines.
     firsts: Vec<u32>,
     leaves: Vec<Arc<Vec<Entry>>>,
 }
 
+/// Terms in ascending order, and their counts.
+#[derive(Serialize, Deserialize)]
+struct StoredFrequencies {
+    #[serde(with = "plain")]
+    terms: Vec<u32>,
+    #[serde(with = "plain")]
+    counts: Vec<u32>,
+}
+
+impl From<SparseFrequencies> for StoredFrequencies {
+    fn from(frequencies: SparseFrequencies) -> Self {
+        let entries = frequencies.leaves.iter().flat_map(|leaf| leaf.iter().copied());
+        let (terms, counts) = entries.unzip();
+        Self { terms, counts }
+    }
+}
+
+impl TryFrom<StoredFrequencies> for SparseFrequencies {
+    type Error = &'static str;
+
+    fn try_from(
+        StoredFrequencies { terms, counts }: StoredFrequencies,
+    ) -> Result<Self, Self::Error> {
+        let ascend = terms.is_sorted_by(|one, other| one < other);
+        if terms.len() != counts.len() || counts.contains(&0) || !ascend {
+            return Err("counts of other terms");
+        }
+        let entries: Vec<Entry> = terms.into_iter().zip(counts).collect();
+        let leaves = entries.chunks(LEAF_ENTRIES);
+        let firsts = leaves.clone().map(|leaf| leaf[0].0).collect();
+        Ok(Self { firsts, leaves: leaves.map(|leaf| Arc::new(leaf.to_vec())).collect() })
+    }
+}
+
 impl SparseFrequencies {
+    /// Whether all terms are among the first, so many.
+    fn are_below(&self, terms: usize) -> bool {
+        let last = self.leaves.last().and_then(|leaf| leaf.last());
+        last.is_none_or(|(term, _)| (*term as usize) < terms)
+    }
+
     /// The leaf that holds a term if any does.
     fn leaf_of(&self, term: u32) -> usize {
         self.firsts.partition_point(|first| *first <= term).saturating_sub(1)
@@ -237,10 +281,37 @@ impl UserStatistics {
         }
     }
 
+    /// Whether each user has as many memories, of `terms` distinct terms at most, as they have
+    /// among these.
+    pub(super) fn are_of(&self, users: impl Iterator<Item = u32>, terms: usize) -> bool {
+        let mut documents = vec![0_u64; self.0.len()];
+        for user in users {
+            let Some(count) = documents.get_mut(user as usize) else { return false };
+            *count += 1;
+        }
+        (0..).zip(documents).all(|(user, count)| {
+            let known = self.get(user);
+            let are_below = known.is_none_or(|known| known.frequencies.are_below(terms));
+            are_below && known.map_or(0, Statistics::documents) == count
+        })
+    }
+
     pub(super) fn bytes(&self) -> usize {
         let all = (0..self.0.len()).filter_map(|user| self.get(user as u32));
         let a_user = size_of::<Statistics<SparseFrequencies>>() + 16;
         self.0.bytes() + all.map(|user| a_user + user.frequencies.bytes()).sum::<usize>()
+    }
+}
+
+impl Serialize for UserStatistics {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq((0..self.0.len()).map(|user| self.get(user as u32)))
+    }
+}
+
+impl<'de> Deserialize<'de> for UserStatistics {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(Vec::deserialize(deserializer)?.into_iter().collect()))
     }
 }
 

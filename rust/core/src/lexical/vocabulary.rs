@@ -3,9 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use parking_lot::RwLock;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::distinct;
 use super::fuzzy::{Alike, FuzzyIndex};
+use super::holders;
 use super::languages::{TextLanguage, UserLanguages};
 use super::ngrams::{Ngram, each_ngram};
 use crate::Error;
@@ -61,17 +63,40 @@ const PER_TERM: usize = 1024;
 /// Assumed n-grams of a term, in estimates made before it is read.
 const NGRAMS_PER_TERM: usize = 8;
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Known {
+    #[serde(skip)]
     ids: HashMap<Box<str>, u32>,
     /// The terms of words as written by language, because stemming is slower than a look-up.
+    #[serde(skip)]
     written: [HashMap<Box<str>, u32>; Language::COUNT],
     /// The terms that hold an n-gram, in order of their numbers.
+    #[serde(with = "holders")]
     holders: HashMap<Ngram, Vec<u32>>,
     fuzzy_index: FuzzyIndex,
 }
 
+impl Serialize for Vocabulary {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.read(|known| known.serialize(serializer))
+    }
+}
+
+impl<'de> Deserialize<'de> for Vocabulary {
+    /// Not yet fit for use; see [`restored`](Self::restored).
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let known = RwLock::new(Known::deserialize(deserializer)?);
+        Ok(Self { analyser: Analysis::default().into(), known })
+    }
+}
+
 impl Vocabulary {
+    /// A vocabulary that was read, with all that follows from its terms.
+    pub(super) fn restored(self, analyser: Analyser) -> Result<Self, Error> {
+        let known = RwLock::new(self.known.into_inner().restored()?);
+        Ok(Self { analyser, known })
+    }
+
     pub(super) fn new(analyser: Analyser) -> Self {
         Self { analyser, known: RwLock::default() }
     }
@@ -192,6 +217,18 @@ impl Vocabulary {
 }
 
 impl Known {
+    fn restored(self) -> Result<Self, Error> {
+        let texts = self.fuzzy_index.all_texts().unwrap_or_default();
+        let ids: HashMap<Box<str>, u32> =
+            texts.iter().map(|text| (*text).into()).zip(0..).collect();
+        let are_known = self.fuzzy_index.len() == ids.len();
+        Error::unless(are_known, "terms that do not fit together")?;
+        let held = self.holders.values().flatten();
+        let are_held = held.max().is_none_or(|last| (*last as usize) < ids.len());
+        Error::unless(are_held, "n-grams of other terms")?;
+        Ok(Self { ids, ..self })
+    }
+
     /// Number of terms.
     pub(super) fn len(&self) -> usize {
         self.ids.len()

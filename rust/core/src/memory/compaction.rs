@@ -9,7 +9,6 @@ impl MemoryState {
     /// of each new one. Docids have no gaps and keep their order.
     ///
     /// Links are copied whole: they hold numbers of rows alone, of memories in other states too.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the snapshot file is written with it"))]
     pub(crate) fn compacted(&self, keep: impl Fn(u32) -> bool) -> (Self, Vec<u32>) {
         let docids: Vec<u32> = self.columns.docids().filter(|docid| keep(*docid)).collect();
         let mut compacted = self.without_memories();

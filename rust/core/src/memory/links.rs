@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::Error;
 use crate::collections::cow_vec::BlockVec;
 use crate::collections::id_map::IdMap;
+use crate::collections::plain;
 use crate::deadline::Deadline;
 
 /// Most links on a path.
@@ -85,7 +88,7 @@ pub(super) struct End {
 }
 
 /// Links, cheap to copy; a copy never changes with the original.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Graph {
     outgoing: Lists,
     incoming: Lists,
@@ -195,11 +198,68 @@ struct Span {
 }
 
 /// A list of ends for each row, one after the other; a list that changes is written anew at the end.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(into = "StoredLists", try_from = "StoredLists")]
 struct Lists {
     spans: IdMap<Span>,
     ends: BlockVec<End>,
     vacant: usize,
+}
+
+/// Rows in ascending order, and the ends of all of them, one list after the other.
+#[derive(Default, Serialize, Deserialize)]
+struct StoredLists {
+    #[serde(with = "plain")]
+    rows: Vec<i64>,
+    #[serde(with = "plain")]
+    lengths: Vec<u64>,
+    #[serde(with = "plain")]
+    ends: Vec<i64>,
+    #[serde(with = "plain")]
+    strengths: Vec<f64>,
+    #[serde(with = "plain")]
+    kinds: Vec<u8>,
+}
+
+impl From<Lists> for StoredLists {
+    fn from(lists: Lists) -> Self {
+        let mut stored = Self::default();
+        for row in lists.spans.ids() {
+            let before = stored.ends.len();
+            lists.each(row, |End { row, strength, kind }| {
+                stored.ends.push(row);
+                stored.strengths.push(strength);
+                stored.kinds.push(kind);
+            });
+            stored.rows.push(row);
+            stored.lengths.push((stored.ends.len() - before) as u64);
+        }
+        stored
+    }
+}
+
+impl TryFrom<StoredLists> for Lists {
+    type Error = &'static str;
+
+    fn try_from(stored: StoredLists) -> Result<Self, Self::Error> {
+        let StoredLists { rows, lengths, ends, strengths, kinds } = stored;
+        let total = lengths.iter().fold(0_u64, |sum, length| sum.saturating_add(*length));
+        let counts = [ends.len() as u64, strengths.len() as u64, kinds.len() as u64];
+        let are_kinds = kinds.iter().all(|kind| u32::from(*kind) < u32::BITS);
+        if counts != [total; 3] || rows.len() != lengths.len() || !are_kinds {
+            return Err("lists of links that do not fit together");
+        }
+        let starts = lengths.iter().scan(0, |end, length| {
+            let start = *end;
+            *end += *length as usize;
+            Some(Span { start, len: *length as usize })
+        });
+        let spans: Vec<(i64, Span)> = rows.into_iter().zip(starts).collect();
+        let spans = IdMap::of_ascending(&spans).ok_or("a row with two lists of links")?;
+        let ends = ends.into_iter().zip(strengths).zip(kinds);
+        let ends = ends.map(|((row, strength), kind)| End { row, strength, kind });
+        Ok(Self { spans, ends: ends.collect(), vacant: 0 })
+    }
 }
 
 impl Lists {

@@ -8,4 +8,5 @@ mod naming_tests;
 pub mod neighbours;
 pub(crate) mod speakers;
 pub(crate) mod state;
+pub(crate) mod stored;
 pub(crate) mod uncovered;

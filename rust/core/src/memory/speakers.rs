@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::{RwLock, RwLockReadGuard};
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::collections::cow_vec::BlockVec;
@@ -124,7 +125,42 @@ pub(super) struct Turns {
     pub(super) all: usize,
 }
 
+/// Speakers by docid, and the names by code.
+#[derive(Serialize, Deserialize)]
+pub(super) struct StoredSpeakers {
+    of_docid: BlockVec<u32>,
+    addressed: BlockVec<u32>,
+    names: Vec<Arc<str>>,
+    addresses: Vec<Box<str>>,
+}
+
 impl Speakers {
+    pub(super) fn stored(&self) -> StoredSpeakers {
+        let known = self.known();
+        StoredSpeakers {
+            of_docid: self.of_docid.clone(),
+            addressed: self.addressed.clone(),
+            names: known.names.clone(),
+            addresses: known.addresses().into_iter().map(Into::into).collect(),
+        }
+    }
+
+    /// The speakers of so many docids.
+    pub(super) fn restored(stored: StoredSpeakers, docids: usize) -> Result<Self, Error> {
+        let StoredSpeakers { of_docid, addressed, names, addresses } = stored;
+        let mut known = Known::default();
+        let named = names.iter().map(|name| known.code(name)).last().unwrap_or(NOBODY);
+        let words = addresses.iter().map(|word| known.address_code(word)).last().unwrap_or(NOBODY);
+        let are_known = [named as usize, words as usize] == [names.len(), addresses.len()];
+        Error::unless(are_known, "a name with two codes")?;
+        let speakers = Self { of_docid, addressed, known: Arc::new(RwLock::new(known)) };
+        let has_names = |docid| speakers.of(docid) <= named && speakers.address(docid) <= words;
+        let are_of = [speakers.of_docid.len(), speakers.addressed.len()] == [docids; 2];
+        let are_sound = are_of && (0..docids as u32).all(has_names);
+        Error::unless(are_sound, "speakers that do not fit the memories")?;
+        Ok(speakers)
+    }
+
     /// The speakers of some docids, numbered anew, with their names alone.
     pub(crate) fn compacted(&self, docids: &[u32]) -> Self {
         let old = self.known();

@@ -25,7 +25,7 @@ pub(crate) struct MemoryState {
     pub(crate) chunks: u32,
     /// Rows whose vector is missing.
     pub(crate) unembedded: IdMap<()>,
-    has_vectors: bool,
+    pub(super) has_vectors: bool,
 }
 
 impl Default for MemoryState {

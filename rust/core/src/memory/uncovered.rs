@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::Error;
 use crate::collections::cow_vec::BlockVec;
 use crate::text::Coverage;
 
@@ -26,6 +27,25 @@ impl Uncovered {
         let of_docid: Vec<bool> = of_docid.copied().collect();
         let (coverage, any) = (self.coverage.clone(), of_docid.contains(&true));
         Self { coverage, of_docid: BlockVec::of(&of_docid), any }
+    }
+
+    /// A mark for each docid, if there is a coverage.
+    pub(super) fn marks(&self) -> BlockVec<u8> {
+        (0..self.of_docid.len() as u32).map(|docid| self.has(docid).into()).collect()
+    }
+
+    /// Those of so many docids with these marks.
+    pub(super) fn restored(
+        coverage: Option<Coverage>,
+        marks: &BlockVec<u8>,
+        docids: usize,
+    ) -> Result<Self, Error> {
+        let marked = if coverage.is_some() { docids } else { 0 };
+        Error::unless(marks.len() == marked, "a mark of coverage for other memories")?;
+        let is_marked = |at| marks.get(at).is_some_and(|mark| *mark != 0);
+        let of_docid: Vec<bool> = (0..marks.len()).map(is_marked).collect();
+        let (coverage, any) = (coverage.map(Arc::new), of_docid.contains(&true));
+        Ok(Self { coverage, of_docid: BlockVec::of(&of_docid), any })
     }
 
     /// Append the next docid's text.

@@ -8,6 +8,7 @@ mod proposals;
 mod query;
 mod request;
 mod row_set;
+mod saving;
 #[cfg(test)]
 mod state_tests;
 #[cfg(test)]
@@ -34,6 +35,7 @@ use budget::{BYTES_PER_BLOCK, SHORT};
 use query::Query;
 pub use request::{Answer, Hit, Linked, LinkedHit, Links, NeighbourHit, Request};
 pub use row_set::{RowSelection, RowSet};
+pub use saving::IndexSnapshot;
 
 /// Memories by row, ranked exactly. Every change is one whole call to readers.
 pub struct MemoryIndex {
@@ -309,7 +311,10 @@ impl MemoryIndex {
         };
         let has_match = request.text.is_some() || !request.vectors.is_empty();
         let share = (has_match && scoring.weights.relevance > 0.0).then_some(scoring.similarity);
-        query.answer().map(|answer| Answer { share, ..answer })
+        snapshot.vectors.check_codes()?;
+        let answer = query.answer()?;
+        snapshot.vectors.check_read()?;
+        Ok(Answer { share, ..answer })
     }
 
     /// Where some tokens are written in a text; see [`surface_forms`].

@@ -69,7 +69,7 @@ impl Said {
         let tags: Vec<String> = self.tags.iter().map(|tag| format!("\"tag {tag}\"")).collect();
         Record {
             row,
-            id: [(row * 37 % 251) as u8; 16],
+            id: [u8::try_from(row * 37 % 251).expect("below 251"); 16],
             user: USERS[self.user].map(str::to_owned),
             session: (self.session > 0).then(|| format!("session {}", self.session)),
             speaker: (self.speaker > 0).then(|| format!("Caroline{}", self.speaker)),
@@ -141,7 +141,9 @@ impl Twin {
     fn of(analyser: Analyser, steps: &[Step]) -> Self {
         let (records, vectors, links) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let mut twin = Self { index: empty(analyser), records, vectors, links };
-        steps.iter().for_each(|step| twin.take(step));
+        for step in steps {
+            twin.take(step);
+        }
         twin
     }
 
