@@ -32,7 +32,7 @@ def runtime(name):
     found = _core
     for part in name.split("."):
         found = inspect.getattr_static(found, part)
-    return found
+    return found.__func__ if isinstance(found, staticmethod) else found
 
 
 def test_the_stub_has_every_public_name_of_the_extension_and_a_text_for_it():
