@@ -147,6 +147,7 @@ if TYPE_CHECKING:
         SyncRetrievalService,
         SynonymExpander,
     )
+    from mnemic.string_vector_map import StringHits, StringRangeHits, StringVectorMap
 
 __all__ = [
     "HYBRID",
@@ -241,6 +242,9 @@ __all__ = [
     "SearchResults",
     "Selection",
     "SessionTerms",
+    "StringHits",
+    "StringRangeHits",
+    "StringVectorMap",
     "Suggestions",
     "SyncHydeEngine",
     "SyncMemoryRetriever",
@@ -359,6 +363,9 @@ _LAZY = {
     "SearchHit": "mnemic.model",
     "SearchResults": "mnemic.model",
     "SessionTerms": "mnemic.model",
+    "StringHits": "mnemic.string_vector_map",
+    "StringRangeHits": "mnemic.string_vector_map",
+    "StringVectorMap": "mnemic.string_vector_map",
     "Suggestions": "mnemic.model",
     "SyncHydeEngine": "mnemic.hyde",
     "SyncMemoryRetriever": "mnemic.recall",

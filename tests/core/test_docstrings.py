@@ -12,6 +12,7 @@ from mnemic import _core
 
 STUB = ast.parse((Path(mnemic.__file__).parent / "_core.pyi").read_text())
 FUNCTION = ast.FunctionDef
+DATA = str | int | float | tuple | frozenset | dict | list
 
 
 def documented():
@@ -99,7 +100,20 @@ def test_constructors_show_their_arguments(name):
     assert "Ellipsis" not in str(inspect.signature(runtime(name)))
 
 
+def test_every_public_class_and_member_of_the_extension_has_a_text_at_run_time():
+    found = [each for name, each in vars(_core).items() if not name.startswith("_")]
+    kinds = [each for each in found if isinstance(each, type)]
+    for kind in kinds:
+        found += [getattr(kind, name) for name in vars(kind) if not name.startswith("_")]
+    assert mnemic.RangeHits in kinds
+    assert mnemic.VectorMap.load in found
+    assert all(inspect.getdoc(each).strip() for each in found if not isinstance(each, DATA))
+
+
 def test_help_shows_them():
     text = pydoc.plain(pydoc.render_doc(mnemic.VectorMap))
     assert "search(self, /, query" in text or "search(self, query" in text
     assert "Find the `k` rows with the largest score, exactly." in text
+    assert "Open a file of `save`." in text
+    assert "Find all rows that score at least `min_score`, exactly." in text
+    assert "Whether a place of `ids` holds a hit" in pydoc.plain(pydoc.render_doc(mnemic.Hits))

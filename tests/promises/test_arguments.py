@@ -389,8 +389,28 @@ CORE = {
             "select": [[1]],
             "prior": [[1], [0.5]],
             "search": [[1, 0]],
+            "save": ["absent/map"],
         }.items()
     },
+    "VectorMap.load": (mnemic.VectorMap.load, ["absent/map"]),
+    "VectorMap.from_rows": (mnemic.VectorMap.from_rows, [[1], [[1, 0]], "cosine"]),
+    "StringVectorMap": (mnemic.StringVectorMap, [2]),
+    **{
+        f"StringVectorMap.{name}": (
+            getattr(mnemic.StringVectorMap, name),
+            [Fresh(lambda: mnemic.StringVectorMap(2)), *given],
+        )
+        for name, given in {
+            "replace": [["a"], [[1, 0]]],
+            "upsert": [["a"], [[1, 0]]],
+            "remove": [["a"]],
+            "get": [[]],
+            "search": [[1, 0]],
+            "save": ["absent/map"],
+        }.items()
+    },
+    "StringVectorMap.load": (mnemic.StringVectorMap.load, ["absent/map"]),
+    "StringVectorMap.from_rows": (mnemic.StringVectorMap.from_rows, [["a"], [[1, 0]]]),
 }
 
 
@@ -414,9 +434,9 @@ KEYWORDS = ("k", "allow", "min_score", "weight", "prior", "combine", "threads")
 
 @pytest.mark.parametrize("name", KEYWORDS)
 def test_a_search_of_vectors_refuses_every_wrong_keyword_with_a_typed_error(name):
-    vectors = mnemic.VectorMap(2)
-    for wrong in WRONG:
-        try:
-            vectors.search([1, 0], **{name: wrong})
-        except (MnemicError, TypeError):
-            continue
+    for vectors in (mnemic.VectorMap(2), mnemic.StringVectorMap(2)):
+        for wrong in WRONG:
+            try:
+                vectors.search([1, 0], **{name: wrong})
+            except (MnemicError, TypeError):
+                continue

@@ -144,7 +144,7 @@ ROOMS = (
         "core.md",
         "Vector core",
         "Vectors and fingerprints without a memory.",
-        ("mnemic._core",),
+        ("mnemic._core", "mnemic.string_vector_map"),
     ),
 )
 
@@ -162,6 +162,8 @@ MADE_BY_CALLS = {
     "MemoryType",
     "Permit",
     "ScopedMemory",
+    "StringHits",
+    "StringRangeHits",
     "Suggestions",
     "SyncMemoryRetriever",
     "SyncRetrievalService",
@@ -234,6 +236,7 @@ LIKE = {
     "mnemic.contradictions.language_model.LanguageModelJudge": _JUDGE,
     "mnemic.licensing.DocumentedLicenses": "mnemic.licensing.LicensePolicy",
     "mnemic._core.VectorMap.count": "mnemic._core.VectorMap.search",
+    "mnemic._core.VectorMap.load": "mnemic._core.VectorMap.save",
 }
 """Where texts of parameters and fields stand that a docstring leaves out: in another function, or
 in another class and its methods."""
