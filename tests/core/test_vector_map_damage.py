@@ -1,5 +1,6 @@
 """Damaged, foreign and hostile files of vector maps: a typed error, or the right answers."""
 
+import os
 import subprocess
 import sys
 
@@ -166,7 +167,7 @@ def read(paths):
         [sys.executable, "-c", limit + READING, *map(str, paths)],
         env={**ENVIRONMENT, "OPENBLAS_NUM_THREADS": "1"},
         check=False,
-        timeout=100,
+        timeout=60,
         capture_output=True,
         text=True,
     )
@@ -211,6 +212,82 @@ def test_sound_checksums_over_absurd_numbers_end_in_typed_errors(tmp_path):
         paths.append(tmp_path / f"hostile-{at}")
         paths[-1].write_bytes(sealed(sections, directory, tmp_path))
     read(paths)
+
+
+def damaged(path, places):
+    content = bytearray(path.read_bytes())
+    for at in places:
+        content[at] = 0
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("part", ["codes", "vectors"])
+def test_neither_compaction_nor_a_new_file_hides_damage(part, tmp_path):
+    path = tmp_path / "map"
+    map_of(300, 16).save(path)
+    first, size, _ = directory_of(path.read_bytes())["segments"][0]["section"]
+    end = first + size
+    of_part = {"codes": range(first, end - 300 * 64 - 2432), "vectors": range(end - 64, end)}
+    damaged(path, of_part[part])
+    held = []  # where a row of zeros lies in memory is chance
+    for count in range(1, 20):
+        vectors = VectorMap.load(path)
+        held.append((vectors, bytes(64 * count)))
+        with pytest.raises(errors.VectorFileDamagedError):
+            vectors.save(tmp_path / "other")
+        vectors = VectorMap.load(path)
+        vectors.remove(vectors.ids()[1:200:2])
+        vectors.flush()
+        held.append(vectors)
+        with pytest.raises(errors.VectorFileDamagedError):
+            vectors.search(np.ones(16), k=300)
+    assert [each.name for each in tmp_path.iterdir()] == ["map"]
+
+
+def test_sketches_without_their_basis_are_refused(tmp_path):
+    path = tmp_path / "map"
+    map_of(8100, 256).save(path)
+    file = path.read_bytes()
+    given, sections = directory_of(file), sections_of(file)
+    place = len(sections)
+    sections += bytes(8104 * 64 + 64_832)
+    sketch = [place, len(sections) - place, checksum(sections[place:], tmp_path)]
+    path.write_bytes(sealed(sections, with_segment(given, sketch=sketch), tmp_path))
+    read([path])
+    with pytest.raises(errors.VectorFileDamagedError):
+        VectorMap.load(path)
+
+
+def test_segments_that_share_bytes_or_are_short_are_refused_before_memory_is_taken(tmp_path):
+    path = tmp_path / "map"
+    map_of(8192, 1).save(path)
+    file = path.read_bytes()
+    given, sections = directory_of(file), sections_of(file)
+    segments = [{**given["segments"][0], "vector_sums": [0] * 128}] * 10_000
+    path.write_bytes(sealed(sections, changed(given, segments=segments), tmp_path))
+    read([path])
+    map_of(20, 1).save(path)
+    file = path.read_bytes()
+    given, sections = directory_of(file), sections_of(file)
+    path.write_bytes(sealed(sections, changed(given, segments=given["segments"] * 2), tmp_path))
+    with pytest.raises(errors.VectorFileDamagedError):
+        VectorMap.load(path)
+
+
+@pytest.mark.parametrize("dim", [0, 32_769, 2**64 - 1])
+def test_a_dimension_that_no_map_has_is_damage(dim, tmp_path):
+    path = tmp_path / "map"
+    map_of(20, 3).save(path)
+    file = path.read_bytes()
+    path.write_bytes(sealed(sections_of(file), changed(directory_of(file), dim=dim), tmp_path))
+    with pytest.raises(errors.VectorFileDamagedError):
+        VectorMap.load(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="of POSIX")
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    read([tmp_path / "pipe"])
 
 
 @pytest.mark.parametrize("fill", [0x00, 0x7F, 0xFF])

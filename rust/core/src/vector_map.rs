@@ -134,7 +134,7 @@ impl VectorMap {
         let (file, directory) = DataFile::open::<MapDirectory>(path, MAGIC, FILE_VERSION)?;
         let dim = directory.rows.dim();
         if !(1..=MAX_DIM).contains(&dim) {
-            return Err(Error::DimensionOutOfRange { found: dim, max: MAX_DIM });
+            return Err(Error::SnapshotInvalid { problem: "its dimension is out of range" });
         }
         let rows = vector_file::read(&file, dim, &directory.rows)?;
         let label = file.section(&directory.label)?.to_vec();

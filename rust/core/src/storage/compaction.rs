@@ -68,7 +68,8 @@ impl StoreState {
     fn copy_of(&self, victims: &[SegmentView]) -> SegmentWriter {
         let rows = victims.iter().map(SegmentView::live_count).sum();
         let mut copy = SegmentWriter::new(self.kernel, self.dim, rows, Filling::AtOnce);
-        for victim in victims {
+        // What is copied of unsound ones is never installed.
+        for victim in victims.iter().filter(|victim| victim.segment.has_sound_codes()) {
             for place in live_places(victim) {
                 copy.append_from(&victim.segment, place.row());
             }

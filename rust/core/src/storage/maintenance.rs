@@ -86,7 +86,7 @@ impl StoreState {
         let known = vectors.basis.as_ref().map_or(tried, |basis| basis.learned_from);
         Basis::suits(self.dim)
             && rows * self.dim >= LONG_COMPONENTS
-            && rows >= known * RELEARNING_GROWTH
+            && rows >= known.saturating_mul(RELEARNING_GROWTH)
     }
 
     /// Learn a basis or sketch segments, if either is due; the caller does not hold the writer's

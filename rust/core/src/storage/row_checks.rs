@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use memmap2::Mmap;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::collections::append_buffer::Line;
+
 /// Rows whose vectors share a checksum.
 pub(crate) const CHECKED_ROWS: usize = 64;
 
@@ -29,7 +31,7 @@ pub(crate) struct RowChecks {
     blocks: Box<[AtomicU8]>,
     is_damaged: AtomicBool,
     /// A vector in place of damaged ones, so that no search meets wild numbers.
-    zeros: Box<[f32]>,
+    zeros: Box<[Line]>,
 }
 
 impl RowChecks {
@@ -53,7 +55,7 @@ impl RowChecks {
             vector_sums,
             blocks,
             is_damaged: AtomicBool::new(false),
-            zeros: vec![0.0; row_bytes / size_of::<f32>()].into(),
+            zeros: bytemuck::allocation::zeroed_slice_box(row_bytes / size_of::<Line>()),
         }
     }
 
@@ -79,7 +81,7 @@ impl RowChecks {
     }
 
     pub(crate) fn zeros(&self) -> &[f32] {
-        &self.zeros
+        bytemuck::cast_slice(&self.zeros)
     }
 
     #[cold]

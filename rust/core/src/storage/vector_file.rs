@@ -20,6 +20,9 @@ use crate::storage::snapshot_store::{Place, VectorRows};
 use crate::system::data_file::{DataFile, DataFileWriter, Section};
 use crate::system::memory_budget::{CALL, headroom};
 
+/// A place beside its id, in a list that grows, then in blocks of a map.
+const BYTES_PER_PLACE: usize = 64;
+
 /// Where the rows of a file are.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct RowsDirectory {
@@ -31,6 +34,10 @@ pub(crate) struct RowsDirectory {
 impl RowsDirectory {
     pub(crate) fn dim(&self) -> usize {
         usize::try_from(self.dim).unwrap_or(usize::MAX)
+    }
+
+    fn rows(&self) -> usize {
+        self.segments.len().saturating_mul(SEGMENT_ROWS)
     }
 }
 
@@ -57,7 +64,8 @@ struct Source {
     id: i64,
 }
 
-/// Write the live rows for which `id_of` has an id, under that id.
+/// Write the live rows for which `id_of` has an id, under that id. Codes in a file are checked
+/// before they are copied; the caller checks afterwards that all vectors were sound.
 pub(crate) fn write(
     file: &mut DataFileWriter,
     path: &Path,
@@ -66,6 +74,7 @@ pub(crate) fn write(
     rows: &VectorRows,
     id_of: impl Fn(i64) -> Option<i64>,
 ) -> Result<RowsDirectory, Error> {
+    rows.check_codes()?;
     headroom(CALL + rows.places.len() * size_of::<Source>() + SEGMENT_ROWS * (dim * 6 + 1024))?;
     let sources = sources(rows, id_of);
     let writing = Writing { path, kernel, dim, rows };
@@ -165,17 +174,24 @@ pub(crate) fn read(
         return Err(misfit);
     }
     let mut rows = VectorRows { basis: basis_of(file, dim, directory)?, ..VectorRows::default() };
+    headroom(CALL.saturating_add(directory.rows().saturating_mul(BYTES_PER_PLACE)))?;
     let mut places = Vec::new();
-    for entry in &directory.segments {
+    let mut end = 0;
+    for (at, entry) in directory.segments.iter().enumerate() {
+        let least = if at + 1 == directory.segments.len() { 1 } else { SEGMENT_ROWS };
         let count =
-            usize::try_from(entry.rows).ok().filter(|rows| (1..=SEGMENT_ROWS).contains(rows));
+            usize::try_from(entry.rows).ok().filter(|rows| (least..=SEGMENT_ROWS).contains(rows));
         let count =
             count.ok_or(Error::SnapshotInvalid { problem: "a segment has no such size" })?;
+        // So no more ids are read than the file has room for.
+        let range = entry.section.range().filter(|range| range.start >= end);
+        end = range.ok_or(Error::SnapshotInvalid { problem: "its segments overlap" })?.end;
         let segment = Arc::new(segment_of(file, dim, count, entry)?);
         let number = rows.add(&segment, count);
         let ids = segment.ids().iter().zip(0..);
         places.extend(ids.map(|(id, row)| (*id, Place::new(number, row))));
-        rows.segments.last_mut().expect("just added").sketch = sketch_of(file, count, entry)?;
+        let sketch = sketch_of(file, count, entry, rows.basis.is_some())?;
+        rows.segments.last_mut().expect("just added").sketch = sketch;
     }
     if !places.is_sorted_by_key(|(id, _)| *id) {
         places.sort_unstable_by_key(|(id, _)| *id);
@@ -218,8 +234,12 @@ fn sketch_of(
     file: &DataFile,
     rows: usize,
     entry: &SegmentEntry,
+    has_basis: bool,
 ) -> Result<Option<Arc<Sketch>>, Error> {
     let Some(section) = &entry.sketch else { return Ok(None) };
+    if !has_basis {
+        return Err(Error::SnapshotInvalid { problem: "it has sketches without their basis" });
+    }
     let damaged = Error::SnapshotInvalid { problem: "a sketch is not where it should be" };
     let size: usize =
         Sketch::sizes(rows).iter().map(|size| size.next_multiple_of(size_of::<Line>())).sum();

@@ -144,6 +144,10 @@ impl DataFile {
             path: path.display().to_string(),
             problem: error.to_string(),
         };
+        if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+            // Opening a pipe would wait for its writer.
+            return Err(unreadable(std::io::Error::other("it is not a file")));
+        }
         let file = File::open(path).map_err(unreadable)?;
         // SAFETY: files of this kind are replaced by renaming and never written in place, so the
         // bytes do not change under the map; whoever cuts one off by hand ends this process, as
