@@ -1,8 +1,8 @@
 """Vectors alone, where a program would use faiss: `python examples/vector_map.py [COUNT]`.
 
 A catalogue of items with vectors of a program's own, held in memory: nearest items, only some of
-them, those like two at once, how many are near, and a change. Every answer is exact. The whole map
-is saved as two numpy arrays.
+them, those like two at once, all that are near, and a change. Every answer is exact. The whole map
+is saved to a file and mapped again.
 """
 
 import sys
@@ -40,18 +40,17 @@ def main() -> None:
     in_stock = items.select(ids[::3])  # kept for many searches; never fewer than k hits
     print("in stock:", items.search(vectors[5], k=3, allow=in_stock).ids.tolist())
     print("like either:", items.search(vectors[[5, 6]], k=2, combine="max").ids.tolist())
-    print("near enough:", items.count(vectors[5], min_score=0.3))
+    enough = items.range_search(vectors[5], min_score=0.3).ids
+    print("near enough:", items.count(vectors[5], min_score=0.3), "as", len(enough))
     print("a batch:", items.search(vectors[:100], k=10, threads=2).ids.shape)  # one pass for all
 
     items.remove([0])
     items.upsert([6], vectors[[7]])
     print("after a change:", 0 in items, items.search(vectors[7], k=2).ids.tolist())
 
-    with tempfile.TemporaryFile() as file:
-        np.savez(file, ids=ids[1:], vectors=items.get(ids[1:]))
-        file.seek(0)
-        saved, again = np.load(file), VectorMap(DIMENSIONS)
-        again.replace(saved["ids"], saved["vectors"])
+    with tempfile.TemporaryDirectory() as folder:
+        items.save(f"{folder}/items.vectors")  # faiss: write_index
+        again = VectorMap.load(f"{folder}/items.vectors")
     print("saved:", again.search(vectors[9]).ids.tolist() == items.search(vectors[9]).ids.tolist())
 
 
