@@ -15,6 +15,3 @@ pub(crate) const fn docid_of(id: i64) -> u32 {
 pub(crate) const fn chunk_of(id: i64) -> u32 {
     (id >> 32).unsigned_abs() as u32
 }
-
-/// Most chunks of a memory: numbers of chunks are not negative as the upper half of an id.
-pub(crate) const MAX_CHUNKS: u32 = i32::MAX as u32;

@@ -12,7 +12,6 @@ use crate::collections::cow_vec::BlockVec;
 use crate::collections::id_map::IdMap;
 use crate::collections::plain;
 use crate::columns::{Columns, StoredColumns};
-use crate::ids::MAX_CHUNKS;
 use crate::lexical::{Lexical, StoredLexical};
 use crate::text::{Analyser, Coverage};
 
@@ -73,7 +72,7 @@ impl MemoryState {
         let speakers = Speakers::restored(stored.speakers, users.len())?;
         let uncovered = Uncovered::restored(coverage, &stored.uncovered, users.len())?;
         let (graph, chunks) = (stored.graph, stored.chunks);
-        Error::unless((1..=MAX_CHUNKS).contains(&chunks), "a number of chunks out of range")?;
+        Error::unless(chunks > 0, "memories without a chunk")?;
         let unembedded = lacking(&stored.unembedded, has_vectors)?;
         Ok(Self { columns, lexical, speakers, uncovered, graph, chunks, unembedded, has_vectors })
     }

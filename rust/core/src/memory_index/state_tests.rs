@@ -10,8 +10,9 @@ use super::*;
 use crate::columns::{ListOrder, Scope};
 use crate::filter::{Field, Filter, Operand, Test};
 use crate::memory::links::{Direction, Link};
+use crate::memory::stored::STATE_VERSION;
 use crate::rank::scoring_config::{KeywordFields, ScoringConfig};
-use crate::text::Analysis;
+use crate::text::{Analysis, Language};
 
 const SENTENCES: [&str; 12] = [
     "The cat sat on the blue kettle and looked at the old harbour.",
@@ -69,7 +70,7 @@ impl Said {
         let tags: Vec<String> = self.tags.iter().map(|tag| format!("\"tag {tag}\"")).collect();
         Record {
             row,
-            id: [u8::try_from(row * 37 % 251).expect("below 251"); 16],
+            id: [(row * 37).rem_euclid(251) as u8; 16],
             user: USERS[self.user].map(str::to_owned),
             session: (self.session > 0).then(|| format!("session {}", self.session)),
             speaker: (self.speaker > 0).then(|| format!("Caroline{}", self.speaker)),
@@ -132,9 +133,19 @@ struct Twin {
     links: BTreeMap<i64, Vec<Link>>,
 }
 
+fn coverage() -> Coverage {
+    Coverage::of(&["en", "de"]).expect("known languages")
+}
+
 fn empty(analyser: Analyser) -> MemoryIndex {
-    let coverage = Coverage::of(&["en", "de"]).expect("known languages");
-    MemoryIndex::new(Some(DIM), analyser, Some(coverage)).expect("a kernel")
+    MemoryIndex::new(Some(DIM), analyser, Some(coverage())).expect("a kernel")
+}
+
+/// A state that was written and read again.
+fn read_back(state: &MemoryState) -> MemoryState {
+    let bytes = state.to_bytes().expect("a sound state");
+    let read = MemoryState::from_bytes(&bytes, state.lexical.analyser(), Some(coverage()), true);
+    read.expect("the bytes of a state")
 }
 
 impl Twin {
@@ -357,14 +368,131 @@ proptest! {
         prop_assert_eq!(rows.len(), docids.len());
         let fresh = twin.fresh(&rows);
         let index = twin.with_state(&compacted, Some(DIM));
-        prop_assert_eq!(answers(&index), answers(&fresh));
+        let read = twin.with_state(&read_back(&compacted), Some(DIM));
+        let expected = answers(&fresh);
+        prop_assert_eq!(answers(&index), &*expected);
+        prop_assert_eq!(answers(&read), &*expected);
         prop_assert!(compacted.lexical.vocabulary_size() <= lexical_of(&fresh).vocabulary_size());
         for step in &later {
-            apply(&index, step);
-            apply(&fresh, step);
+            for index in [&index, &read, &fresh] {
+                apply(index, step);
+            }
         }
-        prop_assert_eq!(answers(&index), answers(&fresh));
+        let expected = answers(&fresh);
+        prop_assert_eq!(answers(&index), &*expected);
+        prop_assert_eq!(answers(&read), &*expected);
     }
+}
+
+/// A step that puts a memory made of a number.
+fn put(number: u32) -> Step {
+    let digit = |place: u32| (number / place * 7 % 11) as usize;
+    let said = Said {
+        texts: vec![digit(1), digit(3), digit(11)],
+        label: digit(2) % LABELS.len(),
+        user: digit(5) % USERS.len(),
+        session: (number % 4) as u8,
+        speaker: (number % 3) as u8,
+        tags: vec![(number % 4) as u8],
+        position: number.is_multiple_of(2).then_some(number.into()),
+        expires_at: number.is_multiple_of(7).then_some(number.into()),
+        vector: (!number.is_multiple_of(5)).then_some([1, (number % 3) as i8, 2]),
+    };
+    Step::Put { row: number.into(), said }
+}
+
+fn index_of_numbers(analyser: Analyser, count: u32) -> Twin {
+    Twin::of(analyser, &(0..count).map(put).collect::<Vec<Step>>())
+}
+
+#[test]
+fn groups_with_postings_are_copied_written_and_read() {
+    for analyser in [Analyser::Detecting, Analysis::default().into()] {
+        let twin = index_of_numbers(analyser, 4400);
+        let (compacted, docids) = twin.state().compacted(|docid| docid % 15 > 0);
+        let rows: Vec<i64> = docids.iter().map(|docid| i64::from(*docid)).collect();
+        assert_eq!(rows.len(), 4106);
+        let expected = answers(&twin.fresh(&rows));
+        assert_eq!(answers(&twin.with_state(&compacted, Some(DIM))), expected);
+        let (whole, _) = read_back(&compacted).compacted(|docid| docid < 4096);
+        let read = twin.with_state(&read_back(&whole), Some(DIM));
+        assert_eq!(answers(&read), answers(&twin.fresh(&rows[..4096])));
+        (4400..4500).for_each(|number| apply(&read, &put(number)));
+        apply(&read, &Step::Remove { row: 1 });
+    }
+}
+
+#[test]
+fn nothing_of_a_memory_that_is_left_out_is_written() {
+    let twin = index_of_numbers(Analysis::default().into(), 40);
+    let secret = Record {
+        row: 99,
+        content: "Quetzalcoatl: Hey Xochitl, zzyzx".to_owned(),
+        user: Some("user zzyzx".to_owned()),
+        session: Some("session zzyzx".to_owned()),
+        tags: Some("[\"tag zzyzx\"]".to_owned()),
+        metadata: Some("{\"k\":\"zzyzx\"}".to_owned()),
+        ..Record::default()
+    };
+    twin.index.apply(&[], &[secret], &[], &[]).expect("a sound record");
+    let written = |removed: &[i64], keep: &dyn Fn(u32) -> bool| {
+        twin.index.apply(removed, &[], &[], &[]).expect("a sound change");
+        twin.state().compacted(keep).0.to_bytes().expect("a sound state")
+    };
+    let has =
+        |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+    let texts = ["zzyzx", "xochitl", "Quetzalcoatl", "quetzalcoatl"];
+    let whole = written(&[], &|_| true);
+    assert!(texts.iter().all(|text| has(&whole, text)));
+    let fewer = [written(&[], &|docid| docid < 40), written(&[99], &|_| true)];
+    for bytes in &fewer {
+        assert!(texts.iter().all(|text| !has(bytes, text)));
+    }
+    let fresh = index_of_numbers(Analysis::default().into(), 40).state();
+    assert_eq!(fewer[0], fresh.to_bytes().expect("a sound state"), "as if it had never been there");
+}
+
+#[test]
+fn damaged_bytes_are_refused_or_read_without_a_panic() {
+    let (state, _) = index_of_numbers(Analyser::Detecting, 30).state().compacted(|_| true);
+    let bytes = state.to_bytes().expect("a sound state");
+    let read = |bytes: &[u8]| {
+        MemoryState::from_bytes(bytes, Analyser::Detecting, Some(coverage()), true).is_ok()
+    };
+    assert!(read(&bytes));
+    assert!((0..bytes.len()).step_by(7).all(|len| !read(&bytes[..len])));
+    for at in (0..bytes.len()).step_by(3) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0xff;
+        read(&damaged);
+    }
+    let fixed = Analysis::default().into();
+    assert!(MemoryState::from_bytes(&bytes, fixed, Some(coverage()), true).is_err());
+    assert!(MemoryState::from_bytes(&bytes, Analyser::Detecting, None, true).is_err());
+    assert!(MemoryState::from_bytes(&bytes, Analyser::Detecting, Some(coverage()), false).is_err());
+}
+
+#[test]
+fn a_state_with_a_removed_memory_cannot_be_read() {
+    let twin = index_of_numbers(Analyser::Detecting, 30);
+    apply(&twin.index, &Step::Remove { row: 3 });
+    let bytes = twin.state().to_bytes().expect("a sound state");
+    let read = MemoryState::from_bytes(&bytes, Analyser::Detecting, Some(coverage()), true);
+    assert!(matches!(read, Err(Error::SnapshotInvalid { .. })));
+}
+
+#[test]
+fn the_stored_form_is_that_of_its_version() {
+    let twin = index_of_numbers(Analyser::Detecting, 60);
+    let languages: String = crate::text::Language::all().map(Language::code).collect();
+    let bytes = twin.state().to_bytes().expect("a sound state");
+    let hash = xxhash_rust::xxh3::xxh3_64(&[&bytes, languages.as_bytes()].concat());
+    assert_eq!(
+        (STATE_VERSION, hash),
+        (1, 15_260_879_657_647_726_120),
+        "the bytes of a state, or the words of a text, are others: raise STATE_VERSION, and put \
+         version and hash here"
+    );
 }
 
 fn lexical_of(index: &MemoryIndex) -> lexical::Lexical {
