@@ -1,14 +1,22 @@
 """FAISS as a candidate source: what it does in the background, and what it finds."""
 
+import builtins
 import threading
 import time
 
 import numpy as np
 import pytest
 
-from mnemic.errors import InvalidArgumentError
+from mnemic.errors import InvalidArgumentError, MissingExtraError
 from mnemic.index import RowSet, faiss_source
-from mnemic.index.faiss_kinds import KINDS, FaissIndex, FaissOptions, checked_options
+from mnemic.index.choice import source_factory
+from mnemic.index.faiss_kinds import (
+    KINDS,
+    FaissIndex,
+    FaissOptions,
+    checked_options,
+    faiss_library,
+)
 from mnemic.index.faiss_source import FaissSource
 
 DIM = 16
@@ -152,8 +160,42 @@ def test_a_closed_source_adds_nothing_more():
         FaissOptions("ivfpq", trained=255),
         FaissOptions(probes=1.5),
         FaissOptions(build_depth=True),
+        FaissOptions(links=513),
+        FaissOptions(build_depth=10**9),
+        FaissOptions("ivfpq", trained=10**12),
+        FaissOptions("ivfpq", code_bytes=0),
+        FaissOptions(threads=0),
+        FaissOptions(threads=10**6),
     ],
 )
 def test_options_that_no_index_can_have_are_refused(wrong):
     with pytest.raises(InvalidArgumentError, match="FaissOptions"):
         checked_options(wrong)
+
+
+def test_a_refused_option_says_what_was_found_and_wanted():
+    with pytest.raises(InvalidArgumentError, match=r"links must be .* from 2 to 512, got 513"):
+        checked_options(FaissOptions(links=513))
+
+
+def test_errors_of_the_library_are_typed_when_an_index_is_made(monkeypatch):
+    def fail(_self):
+        raise RuntimeError("Error in faiss::HNSW")
+
+    make = source_factory(FaissOptions(), lambda: 0)
+    monkeypatch.setattr(FaissIndex, "_made", fail)
+    with pytest.raises(InvalidArgumentError, match="no index of 16 dimensions"):
+        make(DIM)
+
+
+def test_a_library_that_cannot_be_loaded_is_a_typed_error(monkeypatch):
+    load = builtins.__import__
+
+    def broken(name, *given, **named):
+        if name == "faiss":
+            raise AttributeError("_ARRAY_API not found")
+        return load(name, *given, **named)
+
+    monkeypatch.setattr(builtins, "__import__", broken)
+    with pytest.raises(MissingExtraError, match="cannot be loaded"):
+        faiss_library()

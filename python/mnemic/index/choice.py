@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final, Literal, TypeAlias, cast
 
 from mnemic.description import described
-from mnemic.errors import InvalidArgumentError
+from mnemic.errors import InvalidArgumentError, MnemicError
 from mnemic.index.candidates import CandidateSource, SourceFactory
 from mnemic.index.faiss_kinds import FaissOptions, checked_options, faiss_library
 
@@ -54,6 +54,18 @@ def source_factory(choice: IndexChoice, count: Callable[[], int]) -> SourceFacto
 
 
 def _source(options: FaissOptions, dim: int) -> CandidateSource:
+    """Make an empty source.
+
+    Raises:
+        InvalidArgumentError: If FAISS has no such index.
+    """
     from mnemic.index.faiss_source import FaissSource  # noqa: PLC0415 - most memories need none
 
-    return FaissSource(dim, options)
+    try:
+        return FaissSource(dim, options)
+    except (MnemicError, MemoryError):
+        raise
+    except Exception as error:  # FAISS raises many kinds
+        raise InvalidArgumentError(
+            f"FAISS makes no index of {dim} dimensions by {options} ({type(error).__name__})"
+        ) from error

@@ -1,5 +1,6 @@
 """The kinds of FAISS indexes: how each is made, trained, searched and emptied."""
 
+import mmap
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,6 +24,11 @@ _TRAINED_PER_CELL: Final = 39
 
 _BYTES_OF_LINK: Final = 4
 
+_ROOM: Final = 4 << 20
+_ADDED: Final = 4
+_BYTES_OF_HIT: Final = 64
+"""Bytes that FAISS may take for a call, for each hit, and for each byte of what is added."""
+
 _BITS: Final = 8
 """Bits of a product quantizer's code for each part of a vector."""
 
@@ -31,13 +37,18 @@ def faiss_library() -> "ModuleType":
     """Return the library.
 
     Raises:
-        MissingExtraError: If it is not installed.
+        MissingExtraError: If it is not installed, or cannot be loaded.
     """
     try:
         import faiss  # noqa: PLC0415 - an extra, imported on first use
     except ImportError as error:
         raise MissingExtraError(
             "an approximate index needs FAISS; python -m pip install 'mnemic[faiss]'"
+        ) from error
+    except Exception as error:  # of a build that does not fit numpy or the processor
+        raise MissingExtraError(
+            f"FAISS is installed, and cannot be loaded ({type(error).__name__}); python -m pip "
+            "install --force-reinstall 'mnemic[faiss]'"
         ) from error
     return faiss
 
@@ -54,6 +65,7 @@ class FaissOptions(NamedTuple):
         trained: Vectors that an inverted file is trained with.
         code_bytes: Bytes of a product-quantized vector; a divisor of the dimension.
         probes: Cells of an inverted file that a search visits.
+        threads: Threads that build the index together, in the background.
     """
 
     kind: FaissKind = "hnsw"
@@ -63,35 +75,37 @@ class FaissOptions(NamedTuple):
     trained: int = 100_000
     code_bytes: int = 48
     probes: int = 32
+    threads: int = 1
 
 
 def checked_options(options: FaissOptions) -> FaissOptions:
     """Return valid options.
 
     Raises:
-        InvalidArgumentError: If the kind is unknown, or a number too small.
+        InvalidArgumentError: If the kind is unknown, or a number too small or too large.
     """
     if options.kind not in KINDS:
         raise InvalidArgumentError(
             f"FaissOptions.kind must be one of {', '.join(KINDS)}, got {described(options.kind)}"
         )
-    for name, least in _LEAST.items():
+    for name, (least, most) in _BOUNDS.items():
         value = getattr(options, name)
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             raise InvalidArgumentError(
-                f"FaissOptions.{name} must be a whole number of at least {least}, got "
+                f"FaissOptions.{name} must be a whole number from {least:,} to {most:,}, got "
                 f"{described(value)}"
             )
     return options
 
 
-_LEAST: Final = {
-    "links": 2,
-    "build_depth": 1,
-    "search_depth": 1,
-    "trained": 2**_BITS,  # a quantizer has so many codes
-    "code_bytes": 1,
-    "probes": 1,
+_BOUNDS: Final = {
+    "links": (2, 512),  # a graph of 1,024 links has more bytes of links than of most vectors
+    "build_depth": (1, 10_000),
+    "search_depth": (1, 100_000),
+    "trained": (2**_BITS, 10_000_000),  # a quantizer has so many codes
+    "code_bytes": (1, 4096),
+    "probes": (1, 65_536),
+    "threads": (1, 256),
 }
 
 
@@ -137,8 +151,21 @@ class FaissIndex:
         index.train(vectors)
         self._index, self._coarse = index, coarse  # FAISS holds no reference to the latter
 
+    def use_own_threads(self) -> None:
+        """Have FAISS use as many threads as the options say for what the calling thread asks."""
+        self._faiss.omp_set_num_threads(self._options.threads)  # OpenMP has a number for each
+
+    def disown(self) -> None:
+        """Free nothing, ever: another process was at work on it when this one was forked off."""
+        for part in (self._index, self._coarse):
+            if part is not None:
+                part.this.own(False)  # noqa: FBT003 - an argument of SWIG
+        # Another thread may have had its lock; without it nothing asks whether to go on.
+        self._faiss.InterruptCallback.clear_instance()
+
     def add(self, vectors: NDArray[np.float32], first: int) -> None:
         """Add vectors at the next positions, of which this is the first."""
+        self._require_room(_ADDED * vectors.nbytes)
         if self._options.kind == "ivfpq":  # it would number on from the vectors that are left
             self._index.add_with_ids(vectors, np.arange(first, first + len(vectors)))
         else:
@@ -168,6 +195,7 @@ class FaissIndex:
             share: The share of positions that it selects.
         """
         faiss, options = self._faiss, self._options
+        self._require_room(_BYTES_OF_HIT * k * len(queries))
         if options.kind == "hnsw":
             depth = int(max(k, options.search_depth) / max(share, 1 / 8))
             parameters = faiss.SearchParametersHNSW(efSearch=depth, sel=selector)
@@ -176,8 +204,19 @@ class FaissIndex:
             parameters = faiss.SearchParametersIVF(nprobe=probes, sel=selector)
         else:
             parameters = faiss.SearchParameters(sel=selector)
-        scores, positions = self._index.search(queries, k, params=parameters)
-        return scores, positions
+        # One at a time: several would be shared out to threads, of which each keeps a team.
+        found = [
+            self._index.search(query, k, params=parameters) for query in queries[:, np.newaxis]
+        ]
+        scores, positions = zip(*found, strict=True)
+        return np.concatenate(scores), np.concatenate(positions)
+
+    def _require_room(self, further: int) -> None:
+        """Raise MemoryError if there is little memory: C++ ends the process where it finds none."""
+        try:
+            mmap.mmap(-1, _ROOM + further + self._index.ntotal).close()  # a byte marks each visited
+        except OSError as error:
+            raise MemoryError("there is too little memory for FAISS") from error
 
     def nbytes(self, size: int) -> int:
         """Return the bytes of so many vectors, roughly."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mnemic.index.candidates import RowSet
 from mnemic.index.faiss_kinds import FaissIndex, FaissOptions, faiss_library
+from mnemic.index.living_sources import register
 from mnemic.index.shared_lock import SharedLock
 from mnemic.logs import logger
 
@@ -20,8 +21,9 @@ MAX_WAITING: Final = 4096
 """Vectors that may wait for the index: a search compares them all. With more it proposes nothing,
 and every memory is ranked."""
 
-BULK: Final = 4096
-"""Vectors that are added at once while nothing is proposed anyway."""
+BULK: Final = 256
+"""Vectors that are added at once while nothing is proposed anyway; closing waits for them. More are
+added no faster."""
 
 INCREMENT: Final = 16
 """Vectors that are added at once otherwise; searches wait some milliseconds for them."""
@@ -64,13 +66,19 @@ class FaissSource:
         self._dim = dim
         self._index = FaissIndex(self._options, dim)
         self._positions = _Positions()
-        self._lock = SharedLock()  # of the index and its positions
-        self._queue_lock = threading.Lock()
         self._waiting: deque[_Change] = deque()
         self._number_waiting = 0
-        self._thread: threading.Thread | None = None
         self._is_closed = False
         self._is_given_up = False
+        self._begin()
+        register(self)
+
+    def _begin(self) -> None:
+        """Begin without a thread, and with locks that nobody has."""
+        self._lock = SharedLock()  # of the index and its positions
+        self._queue_lock = threading.Lock()
+        self._step_lock = threading.Lock()  # of whatever changes the index, or reads it for long
+        self._thread: threading.Thread | None = None
 
     @property
     def is_exact(self) -> bool:
@@ -104,15 +112,23 @@ class FaissSource:
             self._waiting.append(change)
             self._number_waiting += len(change.rows)
             if self._thread is None:
-                self._thread = threading.Thread(
-                    target=_work, args=(weakref.ref(self),), name="mnemic-faiss", daemon=True
-                )
-                self._thread.start()
+                self._start_thread()
+
+    def _start_thread(self) -> None:
+        thread = threading.Thread(
+            target=_work, args=(weakref.ref(self),), name="mnemic-faiss", daemon=True
+        )
+        try:
+            thread.start()
+        except RuntimeError:  # no further thread can be had; the next change tries again
+            _log.warning("No thread can be started for an index of FAISS")
+        else:
+            self._thread = thread
 
     def settle(self) -> None:
         """Wait until the index has all vectors that were added."""
         thread = self._thread
-        if thread is not None:
+        if thread is not None and thread is not threading.current_thread():
             thread.join()
 
     def close(self) -> None:
@@ -120,15 +136,31 @@ class FaissSource:
         self._is_closed = True
         self.settle()
 
+    def retire(self) -> None:
+        """End all work, that of other threads' searches included, and propose nothing more."""
+        self._is_given_up = True
+        self.close()
+        with self._step_lock, self._lock.writing():
+            pass
+
+    def forget(self) -> None:
+        """Propose nothing in a forked process: threads of its parent may have been at work."""
+        self._is_closed = self._is_given_up = True
+        self._begin()
+        self._index.disown()
+        self._positions.disown()
+
     def nearest(
         self, vectors: NDArray[np.float32], k: int, selected: RowSet | None
     ) -> NDArray[np.int64]:
         """Return the nearest rows; see `CandidateSource`."""
         queries = _unit(vectors)
+        if self._proposes_nothing:  # without the lock, for which a search would wait long
+            return np.empty(0, np.int64)
         with self._lock.reading():
             with self._queue_lock:
                 waiting = list(self._waiting)
-            if self._number_waiting > MAX_WAITING or self._is_given_up:
+            if self._proposes_nothing:
                 return np.empty(0, np.int64)
             changed = _rows_of(waiting)
             indexed = self._search(queries, k + len(changed), selected)
@@ -137,6 +169,10 @@ class FaissSource:
             new_rows, new_scores = _compared(waiting, queries, selected)
             rows, scores = np.concatenate([rows, new_rows]), np.concatenate([scores, new_scores])
         return _best_rows(rows, scores)[:k]
+
+    @property
+    def _proposes_nothing(self) -> bool:
+        return self._number_waiting > MAX_WAITING or self._is_given_up
 
     def _search(
         self, queries: NDArray[np.float32], enough: int, selected: RowSet | None
@@ -167,12 +203,17 @@ class FaissSource:
             if self._is_closed or not self._waiting or not self._can_begin():
                 self._thread = None
                 return False
-        if self._index.needs_training:
-            self._train()
-        self._apply_next()
-        if self._positions.is_mostly_vacant:
-            self._compact()
+        with self._step_lock:
+            if self._index.needs_training:
+                self._train()
+            self._apply_next()
+            if self._positions.is_mostly_vacant:
+                self._compact()
         return True
+
+    def use_own_threads(self) -> None:
+        """Prepare the calling thread, which is the source's own."""
+        self._index.use_own_threads()
 
     def _can_begin(self) -> bool:
         """Return whether the index is trained, or enough vectors wait for that."""
@@ -180,7 +221,9 @@ class FaissSource:
 
     def _train(self) -> None:
         with self._queue_lock:
-            sample = [change.vectors for change in self._waiting]
+            sizes = np.cumsum([len(change.rows) for change in self._waiting])
+            number = int(np.searchsorted(sizes, self._options.trained)) + 1
+            sample = [change.vectors for change in islice(self._waiting, number)]
         trained = FaissIndex(self._options, self._dim)
         trained.train(np.concatenate(sample)[: self._options.trained])
         with self._lock.writing():
@@ -189,8 +232,13 @@ class FaissSource:
     def _apply_next(self) -> None:
         """Bring the first changes that wait into the index."""
         changes = self._first_changes(BULK if self._number_waiting > MAX_WAITING else INCREMENT)
+        change = _Change(_rows_of(changes), *_current(changes))
         with self._lock.writing():
-            self._put(_Change(_rows_of(changes), *_current(changes)))
+            try:
+                self._put(change)
+            except BaseException:  # before the next search, which would read beyond the positions
+                self.give_up()
+                raise
             with self._queue_lock:
                 for change in changes:
                     self._waiting.popleft()
@@ -237,13 +285,19 @@ class FaissSource:
 
 def _work(reference: "weakref.ref[FaissSource]") -> None:
     """Bring changes into the index of a source, as long as it lives and has some."""
-    goes_on = True
+    goes_on = _prepared(reference())
     while goes_on:
         source = reference()
         if source is None:
             return
         goes_on = _stepped(source)
         del source
+
+
+def _prepared(source: FaissSource | None) -> bool:
+    if source is not None:
+        source.use_own_threads()
+    return source is not None
 
 
 def _stepped(source: FaissSource) -> bool:
@@ -277,8 +331,9 @@ class _Positions:
     """The rows of the positions of an index; a row has a position for each of its vectors."""
 
     def __init__(self) -> None:
-        self._rows = np.empty(0, np.int64)
-        self._ids: Any = None
+        self._ids = faiss_library().Int64Vector()
+        self._rows = np.empty(0, np.int64)  # a view of these, which selectors of FAISS read
+        self._highest = _VACANT
         self.size = 0
         self.vacant = 0
         self._distinct = 0
@@ -290,8 +345,12 @@ class _Positions:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the rows, and of FAISS's copy of them."""
-        return 2 * self._rows.nbytes
+        """Bytes of the rows."""
+        return self._rows.nbytes
+
+    def disown(self) -> None:
+        """Free nothing, ever; see `FaissIndex.disown`."""
+        self._ids.this.own(False)  # noqa: FBT003 - an argument of SWIG
 
     @property
     def vectors_per_row(self) -> float:
@@ -307,21 +366,29 @@ class _Positions:
         """Add the rows of the next positions; those of a row that has some stand together."""
         end = self.size + len(rows)
         if end > len(self._rows):
-            grown = np.empty(max(end, 2 * len(self._rows), 1024), np.int64)
-            grown[: self.size] = self.rows
-            self._rows = grown
+            self._grow(max(end, 2 * len(self._rows), 1024))
         self._rows[self.size : end] = rows
         self._distinct += int(np.count_nonzero(rows[1:] != rows[:-1])) + 1
-        self.size, self._ids = end, None
+        self._highest = max(self._highest, int(rows.max()))
+        self.size = end
+
+    def _grow(self, capacity: int) -> None:
+        faiss, grown = faiss_library(), faiss_library().Int64Vector()
+        grown.resize(capacity)
+        view = faiss.rev_swig_ptr(grown.data(), capacity)
+        view[: self.size] = self.rows
+        self._rows, self._ids = view, grown
 
     def vacate(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Make the positions of rows vacant; return them."""
-        found = np.flatnonzero(np.isin(self.rows, rows))
+        known = rows[rows <= self._highest]  # new memories have higher numbers than all others
+        if not len(known):
+            return known
+        found = np.flatnonzero(np.isin(self.rows, known))
         if len(found):
             self._distinct -= len(np.unique(self._rows[found]))
             self._rows[found] = _VACANT
             self.vacant += len(found)
-            self._ids = None
         return found
 
     def forget(self, number: int) -> None:
@@ -336,12 +403,7 @@ class _Positions:
         """Return what selects the positions of rows; without vacant ones None selects all."""
         if selected is None and not self.vacant:
             return _Selector(None, 1.0, None)
-        faiss = faiss_library()
-        ids = self._ids
-        if ids is None:
-            ids = faiss.Int64Vector()
-            faiss.copy_array_to_vector(self.rows, ids)
-            self._ids = ids
+        faiss, ids = faiss_library(), self._ids
         kept: NDArray[Any] | None = None
         if selected is None:
             inner, number = faiss.IDSelectorRange(0, _MAX_ROW), self._distinct
