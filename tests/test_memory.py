@@ -321,6 +321,7 @@ def test_a_scoped_view_has_the_same_methods_and_names_the_scope_for_them(memory)
         "embedder",
         "erase_pending",
         "events",
+        "index",
         "model_of",
         "retrieval_stats",
         "users",

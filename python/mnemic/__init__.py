@@ -87,6 +87,8 @@ if TYPE_CHECKING:
         ExpandedQuery,
         Hit,
         ImportResult,
+        IndexAudit,
+        IndexInfo,
         KeywordFields,
         LinkType,
         LongTermMemoryStats,
@@ -148,6 +150,7 @@ if TYPE_CHECKING:
         SynonymExpander,
     )
     from mnemic.string_vector_map import StringHits, StringRangeHits, StringVectorMap
+    from mnemic.verbs.vector_index import AsyncVectorIndex, VectorIndex
 
 __all__ = [
     "HYBRID",
@@ -160,6 +163,7 @@ __all__ = [
     "AddResult",
     "AsyncMemory",
     "AsyncScopedMemory",
+    "AsyncVectorIndex",
     "BuildContextOptions",
     "BuiltContext",
     "CachedEmbedder",
@@ -187,6 +191,8 @@ __all__ = [
     "HydeConfig",
     "HydeEngine",
     "ImportResult",
+    "IndexAudit",
+    "IndexInfo",
     "IndexPool",
     "Judgement",
     "KeywordFields",
@@ -253,6 +259,7 @@ __all__ = [
     "TagUsage",
     "TokenizerTokens",
     "UserUsage",
+    "VectorIndex",
     "VectorMap",
     "VerifyProblem",
     "VerifyReport",
@@ -284,6 +291,7 @@ _LAZY = {
     "AddOutcome": "mnemic.context",
     "AddResult": "mnemic.context",
     "AsyncMemory": "mnemic.async_memory",
+    "AsyncVectorIndex": "mnemic.verbs.vector_index",
     "AsyncScopedMemory": "mnemic.async_memory",
     "BuildContextOptions": "mnemic.context",
     "BuiltContext": "mnemic.context",
@@ -311,6 +319,8 @@ _LAZY = {
     "HydeConfig": "mnemic.hyde",
     "HydeEngine": "mnemic.hyde",
     "ImportResult": "mnemic.model",
+    "IndexAudit": "mnemic.model",
+    "IndexInfo": "mnemic.model",
     "IndexPool": "mnemic.repository.index_pool",
     "Judgement": "mnemic.contradictions",
     "KeywordFields": "mnemic.model",
@@ -374,6 +384,7 @@ _LAZY = {
     "TagUsage": "mnemic.model",
     "TokenizerTokens": "mnemic.context",
     "UserUsage": "mnemic.model",
+    "VectorIndex": "mnemic.verbs.vector_index",
     "VerifyProblem": "mnemic.model",
     "VerifyReport": "mnemic.model",
     "Weights": "mnemic.model",

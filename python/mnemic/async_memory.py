@@ -21,6 +21,7 @@ from mnemic.verbs.recall import AsyncRecallVerbs
 from mnemic.verbs.retrieval import AsyncRetrievalStats, AsyncRetrievalVerbs
 from mnemic.verbs.search import AsyncSearchVerbs
 from mnemic.verbs.transfer import AsyncTransferVerbs
+from mnemic.verbs.vector_index import AsyncVectorIndex
 
 if TYPE_CHECKING:
     from mnemic.memory import Memory, ScopedMemory
@@ -100,6 +101,11 @@ class AsyncMemory(AsyncMaintenanceVerbs, AsyncRetrievalStats, MemoryHandle, Asyn
         StoreCorruptError: If the file is damaged.
         EmbeddingModelMismatchError: If the agent's vectors come from another model.
     """
+
+    @property
+    def index(self) -> AsyncVectorIndex:
+        """The index of this agent's memories: how far it is built, and how much it finds."""
+        return AsyncVectorIndex(self._repository)
 
     @staticmethod
     @checks_function

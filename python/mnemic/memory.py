@@ -10,6 +10,7 @@ from mnemic.near_names import checks_arguments, checks_function
 from mnemic.repository import stored_model
 from mnemic.sync_bridge import sync_method
 from mnemic.verbs.base import MemoryHandle, ScopedBase
+from mnemic.verbs.vector_index import VectorIndex
 
 
 class ScopedMemory(ScopedBase):
@@ -119,6 +120,11 @@ class Memory(MemoryHandle, ScopedMemory):
         It is the same object each time.
         """
         return self._other_door(AsyncMemory)
+
+    @property
+    def index(self) -> VectorIndex:
+        """The index of this agent's memories: how far it is built, and how much it finds."""
+        return VectorIndex(self._repository)
 
     @staticmethod
     @checks_function

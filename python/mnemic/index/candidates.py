@@ -62,6 +62,26 @@ class Selected(NamedTuple):
     rows: RowSet | None
 
 
+class SourceState(NamedTuple):
+    """What a source has done so far.
+
+    Attributes:
+        kind: The kind of its index, as "hnsw".
+        indexed: Vectors that its index has.
+        waiting: Vectors that its index does not have yet.
+        removed: Places of its index whose vectors are removed or replaced.
+        proposes: Whether it proposes rows now; if not, all memories are ranked.
+        is_at_work: Whether changes are being brought into its index.
+    """
+
+    kind: str
+    indexed: int = 0
+    waiting: int = 0
+    removed: int = 0
+    proposes: bool = True
+    is_at_work: bool = False
+
+
 class CandidateSource(Protocol):
     """Proposes rows whose vectors are near a query.
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.index.candidates import RowSet
+from mnemic.index.candidates import RowSet, SourceState
 from mnemic.index.faiss_kinds import FaissIndex, FaissOptions, faiss_library
 from mnemic.index.living_sources import register
 from mnemic.index.shared_lock import SharedLock
@@ -95,6 +95,19 @@ class FaissSource:
     def waiting(self) -> int:
         """Number of vectors that are not in the index yet."""
         return self._number_waiting
+
+    @property
+    def state(self) -> SourceState:
+        """What the source has done so far; see `SourceState`."""
+        positions = self._positions
+        return SourceState(
+            self._options.kind,
+            indexed=positions.size - positions.vacant,
+            waiting=self._number_waiting,
+            removed=positions.vacant,
+            proposes=not self._proposes_nothing,
+            is_at_work=self._thread is not None and bool(self._waiting),
+        )
 
     def add(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         """Add vectors of rows; see `CandidateSource`."""

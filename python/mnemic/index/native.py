@@ -22,7 +22,7 @@ from mnemic.index.base import (
     RankedRow,
     RankInputs,
 )
-from mnemic.index.candidates import RowSet, Selected, SourceFactory
+from mnemic.index.candidates import RowSet, Selected, SourceFactory, SourceState
 from mnemic.index.loading import Loader, put, raise_accesses
 from mnemic.index.source_guard import SourceGuard
 from mnemic.model import Access, Field, Link, Record, RowBatch, Scope, Search
@@ -224,6 +224,17 @@ class NativeIndex:
     ) -> NDArray[np.int64] | None:
         """Return the proposals of the candidate source; see `Index.nearest`."""
         return None if self._source is None else self._source.nearest(vectors, k, selected)
+
+    @property
+    def source_nbytes(self) -> int:
+        """Bytes held by the candidate source, partly estimated."""
+        return 0 if self._source is None else self._source.nbytes
+
+    @property
+    def source_state(self) -> SourceState | None:
+        """What the candidate source has done of all changes; None without one."""
+        self._current()
+        return None if self._source is None else self._source.state
 
     def close(self) -> None:
         """End what the candidate source does in the background."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.index.candidates import CandidateSource, RowSet
+from mnemic.index.candidates import CandidateSource, RowSet, SourceState
 from mnemic.logs import logger
 
 if TYPE_CHECKING:
@@ -30,6 +30,20 @@ class SourceGuard:
     def is_open(self) -> bool:
         """Whether the source is in use."""
         return self._source is not None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the source holds, partly estimated."""
+        return 0 if self._source is None else self._source.nbytes
+
+    @property
+    def state(self) -> SourceState | None:
+        """What the source has done; None if it was dropped."""
+        source = self._source
+        if source is None:
+            return None
+        state: SourceState | None = getattr(source, "state", None)
+        return SourceState(type(source).__name__) if state is None else state
 
     def close(self) -> None:
         """End what the source does in the background."""

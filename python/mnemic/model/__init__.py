@@ -72,6 +72,8 @@ from mnemic.model.recall import (
 from mnemic.model.results import (
     DeleteResult,
     ImportResult,
+    IndexAudit,
+    IndexInfo,
     LongTermMemoryStats,
     MemoryPage,
     MemorySearchResult,
@@ -114,6 +116,8 @@ __all__ = [
     "Hit",
     "Hops",
     "ImportResult",
+    "IndexAudit",
+    "IndexInfo",
     "KeywordFields",
     "Lineage",
     "Link",

@@ -59,6 +59,60 @@ class VerifyReport(Record, frozen=True):
         return not self.problems
 
 
+class IndexInfo(Record, frozen=True):
+    """What the index of an agent's active memories consists of.
+
+    Attributes:
+        kind: "exact", where all memories are compared; "hnsw", "flat" or "ivfpq", of an approximate
+            index; or the name of a candidate source of the program's own.
+        memories: Number of memories.
+        indexed: Vectors in the approximate index; a long memory has several.
+        waiting: Vectors that are not in it yet. A search compares them all; while more than 4,096
+            wait it compares all memories.
+        removed: Places in it whose memories are deleted or changed. At a fifth of all it is made
+            anew.
+        proposes: Whether searches use it now.
+        nbytes: Bytes of both in memory, partly estimated.
+    """
+
+    kind: str
+    memories: int
+    indexed: int
+    waiting: int
+    removed: int
+    proposes: bool
+    nbytes: int
+
+
+class IndexAudit(Record, frozen=True):
+    """How much of the best an approximate index finds, measured on stored memories.
+
+    Attributes:
+        kind: As in `IndexInfo`.
+        memories: Number of memories.
+        sampled: Number of memories whose vectors were the queries.
+        k: Number of nearest memories compared, that of the query left out.
+        recall: Mean share of the exact nearest that the index finds, from 0 to 1; 1 where all
+            memories are compared, and without any memory.
+        lowest_recall: The smallest share of any query.
+        source_seconds: Median seconds of a query of the approximate index alone; 0 without one.
+        exact_seconds: Median seconds of a query of the exact index.
+        waiting: As in `IndexInfo`, at the end.
+        removed: As in `IndexInfo`, at the end.
+    """
+
+    kind: str
+    memories: int
+    sampled: int
+    k: int
+    recall: float
+    lowest_recall: float
+    source_seconds: float
+    exact_seconds: float
+    waiting: int
+    removed: int
+
+
 class SearchHit(Hit, frozen=True):
     """A found memory with its score.
 

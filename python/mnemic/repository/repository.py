@@ -79,6 +79,7 @@ from mnemic.repository.readiness import Readiness
 from mnemic.repository.statistics import Statistics
 from mnemic.repository.transfer import Transfer
 from mnemic.repository.updating import Updater
+from mnemic.repository.vector_index import VectorIndexReader
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import MAX_STALE, Direction, open_store
 from mnemic.store.change_listeners import ChangeListener
@@ -316,6 +317,14 @@ class Repository:
             clock,
             limits=self.limits,
             can_write=not self._is_read_only,
+        )
+        self.vector_index = VectorIndexReader(
+            self._store,
+            self.agent_id,
+            self._indexes,
+            model=self._model,
+            limits=self.limits,
+            clock=clock,
         )
         self.statistics = Statistics(
             self._store, self.agent_id, self._embedder, limits=self.limits, clock=clock

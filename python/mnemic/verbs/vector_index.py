@@ -1,0 +1,111 @@
+"""What an agent's index of vectors consists of, and how much it finds."""
+
+from mnemic.model import IndexAudit, IndexInfo, validation
+from mnemic.near_names import names_arguments
+from mnemic.progress import Progress
+from mnemic.repository import Repository
+from mnemic.sync_bridge import sync_method
+
+MAX_SAMPLE = 10_000
+MAX_NEAREST = 1000
+
+
+@names_arguments
+class AsyncVectorIndex:
+    """The index of an agent's active memories, of all users, with coroutine methods.
+
+    It is the attribute `index` of an `AsyncMemory`, for an operator: no memory is shown by it.
+
+    Args:
+        repository: The repository of the memory.
+    """
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+
+    async def info(self) -> IndexInfo:
+        """Return what the index consists of, and how far an approximate one is built.
+
+        Changes of other processes are taken in first, as before a search.
+        """
+        return await self._repository.vector_index.info()
+
+    async def wait(self, *, timeout: float | None = None, progress: Progress | None = None) -> bool:
+        """Wait until the approximate index has the vectors of all memories.
+
+        Nothing needs to wait: searches compare what is not in it. The vectors are added in the
+        background by themselves, whether or not somebody waits for them.
+
+        Args:
+            timeout: Maximum seconds, above 0; None for no maximum. What it ends goes on in the
+                background.
+            progress: Called with the number of vectors added since the call, and their total; or
+                True for a bar. See `mnemic.annotations.Progress`.
+
+        Returns:
+            Whether it has all; True with an exact index. False after the timeout, and while too few
+            vectors wait to train an inverted file ("ivfpq").
+
+        Raises:
+            InvalidEntryError: If the timeout is not a number above 0.
+        """
+        seconds = None if timeout is None else validation.positive("timeout", timeout)
+        return await self._repository.vector_index.wait(seconds, progress)
+
+    async def audit(
+        self,
+        sample: int = 100,
+        k: int = 10,
+        *,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> IndexAudit:
+        """Measure how many of the nearest memories the approximate index finds.
+
+        The queries are vectors of memories drawn at random. For each, the approximate index and the
+        exact one are asked for the nearest other memories, by similarity alone. Searches and
+        changes go on meanwhile; accesses are not counted.
+
+        Args:
+            sample: Number of memories whose vectors are queries, 1 to 10,000; all, if there are
+                fewer.
+            k: Number of nearest memories that are compared, 1 to 1,000.
+            seed: Seed of the draw; the same memories and seed give the same queries.
+            progress: Called with the number of queries so far, and their total; or True for a bar.
+                See `mnemic.annotations.Progress`.
+
+        Returns:
+            Recall and times. With an exact index, and while an approximate one is not used yet,
+            the recall is 1.
+
+        Raises:
+            InvalidArgumentError: If an argument is of the wrong type or out of range.
+        """
+        return await self._repository.vector_index.audit(
+            validation.limit("sample", sample, MAX_SAMPLE),
+            validation.limit("k", k, MAX_NEAREST),
+            validation.whole("seed", seed),
+            progress,
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._repository.agent_id!r})"
+
+
+class VectorIndex:
+    """The index of an agent's active memories, of all users.
+
+    It is the attribute `index` of a `Memory`, for an operator: no memory is shown by it.
+
+    Args:
+        repository: The repository of the memory.
+    """
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+
+    info = sync_method(AsyncVectorIndex.info)
+    wait = sync_method(AsyncVectorIndex.wait)
+    audit = sync_method(AsyncVectorIndex.audit)
+
+    __repr__ = AsyncVectorIndex.__repr__
