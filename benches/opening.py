@@ -1,11 +1,12 @@
 """The cost of opening a file: `python -m benches.opening [FOLDER] [--rows N] [--rounds N]`.
 
-This build opens a file of its own and a copy of it without checksums, whose rows are loaded
-unchecked. FOLDER holds the package of another build (its `python/`, with the extension in it), and
-opens a file of its own. All hold the same real sentences of ten users, with random vectors. The
-openings take turns, each in a fresh process that loads the index and answers one search. Prints
-medians: seconds of processor time and of the clock, with the median ratios of neighbouring
-openings.
+This build opens a file of its own, all rows from the store; the same with a snapshot of its index,
+once with the files in the page cache and once without (cold, beside a plain read of the snapshot's
+bytes, also cold); and a copy of the file without checksums, whose rows are loaded unchecked. FOLDER
+holds the package of another build (its `python/`, with the extension in it), and opens a file of
+its own. All hold the same real sentences of ten users, with random vectors. The openings take
+turns, each in a fresh process that loads the index and answers one search. Prints medians: seconds
+of processor time and of the clock, with the median ratios of neighbouring openings.
 """
 
 import argparse
@@ -93,6 +94,34 @@ def open_once(path):
     print(*took)
 
 
+def save_snapshot(path):
+    """Open a file and wait until its snapshot is written, which closing does."""
+    with Memory(path, embedder=Embedder()) as memory:
+        memory.search("a first search", user_id="user 3")
+
+
+def snapshots_of(path):
+    return sorted(Path(f"{path}-index").glob("*.index"))
+
+
+def drop_from_cache(paths):
+    for path in paths:
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def read_cold(paths):
+    """Return the seconds that reading files takes that are not in the page cache."""
+    drop_from_cache(paths)
+    began = time.perf_counter()
+    for path in paths:
+        with path.open("rb", buffering=0) as file:
+            while file.read(1 << 22):
+                pass
+    return time.perf_counter() - began
+
+
 def run(folder, *arguments):
     command = [sys.executable, "-m", "benches.opening", *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": str(Path(folder).resolve())}
@@ -124,7 +153,15 @@ def compare(folder, given):
     here = ROOT / "python"
     path = folder / "this.db"
     run(here, "--fill", path, "--rows", given.rows)
-    openings = {"this": (here, path), "unchecked": (here, without_checksums(path))}
+    mapped = folder / "mapped.db"
+    shutil.copy(path, mapped)
+    save_snapshot(mapped)
+    openings = {
+        "this": (here, path),
+        "snapshot": (here, mapped),
+        "snapshot, cold": (here, mapped),
+        "unchecked": (here, without_checksums(path)),
+    }
     if given.folder:
         openings["other"] = (given.folder, folder / "other.db")
         run(given.folder, "--fill", folder / "other.db", "--rows", given.rows)
@@ -132,7 +169,13 @@ def compare(folder, given):
     for turn in range(given.rounds):
         for name in list(openings)[:: 1 if turn % 2 else -1]:
             build, file = openings[name]
+            if not name.startswith("snapshot"):
+                shutil.rmtree(f"{file}-index", ignore_errors=True)
+            elif name.endswith("cold"):
+                drop_from_cache([file, *snapshots_of(file)])
             times[name].append(run(build, "--open", file))
+    reads = [read_cold(snapshots_of(mapped)) for _ in range(given.rounds)]
+    print(f"reading the snapshot cold: {statistics.median(reads):.3f} s by the clock")
     for name, measured in times.items():
         show(f"{given.rows:,} · {name}", times["this"], measured)
 
