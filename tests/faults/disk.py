@@ -53,7 +53,7 @@ class Disk:
             self.cut()
 
     def names_now(self):
-        return {path.name for path in self.folder.iterdir()}
+        return {path.name for path in self.folder.iterdir() if path.is_file()}
 
     def sync_names(self):
         self.names = self.names_now()

@@ -68,7 +68,8 @@ class History:
 
     def left_in(self, folder):
         """Return which erased contents are in any file, by a word that no other content has."""
-        data = b"".join(path.read_bytes() for path in Path(folder).iterdir())
+        files = (path for path in Path(folder).rglob("*") if path.is_file())
+        data = b"".join(path.read_bytes() for path in files)
         words = set(_WORD.findall(data.decode("latin-1")))
         return [
             f"erased and still there: {text[:80]}"

@@ -14,12 +14,17 @@ import time
 import traceback
 from pathlib import Path
 
+from mnemic.repository import index_snapshots
 from mnemic.store.sqlite import wal
 from tests.faults.disk import Disk
 from tests.faults.history import inner_problems
 from tests.faults.workload import DOORS, Log, PlainDoor, Worker
 
 FAILED = 3
+
+# Snapshots of small indexes are saved, and saved again, while others write, erase and are killed.
+index_snapshots.MIN_ROWS, index_snapshots.MIN_CHANGES = 5, 5
+index_snapshots.CHANGED_SHARE, index_snapshots.CHECK_SECONDS = 10**9, 0.0
 
 
 def write(
