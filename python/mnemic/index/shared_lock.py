@@ -4,12 +4,14 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from mnemic.conditions import Condition
+
 
 class SharedLock:
     """Readers share it; a writer has it alone, and new readers wait while one waits for it."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition(threading.Lock())
+        self._changed = Condition(threading.Lock())
         self._readers = 0
         self._writers = 0  # those that wait, and the one that has it
         self._is_written = False

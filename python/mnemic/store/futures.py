@@ -4,9 +4,9 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from mnemic.conditions import Condition
 from mnemic.errors import StoreClosedError
 
 if TYPE_CHECKING:
@@ -24,21 +24,12 @@ def running_loop() -> "AbstractEventLoop | None":
     return None if running is None else running()
 
 
-# Entered and left in C: a KeyboardInterrupt in `threading.Condition.__enter__`, which is Python,
-# leaves the lock locked for good, and the thread that settles the future waits for it.
-_Condition: Callable[[], threading.Condition] = type(
-    "_Condition",
-    (threading.Condition,),
-    {name: property(attrgetter(f"_lock.{name}")) for name in ("__enter__", "__exit__")},
-)
-
-
 class WriteFuture(Future[Result]):
     """A future that another thread settles even if a KeyboardInterrupt ends the wait for it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._condition = _Condition()
+        self._condition = Condition()
 
 
 def succeeded(result: Result) -> Future[Result]:

@@ -1,42 +1,101 @@
 """A KeyboardInterrupt at any moment of a write neither hangs nor spoils a connection.
 
-The moments are those of mnemic's functions. Inside the pool of connections an interrupt may cost
-one of them, and inside `threading.Condition.__enter__` it leaves a lock locked for good.
+The moments are those of mnemic's functions: inside the pool of connections an interrupt may cost
+one of them.
 """
 
-import signal
+import subprocess
+import sys
 import threading
+from itertools import count
 
 import pytest
 
+from mnemic.store.postgres.change_feed import ChangeFeed
+from mnemic.store.postgres.target import target_of
+from mnemic.store.values import LogPosition
+from tests.support.interrupts import interrupted_at
+from tests.support.processes import ENVIRONMENT
+
+PROGRAM = """
+import faulthandler, sys
 from mnemic import Memory
 from tests.support.interrupts import PACKAGE, interrupted_at
 
+# Whatever hangs, all threads are shown and this process ends: a timeout in Python may wait itself.
+faulthandler.dump_traceback_later(200, exit=True)
+sys.unraisablehook = lambda _: None  # an interrupt while a generator is closed goes no further
+moment = int(sys.argv[2])
+with Memory(sys.argv[1], embedder=None) as memory:
+    memory.add("first")
+    while True:
+        before = memory.count()
+        has_ended = interrupted_at(moment, lambda: memory.add("interrupted"), PACKAGE)
+        memory.add("next")
+        assert memory.count() - before in (1, 2)
+        if has_ended:
+            break
+        moment += 31
+    assert moment > 300
+    assert memory.verify().ok
+"""
 
-@pytest.fixture(autouse=True)
-def limited():
-    """End the test if a call hangs: a Python timeout would wait for the call."""
-    timer = threading.Timer(240, signal.raise_signal, (signal.SIGABRT,))
-    timer.daemon = True
-    timer.start()
-    yield
-    timer.cancel()
 
-
-# An interrupt while a generator is closed is reported there, and goes no further.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("part", range(3))
 def test_an_add_that_is_interrupted_at_any_moment_lets_the_next_one_through(database, part):
-    with Memory(database, embedder=None) as memory:
-        memory.add("first")
-        moment = 10 * part
-        while True:
-            before = memory.count()
-            has_ended = interrupted_at(moment, lambda: memory.add("interrupted"), PACKAGE)
-            memory.add("next")
-            assert memory.count() - before in (1, 2)
-            if has_ended:
-                break
-            moment += 31
-        assert moment > 300
-        assert memory.verify().ok
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, database, str(10 * part)],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-10_000:]
+
+
+CALLS = {
+    "advance": lambda feed: feed.advance({"agent": LogPosition(2, 0)}),
+    "forget": lambda feed: feed.forget(["agent"]),
+    "position": lambda feed: feed.position("agent", lambda: LogPosition(1, 0), 60),
+    "close": ChangeFeed.close,
+}
+
+
+@pytest.fixture
+def nowhere(tmp_path):
+    """Return a database whose server is away."""
+    return target_of(f"postgresql://mnemic@/none?host={tmp_path}")
+
+
+def ends(call, feed):
+    thread = threading.Thread(target=call, args=(feed,), daemon=True)
+    thread.start()
+    thread.join(10)
+    return not thread.is_alive()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_an_interrupt_at_any_moment_of_a_call_leaves_the_feed_to_other_threads(name, nowhere):
+    call = CALLS[name]
+    for moment in count():
+        feed = ChangeFeed(nowhere, lambda *_: {})
+        if name != "position":  # which starts the feed
+            CALLS["position"](feed)
+        has_ended = interrupted_at(moment, lambda feed=feed: call(feed))
+        if name != "close":
+            assert ends(CALLS["advance"], feed)
+            assert ends(CALLS["position"], feed)
+        assert ends(ChangeFeed.close, feed)
+        if has_ended:
+            break
+    assert moment >= 4
+
+
+def test_a_feed_whose_start_is_interrupted_at_any_moment_can_be_closed(nowhere):
+    for moment in count():
+        feed = ChangeFeed(nowhere, lambda *_: {})
+        has_ended = interrupted_at(moment, lambda feed=feed: CALLS["position"](feed))
+        feed.close()
+        if has_ended:
+            break
+    assert moment >= 30

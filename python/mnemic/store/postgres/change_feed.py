@@ -12,6 +12,7 @@ from typing import Final
 
 import psycopg
 
+from mnemic.conditions import Condition
 from mnemic.errors import StoreUnavailableError
 from mnemic.logs import logger
 from mnemic.store.postgres.notifications import CHANNEL, digest_of, parsed
@@ -78,7 +79,7 @@ class ChangeFeed:
     ) -> None:
         self._target = target
         self._read_positions = read_positions
-        self._lock = threading.Condition()
+        self._lock = Condition()
         self._state = _State.IDLE
         self._positions: dict[str, LogPosition] = {}
         self._moved: dict[str, LogPosition] = {}  # heard of, and not asked for yet
@@ -181,12 +182,16 @@ class ChangeFeed:
             del self._moved[agent_id]
 
     def _start(self) -> None:
-        if self._thread is None and not self._is_closed:
+        is_running = self._thread is not None and self._thread.is_alive()
+        if not is_running and not self._is_closed:
             self._state = _State.CONNECTING
             self._thread = threading.Thread(target=self._run, name="mnemic-feed", daemon=True)
             self._thread.start()
 
     def _run(self) -> None:
+        with self._lock:
+            if self._thread is not threading.current_thread():  # its start was interrupted
+                return
         pause = 0.0
         while not self._is_closed:
             made = self._connections
@@ -311,8 +316,10 @@ class ChangeFeed:
         with self._lock:
             self._is_closed = True
         self._wake.close()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
+        thread = self._thread
+        # One whose start was interrupted is not alive, cannot be joined, and ends by itself.
+        if thread is not None and thread.is_alive() and thread is not threading.current_thread():
+            thread.join()
         self._woken.close()
 
 
