@@ -71,7 +71,9 @@ test-rust: ## tests of the core crate
 
 .PHONY: test-python
 test-python: $(TOOLS) ## tests of the package
-	$(BIN)/python -m pytest
+	@mkdir -p target
+	MNEMIC_FATAL_LOG=target/fatal.log $(BIN)/python -m pytest || { status=$$?; \
+		test $$status -lt 128 || $(PYTHON) tools/fatal.py target/fatal.log; exit $$status; }
 
 .PHONY: torture
 torture: export MNEMIC_TORTURE_ROUNDS ?= 100

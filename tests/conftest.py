@@ -1,5 +1,7 @@
 """Settings and fixtures of all tests."""
 
+import faulthandler
+import os
 import threading
 
 import pytest
@@ -8,6 +10,29 @@ from tests.support.model_server import model_server
 from tests.support.paths import EXAMPLES
 
 pytest.register_assert_rewrite("tests.faults", "tests.store.contract")
+
+FATAL_LOG = os.environ.pop("MNEMIC_FATAL_LOG", None)  # of this process, not of its children
+"""A file for the running test and, where the process dies, its threads; see `tools/fatal.py`."""
+
+
+class FatalLog:
+    """Keeps the file: first the running test, then the threads if the process dies."""
+
+    def __init__(self, path):
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+
+    def pytest_sessionstart(self):
+        faulthandler.enable(self._file)  # after pytest's own plugin
+
+    def pytest_runtest_logstart(self, nodeid):
+        os.ftruncate(self._file, 0)
+        os.lseek(self._file, 0, os.SEEK_SET)
+        os.write(self._file, f"{nodeid}\n".encode())
+
+
+def pytest_configure(config):
+    if FATAL_LOG is not None:
+        config.pluginmanager.register(FatalLog(FATAL_LOG))
 
 
 @pytest.fixture
