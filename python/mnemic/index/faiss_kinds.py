@@ -1,6 +1,8 @@
 """The kinds of FAISS indexes: how each is made, trained, searched and emptied."""
 
 import mmap
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,6 +25,9 @@ _TRAINED_PER_CELL: Final = 39
 """Vectors for each cell that FAISS's k-means wants at least."""
 
 _BYTES_OF_LINK: Final = 4
+
+_PIECE: Final = 1 << 20
+"""Bytes that are written or read at once."""
 
 _ROOM: Final = 4 << 20
 _ADDED: Final = 4
@@ -150,6 +155,49 @@ class FaissIndex:
             clustering.min_points_per_centroid = 1
         index.train(vectors)
         self._index, self._coarse = index, coarse  # FAISS holds no reference to the latter
+
+    @property
+    def size(self) -> int:
+        """Number of vectors in it, those at vacant positions included unless discarded."""
+        return 0 if self._index is None else int(self._index.ntotal)
+
+    def write(self, output: Callable[[bytes], object]) -> None:
+        """Write all of it in pieces, to a function that raises nothing."""
+        self._faiss.write_index(self._index, self._faiss.PyCallbackIOWriter(output, _PIECE))
+
+    @classmethod
+    def read(
+        cls, options: FaissOptions, dim: int, give: Callable[[int], bytes]
+    ) -> "FaissIndex | None":
+        """Return the index that `write` has written; None if it is none of this kind.
+
+        Args:
+            options: The options.
+            dim: The dimension.
+            give: Returns at most so many next bytes. They must be verified: FAISS trusts them.
+        """
+        faiss = faiss_library()
+        try:
+            found = faiss.read_index(faiss.PyCallbackIOReader(give, _PIECE))
+        except RuntimeError:  # of FAISS
+            return None
+        kinds = {"hnsw": faiss.IndexHNSWFlat, "flat": faiss.IndexFlatIP, "ivfpq": faiss.IndexIVFPQ}
+        is_wanted = isinstance(found, kinds[options.kind]) and found.d == dim
+        if not is_wanted or found.metric_type != faiss.METRIC_INNER_PRODUCT:
+            return None
+        read = cls(options, dim)
+        read._index = found
+        return read
+
+    @contextmanager
+    def own_threads(self) -> Generator[None, None, None]:
+        """Use own threads in a thread that is not the index's."""
+        before = self._faiss.omp_get_max_threads()
+        self.use_own_threads()
+        try:
+            yield
+        finally:
+            self._faiss.omp_set_num_threads(before)
 
     def use_own_threads(self) -> None:
         """Have FAISS use as many threads as the options say for what the calling thread asks."""

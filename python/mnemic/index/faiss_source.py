@@ -3,6 +3,8 @@
 import threading
 import weakref
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 from mnemic.index.candidates import RowSet, SourceState
 from mnemic.index.faiss_kinds import FaissIndex, FaissOptions, faiss_library
 from mnemic.index.living_sources import register
+from mnemic.index.saved_index import SavedIndex, read_index, write_index
 from mnemic.index.shared_lock import SharedLock
 from mnemic.logs import logger
 
@@ -163,6 +166,78 @@ class FaissSource:
         self._index.disown()
         self._positions.disown()
 
+    def save(
+        self,
+        path: str,
+        label: bytes = b"",
+        *,
+        without: NDArray[np.int64] | None = None,
+        anew: bool = False,
+    ) -> bool:
+        """Write the index to a file that has nothing of rows that are removed or left out.
+
+        Nothing is added meanwhile; searches go on, and compare what waits.
+
+        Args:
+            path: The file; an old one is replaced once the new one is complete. It has mode 0600.
+            label: What `load` returns with it.
+            without: Rows to leave out, shape (n,).
+            anew: Whether to make an index anew, which takes as long as building, where this one has
+                rows that the file must not have. An inverted file cannot be made anew.
+
+        Returns:
+            Whether it was written: not while changes wait, not without vectors, not if rows would
+            have to be taken out and `anew` is false, and not after the source was given up.
+
+        Raises:
+            StoreError: If the file cannot be written; there is no part of it then.
+        """
+        with self._step_lock:
+            if self._waiting or self._proposes_nothing or not self._index.size:
+                return False
+            saved = self._savable(without, anew=anew)
+            if saved is None:
+                return False
+            saved = saved._replace(label=label)
+            stopped = partial(getattr, self, "_is_given_up")
+            return write_index(path, saved, self._options, self._dim, is_stopped=stopped)
+
+    def _savable(self, without: NDArray[np.int64] | None, *, anew: bool) -> SavedIndex | None:
+        """Return the index if it has no other rows than it should, or one made anew."""
+        rows, kept = self._positions.rows, self._positions.occupied()
+        if without is not None:
+            kept = kept[~np.isin(rows[kept], without)]
+        if len(kept) == self._index.size:
+            return SavedIndex(self._index, rows, b"")
+        if not anew or not len(kept) or self._options.kind == "ivfpq":
+            return None
+        with self._index.own_threads():
+            made = self._made_of(kept, lambda: self._is_given_up)
+        return None if made is None else SavedIndex(made[0], made[1].rows, b"")
+
+    @classmethod
+    def load(
+        cls, path: str, dim: int, options: FaissOptions | None = None
+    ) -> "tuple[FaissSource, bytes]":
+        """Return a source with the index of a file, and the label that `save` was given.
+
+        All bytes are verified before FAISS reads any.
+
+        Args:
+            path: The file.
+            dim: Dimension of the vectors.
+            options: The options; `search_depth`, `probes` and `threads` may differ from those that
+                it was saved with.
+
+        Raises:
+            SavedIndexError: If the file is missing, damaged or cut off, or of another version of
+                FAISS, dimension or index; it is of no use then.
+        """
+        source = cls(dim, options)
+        saved = read_index(path, source._options, dim)
+        source._index, source._positions = saved.held, _Positions.of(saved.rows)
+        return source, saved.label
+
     def nearest(
         self, vectors: NDArray[np.float32], k: int, selected: RowSet | None
     ) -> NDArray[np.int64]:
@@ -283,17 +358,24 @@ class FaissSource:
 
     def _compact(self) -> None:
         """Make the index anew, of the vectors that are not replaced."""
+        made = self._made_of(self._positions.occupied(), lambda: self._is_closed)
+        if made is not None:
+            with self._lock.writing():
+                self._index, self._positions = made
+
+    def _made_of(
+        self, kept: NDArray[np.int64], is_stopped: Callable[[], bool]
+    ) -> "tuple[FaissIndex, _Positions] | None":
+        """Return a new index of the vectors at some positions; None if it is stopped."""
         old, positions = self._index, self._positions
-        kept = positions.occupied()
         fresh, numbered = FaissIndex(self._options, self._dim), _Positions()
         for first in range(0, len(kept), BULK):
-            if self._is_closed:
-                return
+            if is_stopped():
+                return None
             part = kept[first : first + BULK]
             fresh.add(old.vectors(part), numbered.size)
             numbered.append(positions.rows[part])
-        with self._lock.writing():
-            self._index, self._positions = fresh, numbered
+        return fresh, numbered
 
 
 def _work(reference: "weakref.ref[FaissSource]") -> None:
@@ -350,6 +432,15 @@ class _Positions:
         self.size = 0
         self.vacant = 0
         self._distinct = 0
+
+    @classmethod
+    def of(cls, rows: NDArray[np.int64]) -> "_Positions":
+        """Return positions with these rows; -1 for those that no search finds any more."""
+        made = cls()
+        if len(rows):
+            made.append(rows)
+        made._distinct = len(np.unique(rows[rows != _VACANT]))
+        return made
 
     @property
     def rows(self) -> NDArray[np.int64]:
