@@ -102,15 +102,16 @@ class FaissSource:
     @property
     def state(self) -> SourceState:
         """What the source has done so far; see `SourceState`."""
-        positions = self._positions
-        return SourceState(
-            self._options.kind,
-            indexed=positions.size - positions.vacant,
-            waiting=self._number_waiting,
-            removed=positions.vacant,
-            proposes=not self._proposes_nothing,
-            is_at_work=self._thread is not None and bool(self._waiting),
-        )
+        with self._queue_lock:  # of one moment: nothing waits once nothing is at work
+            positions = self._positions
+            return SourceState(
+                self._options.kind,
+                indexed=positions.size - positions.vacant,
+                waiting=self._number_waiting,
+                removed=positions.vacant,
+                proposes=not self._proposes_nothing,
+                is_at_work=self._thread is not None and bool(self._waiting),
+            )
 
     def add(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         """Add vectors of rows; see `CandidateSource`."""
