@@ -525,6 +525,7 @@ def test_every_public_class_is_a_door_a_record_or_searches_no_memories():
         "SyncHydeTurn",
     }  # made from the awaited verbs
     vectors = {"VectorMap", "StringVectorMap", "Selection", "Prior", "IndexPool"}  # ids, sizes
+    vectors |= {"VectorIndex", "AsyncVectorIndex"}  # numbers; see tests/repository
     parts = {  # hold no memories; a door's verbs call them
         "AdaptedEmbedder",
         "AdaptedLanguageModel",

@@ -152,6 +152,14 @@ def test_waiting_for_an_inverted_file_that_is_not_trained_ends():
         assert memory.index.info().waiting == 100
 
 
+def test_no_content_is_logged_or_returned(caplog):
+    with caplog.at_level("DEBUG"), opened(index="faiss") as memory:
+        memory.add_many(["bale zebra", "ding zebra"], user_id="ann")
+        told = [memory.index.wait(), memory.index.info(), memory.index.audit(), memory.index]
+        assert "zebra" not in f"{told}{caplog.text}"
+        assert "ann" not in f"{told}"
+
+
 def test_both_doors_have_it():
     async def both():
         async with await AsyncMemory.open(
