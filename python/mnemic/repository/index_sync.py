@@ -2,6 +2,7 @@
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
@@ -35,6 +36,12 @@ REBUILD_SECONDS = 10.0
 MEASURE_EVERY = 256
 """Changes after which a growing index is measured: that applies them to the core's index at once,
 which for each alone would slow writers down."""
+
+
+def _repair(sync: "weakref.ref[IndexSync]") -> None:
+    living = sync()
+    if living is not None:
+        living.repair()
 
 
 class _StoppedError(Exception):
@@ -431,7 +438,9 @@ class IndexSync:
 
     def _new_index(self, model: Model | None) -> NativeIndex:
         dim = None if model is None else model[1]
-        return NativeIndex(dim, self._make_source, self._coverage, self._language, self._repair)
+        # By a weak reference: a memory that nobody closes is collected with its last reference.
+        repair = partial(_repair, weakref.ref(self))
+        return NativeIndex(dim, self._make_source, self._coverage, self._language, repair)
 
     def _new_snapshots(self, model: Model | None) -> IndexSnapshots | None:
         """Return the snapshots of the index, if any are kept of it."""
@@ -457,7 +466,7 @@ class IndexSync:
         batch = self._rows_since(restored.seq, self.model, with_sensitive=True)
         return (fresh, restored.accesses) if fresh.apply(batch) else None
 
-    def _repair(self) -> None:
+    def repair(self) -> None:
         """Load all rows from the store, after a snapshot was found damaged."""
         _log.warning(
             "The snapshot of the index of agent %s is damaged; the index is loaded from the store",
