@@ -146,7 +146,7 @@ pub enum Error {
         problem: String,
     },
     /// A saved index or map cannot be used.
-    #[error("the saved file cannot be used: {problem}; delete it and make it anew")]
+    #[error("the file cannot be used as a saved map or index: {problem}")]
     SnapshotInvalid {
         /// What is wrong.
         problem: &'static str,

@@ -2,8 +2,7 @@
 //!
 //! A file appears complete or not at all, readable by its owner alone: it is written beside its
 //! place, synced, and renamed. It is read where it lies, by a map that processes share. Numbers are
-//! little-endian, as on every machine that mnemic runs on; a file of a machine with another order
-//! fails its header's checksum.
+//! little-endian, as on every machine that mnemic runs on.
 #![expect(unsafe_code, reason = "a file is mapped, not read")]
 
 use std::fs::File;
