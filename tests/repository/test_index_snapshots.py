@@ -1,5 +1,6 @@
 """Snapshots of indexes: an opened memory answers as one whose rows came from the store."""
 
+import os
 import random
 import shutil
 import signal
@@ -14,8 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnemic import Memory
+from mnemic.model import State
 from mnemic.repository import index_snapshots
 from mnemic.repository.index_snapshots import IndexSnapshots
+from mnemic.store.sqlite.store import SqliteStore
 from tests.support.embedders import WordEmbedder
 from tests.support.processes import ENVIRONMENT
 
@@ -236,6 +239,35 @@ def test_a_damaged_snapshot_is_dropped_or_never_read(tmp_path, seed):
             assert answers(memory) == wanted
 
 
+def test_damage_that_a_search_finds_is_mended_from_the_store(tmp_path, loaded, caplog):
+    path = tmp_path / "a.db"
+    with opened(path, track_access=False) as memory:
+        saved(filled(memory))
+    wanted = without_snapshots(path, tmp_path)
+    (file,) = files(path)
+    stored = bytearray(file.read_bytes())
+    stored[4096 + 10] ^= 1  # among the codes of the first vectors, which opening does not read
+    file.unlink()
+    file.write_bytes(stored)
+    loaded.clear()
+    with opened(path, track_access=False) as memory:
+        assert loaded
+        assert answers(memory) == wanted
+    assert "is damaged; the index is loaded from the store" in caplog.text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
+def test_a_file_of_another_account_is_not_read(tmp_path, loaded):
+    path = tmp_path / "a.db"
+    with opened(path, track_access=False) as memory:
+        saved(filled(memory))
+    os.chown(files(path)[0], 12345, 12345)
+    loaded.clear()
+    with opened(path, track_access=False) as memory:
+        assert memory.search("bale", user_id="ann")
+    assert loaded == []
+
+
 OPERATIONS = st.lists(
     st.tuples(
         st.sampled_from(["add", "update", "delete", "restore", "purge", "link", "get", "reopen"]),
@@ -288,8 +320,20 @@ def test_any_operations_between_openings_leave_the_answers_of_the_store(
             play(memory, operations, state)
             saved(memory)
         wanted = without_snapshots(path, folder)
-        with opened(path, track_access=False) as memory:
-            assert answers(memory) == wanted
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(SqliteStore, "rows_since", only_changes(SqliteStore.rows_since))
+            with opened(path, track_access=False) as memory:
+                assert answers(memory) == wanted
+
+
+def only_changes(rows_since):
+    """Return the method for an index that was loaded from a snapshot: it never reads all rows."""
+
+    def checked(self, agent_id, model, seq, *rest, state=State.ACTIVE, **options):
+        assert seq is not None or state is not State.ACTIVE, "loaded from the store"
+        return rows_since(self, agent_id, model, seq, *rest, state=state, **options)
+
+    return checked
 
 
 SAVER = """

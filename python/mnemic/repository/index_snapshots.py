@@ -6,6 +6,7 @@ version of mnemic, for the same model, languages and coverage; else it is made a
 
 import hashlib
 import os
+import stat
 import time
 from contextlib import suppress
 from typing import NamedTuple
@@ -122,10 +123,10 @@ class IndexSnapshots:
     def restored(self) -> Restored | None:
         """Load the index from its file, if there is one that fits the store.
 
-        A file that does not fit, or is damaged, is removed.
+        A file that does not fit, or is damaged, is removed; one of another account is not read.
         """
         path = self._path
-        if path is None or not os.path.lexists(path):
+        if path is None or not _is_own(path):
             return None
         try:
             index, label = MemoryIndex.load_file(
@@ -200,6 +201,15 @@ class IndexSnapshots:
         _log.info("The snapshot %s is not used: %s", path, reason)
         with suppress(OSError):
             os.unlink(path)  # noqa: PTH108 - pathlib is slow to import
+
+
+def _is_own(path: str) -> bool:
+    """Return whether a path is a plain file of this account: others could make it hostile."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
 
 
 def save_quietly(snapshots: IndexSnapshots, frozen: Frozen) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.embed.validated import ValidatedEmbedder
-from mnemic.errors import InvalidArgumentError, MnemicError, StoreError
+from mnemic.errors import InvalidArgumentError, MnemicError, StoreClosedError, StoreError
 from mnemic.index import NativeIndex, SourceFactory, choice
 from mnemic.logs import logger
 from mnemic.loop_threads import shared_in_turn
@@ -474,7 +474,10 @@ class IndexSync:
         )
         if self._snapshots is not None:
             self._snapshots.drop()
-        self._build(self.model)
+        try:
+            self._build(self.model)
+        except _StoppedError:
+            raise StoreClosedError("the memory was closed") from None
 
     def _save_if_due(self) -> None:
         """Save a snapshot in the background, if enough has changed since the last one."""
