@@ -146,6 +146,42 @@ impl Columns {
         Selected { bitmaps, count }
     }
 
+    /// The rows of selected memories, in order of docids.
+    pub(crate) fn rows_of(&self, selected: &Selected) -> Vec<i64> {
+        let mut rows = Vec::with_capacity(selected.len());
+        for (block, bitmap) in self.blocks.iter().zip(&selected.bitmaps) {
+            let values = block.attributes.row.values();
+            rows.extend(bitmap.docids().map(|at| values[at]));
+        }
+        rows
+    }
+
+    /// Whether [`select`](Self::select) selects more memories than this; no further ones are tested.
+    pub(crate) fn selects_more_than(&self, ask: &Ask<'_>, count: usize) -> bool {
+        let Some(prepared) = self.prepare(ask) else { return false };
+        let mut found = 0;
+        self.blocks.iter().any(|block| {
+            found += prepared.select(block).count();
+            found > count || ask.deadline.is_past()
+        })
+    }
+
+    /// Keep those of ascending docids that [`select`](Self::select) selects; blocks without any are
+    /// not read.
+    pub(crate) fn retain_selected(&self, ask: &Ask<'_>, docids: &mut Vec<u32>) {
+        let prepared = self.prepare(ask);
+        let mut last = (usize::MAX, Bitmap::NONE);
+        docids.retain(|docid| {
+            let (at, place) = (*docid as usize / BLOCK_VALUES, *docid as usize % BLOCK_VALUES);
+            if at != last.0 {
+                let block = self.blocks.get(at);
+                let selected = prepared.as_ref().zip(block).map(|(ask, block)| ask.select(block));
+                last = (at, selected.unwrap_or(Bitmap::NONE));
+            }
+            last.1.has(place)
+        });
+    }
+
     /// The time of the newest memory in a scope that has not expired; no filter has an influence.
     ///
     /// `None` without one. Past the deadline some are not looked at.
@@ -315,6 +351,33 @@ mod tests {
                 let inside = records.iter().filter(|record| is_inside(&scope, record));
                 let expected = inside.map(|record| record.created_at).max();
                 assert_eq!(columns.newest(&scope, 100, &NEVER), expected, "{scope:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn single_docids_are_selected_as_all_are() {
+        let mut columns = columns(&records());
+        (0..40).for_each(|at| {
+            columns.remove(at * 47);
+        });
+        for user in [Users::All, Users::Nobody, Users::One("user 2"), Users::One("nobody")] {
+            for (project, since) in [(None, None), (Some("p"), Some(5_000)), (Some("q"), None)] {
+                let scope = Scope { user, project, session: None };
+                let ask = Ask { scope, now: 100, since, ..Ask::default() };
+                let selected = columns.select(&ask);
+                let mut docids: Vec<u32> = (0..5 * BLOCK_VALUES as u32).step_by(3).collect();
+                let expected: Vec<u32> =
+                    selected.docids().into_iter().filter(|docid| docid % 3 == 0).collect();
+                columns.retain_selected(&ask, &mut docids);
+                assert_eq!(docids, expected, "{ask:?}");
+                let rows: Vec<i64> =
+                    selected.docids().iter().filter_map(|docid| columns.row_of(*docid)).collect();
+                assert_eq!(columns.rows_of(&selected), rows, "{ask:?}");
+                let count = selected.len();
+                for few in [0, count.saturating_sub(1), count, count + 1] {
+                    assert_eq!(columns.selects_more_than(&ask, few), few < count, "{ask:?}");
+                }
             }
         }
     }

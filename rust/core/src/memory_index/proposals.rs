@@ -5,6 +5,8 @@
 //! memories: word statistics, named speakers and ranks of recency are those of the selection, and
 //! every turn whose match or words count for another is read with it.
 
+use std::sync::Arc;
+
 use crate::Error;
 use crate::bits::rows_of;
 use crate::collections::cow_vec::BLOCK_VALUES;
@@ -12,6 +14,7 @@ use crate::columns::NO_DOCID;
 use crate::rank::candidates::CandidateSet;
 use crate::rank::largest::largest;
 use crate::search::docid_set::DocidSet;
+use crate::search::selection::SelectedRows;
 
 use super::query::{Query, SelectionTerms};
 use super::request::Answer;
@@ -24,13 +27,35 @@ const MIN_KEYWORD_CANDIDATES: usize = 256;
 const REACH: usize = 2;
 
 impl Query<'_> {
+    /// The proposed rows, if nothing of the selection counts but which of them are in it.
+    pub(super) fn near_proposals(&self) -> Option<&[i64]> {
+        let request = self.request;
+        let counts = request.evidence.is_some() || request.min_salience.is_some();
+        let is_wanted = request.k > 0 && self.is_near_alone() && !counts;
+        request.proposed.filter(|_| is_wanted)
+    }
+
+    /// The answer among proposed rows by similarity alone; the rest of the selection is not read.
+    pub(super) fn of_near_proposals(&self, rows: &[i64]) -> Answer {
+        let (columns, ask) = (self.columns(), &self.request.ask);
+        let mut docids: Vec<u32> = rows.iter().filter_map(|row| columns.docid_of(*row)).collect();
+        docids.sort_unstable();
+        docids.dedup();
+        columns.retain_selected(ask, &mut docids);
+        let is_approximate = columns.selects_more_than(ask, docids.len());
+        let allowed = SelectedRows::of_few(&self.snapshot.vectors, &docids);
+        let answer = self.nearest(Some(Arc::new(allowed)), docids.len());
+        Answer { is_approximate, ..answer }
+    }
+
     /// The answer among proposed rows of a selection, which has 64 docids a word.
     pub(super) fn of_proposed(&self, rows: &[i64], selected: Vec<u64>) -> Result<Answer, Error> {
         let selection = DocidSet::of_words(selected.clone(), self.columns().len());
         let proposed = self.proposed(rows, &selection);
         if self.is_near_alone() {
             let is_approximate = proposed.len() < selection.len();
-            let answer = self.nearest(&self.candidates(proposed.words))?;
+            let set = DocidSet::of_words(proposed.words, self.columns().len());
+            let answer = self.nearest(self.allowed(&set)?, selection.len());
             return Ok(Answer { is_approximate, ..answer });
         }
         if !self.reads_selection() {

@@ -57,10 +57,24 @@ const LATE_ROWS: usize = 8192;
 impl Query<'_> {
     /// The answer; a partial one or an error if the deadline passes.
     pub(super) fn answer(&self) -> Result<Answer, Error> {
-        let selected = self.columns().select(&self.request.ask);
+        let ask = &self.request.ask;
+        if let Some(rows) = self.near_proposals() {
+            let ranked = self.check().map(|()| self.of_near_proposals(rows));
+            return self.in_time(ranked, || self.columns().select(ask));
+        }
+        let selected = self.columns().select(ask);
         let ranked = self.check().and_then(|()| self.of_selected(&selected));
+        self.in_time(ranked, || selected)
+    }
+
+    /// An answer that was ranked in time; else a partial one or an error.
+    fn in_time(
+        &self,
+        ranked: Result<Answer, Error>,
+        selected: impl FnOnce() -> Selected,
+    ) -> Result<Answer, Error> {
         match ranked {
-            Err(Error::DeadlineExceeded) if self.request.takes_partial => self.late(selected),
+            Err(Error::DeadlineExceeded) if self.request.takes_partial => self.late(selected()),
             Ok(_) if self.deadline.has_passed() && !self.request.takes_partial => {
                 Err(Error::DeadlineExceeded)
             }
@@ -105,16 +119,28 @@ impl Query<'_> {
                 let selection = DocidSet::of_words(selected.clone(), self.columns().len());
                 Query { selection: Some(&selection), ..*self }.of_proposed(rows, selected)
             }
-            None => self.of_all(&self.candidates(selected)),
+            None => self.of_all(selected),
         }
     }
 
-    /// The answer among all candidates.
-    fn of_all(&self, candidates: &CandidateSet<'_>) -> Result<Answer, Error> {
+    /// The answer among all selected memories, 64 docids a word.
+    fn of_all(&self, selected: Vec<u64>) -> Result<Answer, Error> {
         if self.is_near_alone() {
-            return self.nearest(candidates);
+            let set = DocidSet::of_words(selected, self.columns().len());
+            return Ok(self.nearest(self.allowed(&set)?, set.len()));
         }
-        self.of_candidates(candidates, self.selection_terms(candidates)?, Vec::new())
+        let candidates = self.candidates(selected);
+        let terms = self.selection_terms(&candidates)?;
+        self.of_candidates(&candidates, terms, Vec::new())
+    }
+
+    /// What a scan of vectors is limited to.
+    pub(super) fn allowed(&self, set: &DocidSet) -> Result<Option<Arc<SelectedRows>>, Error> {
+        if set.is_everything() {
+            return Ok(None);
+        }
+        let rows = SelectedRows::of_docids(&self.snapshot.vectors, set, self.deadline)?;
+        Ok(Some(Arc::new(rows)))
     }
 
     /// The answer among the candidates that are not `ruled_out` by their ordinals; no candidate is if
@@ -354,42 +380,34 @@ impl Query<'_> {
     }
 
     /// The answer where the score is the similarity alone: a scan of vectors that prunes far more.
-    pub(super) fn nearest(&self, candidates: &CandidateSet<'_>) -> Result<Answer, Error> {
+    ///
+    /// `selected` is how many memories are selected, of which all are scanned or the `allowed`.
+    pub(super) fn nearest(&self, allowed: Option<Arc<SelectedRows>>, selected: usize) -> Answer {
         let vectors = self.vectors();
         let scored = |hit: NearHit| {
             let tie = self.columns().tie_of(docid_of(hit.id));
             Scored { score: hit.score, tie, ordinal: docid_of(hit.id) }
         };
-        let near = self.scanned(&vectors, candidates)?.into_iter();
+        let near = self.scanned(&vectors, allowed).into_iter();
         let mut near: Vec<Scored<'_>> = near.map(scored).collect();
         near.sort_unstable();
         near.truncate(self.request.depth());
-        if let Some((floor, nearest)) = self.request.evidence.zip(near.first()) {
-            let count = self.selection.unwrap_or(&candidates.set).len();
-            if !evidence::is_near_enough(nearest.score, floor, count) {
-                return Ok(self.weak());
-            }
+        if let Some((floor, nearest)) = self.request.evidence.zip(near.first())
+            && !evidence::is_near_enough(nearest.score, floor, selected)
+        {
+            return self.weak();
         }
         let hit = |near: &Scored<'_>| {
             let why = self.request.explains.then(|| Box::new(Why::of_similarity(near.score)));
             self.hit(near.ordinal, near, Components::of_similarity(near.score), why)
         };
         let hits = near.iter().skip(self.request.offset).map(hit).collect();
-        Ok(Answer { hits, ..Answer::default() })
+        Answer { hits, ..Answer::default() }
     }
 
     /// The k nearest, and all that tie with the last of them.
-    fn scanned(
-        &self,
-        vectors: &[f32],
-        candidates: &CandidateSet<'_>,
-    ) -> Result<Vec<NearHit>, Error> {
+    fn scanned(&self, vectors: &[f32], allowed: Option<Arc<SelectedRows>>) -> Vec<NearHit> {
         let (k, rows) = (self.request.depth(), &self.snapshot.vectors);
-        let allowed = if candidates.set.is_everything() {
-            None
-        } else {
-            Some(Arc::new(SelectedRows::of_docids(rows, &candidates.set, self.deadline)?))
-        };
         let scope = scan::Scope { snapshot: Arc::clone(self.snapshot), allowed, prior: None };
         let search = |k, min_score| {
             let wanted = scan::ScanRequest {
@@ -407,12 +425,12 @@ impl Query<'_> {
         };
         let floors = self.floors();
         let hits = search(k.saturating_add(1), floors.similarity.max(floors.score));
-        Ok(match (hits.get(k - 1), hits.get(k)) {
+        match (hits.get(k - 1), hits.get(k)) {
             (Some(last), Some(next)) if last.score <= next.score && self.check().is_ok() => {
                 search(rows.places.len(), last.score)
             }
             _ => hits,
-        })
+        }
     }
 
     /// The properties of a whole selection on which scores of its memories depend.

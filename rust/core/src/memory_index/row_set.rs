@@ -46,9 +46,7 @@ impl MemoryIndex {
         if count == columns.live() {
             return Ok(Some(RowSelection { count, rows: RowSet::Everything }));
         }
-        let docids = selected.docids();
-        let rows = docids.into_iter().filter_map(|docid| columns.row_of(docid)).collect();
-        Ok(Some(RowSelection { count, rows: row_set(rows) }))
+        Ok(Some(RowSelection { count, rows: row_set(columns.rows_of(&selected)) }))
     }
 }
 

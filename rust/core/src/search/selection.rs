@@ -78,8 +78,8 @@ impl SelectedRows {
         deadline: &Deadline,
     ) -> Result<Self, Error> {
         if candidates.len() * FEW_SHARE < vectors.places.len() {
-            let ids: Vec<i64> = candidates.iter().map(i64::from).collect();
-            return Ok(Self { segments: resolve(&ids, vectors) });
+            let docids: Vec<u32> = candidates.iter().collect();
+            return Ok(Self::of_few(vectors, &docids));
         }
         let of_view = |view: &SegmentView| {
             deadline.check()?;
@@ -95,6 +95,12 @@ impl SelectedRows {
         };
         let segments: Result<_, Error> = vectors.segments.iter().map(of_view).collect();
         Ok(Self { segments: segments? })
+    }
+
+    /// The same of few docids, each of which is looked up.
+    pub(crate) fn of_few(vectors: &VectorRows, docids: &[u32]) -> Self {
+        let ids: Vec<i64> = docids.iter().copied().map(i64::from).collect();
+        Self { segments: resolve(&ids, vectors) }
     }
 
     pub(crate) fn segment(&self, position: usize) -> &SegmentRows {
