@@ -1030,6 +1030,30 @@ class IndexSnapshot:
             VectorFileDamagedError: If the index was loaded from a file that is damaged.
         """
 
+    @property
+    def vector_count(self) -> int:
+        """Number of vectors, those of each chunk counted."""
+
+    def vectors(
+        self, first: int, docids: int, /
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32], int | None]:
+        """Return the vectors of memories by docid, which numbers them in order of arrival.
+
+        Args:
+            first: The first docid.
+            docids: Number of docids, of which some may have no vector.
+
+        Returns:
+            Rows, shape (n,), vectors at unit length or null, shape (n, dim), and the docid after
+            them, None at the end. The vectors of a row with several chunks are next to each other.
+
+        Raises:
+            VectorFileDamagedError: If the index was loaded from a file that is damaged.
+        """
+
+    def sensitive(self) -> NDArray[np.int64]:
+        """Return the rows of sensitive memories, shape (n,), which a file must not have."""
+
 @final
 class MemoryIndex:
     """An agent's memories, ranked exactly by similarity, keywords and attributes.
@@ -1076,7 +1100,7 @@ class MemoryIndex:
                 have another dimension.
         """
 
-    def frozen(self) -> IndexSnapshot:
+    def snapshot(self) -> IndexSnapshot:
         """Return the index as it is now, which later changes leave alone."""
 
     @property

@@ -11,9 +11,10 @@ import pytest
 
 from mnemic.errors import StoreError
 from mnemic.index import faiss_source, saved_index
+from mnemic.index.candidates import Beginning
 from mnemic.index.faiss_kinds import KINDS, FaissIndex, FaissOptions
 from mnemic.index.faiss_source import FaissSource
-from mnemic.index.saved_index import SavedIndexError
+from mnemic.index.saved_index import SavedIndexError, read_index
 
 DIM = 16
 SMALL = FaissOptions("ivfpq", trained=300, code_bytes=8, probes=8)
@@ -31,6 +32,25 @@ def filled(kind="hnsw", number=500):
     source = FaissSource(DIM, options(kind))
     rows = np.sort(np.concatenate([np.arange(1, number + 1), [3, 3, 8]]))  # some have chunks
     source.add(rows, drawn(len(rows)))
+    source.settle()
+    return source
+
+
+def save(source, path, label=b"", *, without=(), anew=False):
+    held = source.hold()
+    if held is None:
+        return False
+    try:
+        is_savable = held.leave_out(np.array(without, np.int64), anew=anew)
+        return is_savable and held.save(path, label)
+    finally:
+        held.release()
+
+
+def loaded_from(path, kind, label=b"", dropped=None):
+    """Return a source with the index of a file alone."""
+    reasons = [] if dropped is None else dropped
+    source = FaissSource(DIM, options(kind), Beginning(path, label, 1, list, reasons.append))
     source.settle()
     return source
 
@@ -54,10 +74,9 @@ def path(tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_loaded_index_answers_as_the_saved_one_did_and_takes_changes(kind, path):
     source = filled(kind)
-    assert source.save(path, b"change 7\x00")
+    assert save(source, path, b"change 7\x00")
     assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
-    loaded, label = FaissSource.load(path, DIM, options(kind))
-    assert label == b"change 7\x00"
+    loaded = loaded_from(path, kind, b"change 7\x00")
     assert answers(loaded) == answers(source)
     assert loaded.state == source.state
     for each in (loaded, source):
@@ -70,11 +89,11 @@ def test_a_loaded_index_answers_as_the_saved_one_did_and_takes_changes(kind, pat
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_saved_while_changes_wait_or_without_vectors(kind, path, monkeypatch):
-    assert not FaissSource(DIM, options(kind)).save(path)
+    assert not save(FaissSource(DIM, options(kind)), path)
     source = filled(kind)
     monkeypatch.setattr(threading.Thread, "start", raising(RuntimeError))
     source.remove(np.array([5]))
-    assert not source.save(path)
+    assert not save(source, path)
     assert not Path(path).exists()
 
 
@@ -86,18 +105,18 @@ def bytes_of(vector):
 def test_removed_and_excluded_rows_are_in_no_file(kind, path):
     source, vectors = filled(kind), drawn(503)
     first, second = bytes_of(vectors[0]), bytes_of(vectors[1])
-    assert source.save(path)
+    assert save(source, path)
     assert first in Path(path).read_bytes()
-    assert not source.save(path, without=np.array([2]))
+    assert not save(source, path, without=[2])
     source.remove(np.array([1]))
     source.settle()
-    assert not source.save(path)
-    assert source.save(path, without=np.array([2, 9999]), anew=True)
+    assert not save(source, path)
+    assert save(source, path, without=[2, 9999], anew=True)
     content = Path(path).read_bytes()
     assert first not in content
     assert second not in content
     assert struct.pack("<q", 2) + struct.pack("<q", 3) not in content
-    loaded, _ = FaissSource.load(path, DIM, options(kind))
+    loaded = loaded_from(path, kind)
     assert loaded.state.indexed == 501
     found = [set(rows) for rows in answers(loaded)]
     assert not set.union(*found) & {1, 2}
@@ -106,11 +125,11 @@ def test_removed_and_excluded_rows_are_in_no_file(kind, path):
 
 def test_an_inverted_file_without_some_rows_is_not_saved_but_for_those_it_has_lost(path):
     source = filled("ivfpq")
-    assert not source.save(path, without=np.array([2]), anew=True)
+    assert not save(source, path, without=[2], anew=True)
     source.remove(np.array([1]))
     source.settle()
-    assert source.save(path)
-    loaded, _ = FaissSource.load(path, DIM, SMALL)
+    assert save(source, path)
+    loaded = loaded_from(path, "ivfpq")
     assert answers(loaded) == answers(source)
 
 
@@ -124,7 +143,7 @@ def test_searches_go_on_while_an_index_is_saved_and_changes_wait(path, monkeypat
         write(*given)
 
     monkeypatch.setattr(FaissIndex, "write", slow)
-    saving = threading.Thread(target=source.save, args=(path,))
+    saving = threading.Thread(target=save, args=(source, path))
     saving.start()
     begun.wait(60)
     source.add(np.array([900]), drawn(1, seed=5))
@@ -134,35 +153,35 @@ def test_searches_go_on_while_an_index_is_saved_and_changes_wait(path, monkeypat
     saving.join()
     source.settle()
     assert source.waiting == 0
-    loaded, _ = FaissSource.load(path, DIM, options("hnsw"))
+    loaded = loaded_from(path, "hnsw")
     assert loaded.state.indexed == 503
 
 
 def test_a_closed_source_can_be_saved_and_a_retired_one_not(path):
     source = filled()
     source.close()
-    assert source.save(path)
+    assert save(source, path)
     source.retire()
-    assert not source.save(path)
+    assert not save(source, path)
 
 
 def test_saving_that_is_stopped_leaves_the_old_file(path, monkeypatch):
-    assert filled(number=400).save(path, b"old")
+    assert save(filled(number=400), path, b"old")
     source = filled()
     monkeypatch.setattr(saved_index._Output, "_take", raising(saved_index._StoppedError))
-    assert not source.save(path, b"new")
-    assert FaissSource.load(path, DIM, options("hnsw"))[1] == b"old"
+    assert not save(source, path, b"new")
+    assert read_index(path, options("hnsw"), DIM).label == b"old"
     assert [each.name for each in Path(path).parent.iterdir()] == ["a.index"]
 
 
 def test_a_file_that_cannot_be_written_is_a_typed_error(tmp_path):
     with pytest.raises(StoreError):
-        filled().save(str(tmp_path / "missing" / "a.index"))
+        save(filled(), str(tmp_path / "missing" / "a.index"))
 
 
 def refused(path, dim=DIM, wanted=None):
     with pytest.raises(SavedIndexError) as raised:
-        FaissSource.load(str(path), dim, options("hnsw") if wanted is None else wanted)
+        read_index(str(path), options("hnsw") if wanted is None else wanted, dim)
     return str(raised.value)
 
 
@@ -173,7 +192,7 @@ def never_read(monkeypatch):
 
 @pytest.mark.usefixtures("never_read")
 def test_a_file_cut_off_at_any_length_is_refused(path):
-    assert filled(number=8).save(path)
+    assert save(filled(number=8), path)
     content = Path(path).read_bytes()
     for length in range(len(content)):
         Path(path).write_bytes(content[:length])
@@ -184,7 +203,7 @@ def test_a_file_cut_off_at_any_length_is_refused(path):
 
 @pytest.mark.usefixtures("never_read")
 def test_a_file_with_any_byte_changed_is_refused(path):
-    assert filled(number=8).save(path)
+    assert save(filled(number=8), path)
     content = Path(path).read_bytes()
     with Path(path).open("r+b") as file:
         for at, byte in enumerate(content):
@@ -204,13 +223,13 @@ def test_a_file_with_any_byte_changed_is_refused(path):
     ],
 )
 def test_a_file_of_another_index_is_refused(path, dim, wanted, told):
-    assert filled().save(path)
+    assert save(filled(), path)
     assert told in refused(path, dim, wanted)
 
 
 @pytest.mark.usefixtures("never_read")
 def test_a_file_of_another_version_is_refused(path, monkeypatch):
-    assert filled().save(path)
+    assert save(filled(), path)
     with monkeypatch.context() as patched:
         patched.setattr(saved_index, "VERSION", 2)
         assert "version 1, not 2" in refused(path)
@@ -219,9 +238,9 @@ def test_a_file_of_another_version_is_refused(path, monkeypatch):
 
 
 def test_options_of_searches_may_differ(path):
-    assert filled().save(path)
+    assert save(filled(), path)
     wanted = options("hnsw")._replace(search_depth=7, probes=3, threads=2)
-    assert FaissSource.load(path, DIM, wanted)[0].state.indexed == 503
+    assert read_index(path, wanted, DIM).held.size == 503
 
 
 def test_what_is_no_file_of_this_user_is_refused(tmp_path, path, monkeypatch):
@@ -231,7 +250,7 @@ def test_what_is_no_file_of_this_user_is_refused(tmp_path, path, monkeypatch):
     assert "no index" in refused(tmp_path / "text")
     os.mkfifo(tmp_path / "pipe")
     assert "no file" in refused(tmp_path / "pipe")
-    assert filled().save(path)
+    assert save(filled(), path)
     (tmp_path / "link").symlink_to(path)
     refused(tmp_path / "link")
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
@@ -241,7 +260,7 @@ def test_what_is_no_file_of_this_user_is_refused(tmp_path, path, monkeypatch):
 def test_bytes_that_the_library_refuses_are_a_typed_error(path, monkeypatch):
     source = filled()
     monkeypatch.setattr(FaissIndex, "write", lambda _self, output: output(b"nothing of FAISS"))
-    assert source.save(path)
+    assert save(source, path)
     assert "FAISS cannot read" in refused(path)
 
 
@@ -250,5 +269,5 @@ def test_an_index_of_several_bulks_is_made_anew(path, monkeypatch):
     source = filled()
     source.remove(np.arange(100, 200))
     source.settle()
-    assert source.save(path, anew=True)
-    assert FaissSource.load(path, DIM, options("hnsw"))[0].state.indexed == 403
+    assert save(source, path, anew=True)
+    assert read_index(path, options("hnsw"), DIM).held.size == 403

@@ -82,7 +82,10 @@ def saved(memory):
     end = time.monotonic() + 20
     while sync._saving is not None and time.monotonic() < end:
         time.sleep(0.005)
-    assert sync._snapshots.save(index_snapshots.Frozen(*sync._index.frozen(), sync._accesses))
+    snapshot = sync._index.snapshot()
+    assert sync._snapshots.save(snapshot, sync._accesses)
+    if snapshot.source is not None:
+        snapshot.source.release()
     return memory
 
 
@@ -176,9 +179,9 @@ def test_a_snapshot_is_not_saved_once_more_was_removed(tmp_path):
         memory.search("x", user_id="ann")
         sync = memory.repository._indexes.active
         sync.stop()
-        frozen = index_snapshots.Frozen(*sync._index.frozen(), 0)
+        snapshot = sync._index.snapshot()
         assert memory.delete(gone.id, user_id="ann", permanent=True).erased
-        assert not sync._snapshots.save(frozen)
+        assert not sync._snapshots.save(snapshot, 0)
         assert not files(path)
 
 

@@ -11,13 +11,22 @@ from mnemic.index.base import (
     RankedRow,
     RankInputs,
 )
-from mnemic.index.candidates import CandidateSource, RowSet, Selected, SourceFactory
+from mnemic.index.candidates import (
+    Beginning,
+    CandidateSource,
+    HeldSource,
+    RowSet,
+    Selected,
+    SourceFactory,
+)
 from mnemic.index.exact_source import ExactSource
-from mnemic.index.native import NativeIndex
+from mnemic.index.native import NativeIndex, Snapshot
 
 __all__ = [
+    "Beginning",
     "CandidateSource",
     "ExactSource",
+    "HeldSource",
     "Index",
     "LinkSearch",
     "LinkedRow",
@@ -30,5 +39,6 @@ __all__ = [
     "RankedRow",
     "RowSet",
     "Selected",
+    "Snapshot",
     "SourceFactory",
 ]

@@ -5,7 +5,7 @@ itself, from its own copy of the vectors, and drops proposals outside the scope 
 the call. So a source decides which memories are considered, and nothing else.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -140,6 +140,69 @@ class CandidateSource(Protocol):
             int64, shape (n,), best first, each row once, all of them selected. Fewer than
             min(k, selected rows) means that the source found no more.
         """
+        ...
+
+
+class Beginning(NamedTuple):
+    """The vectors that a source has before any change, from a file or from an index.
+
+    Attributes:
+        path: A file that `HeldSource.save` has written; None for none.
+        label: The label that the file must have.
+        number: Number of vectors.
+        parts: Yields all vectors: rows, shape (n,), and vectors, shape (n, dim); those of a row are
+            next to each other, in one part.
+        drop: Is called with the reason if the file is of no use.
+    """
+
+    path: str | None
+    label: bytes
+    number: int
+    parts: Callable[[], Iterable[tuple[NDArray[np.int64], NDArray[np.float32]]]]
+    drop: Callable[[str], object]
+
+
+class HeldSource(Protocol):
+    """A source that brings no change into its index until it is released; searches go on."""
+
+    def leave_out(
+        self,
+        rows: NDArray[np.int64],
+        *,
+        anew: bool,
+        is_stopped: Callable[[], bool] = lambda: False,
+    ) -> bool:
+        """Prepare `save` without some rows, and without those that were removed.
+
+        Args:
+            rows: Rows to leave out, shape (n,).
+            anew: Whether to make an index anew where this one has rows that the file must not have.
+                That takes as long as building.
+            is_stopped: Ends that once it is true.
+
+        Returns:
+            Whether the index can be saved.
+        """
+        ...
+
+    @property
+    def may_make_anew(self) -> bool:
+        """Whether making an index anew would take a small part of the time since the last one."""
+        ...
+
+    def save(self, path: str, label: bytes) -> bool:
+        """Write what `leave_out` has prepared to a file, which is complete or not there.
+
+        Returns:
+            False if the source was given up meanwhile.
+
+        Raises:
+            StoreError: If the file cannot be written.
+        """
+        ...
+
+    def release(self) -> None:
+        """Let changes come into the index again."""
         ...
 
 

@@ -1,12 +1,11 @@
 """The choice of an index of vectors: exact, approximate, or by the number of memories."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Final, Literal, TypeAlias, cast
 
 from mnemic.description import described
 from mnemic.errors import InvalidArgumentError, MnemicError
-from mnemic.index.candidates import CandidateSource, SourceFactory
+from mnemic.index.candidates import Beginning, CandidateSource, SourceFactory
 from mnemic.index.faiss_kinds import FaissOptions, checked_options, faiss_library
 
 IndexChoice: TypeAlias = Literal["exact", "faiss", "auto"] | FaissOptions
@@ -49,20 +48,42 @@ def source_factory(choice: IndexChoice, count: Callable[[], int]) -> SourceFacto
     if choice == "exact":
         return None
     options = choice if isinstance(choice, FaissOptions) else FaissOptions()
-    make = partial(_source, options)
-    return make if choice != "auto" else lambda dim: make(dim) if count() > AUTO_LIMIT else None
+    return FaissSources(options, count if choice == "auto" else None)
 
 
-def _source(options: FaissOptions, dim: int) -> CandidateSource:
-    """Make an empty source.
+class FaissSources:
+    """Makes candidate sources by FAISS; see `SourceFactory`.
 
-    Raises:
-        InvalidArgumentError: If FAISS has no such index.
+    Args:
+        options: Their options.
+        count: Returns the number of memories, of which there must be more than `AUTO_LIMIT`; None
+            for any number.
     """
+
+    def __init__(self, options: FaissOptions, count: Callable[[], int] | None) -> None:
+        self._options = options
+        self._count = count
+
+    def __call__(self, dim: int, beginning: Beginning | None = None) -> CandidateSource | None:
+        """Return a source of vectors of a dimension, or none.
+
+        Args:
+            dim: The dimension.
+            beginning: The vectors that it has before any change; None for none.
+
+        Raises:
+            InvalidArgumentError: If FAISS has no such index.
+        """
+        if self._count is not None and self._count() <= AUTO_LIMIT:
+            return None
+        return _source(self._options, dim, beginning)
+
+
+def _source(options: FaissOptions, dim: int, beginning: Beginning | None) -> CandidateSource:
     from mnemic.index.faiss_source import FaissSource  # noqa: PLC0415 - most memories need none
 
     try:
-        return FaissSource(dim, options)
+        return FaissSource(dim, options, beginning)
     except (MnemicError, MemoryError):
         raise
     except Exception as error:  # FAISS raises many kinds

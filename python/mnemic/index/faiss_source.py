@@ -1,6 +1,7 @@
 """FAISS as a candidate source: an index of vectors for memories beyond exact search."""
 
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -11,10 +12,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.index.candidates import RowSet, SourceState
+from mnemic.index.candidates import Beginning, RowSet, SourceState
 from mnemic.index.faiss_kinds import FaissIndex, FaissOptions, faiss_library
-from mnemic.index.living_sources import register
-from mnemic.index.saved_index import SavedIndex, read_index, write_index
+from mnemic.index.open_sources import register
+from mnemic.index.saved_index import SavedIndex, SavedIndexError, read_index, write_index
 from mnemic.index.shared_lock import SharedLock
 from mnemic.logs import logger
 
@@ -34,6 +35,11 @@ INCREMENT: Final = 16
 MIN_VACANT: Final = 1024
 VACANT_SHARE: Final = 0.2
 """An index is made anew once so many positions, and this share of them, are vacant."""
+
+MIN_ANEW_SECONDS: Final = 600.0
+ANEW_SHARE: Final = 10.0
+"""An index is made anew for a file if so many times the seconds that making it took have passed
+since, and at least so many."""
 
 _VACANT: Final = -1
 _MAX_ROW: Final = 2**63 - 1
@@ -62,21 +68,33 @@ class FaissSource:
     Args:
         dim: Dimension of the vectors.
         options: The options of the index.
+        beginning: The vectors that it has before any change; None for none. It proposes nothing
+            until it has them.
     """
 
-    def __init__(self, dim: int, options: FaissOptions | None = None) -> None:
+    def __init__(
+        self,
+        dim: int,
+        options: FaissOptions | None = None,
+        beginning: Beginning | None = None,
+    ) -> None:
         self._options = FaissOptions() if options is None else options
         self._dim = dim
         self._index = FaissIndex(self._options, dim)
         self._positions = _Positions()
         self._waiting: deque[_Change] = deque()
         self._number_waiting = 0
+        self._beginning = beginning
         self._is_closed = False
         self._is_given_up = False
-        self._begin()
+        self._made_at, self._making = time.monotonic(), 0.0
+        self._reset()
         register(self)
+        if beginning is not None:
+            with self._queue_lock:
+                self._start_thread()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         """Begin without a thread, and with locks that nobody has."""
         self._lock = SharedLock()  # of the index and its positions
         self._queue_lock = threading.Lock()
@@ -97,7 +115,8 @@ class FaissSource:
     @property
     def waiting(self) -> int:
         """Number of vectors that are not in the index yet."""
-        return self._number_waiting
+        beginning = self._beginning
+        return self._number_waiting + (0 if beginning is None else beginning.number)
 
     @property
     def state(self) -> SourceState:
@@ -107,10 +126,10 @@ class FaissSource:
             return SourceState(
                 self._options.kind,
                 indexed=positions.size - positions.vacant,
-                waiting=self._number_waiting,
+                waiting=self.waiting,
                 removed=positions.vacant,
                 proposes=not self._proposes_nothing,
-                is_at_work=self._thread is not None and bool(self._waiting),
+                is_at_work=self._thread is not None and self._has_work,
             )
 
     def add(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
@@ -163,81 +182,56 @@ class FaissSource:
     def forget(self) -> None:
         """Propose nothing in a forked process: threads of its parent may have been at work."""
         self._is_closed = self._is_given_up = True
-        self._begin()
+        self._reset()
         self._index.disown()
         self._positions.disown()
 
-    def save(
-        self,
-        path: str,
-        label: bytes = b"",
-        *,
-        without: NDArray[np.int64] | None = None,
-        anew: bool = False,
-    ) -> bool:
-        """Write the index to a file that has nothing of rows that are removed or left out.
-
-        Nothing is added meanwhile; searches go on, and compare what waits.
-
-        Args:
-            path: The file; an old one is replaced once the new one is complete. It has mode 0600.
-            label: What `load` returns with it.
-            without: Rows to leave out, shape (n,).
-            anew: Whether to make an index anew, which takes as long as building, where this one has
-                rows that the file must not have. An inverted file cannot be made anew.
+    def hold(self) -> "HeldFaissSource | None":
+        """Let no change come into the index, until it is released.
 
         Returns:
-            Whether it was written: not while changes wait, not without vectors, not if rows would
-            have to be taken out and `anew` is false, and not after the source was given up.
-
-        Raises:
-            StoreError: If the file cannot be written; there is no part of it then.
+            None while changes wait or are brought in, without vectors, and once it is given up.
         """
-        with self._step_lock:
-            if self._waiting or self._proposes_nothing or not self._index.size:
-                return False
-            saved = self._savable(without, anew=anew)
-            if saved is None:
-                return False
-            saved = saved._replace(label=label)
-            stopped = partial(getattr, self, "_is_given_up")
-            return write_index(path, saved, self._options, self._dim, is_stopped=stopped)
+        if not self._step_lock.acquire(blocking=False):
+            return None
+        if self._waiting or self._proposes_nothing or not self._index.size:
+            self._step_lock.release()
+            return None
+        return HeldFaissSource(self)
 
-    def _savable(self, without: NDArray[np.int64] | None, *, anew: bool) -> SavedIndex | None:
-        """Return the index if it has no other rows than it should, or one made anew."""
+    def release(self) -> None:
+        """Let changes come into the index again; see `hold`."""
+        self._step_lock.release()
+
+    def savable(
+        self, without: NDArray[np.int64], *, anew: bool, is_stopped: Callable[[], bool]
+    ) -> SavedIndex | None:
+        """Return the index if it has no rows that it should not have, or one made anew.
+
+        The caller holds the source. An inverted file cannot be made anew.
+        """
         rows, kept = self._positions.rows, self._positions.occupied()
-        if without is not None:
-            kept = kept[~np.isin(rows[kept], without)]
+        kept = kept[~np.isin(rows[kept], without)]
         if len(kept) == self._index.size:
-            return SavedIndex(self._index, rows, b"")
+            return SavedIndex(self._index, rows.copy(), b"")
         if not anew or not len(kept) or self._options.kind == "ivfpq":
             return None
         with self._index.own_threads():
-            made = self._made_of(kept, lambda: self._is_given_up)
-        return None if made is None else SavedIndex(made[0], made[1].rows, b"")
+            made = self._made_of(kept, lambda: self._is_given_up or is_stopped())
+        if made is None:
+            return None
+        # A copy: the positions own what their rows are a view of.
+        return SavedIndex(made[0], made[1].rows.copy(), b"")
 
-    @classmethod
-    def load(
-        cls, path: str, dim: int, options: FaissOptions | None = None
-    ) -> "tuple[FaissSource, bytes]":
-        """Return a source with the index of a file, and the label that `save` was given.
+    def write(self, path: str, saved: SavedIndex) -> bool:
+        """Write an index to a file; return False if the source was given up meanwhile."""
+        stopped = partial(getattr, self, "_is_given_up")
+        return write_index(path, saved, self._options, self._dim, is_stopped=stopped)
 
-        All bytes are verified before FAISS reads any.
-
-        Args:
-            path: The file.
-            dim: Dimension of the vectors.
-            options: The options; `search_depth`, `probes` and `threads` may differ from those that
-                it was saved with.
-
-        Raises:
-            SavedIndexError: If the file is missing, damaged or cut off, or of another version of
-                FAISS, dimension or index; it is of no use then.
-        """
-        source = cls(dim, options)
-        saved = read_index(path, source._options, dim)
-        source._index, source._positions = saved.held, _Positions.of(saved.rows)
-        return source, saved.label
+    @property
+    def may_make_anew(self) -> bool:
+        """Whether making the index would take a small part of the time since it was made last."""
+        return time.monotonic() - self._made_at >= max(MIN_ANEW_SECONDS, ANEW_SHARE * self._making)
 
     def nearest(
         self, vectors: NDArray[np.float32], k: int, selected: RowSet | None
@@ -261,7 +255,8 @@ class FaissSource:
 
     @property
     def _proposes_nothing(self) -> bool:
-        return self._number_waiting > MAX_WAITING or self._is_given_up
+        is_behind = self._number_waiting > MAX_WAITING or self._beginning is not None
+        return is_behind or self._is_given_up
 
     def _search(
         self, queries: NDArray[np.float32], enough: int, selected: RowSet | None
@@ -289,16 +284,60 @@ class FaissSource:
             Whether there were any.
         """
         with self._queue_lock:
-            if self._is_closed or not self._waiting or not self._can_begin():
+            if self._is_closed or not self._has_work:
                 self._thread = None
                 return False
+        begun = time.monotonic()
+        if self._beginning is not None:
+            self._begin_with(self._beginning)
+            return True
         with self._step_lock:
             if self._index.needs_training:
                 self._train()
             self._apply_next()
             if self._positions.is_mostly_vacant:
                 self._compact()
+        self._made_at = time.monotonic()
+        self._making += self._made_at - begun
         return True
+
+    @property
+    def _has_work(self) -> bool:
+        return self._beginning is not None or (bool(self._waiting) and self._can_begin())
+
+    def _begin_with(self, beginning: Beginning) -> None:
+        """Take over the index of a file; without one, its vectors wait before all changes."""
+        saved = self._read(beginning)
+        parts = [] if saved is not None else beginning.parts()
+        changes: list[_Change] = []
+        for rows, vectors in parts:
+            if self._is_closed:
+                return
+            if len(rows):
+                changes.append(_Change(np.unique(rows), rows, _unit(vectors)))
+        if saved is not None:
+            with self._step_lock, self._lock.writing():
+                self._index, self._positions = saved.held, _Positions.of(saved.rows)
+        with self._queue_lock:
+            self._waiting.extendleft(reversed(changes))
+            self._number_waiting += sum(len(change.rows) for change in changes)
+            self._beginning = None
+
+    def _read(self, beginning: Beginning) -> SavedIndex | None:
+        if beginning.path is None:
+            return None
+        try:
+            saved = read_index(
+                beginning.path, self._options, self._dim, is_stopped=lambda: self._is_closed
+            )
+        except SavedIndexError as error:
+            if not self._is_closed:
+                beginning.drop(str(error))
+            return None
+        if saved.label != beginning.label:
+            beginning.drop("it was made from another state of the index")
+            return None
+        return saved
 
     def use_own_threads(self) -> None:
         """Prepare the calling thread, which is the source's own."""
@@ -377,6 +416,43 @@ class FaissSource:
             fresh.add(old.vectors(part), numbered.size)
             numbered.append(positions.rows[part])
         return fresh, numbered
+
+
+class HeldFaissSource:
+    """A source that is held for a file; see `HeldSource`.
+
+    Args:
+        source: The source, held.
+    """
+
+    def __init__(self, source: FaissSource) -> None:
+        self._source = source
+        self._saved: SavedIndex | None = None
+
+    @property
+    def may_make_anew(self) -> bool:
+        """Whether making an index anew would take a small part of the time since the last one."""
+        return self._source.may_make_anew
+
+    def leave_out(
+        self,
+        rows: NDArray[np.int64],
+        *,
+        anew: bool,
+        is_stopped: Callable[[], bool] = lambda: False,
+    ) -> bool:
+        """Prepare `save` without some rows; see `HeldSource`."""
+        self._saved = self._source.savable(rows, anew=anew, is_stopped=is_stopped)
+        return self._saved is not None
+
+    def save(self, path: str, label: bytes) -> bool:
+        """Write what was prepared to a file; see `HeldSource`."""
+        saved = self._saved
+        return saved is not None and self._source.write(path, saved._replace(label=label))
+
+    def release(self) -> None:
+        """Let changes come into the index again."""
+        self._source.release()
 
 
 def _work(reference: "weakref.ref[FaissSource]") -> None:

@@ -22,7 +22,15 @@ from mnemic.index.base import (
     RankedRow,
     RankInputs,
 )
-from mnemic.index.candidates import RowSet, Selected, SourceFactory, SourceState
+from mnemic.index.candidates import (
+    Beginning,
+    HeldSource,
+    RowSet,
+    Selected,
+    SourceFactory,
+    SourceState,
+)
+from mnemic.index.choice import FaissSources
 from mnemic.index.loading import Loader, put, raise_accesses
 from mnemic.index.source_guard import SourceGuard
 from mnemic.model import Access, Field, Link, Record, RowBatch, Scope, Search
@@ -51,6 +59,20 @@ class _Summary(NamedTuple):
     unembedded: list[int]
     needs_rebuild: bool
     has_speakers: bool
+
+
+class Snapshot(NamedTuple):
+    """An index as it was after a change.
+
+    Attributes:
+        core: The core's view of it.
+        seq: Number of the change.
+        source: Its candidate source, held with the same changes; None without one that can be.
+    """
+
+    core: IndexSnapshot
+    seq: int
+    source: HeldSource | None
 
 
 class NativeIndex:
@@ -122,18 +144,31 @@ class NativeIndex:
             self._append_deferred()
             return True
 
-    def restore(self, core: MemoryIndex, seq: int) -> None:
-        """Take over rows that were loaded from a file, as of a change."""
+    def restore(self, core: MemoryIndex, seq: int, beginning: Beginning) -> None:
+        """Take over rows that were loaded from a file, as of a change.
+
+        Args:
+            core: The rows.
+            seq: Number of the change.
+            beginning: Their vectors, for a candidate source.
+        """
+        source = self._begun_source(beginning)
         with self._lock:
-            self._core, self._source, self._summary = core, None, None
+            self._core, self._source, self._summary = core, source, None
             self._pending, self._pending_rows = [], 0
             self._seq = seq
 
-    def frozen(self) -> tuple[IndexSnapshot, int] | None:
-        """Return the rows as they are now, with the change that they have; None before loading."""
+    def snapshot(self) -> Snapshot | None:
+        """Return the rows as they are now; None before loading.
+
+        A candidate source that has all changes is held, and must be released.
+        """
         with self._lock:
             self._drain()
-            return None if self._seq is None else (self._core.frozen(), self._seq)
+            if self._seq is None:
+                return None
+            held = None if self._source is None else self._source.hold()
+            return Snapshot(self._core.snapshot(), self._seq, held)
 
     @property
     def size(self) -> int:
@@ -365,6 +400,17 @@ class NativeIndex:
             return None
         source = self._make_source(self._dim)
         return None if source is None else SourceGuard(source)
+
+    def _begun_source(self, beginning: Beginning) -> SourceGuard | None:
+        """Return a candidate source that has some vectors, or will have them soon."""
+        if self._dim is not None and isinstance(self._make_source, FaissSources):
+            source = self._make_source(self._dim, beginning)
+            return None if source is None else SourceGuard(source)
+        guard = self._new_source()
+        if guard is not None:
+            for rows, vectors in beginning.parts():
+                guard.add(rows, vectors)
+        return guard
 
 
 def _merged_batch(batches: Sequence[RowBatch]) -> RowBatch:

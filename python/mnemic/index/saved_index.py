@@ -185,21 +185,29 @@ class _Output:
             raise self._error
 
 
-def read_index(path: str, options: FaissOptions, dim: int) -> SavedIndex:
+def read_index(
+    path: str,
+    options: FaissOptions,
+    dim: int,
+    *,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> SavedIndex:
     """Return the index of a file, once all of the file is verified.
 
     Args:
         path: The file.
         options: The options wanted; those of searches may differ from the file's.
         dim: The dimension wanted.
+        is_stopped: Called between the pieces of the file; once it is true, reading ends.
 
     Raises:
         SavedIndexError: If there is no such file of this user's own, if it is damaged or cut off,
-            or if it is of another format, version of FAISS, dimension or kind of index.
+            or if it is of another format, version of FAISS, dimension or kind of index; or if
+            reading was stopped.
     """
     try:
         with _opened(path) as file:
-            return _read(file, options, dim)
+            return _read(file, options, dim, is_stopped)
     except OSError as error:
         raise SavedIndexError(f"it cannot be read ({error.strerror})") from error
 
@@ -219,15 +227,17 @@ def _opened(path: str) -> Generator[BinaryIO, None, None]:
         yield file
 
 
-def _read(file: BinaryIO, options: FaissOptions, dim: int) -> SavedIndex:
-    lengths, header = _verified(file)
+def _read(
+    file: BinaryIO, options: FaissOptions, dim: int, is_stopped: Callable[[], bool]
+) -> SavedIndex:
+    lengths, header = _verified(file, is_stopped)
     wanted = _Header.of(options, dim, header.size, header.label)
     for name in header.__struct_fields__:
         found, expected = getattr(header, name), getattr(wanted, name)
         if found != expected:
             raise SavedIndexError(f"its {name} is {found!r}, not {expected!r}")
     file.seek(_PREAMBLE.size + lengths.header)
-    index = FaissIndex.read(options, dim, _Input(file, lengths.body))
+    index = FaissIndex.read(options, dim, _Input(file, lengths.body, is_stopped))
     if index is None or index.size != header.size:
         raise SavedIndexError("FAISS cannot read it")
     file.seek(lengths.total - 8 * lengths.positions)
@@ -237,7 +247,7 @@ def _read(file: BinaryIO, options: FaissOptions, dim: int) -> SavedIndex:
     return SavedIndex(index, rows, header.label)
 
 
-def _verified(file: BinaryIO) -> tuple[_Lengths, _Header]:
+def _verified(file: BinaryIO, is_stopped: Callable[[], bool]) -> tuple[_Lengths, _Header]:
     """Return lengths and header of a file whose bytes are those that were written."""
     preamble = file.read(_PREAMBLE.size)
     if len(preamble) < _PREAMBLE.size or not preamble.startswith(MAGIC):
@@ -251,7 +261,7 @@ def _verified(file: BinaryIO) -> tuple[_Lengths, _Header]:
         raise SavedIndexError(f"it has {size} bytes, not {lengths.total}")
     header = file.read(lengths.header)
     summed = hashlib.sha256(header)
-    while piece := file.read(_PIECE):
+    while (piece := file.read(_PIECE)) and not is_stopped():
         summed.update(piece)
     if _preamble(lengths, summed.digest()) != preamble:
         raise SavedIndexError("its checksum differs")
@@ -264,11 +274,14 @@ def _verified(file: BinaryIO) -> tuple[_Lengths, _Header]:
 class _Input:
     """Gives FAISS the bytes of its part of a file, and no others."""
 
-    def __init__(self, file: BinaryIO, size: int) -> None:
+    def __init__(self, file: BinaryIO, size: int, is_stopped: Callable[[], bool]) -> None:
         self._file = file
         self._left = size
+        self._is_stopped = is_stopped
 
     def __call__(self, size: int) -> bytes:
+        if self._is_stopped():
+            return b""
         piece = self._file.read(min(size, self._left))
         self._left -= len(piece)
         return piece

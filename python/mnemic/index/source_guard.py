@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.index.candidates import CandidateSource, RowSet, SourceState
+from mnemic.index.candidates import CandidateSource, HeldSource, RowSet, SourceState
 from mnemic.logs import logger
 
 if TYPE_CHECKING:
@@ -44,6 +44,12 @@ class SourceGuard:
             return None
         state: SourceState | None = getattr(source, "state", None)
         return SourceState(type(source).__name__) if state is None else state
+
+    def hold(self) -> HeldSource | None:
+        """Hold the source for a file; None if it has changes to bring in, or cannot be saved."""
+        hold = getattr(self._source, "hold", None)
+        held: HeldSource | None = None if hold is None else hold()
+        return held
 
     def close(self) -> None:
         """End what the source does in the background."""

@@ -8,10 +8,14 @@ import hashlib
 import os
 import stat
 import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import NamedTuple
+from functools import partial
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from mnemic._core import Coverage, IndexSnapshot, MemoryIndex, __version__
 from mnemic.errors import (
@@ -20,6 +24,7 @@ from mnemic.errors import (
     VectorFileDamagedError,
     VectorFileError,
 )
+from mnemic.index import Beginning, HeldSource, Snapshot
 from mnemic.logs import logger
 from mnemic.store import Store
 
@@ -38,8 +43,18 @@ few hundredths of a second for 100,000 rows."""
 CHECK_SECONDS = 30.0
 """Seconds between two looks at whether a snapshot is due."""
 
+SOURCE_SECONDS = 600.0
+"""Seconds until an approximate index that could not be saved is looked at again."""
+
+DOCIDS_AT_ONCE = 4096
+"""Memories whose vectors are read at once for an approximate index."""
+
 LOCK_SECONDS = 1.0
 """Maximum seconds to wait for another process that writes a snapshot."""
+
+
+Due: TypeAlias = Literal["all", "source"]
+"""An index with its approximate index, or for the sake of the latter."""
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -76,20 +91,6 @@ class _Label(msgspec.Struct, frozen=True):
     accesses: int
 
 
-class Frozen(NamedTuple):
-    """An index as it was after a change.
-
-    Attributes:
-        core: The core's view of it.
-        seq: Number of the change.
-        accesses: Number of access writes that it contains, at least.
-    """
-
-    core: IndexSnapshot
-    seq: int
-    accesses: int
-
-
 class Restored(NamedTuple):
     """An index from a file.
 
@@ -97,15 +98,17 @@ class Restored(NamedTuple):
         core: The core's index, without sensitive entries.
         seq: Number of its last change.
         accesses: Number of access writes that it contains, at least.
+        beginning: Its vectors, for a candidate source.
     """
 
     core: MemoryIndex
     seq: int
     accesses: int
+    beginning: Beginning
 
 
 class IndexSnapshots:
-    """Saves and loads one agent's index of active entries.
+    """Saves and loads one agent's index of active entries, and its approximate index.
 
     Args:
         store: The store.
@@ -118,7 +121,8 @@ class IndexSnapshots:
         self._kind = kind
         self._coverage = coverage
         self._saved_seq: int | None = None
-        self._next_check = 0.0
+        self._saved_source: int | None = None  # number of the last change of its file
+        self._next_check = self._next_source = 0.0
 
     def restored(self) -> Restored | None:
         """Load the index from its file, if there is one that fits the store.
@@ -140,37 +144,91 @@ class IndexSnapshots:
             self._drop(path, "it was made from another state of the store, or for other options")
             return None
         self._saved_seq = found.seq
-        return Restored(index, found.seq, found.accesses)
+        return Restored(index, found.seq, found.accesses, self._beginning(index, found.seq, label))
 
-    def is_due(self, seq: int, rows: int) -> bool:
-        """Return whether to save an index with so many rows as of a change."""
-        if rows < MIN_ROWS or time.monotonic() < self._next_check:
-            return False
-        self._next_check = time.monotonic() + CHECK_SECONDS
-        path = self._path
-        if path is None:
-            return False
-        saved = self._saved_seq if os.path.lexists(path) else None
-        return saved is None or seq - saved >= max(MIN_CHANGES, rows // CHANGED_SHARE)
+    def _beginning(self, core: MemoryIndex, seq: int, label: bytes) -> Beginning:
+        """Return the vectors of an index, whose approximate index may be in a file."""
+        path, snapshot = self._source_path, core.snapshot()
+        if path is not None and not os.path.lexists(path):
+            path = None
+        self._saved_source = None if path is None else seq
+        parts = partial(_parts, snapshot)
+        return Beginning(path, label, snapshot.vector_count, parts, self._drop_source)
 
-    def save(self, frozen: Frozen) -> bool:
-        """Write an index to its file; return whether that was done.
+    def due(self, seq: int, rows: int, has_source: Callable[[], bool]) -> Due | None:
+        """Return what of an index with so many rows to save as of a change.
+
+        Args:
+            seq: Number of the change.
+            rows: Number of rows.
+            has_source: Returns whether it has an approximate index, with all changes.
+        """
+        now = time.monotonic()
+        if rows < MIN_ROWS or now < self._next_check or self._path is None:
+            return None
+        self._next_check = now + CHECK_SECONDS
+        saved = self._saved_seq if self._is_there(self._path) else None
+        if saved is None or seq - saved >= max(MIN_CHANGES, rows // CHANGED_SHARE):
+            return "all"
+        is_tried = self._lacks_source and now >= self._next_source
+        return "source" if is_tried and has_source() else None
+
+    @property
+    def _lacks_source(self) -> bool:
+        saved = self._saved_source if self._is_there(self._source_path) else None
+        return saved is None or saved != self._saved_seq
+
+    def save(
+        self,
+        snapshot: Snapshot,
+        accesses: int,
+        *,
+        due: Due = "all",
+        is_stopped: Callable[[], bool] = lambda: False,
+    ) -> bool:
+        """Write an index to its file, and its approximate index; return whether that was done.
+
+        Args:
+            snapshot: The index.
+            accesses: Number of access writes that it contains, at least.
+            due: What is due; of "source" nothing is written if that cannot be.
+            is_stopped: Ends the making of an approximate index without some rows.
 
         Raises:
             StoreError: If the store cannot be read, or another process writes snapshots.
             VectorFileError: If the file cannot be written.
         """
+        source = self._savable(snapshot, is_stopped)
+        if source is None and due == "source":
+            return False
         agent_id = self._kind.agent_id
         with self._store.locked_snapshots(wait=LOCK_SECONDS):
             path = self._path
-            mark = self._store.change_mark(agent_id, frozen.seq)
-            is_stale = mark is None or self._store.has_removed_since(agent_id, frozen.seq)
+            mark = self._store.change_mark(agent_id, snapshot.seq)
+            is_stale = mark is None or self._store.has_removed_since(agent_id, snapshot.seq)
             if path is None or mark is None or is_stale:
                 return False
-            label = _Label(self._kind, frozen.seq, mark.nonce, frozen.accesses)
-            frozen.core.save(path, msgspec.msgpack.encode(label))
-        self._saved_seq = frozen.seq
+            label = msgspec.msgpack.encode(_Label(self._kind, snapshot.seq, mark.nonce, accesses))
+            snapshot.core.save(path, label)
+            self._saved_seq = snapshot.seq
+            self._save_source(source, label)
         return True
+
+    def _savable(self, snapshot: Snapshot, is_stopped: Callable[[], bool]) -> HeldSource | None:
+        """Return the held source, if a file of it has nothing that it must not have."""
+        source = snapshot.source
+        if source is None:
+            return None
+        sensitive, anew = snapshot.core.sensitive(), source.may_make_anew
+        if source.leave_out(sensitive, anew=anew, is_stopped=is_stopped):
+            return source
+        self._next_source = time.monotonic() + SOURCE_SECONDS
+        return None
+
+    def _save_source(self, source: HeldSource | None, label: bytes) -> None:
+        path = self._source_path
+        if source is not None and path is not None and source.save(path, label):
+            self._saved_source = self._saved_seq
 
     def drop(self) -> None:
         """Remove the file, in which an index has found damage."""
@@ -180,13 +238,24 @@ class IndexSnapshots:
 
     @property
     def _path(self) -> str | None:
+        return self._file("index")
+
+    @property
+    def _source_path(self) -> str | None:
+        return self._file("faiss")
+
+    @staticmethod
+    def _is_there(path: str | None) -> bool:
+        return path is not None and os.path.lexists(path)
+
+    def _file(self, ending: str) -> str | None:
         folder = self._store.snapshot_folder
         if folder is None:
             return None
         kind = self._kind
         named = msgspec.msgpack.encode((kind.agent_id, kind.model, kind.language, kind.coverage))
         name = hashlib.sha256(named).hexdigest()[:32]  # agents' names need not fit a file's name
-        return f"{folder}/{name}.index"
+        return f"{folder}/{name}.{ending}"
 
     @property
     def _dim(self) -> int | None:
@@ -196,11 +265,26 @@ class IndexSnapshots:
         is_same = label.kind == self._kind
         return is_same and self._store.has_change(self._kind.agent_id, label.seq, label.nonce)
 
+    def _drop_source(self, reason: str) -> None:
+        """Remove the file of the approximate index."""
+        self._saved_source = None
+        path = self._source_path
+        if path is not None:
+            self._drop(path, reason)
+
     def _drop(self, path: str, reason: str) -> None:
         """Remove a file; it is made anew."""
         _log.info("The snapshot %s is not used: %s", path, reason)
         with suppress(OSError):
             os.unlink(path)  # noqa: PTH108 - pathlib is slow to import
+
+
+def _parts(snapshot: IndexSnapshot) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+    """Yield the vectors of an index, part by part."""
+    first: int | None = 0
+    while first is not None:
+        rows, vectors, first = snapshot.vectors(first, DOCIDS_AT_ONCE)
+        yield rows, vectors
 
 
 def _is_own(path: str) -> bool:
@@ -212,10 +296,10 @@ def _is_own(path: str) -> bool:
     return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
 
 
-def save_quietly(snapshots: IndexSnapshots, frozen: Frozen) -> None:
+def save_quietly(save: Callable[[], object]) -> None:
     """Save an index; a failure is logged, for a snapshot saves time and nothing else."""
     try:
-        snapshots.save(frozen)
+        save()
     except StoreError as error:
         _log.debug("A snapshot of an index is not saved now: %s", str(error))
     except (MnemicError, MemoryError) as error:

@@ -11,14 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.embed.validated import ValidatedEmbedder
-from mnemic.errors import InvalidArgumentError, MnemicError, StoreClosedError, StoreError
+from mnemic.errors import (
+    InvalidArgumentError,
+    MnemicError,
+    StoreClosedError,
+    StoreError,
+    VectorFileDamagedError,
+)
 from mnemic.index import NativeIndex, SourceFactory, choice
 from mnemic.logs import logger
 from mnemic.loop_threads import shared_in_turn
 from mnemic.model import Record, RowBatch, State
 from mnemic.repository.access_buffer import AccessBuffer
 from mnemic.repository.index_pool import PooledIndexes
-from mnemic.repository.index_snapshots import Frozen, IndexSnapshots, Kind, save_quietly
+from mnemic.repository.index_snapshots import Due, IndexSnapshots, Kind, save_quietly
 from mnemic.repository.load_progress import LoadProgress
 from mnemic.repository.missing_vectors import PATIENCE_SECONDS, MissingVectors
 from mnemic.repository.vector_model import VectorModel
@@ -444,7 +450,7 @@ class IndexSync:
 
     def _new_snapshots(self, model: Model | None) -> IndexSnapshots | None:
         """Return the snapshots of the index, if any are kept of it."""
-        if self._state is not State.ACTIVE or self._make_source is not None:
+        if self._state is not State.ACTIVE:
             return None
         named = None if model is None else (model[0], model[1])
         kind = Kind(self._agent_id, named, self._language, self._languages)
@@ -462,7 +468,11 @@ class IndexSync:
         if restored is None:
             return None
         fresh = self._new_index(self.model)
-        fresh.restore(restored.core, restored.seq)
+        try:
+            fresh.restore(restored.core, restored.seq, restored.beginning)
+        except VectorFileDamagedError:  # found by a source that reads all vectors at once
+            self._drop_snapshot()
+            return None
         batch = self._rows_since(restored.seq, self.model, with_sensitive=True)
         return (fresh, restored.accesses) if fresh.apply(batch) else None
 
@@ -472,36 +482,53 @@ class IndexSync:
             "The snapshot of the index of agent %s is damaged; the index is loaded from the store",
             self._agent_id,
         )
-        if self._snapshots is not None:
-            self._snapshots.drop()
+        self._drop_snapshot()
         try:
             self._build(self.model)
         except _StoppedError:
             raise StoreClosedError("the memory was closed") from None
+
+    def _drop_snapshot(self) -> None:
+        if self._snapshots is not None:
+            self._snapshots.drop()
 
     def _save_if_due(self) -> None:
         """Save a snapshot in the background, if enough has changed since the last one."""
         snapshots, seq = self._snapshots, self._index.seq
         if snapshots is None or seq is None or not self._can_write or self._saving is not None:
             return
-        if snapshots.is_due(seq, self._index.size):
+        due = snapshots.due(seq, self._index.size, self._has_current_source)
+        if due is not None:
             with self._catching_up:
                 if self._saving is None and not self._is_stopped:
-                    work = partial(self._save, snapshots)
+                    work = partial(self._save, snapshots, due)
                     self._saving = threading.Thread(
                         target=work, name="mnemic-snapshot", daemon=True
                     )
                     self._saving.start()
 
-    def _save(self, snapshots: IndexSnapshots) -> None:
+    def _save(self, snapshots: IndexSnapshots, due: Due) -> None:
         try:
             accesses = self._accesses
-            frozen = self._index.frozen()
-            self.write_accesses()  # those of the index must not be lost where it is loaded again
-            if frozen is not None:
-                save_quietly(snapshots, Frozen(*frozen, accesses))
+            snapshot = self._index.snapshot()
+            if snapshot is None:
+                return
+            try:
+                # Those of the index must not be lost where it is loaded again.
+                self.write_accesses()
+                stopped = partial(getattr, self, "_is_stopped")
+                save = partial(snapshots.save, snapshot, accesses, due=due, is_stopped=stopped)
+                save_quietly(save)
+            finally:
+                if snapshot.source is not None:
+                    snapshot.source.release()
         finally:
             self._saving = None
+
+    def _has_current_source(self) -> bool:
+        """Return whether an approximate index has all changes."""
+        state = self._index.source_state
+        return state is not None and state.proposes and not state.waiting
 
     def _swap(self, fresh: NativeIndex, accesses: int) -> bool:
         with self._catching_up, self._access_lock:

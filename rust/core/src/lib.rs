@@ -24,7 +24,7 @@ mod vector_map;
 pub use error::Error;
 pub use memory_index::{
     Answer, Hit as MemoryHit, IndexSnapshot, Linked, LinkedHit, Links, MemoryIndex, NeighbourHit,
-    Request, RowSelection, RowSet,
+    Request, RowSelection, RowSet, VectorsPage,
 };
 pub use quantization::scalar::MAX_DIM;
 pub use rank::components::Components;

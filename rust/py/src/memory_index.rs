@@ -10,7 +10,7 @@ use mnemic_core::{
     Answer, Components, IndexSnapshot, LinkedHit, Links, MemoryHit, MemoryIndex, NeighbourHit,
     Request, RowSet, Why,
 };
-use numpy::PyArray1;
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -40,12 +40,41 @@ pub(crate) struct PyMemoryIndex(MemoryIndex, Scorings);
 #[pyclass(frozen, name = "IndexSnapshot", module = "mnemic._core")]
 pub(crate) struct PyIndexSnapshot(IndexSnapshot);
 
+/// Rows, their vectors, and the docid after them.
+type VectorsOf<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray2<f32>>, Option<u32>);
+
 #[pymethods]
 impl PyIndexSnapshot {
     #[doc = stub!("IndexSnapshot.save")]
     #[pyo3(signature = (path, label, /))]
     fn save(&self, py: Python<'_>, path: PathBuf, label: &[u8]) -> PyResult<()> {
         py.detach(move || self.0.save(&path, label)).map_err(raised)
+    }
+
+    #[doc = stub!("IndexSnapshot.vector_count")]
+    #[getter]
+    fn vector_count(&self) -> usize {
+        self.0.vector_count()
+    }
+
+    #[doc = stub!("IndexSnapshot.vectors")]
+    #[pyo3(signature = (first, docids, /))]
+    fn vectors<'py>(
+        &self,
+        py: Python<'py>,
+        first: u32,
+        docids: usize,
+    ) -> PyResult<VectorsOf<'py>> {
+        let page = py.detach(|| self.0.vectors(first, docids)).map_err(raised)?;
+        let shape = [page.rows.len(), self.0.dim()];
+        let vectors = PyArray1::from_vec(py, page.vectors).reshape(shape)?;
+        Ok((PyArray1::from_vec(py, page.rows), vectors, page.next))
+    }
+
+    #[doc = stub!("IndexSnapshot.sensitive")]
+    fn sensitive<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        let rows = py.detach(|| self.0.sensitive());
+        PyArray1::from_vec(py, rows)
     }
 }
 
@@ -84,9 +113,9 @@ impl PyMemoryIndex {
         Ok((Self(index, Scorings::default()), PyBytes::new(py, &label)))
     }
 
-    #[doc = stub!("MemoryIndex.frozen")]
-    fn frozen(&self) -> PyIndexSnapshot {
-        PyIndexSnapshot(self.0.frozen())
+    #[doc = stub!("MemoryIndex.snapshot")]
+    fn snapshot(&self) -> PyIndexSnapshot {
+        PyIndexSnapshot(self.0.snapshot())
     }
 
     #[doc = stub!("MemoryIndex.dim")]

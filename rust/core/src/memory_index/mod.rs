@@ -35,7 +35,7 @@ use budget::{BYTES_PER_BLOCK, SHORT};
 use query::Query;
 pub use request::{Answer, Hit, Linked, LinkedHit, Links, NeighbourHit, Request};
 pub use row_set::{RowSelection, RowSet};
-pub use saving::IndexSnapshot;
+pub use saving::{IndexSnapshot, VectorsPage};
 
 /// Memories by row, ranked exactly. Every change is one whole call to readers.
 pub struct MemoryIndex {

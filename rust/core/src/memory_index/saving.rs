@@ -40,7 +40,7 @@ pub struct IndexSnapshot {
 
 impl MemoryIndex {
     /// The index as it is now, for [`IndexSnapshot::save`].
-    pub fn frozen(&self) -> IndexSnapshot {
+    pub fn snapshot(&self) -> IndexSnapshot {
         IndexSnapshot { snapshot: self.store.snapshot(), kernel: self.kernel, dim: self.dim }
     }
 
@@ -73,7 +73,59 @@ impl MemoryIndex {
     }
 }
 
+/// Vectors of the memories of some docids.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct VectorsPage {
+    /// The row of each vector; those of a row with several chunks are next to each other.
+    pub rows: Vec<i64>,
+    /// The vectors at unit length, or null, `dim` floats each.
+    pub vectors: Vec<f32>,
+    /// The docid after them; `None` at the end.
+    pub next: Option<u32>,
+}
+
 impl IndexSnapshot {
+    /// Components of a vector; 0 without vectors.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// Number of vectors, those of each chunk counted.
+    pub fn vector_count(&self) -> usize {
+        self.snapshot.vectors.places.len()
+    }
+
+    /// The vectors of so many docids from the first on.
+    ///
+    /// # Errors
+    ///
+    /// When the index's own file is damaged.
+    pub fn vectors(&self, first: u32, docids: usize) -> Result<VectorsPage, Error> {
+        let memories = &self.snapshot.memories;
+        let end = memories.columns.len().min((first as usize).saturating_add(docids)) as u32;
+        let mut page = VectorsPage::default();
+        for docid in first..end {
+            let chunks = (0..memories.chunks).map(|chunk| vector_id(docid, chunk));
+            let found = chunks.filter_map(|id| self.snapshot.vectors.vector(id));
+            let Some(row) = memories.columns.row_of(docid) else { continue };
+            for vector in found {
+                page.rows.push(row);
+                page.vectors.extend(&vector[..self.dim]);
+            }
+        }
+        self.snapshot.vectors.check_read()?;
+        page.next = ((end as usize) < memories.columns.len()).then_some(end);
+        Ok(page)
+    }
+
+    /// The rows of sensitive memories, which a file must not have.
+    pub fn sensitive(&self) -> Vec<i64> {
+        let columns = &self.snapshot.memories.columns;
+        let docids = 0..columns.len() as u32;
+        let sensitive = docids.filter(|docid| columns.is_sensitive(*docid));
+        sensitive.filter_map(|docid| columns.row_of(docid)).collect()
+    }
+
     /// Write the index to a file, with some bytes of the caller. It appears complete or not at all,
     /// readable by its owner alone. Sensitive memories are left out, and nothing is in it of
     /// memories that were removed.

@@ -10,7 +10,7 @@ import weakref
 from typing import Final, Protocol
 
 
-class Living(Protocol):
+class OpenSource(Protocol):
     """A source with a thread of its own."""
 
     def retire(self) -> None:
@@ -22,33 +22,33 @@ class Living(Protocol):
         ...
 
 
-_SOURCES: Final[dict[int, "weakref.ref[Living]"]] = {}
+_SOURCES: Final[dict[int, "weakref.ref[OpenSource]"]] = {}
 """By identity; a list of a dict's values is made in one step, that of a WeakSet is not."""
 
 
-def register(source: Living) -> None:
+def register(source: OpenSource) -> None:
     """Have a source end its work before the interpreter does, and let go of it after a fork."""
     number = id(source)
     _SOURCES[number] = weakref.ref(source, lambda gone: _unregister(number, gone))
 
 
-def _unregister(number: int, gone: "weakref.ref[Living]") -> None:
+def _unregister(number: int, gone: "weakref.ref[OpenSource]") -> None:
     if _SOURCES.get(number) is gone:  # the next object may have the same identity
         del _SOURCES[number]
 
 
-def _living() -> list[Living]:
+def _open_sources() -> list[OpenSource]:
     found = [reference() for reference in list(_SOURCES.values())]
     return [source for source in found if source is not None]
 
 
 def _retire_all() -> None:
-    for source in _living():
+    for source in _open_sources():
         source.retire()
 
 
 def _forget_all() -> None:
-    for source in _living():
+    for source in _open_sources():
         source.forget()
 
 
