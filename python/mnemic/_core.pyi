@@ -759,7 +759,9 @@ class VectorMap:
 
         The file is written beside its place, synced and renamed, so that it is there as a whole or
         not at all, and a file of that name is replaced. Only its owner may read it. Concurrent
-        changes are not in it.
+        changes are not in it. A process that is killed while it saves leaves nothing on most
+        file systems of Linux, and elsewhere an unfinished file, which the next save to the same
+        path removes.
 
         Args:
             path: The file.

@@ -1,8 +1,7 @@
 //! Files of binary data: a header, sections, and a directory of them with a checksum.
 //!
-//! A file appears complete or not at all, readable by its owner alone: it is written beside its
-//! place, synced, and renamed. It is read where it lies, by a map that processes share. Numbers are
-//! little-endian, as on every machine that mnemic runs on.
+//! A file appears complete or not at all, readable by its owner alone. It is read where it lies, by
+//! a map that processes share. Numbers are little-endian, as on every machine that mnemic runs on.
 #![expect(unsafe_code, reason = "a file is mapped, not read")]
 
 use std::fs::File;
@@ -14,10 +13,10 @@ use std::sync::Arc;
 use memmap2::Mmap;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tempfile::NamedTempFile;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Error;
+use crate::system::new_file::NewFile;
 
 /// Sections begin here or at a multiple.
 const ALIGNMENT: usize = 4096;
@@ -42,19 +41,14 @@ impl Section {
 
 /// A file that is being written.
 pub(crate) struct DataFileWriter {
-    file: BufWriter<NamedTempFile>,
+    file: BufWriter<NewFile>,
     next: usize,
 }
 
 impl DataFileWriter {
     /// Begin a file beside `path`.
     pub(crate) fn beside(path: &Path) -> Result<Self, Error> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let file = tempfile::Builder::new()
-            .prefix(".mnemic-")
-            .suffix(".tmp")
-            .tempfile_in(folder.unwrap_or(Path::new(".")))
-            .map_err(|error| unwritten(path, &error))?;
+        let file = NewFile::beside(path).map_err(|error| unwritten(path, &error))?;
         let mut writer = Self { file: BufWriter::new(file), next: 0 };
         writer.pad(path)?;
         Ok(writer)
@@ -85,10 +79,7 @@ impl DataFileWriter {
         self.file.seek(SeekFrom::Start(0)).map_err(|error| unwritten(path, &error))?;
         self.file.write_all(&header).map_err(|error| unwritten(path, &error))?;
         let file = self.file.into_inner().map_err(|error| unwritten(path, error.error()))?;
-        file.as_file().sync_all().map_err(|error| unwritten(path, &error))?;
-        file.persist(path).map_err(|error| unwritten(path, &error.error))?;
-        sync_folder(path);
-        Ok(())
+        file.persist(path).map_err(|error| unwritten(path, &error))
     }
 
     fn write(&mut self, path: &Path, bytes: &[u8]) -> Result<(), Error> {
@@ -109,14 +100,6 @@ fn header_of(magic: [u8; 8], numbers: [u64; 4]) -> Vec<u8> {
     let sum = xxh3_64(&header);
     header.extend(sum.to_le_bytes());
     header
-}
-
-/// After a power cut the old name may be back otherwise; a file is complete under either.
-fn sync_folder(path: &Path) {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
-        let _ = folder.sync_all();
-    }
 }
 
 fn unwritten(path: &Path, error: &std::io::Error) -> Error {
