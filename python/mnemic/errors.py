@@ -44,7 +44,20 @@ class OutOfMemoryError(MnemicError, MemoryError):
 
 
 class VectorFileError(MnemicError, OSError):
-    """A file of vectors or of an index cannot be read or written."""
+    """A file of vectors or of an index cannot be read or written.
+
+    Attributes:
+        errno: The system's number, such as `errno.ENOENT` or `errno.ENOSPC`; None without one, as
+            when a directory or a pipe is to be read.
+    """
+
+    def __init__(self, message: str, errno: int | None = None) -> None:
+        super().__init__(message)
+        self.errno = errno
+
+    def __reduce__(self) -> tuple[type, tuple[str, int | None]]:
+        """Preserve the number in pickles."""
+        return type(self), (str(self.args[0]), self.errno)
 
 
 class VectorFileDamagedError(MnemicError, ValueError):

@@ -1,6 +1,7 @@
 """Maps in files: what is loaded answers as what was saved, to the last bit."""
 
 import copy
+import errno
 import os
 import pickle
 import stat
@@ -19,8 +20,8 @@ from tests.support.small_disks import small_disk
 from tests.support.vector_files import answers, map_of, rows_of
 
 
-def pickled(vectors, number=None):
-    return pickle.loads(pickle.dumps(vectors, number))  # noqa: S301 - our own
+def pickled(one, number=None):
+    return pickle.loads(pickle.dumps(one, number))  # noqa: S301 - our own
 
 
 METRICS = ["cosine", "inner_product"]
@@ -200,17 +201,43 @@ def test_what_is_no_file_is_refused_and_nothing_is_left_behind(tmp_path):
     assert [each.name for each in tmp_path.rglob("*")] == ["folder"]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="numbers of POSIX")
+def test_an_error_of_a_file_has_the_number_of_the_system(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    calls = {"load": VectorMap.load, "save": map_of(20, 3).save}
+    expected = {
+        ("load", "absent"): errno.ENOENT,
+        ("load", "file/map"): errno.ENOTDIR,
+        ("load", "n" * 300): errno.ENAMETOOLONG,
+        ("load", "folder"): None,
+        ("save", "absent/map"): errno.ENOENT,
+        ("save", "file/map"): errno.ENOTDIR,
+        ("save", "n" * 300): errno.ENAMETOOLONG,
+        ("save", "folder"): errno.EISDIR,
+        ("load", "map\0"): None,
+    }
+    for (call, path), number in expected.items():
+        with pytest.raises(errors.VectorFileError) as failed:
+            calls[call](tmp_path / path)
+        assert failed.value.errno == number, (call, path)
+        again = pickled(failed.value)
+        assert (again.errno, str(again)) == (number, str(failed.value))
+
+
 @pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() == 0, reason="root may do anything")
 def test_a_folder_without_rights_is_refused_and_keeps_its_file(tmp_path):
     path = tmp_path / "map"
     map_of(20, 3).save(path)
     tmp_path.chmod(0o500)
     try:
-        with pytest.raises(errors.VectorFileError, match="unchanged"):
+        with pytest.raises(errors.VectorFileError, match="unchanged") as failed:
             map_of(30, 3).save(path)
+        assert failed.value.errno == errno.EACCES
         path.chmod(0)
-        with pytest.raises(errors.VectorFileError):
+        with pytest.raises(errors.VectorFileError) as failed:
             VectorMap.load(path)
+        assert failed.value.errno == errno.EACCES
     finally:
         tmp_path.chmod(0o700)
 
@@ -222,8 +249,9 @@ def test_a_full_disk_is_refused_and_keeps_its_file():
         vectors.save(path)
         for free in (0, 4096, 8192, 20_000, 100_000):
             disk.fill(free)
-            with pytest.raises(errors.VectorFileError, match=r"unchanged"):
+            with pytest.raises(errors.VectorFileError, match=r"unchanged") as failed:
                 map_of(3000, 64).save(path)
+            assert failed.value.errno == errno.ENOSPC
             assert answers(VectorMap.load(path)) == answers(vectors)
             disk.empty()
             assert [each.name for each in disk.folder.iterdir()] == ["map"]

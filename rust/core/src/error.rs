@@ -136,6 +136,8 @@ pub enum Error {
         path: String,
         /// The system's words.
         problem: String,
+        /// The system's `errno`, if there is one.
+        errno: Option<i32>,
     },
     /// A file cannot be written.
     #[error("{path} cannot be written: {problem}; a file that was there before is unchanged")]
@@ -144,6 +146,8 @@ pub enum Error {
         path: String,
         /// The system's words.
         problem: String,
+        /// The system's `errno`, if there is one.
+        errno: Option<i32>,
     },
     /// A saved index or map cannot be used.
     #[error("the file cannot be used as a saved map or index: {problem}")]

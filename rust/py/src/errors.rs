@@ -40,8 +40,8 @@ pub(crate) fn raised(error: Error) -> PyErr {
         Error::UnknownId { .. } => UnknownIdError::new_err(message),
         Error::OutOfMemory { .. } => OutOfMemoryError::new_err(message),
         Error::RedactionBudget { .. } => RedactionBudgetError::new_err(message),
-        Error::FileUnreadable { .. } | Error::FileUnwritable { .. } => {
-            VectorFileError::new_err(message)
+        Error::FileUnreadable { errno, .. } | Error::FileUnwritable { errno, .. } => {
+            VectorFileError::new_err((message, errno))
         }
         Error::SnapshotInvalid { .. } => VectorFileDamagedError::new_err(message),
         Error::DeadlineExceeded => DeadlineExceededError::new_err(()),

@@ -103,7 +103,18 @@ fn header_of(magic: [u8; 8], numbers: [u64; 4]) -> Vec<u8> {
 }
 
 fn unwritten(path: &Path, error: &std::io::Error) -> Error {
-    Error::FileUnwritable { path: path.display().to_string(), problem: error.to_string() }
+    let (path, problem) = (path.display().to_string(), error.to_string());
+    Error::FileUnwritable { path, problem, errno: errno_of(error) }
+}
+
+fn unread(path: &Path, error: &std::io::Error) -> Error {
+    let (path, problem) = (path.display().to_string(), error.to_string());
+    Error::FileUnreadable { path, problem, errno: errno_of(error) }
+}
+
+/// Windows has numbers of another kind.
+fn errno_of(error: &std::io::Error) -> Option<i32> {
+    error.raw_os_error().filter(|_| cfg!(unix))
 }
 
 /// A file that is complete, mapped.
@@ -122,10 +133,7 @@ impl DataFile {
         magic: [u8; 8],
         version: u64,
     ) -> Result<(Self, Directory), Error> {
-        let unreadable = |error: std::io::Error| Error::FileUnreadable {
-            path: path.display().to_string(),
-            problem: error.to_string(),
-        };
+        let unreadable = |error| unread(path, &error);
         if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
             // Opening a pipe would wait for its writer.
             return Err(unreadable(std::io::Error::other("it is not a file")));
