@@ -116,10 +116,9 @@ impl Writing<'_> {
         let bytes = region.bytes();
         let [ids, vectors, end] = layout.places();
         let row_bytes = row_stride(self.dim) * size_of::<f32>();
-        let whole = file.append(self.path, &bytes[..end])?;
         Ok(SegmentEntry {
             rows: chunk.len() as u64,
-            section: Section { sum: xxh3_64(&bytes[..ids]), ..whole },
+            section: file.append_summed(self.path, &bytes[..end], xxh3_64(&bytes[..ids]))?,
             id_sum: xxh3_64(&bytes[ids..vectors]),
             vector_sums: vector_sums(&bytes[vectors..end], row_bytes),
             sketch: self.sketch(file, chunk)?,

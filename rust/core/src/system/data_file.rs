@@ -56,10 +56,20 @@ impl DataFileWriter {
 
     /// Append a section.
     pub(crate) fn append(&mut self, path: &Path, bytes: &[u8]) -> Result<Section, Error> {
+        self.append_summed(path, bytes, xxh3_64(bytes))
+    }
+
+    /// Append a section with a checksum that is not that of all its bytes.
+    pub(crate) fn append_summed(
+        &mut self,
+        path: &Path,
+        bytes: &[u8],
+        sum: u64,
+    ) -> Result<Section, Error> {
         let (first, size) = (self.next as u64, bytes.len() as u64);
         self.write(path, bytes)?;
         self.pad(path)?;
-        Ok(Section { first, size, sum: xxh3_64(bytes) })
+        Ok(Section { first, size, sum })
     }
 
     /// Append the directory and put the file in its place.
