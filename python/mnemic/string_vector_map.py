@@ -10,13 +10,14 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn, Self, TypeAlias, TypeVar, final, overload
 
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mnemic._core import Hits, Prior, VectorMap
+from mnemic._core import Prior, VectorMap
 from mnemic.description import described, quoted
 from mnemic.errors import (
     ArrayTypeError,
@@ -357,22 +358,21 @@ class StringVectorMap:
                 counts with the largest of its similarities to the queries.
             threads: Threads that share the scan, at least 1.
         """
-        allowed = None if allow is None else _strings(allow)
+        search = partial(
+            self._map.search,
+            query,
+            k=k,
+            min_score=min_score,
+            weight=weight,
+            combine=combine,
+            threads=threads,
+        )
 
-        def hits(numbers: NDArray[np.int64] | None, prior: Prior | None) -> StringHits:
-            found: Hits = self._map.search(
-                query,
-                k=k,
-                allow=numbers,
-                min_score=min_score,
-                weight=weight,
-                prior=prior,
-                combine=combine,
-                threads=threads,
-            )
+        def hits(**among: Any) -> StringHits:
+            found = search(**among)
             return StringHits(self._strings_of(found.ids), found.scores, found.counts)
 
-        return self._read_among(allowed, prior, hits)
+        return self._read_among(allow, prior, hits)
 
     def range_search(
         self,
@@ -396,15 +396,13 @@ class StringVectorMap:
         Raises:
             OutOfMemoryError: If the hits do not fit memory.
         """
-        allowed = None if allow is None else _strings(allow)
+        search = partial(self._map.range_search, query, min_score=min_score, weight=weight)
 
-        def hits(numbers: NDArray[np.int64] | None, prior: Prior | None) -> StringRangeHits:
-            found = self._map.range_search(
-                query, min_score=min_score, allow=numbers, weight=weight, prior=prior
-            )
+        def hits(**among: Any) -> StringRangeHits:
+            found = search(**among)
             return StringRangeHits(found.limits, self._strings_of(found.ids), found.scores)
 
-        return self._read_among(allowed, prior, hits)
+        return self._read_among(allow, prior, hits)
 
     def count(
         self,
@@ -428,14 +426,8 @@ class StringVectorMap:
         Returns:
             An int; for queries of shape (m, dim) int64 counts of shape (m,).
         """
-        allowed = None if allow is None else _strings(allow)
-
-        def counts(numbers: NDArray[np.int64] | None, prior: Prior | None) -> Any:
-            return self._map.count(
-                query, min_score=min_score, allow=numbers, weight=weight, prior=prior
-            )
-
-        return self._read_among(allowed, prior, counts)
+        count = partial(self._map.count, query, min_score=min_score, weight=weight)
+        return self._read_among(allow, prior, count)
 
     def _read(self, read: Callable[[], _T]) -> _T:
         """Read one state: again if it changed meanwhile, at last with no writer beside."""
@@ -449,18 +441,19 @@ class StringVectorMap:
 
     def _read_among(
         self,
-        allowed: list[str] | None,
+        allow: _Ids | None,
         prior: Mapping[str, float] | None,
-        read: Callable[[NDArray[np.int64] | None, Prior | None], _T],
+        read: Callable[..., _T],
     ) -> _T:
-        """Read with the numbers of an `allow` and a `prior`, all of one state."""
+        """Read with `allow` and `prior` of numbers in place of strings, all of one state."""
+        allowed = None if allow is None else _strings(allow)
         priors = None if prior is None else _pairs(prior)
 
         def reading() -> _T:
             version = self._version
             numbers = None if allowed is None else self._found(allowed)
             values = None if priors is None else self._prior_of(*priors)
-            found = read(numbers, values)
+            found = read(allow=numbers, prior=values)
             if version != self._version and (allowed or priors):
                 raise _ChangedMeanwhile
             return found

@@ -263,13 +263,9 @@ impl PyVectorMap {
         weight: f64,
         prior: Option<&Bound<'py, PyPrior>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let queries = arrays::vectors(query, self.dim(), "query")?;
-        let allow = allow.map(selection).transpose()?;
-        let prior = prior.map(|prior| Arc::clone(&prior.get().0));
-        let (allow, prior) = (allow.as_deref(), prior.as_deref());
-        let search = Search { allow, min_score, weight, prior, ..Search::default() };
-        let counts = py.detach(|| self.map.count(&queries.values, &search)).map_err(raised)?;
-        if queries.is_batch {
+        let range = RangeArguments { min_score, allow, weight, prior };
+        let (counts, is_batch) = self.in_range(py, query, &range, VectorMap::count)?;
+        if is_batch {
             let counts = counts.into_iter().map(|count| count as i64);
             return Ok(PyArray1::from_iter(py, counts).into_any());
         }
@@ -287,13 +283,8 @@ impl PyVectorMap {
         weight: f64,
         prior: Option<&Bound<'_, PyPrior>>,
     ) -> PyResult<PyRangeHits> {
-        let queries = arrays::vectors(query, self.dim(), "query")?;
-        let allow = allow.map(selection).transpose()?;
-        let prior = prior.map(|prior| Arc::clone(&prior.get().0));
-        let (allow, prior) = (allow.as_deref(), prior.as_deref());
-        let search = Search { allow, min_score, weight, prior, ..Search::default() };
-        let found =
-            py.detach(|| self.map.range_search(&queries.values, &search)).map_err(raised)?;
+        let range = RangeArguments { min_score, allow, weight, prior };
+        let (found, _) = self.in_range(py, query, &range, VectorMap::range_search)?;
         range_hits(py, &found)
     }
 
@@ -339,7 +330,37 @@ impl PyVectorMap {
     }
 }
 
+/// Arguments of `count` and `range_search`.
+struct RangeArguments<'a, 'py> {
+    min_score: f64,
+    allow: Option<&'a Bound<'py, PyAny>>,
+    weight: f64,
+    prior: Option<&'a Bound<'py, PyPrior>>,
+}
+
 impl PyVectorMap {
+    /// Return the answer of `count` or `range_search`, and whether its queries are a batch.
+    fn in_range<T: Send>(
+        &self,
+        py: Python<'_>,
+        query: &Bound<'_, PyAny>,
+        range: &RangeArguments<'_, '_>,
+        call: impl FnOnce(&VectorMap, &[f32], &Search<'_>) -> Result<T, Error> + Send,
+    ) -> PyResult<(T, bool)> {
+        let queries = arrays::vectors(query, self.dim(), "query")?;
+        let allow = range.allow.map(selection).transpose()?;
+        let prior = range.prior.map(|prior| Arc::clone(&prior.get().0));
+        let search = Search {
+            allow: allow.as_deref(),
+            min_score: range.min_score,
+            weight: range.weight,
+            prior: prior.as_deref(),
+            ..Search::default()
+        };
+        let found = py.detach(|| call(&self.map, &queries.values, &search)).map_err(raised)?;
+        Ok((found, queries.is_batch))
+    }
+
     fn write(
         &self,
         py: Python<'_>,
