@@ -1,6 +1,7 @@
 """Damaged, foreign and hostile files of vector maps: a typed error, or the right answers."""
 
 import os
+import struct
 import subprocess
 import sys
 
@@ -282,6 +283,25 @@ def test_a_dimension_that_no_map_has_is_damage(dim, tmp_path):
     path.write_bytes(sealed(sections_of(file), changed(directory_of(file), dim=dim), tmp_path))
     with pytest.raises(errors.VectorFileDamagedError):
         VectorMap.load(path)
+
+
+def test_a_row_with_the_id_of_empty_places_is_refused(tmp_path):
+    map_of(20, 3).save(tmp_path / "map")
+    file = (tmp_path / "map").read_bytes()
+    given, sections = directory_of(file), sections_of(file)
+    first, size, _ = given["segments"][0]["section"]
+    ids = slice(first + size - 20 * 64 - 192, first + size - 20 * 64)
+
+    def load_with(number):
+        sections[ids.start : ids.start + 8] = struct.pack("<q", number)
+        changes = {"id_sum": checksum(sections[ids], tmp_path)}
+        path = tmp_path / str(number)
+        path.write_bytes(sealed(sections, with_segment(given, **changes), tmp_path))
+        return VectorMap.load(path)
+
+    assert -3 in load_with(-3).ids()
+    with pytest.raises(errors.VectorFileDamagedError, match="id -1"):
+        load_with(-1)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="of POSIX")

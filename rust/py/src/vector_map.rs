@@ -111,6 +111,10 @@ impl PyVectorMap {
     #[pyo3(signature = (path, /))]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let (map, label) = py.detach(move || VectorMap::load(&path)).map_err(raised)?;
+        if map.contains(PADDING) {
+            let problem = "it has a row with id -1, which no row can have";
+            return Err(raised(Error::SnapshotInvalid { problem }));
+        }
         Ok(Self { map, label })
     }
 
