@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from mnemic import StringHits, StringRangeHits, StringVectorMap, VectorMap, errors
+from tests.support.file_formats import STRING_VECTOR_MAP, kept_rows, kept_string_map
 from tests.support.threads import run_together
 from tests.support.vector_files import rows_of
 
@@ -187,6 +188,15 @@ def test_a_map_comes_back_from_a_file_with_its_ids(small, tmp_path):
     StringVectorMap(3, metric="inner_product").save(tmp_path / "map")
     empty = StringVectorMap.load(tmp_path / "map")
     assert (len(empty), empty.dim, empty.metric) == (0, 3, "inner_product")
+
+
+def test_a_file_that_an_earlier_version_wrote_answers_as_it_did():
+    vectors, made = StringVectorMap.load(STRING_VECTOR_MAP), kept_string_map()
+    assert vectors.ids() == made.ids()
+    assert np.array_equal(vectors.get(vectors.ids()), made.get(made.ids()))
+    hits = vectors.search(kept_rows(1, 5)[0], k=3)
+    assert hits.ids.tolist() == ["ñ 0", "ñ 16", "ñ 1"]
+    assert hits.scores.tolist() == [0.9999999710435268, 0.9799145570008072, 0.9740783161181628]
 
 
 def test_pickles_and_copies_have_the_same_answers_and_lives_of_their_own(small):

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnemic import VectorMap, errors
+from tests.support.file_formats import LABEL, VECTOR_MAP, kept_map, kept_rows
 from tests.support.processes import ENVIRONMENT
 from tests.support.small_disks import small_disk
 from tests.support.vector_files import answers, map_of, rows_of
@@ -38,6 +39,15 @@ def loaded(vectors, path):
 def test_a_loaded_map_answers_as_the_saved_one(count, dim, metric, tmp_path):
     vectors = map_of(count, dim, metric)
     assert answers(loaded(vectors, tmp_path / "map")) == answers(vectors)
+
+
+def test_a_file_that_an_earlier_version_wrote_answers_as_it_did():
+    vectors = VectorMap.load(VECTOR_MAP)
+    assert vectors.label == LABEL
+    assert answers(vectors) == answers(kept_map())
+    hits = vectors.search(kept_rows(1, 20)[0], k=4)
+    assert hits.ids.tolist() == [-32, 127, 25, 82]
+    assert hits.scores.tolist() == [109.9365234375, 109.2626953125, 109.150390625, 79.501953125]
 
 
 @pytest.mark.parametrize("metric", METRICS)

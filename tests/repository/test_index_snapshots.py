@@ -15,10 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mnemic import Memory
+from mnemic._core import MemoryIndex
 from mnemic.model import State
 from mnemic.repository import index_snapshots
 from mnemic.repository.index_snapshots import IndexSnapshots
 from mnemic.store.sqlite.store import SqliteStore
+from tests.support import file_formats
 from tests.support.embedders import WordEmbedder
 from tests.support.processes import ENVIRONMENT
 
@@ -218,6 +220,31 @@ def test_a_snapshot_of_another_version_is_refused(tmp_path, loaded, monkeypatch)
     with opened(path) as memory:
         assert memory.search("bale", user_id="ann")
     assert loaded == []
+
+
+def format_of(file):
+    """Return the number of a snapshot's format."""
+    return int.from_bytes(file.read_bytes()[8:16], "little")
+
+
+def test_the_kept_snapshot_of_each_format_is_used_or_refused_and_the_answers_are_the_stores(
+    tmp_path, loaded, monkeypatch
+):
+    kind = index_snapshots.Kind  # of any version of mnemic the format alone decides
+    monkeypatch.setattr(
+        "mnemic.repository.index_sync.Kind", lambda *given: kind(*given, mnemic="0.1.0")
+    )
+    MemoryIndex(16).frozen().save(tmp_path / "today", b"")
+    path = tmp_path / "kept.db"
+    shutil.copy(file_formats.SNAPSHOT, path)
+    shutil.copytree(f"{file_formats.SNAPSHOT}-index", f"{path}-index")
+    is_of_today = format_of(files(path)[0]) == format_of(tmp_path / "today")
+    wanted = without_snapshots(path, tmp_path)
+    loaded.clear()
+    with file_formats.opened(path) as memory:
+        assert answers(memory) == wanted
+        assert memory.search("tea in Bergen", user_id="ann", search_type="keyword")
+    assert loaded == [40] * is_of_today
 
 
 @pytest.mark.parametrize("seed", range(3))
