@@ -5,7 +5,7 @@
 #![expect(unsafe_code, reason = "a file is mapped, not read")]
 
 use std::fs::File;
-use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::io::{BufWriter, ErrorKind, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -122,6 +122,14 @@ fn unread(path: &Path, error: &std::io::Error) -> Error {
     Error::FileUnreadable { path, problem, errno: errno_of(error) }
 }
 
+fn unmapped(path: &Path, file: &File, error: &std::io::Error) -> Error {
+    if error.kind() != ErrorKind::OutOfMemory {
+        return unread(path, error);
+    }
+    let bytes = file.metadata().map_or(0, |found| found.len());
+    Error::OutOfMemory { bytes: usize::try_from(bytes).unwrap_or(usize::MAX) }
+}
+
 /// Windows has numbers of another kind.
 fn errno_of(error: &std::io::Error) -> Option<i32> {
     error.raw_os_error().filter(|_| cfg!(unix))
@@ -137,7 +145,8 @@ impl DataFile {
     ///
     /// # Errors
     ///
-    /// When it cannot be read, or is another kind of file, of another version, or damaged.
+    /// When it cannot be read, is another kind of file, of another version, or damaged, or when the
+    /// process has no room for the map.
     pub(crate) fn open<Directory: DeserializeOwned>(
         path: &Path,
         magic: [u8; 8],
@@ -152,7 +161,8 @@ impl DataFile {
         // SAFETY: files of this kind are replaced by renaming and never written in place, so the
         // bytes do not change under the map; whoever cuts one off by hand ends this process, as
         // with any mapped library.
-        let map = Arc::new(unsafe { Mmap::map(&file) }.map_err(unreadable)?);
+        let map = unsafe { Mmap::map(&file) }.map_err(|error| unmapped(path, &file, &error))?;
+        let map = Arc::new(map);
         let directory = directory_of(&map, magic, version)?;
         let directory = postcard::from_bytes(directory)
             .map_err(|_| Error::SnapshotInvalid { problem: "its directory cannot be read" })?;
