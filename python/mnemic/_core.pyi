@@ -752,6 +752,7 @@ class VectorMap:
         Raises:
             VectorFileError: If the file cannot be read.
             VectorFileDamagedError: If it is damaged, or of another kind or version.
+            OutOfMemoryError: If there is no room to map the file.
         """
 
     def save(self, path: str | os.PathLike[str], /, *, label: bytes | None = None) -> None:
