@@ -9,6 +9,7 @@ import sys
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from mnemic import Memory
 from mnemic._core import MemoryIndex
+from mnemic.errors import OutOfMemoryError
 from mnemic.model import State
 from mnemic.repository import index_snapshots
 from mnemic.repository.index_snapshots import IndexSnapshots
@@ -284,6 +286,24 @@ def test_damage_that_a_search_finds_is_mended_from_the_store(tmp_path, loaded, c
         assert loaded
         assert answers(memory) == wanted
     assert "is damaged; the index is loaded from the store" in caplog.text
+
+
+def test_a_snapshot_that_there_is_no_room_to_map_is_kept(tmp_path, loaded, monkeypatch):
+    path = tmp_path / "a.db"
+    with opened(path, track_access=False) as memory:
+        saved(filled(memory))
+
+    def load_file(*_arguments, **_options):
+        raise OutOfMemoryError("no room")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(index_snapshots, "MemoryIndex", SimpleNamespace(load_file=load_file))
+        with pytest.raises(MemoryError), opened(path, track_access=False) as memory:
+            memory.search("bale", user_id="ann")
+    loaded.clear()
+    with opened(path, track_access=False) as memory:
+        assert memory.search("bale", user_id="ann")
+    assert loaded
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
