@@ -407,3 +407,19 @@ def test_a_snapshot_of_an_exact_memory_serves_an_approximate_one(tmp_path, monke
     with opened(path) as memory:
         assert answers(built(memory))
     assert sizes[0] == 600
+
+
+def test_a_memory_that_keeps_no_snapshots_reads_and_writes_none(tmp_path, added):
+    path = tmp_path / "a.db"
+    with opened(path, snapshots=False) as memory:
+        wanted = answers(built(filled(memory)))
+        assert not files(memory)
+    with opened(path) as memory:
+        saved_source(memory)
+        kept = [(file, file.read_bytes()) for file in files(memory)]
+    added.clear()
+    with opened(path, snapshots=False) as memory:
+        memory.add("bale ding", user_id="bob")
+        assert answers(built(memory)) == wanted
+    assert sum(added) >= 600
+    assert [(file, file.read_bytes()) for file, _ in kept] == kept

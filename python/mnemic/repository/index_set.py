@@ -33,6 +33,7 @@ class IndexSet:
         pool: Bounds the bytes of loaded indexes; None for no bound.
         unloaded: Called when the index of active memories was dropped; None for nothing to call.
         is_lazy: Whether even the index of active memories is loaded by its first use alone.
+        keeps_snapshots: Whether snapshots of that index are loaded and saved.
 
     Attributes:
         active: The index of active memories.
@@ -52,8 +53,10 @@ class IndexSet:
         pool: PooledIndexes | None = None,
         unloaded: Callable[[], object] | None = None,
         is_lazy: bool = False,
+        keeps_snapshots: bool = True,
     ) -> None:
         self._is_lazy = is_lazy
+        self._keeps_snapshots = keeps_snapshots
         self._pool = pool
         self._unloaded = unloaded
         self._store = store
@@ -82,6 +85,7 @@ class IndexSet:
             pool=self._pool,
             unloaded=self._unloaded if state is State.ACTIVE else None,
             is_lazy=self._is_lazy and state is State.ACTIVE,
+            keeps_snapshots=self._keeps_snapshots,
         )
 
     def of(self, state: State) -> IndexSync:

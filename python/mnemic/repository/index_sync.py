@@ -93,6 +93,7 @@ class IndexSync:
         pool: Bounds the bytes of loaded indexes; None for no bound.
         unloaded: Called when the pool has dropped the index; None for nothing to call.
         is_lazy: Whether even an index with an embedder is loaded by its first use alone.
+        keeps_snapshots: Whether snapshots of an index of active memories are loaded and saved.
 
     Attributes:
         model: Name and dimension of the index's vectors; None before the agent's first vector.
@@ -117,7 +118,9 @@ class IndexSync:
         pool: PooledIndexes | None = None,
         unloaded: Callable[[], object] | None = None,
         is_lazy: bool = False,
+        keeps_snapshots: bool = True,
     ) -> None:
+        self._keeps_snapshots = keeps_snapshots
         self._pool = pool
         self._measured_seq: int | None = None
         self._unloaded = unloaded
@@ -450,7 +453,7 @@ class IndexSync:
 
     def _new_snapshots(self, model: Model | None) -> IndexSnapshots | None:
         """Return the snapshots of the index, if any are kept of it."""
-        if self._state is not State.ACTIVE:
+        if self._state is not State.ACTIVE or not self._keeps_snapshots:
             return None
         named = None if model is None else (model[0], model[1])
         kind = Kind(self._agent_id, named, self._language, self._languages)

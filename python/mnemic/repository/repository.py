@@ -141,6 +141,7 @@ class Repository:
         search_in: As above.
         exact_limit: As above.
         index: As above.
+        snapshots: As above.
         row_security: As above.
         make_source: Makes the candidate source of the index, in place of the chosen one.
     """
@@ -168,6 +169,7 @@ class Repository:
         search_in: SearchIn = "auto",
         exact_limit: int = EXACT_LIMIT,
         index: IndexChoice = "exact",
+        snapshots: bool = True,
         row_security: bool = False,
         make_source: SourceFactory | None = None,
     ) -> None:
@@ -236,6 +238,7 @@ class Repository:
                 progress=loading,
                 pool=pool,
                 unloaded=self._cache.clear,
+                keeps_snapshots=flag("snapshots", snapshots),
                 is_lazy=not loads_on_opening(self._store, self.agent_id, place),
             )
             self._database_search = DatabaseSearch(
