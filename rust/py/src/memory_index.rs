@@ -59,12 +59,7 @@ impl PyIndexSnapshot {
 
     #[doc = stub!("IndexSnapshot.vectors")]
     #[pyo3(signature = (first, docids, /))]
-    fn vectors<'py>(
-        &self,
-        py: Python<'py>,
-        first: u32,
-        docids: usize,
-    ) -> PyResult<VectorsOf<'py>> {
+    fn vectors<'py>(&self, py: Python<'py>, first: u32, docids: usize) -> PyResult<VectorsOf<'py>> {
         let page = py.detach(|| self.0.vectors(first, docids)).map_err(raised)?;
         let shape = [page.rows.len(), self.0.dim()];
         let vectors = PyArray1::from_vec(py, page.vectors).reshape(shape)?;
