@@ -62,8 +62,9 @@ class FaissOptions(NamedTuple):
     """The options of an approximate index of vectors by FAISS.
 
     Attributes:
-        kind: "hnsw", a graph (Malkov and Yashunin, 2018); "flat", all vectors; "ivfpq", an
-            inverted file of product-quantized vectors (Jégou, Douze and Schmid, 2011).
+        kind: "hnsw", a graph (Malkov and Yashunin, 2018) of vectors in half precision; "flat", all
+            vectors; "ivfpq", an inverted file of product-quantized vectors (Jégou, Douze and
+            Schmid, 2011).
         links: Links of a vector in each layer of a graph but the lowest, which has twice as many.
         build_depth: Candidates that the construction of a graph considers (efConstruction).
         search_depth: Candidates that its search considers at least (efSearch).
@@ -76,7 +77,7 @@ class FaissOptions(NamedTuple):
     kind: FaissKind = "hnsw"
     links: int = 32
     build_depth: int = 80
-    search_depth: int = 96
+    search_depth: int = 128
     trained: int = 100_000
     code_bytes: int = 48
     probes: int = 32
@@ -133,7 +134,8 @@ class FaissIndex:
         faiss, options = self._faiss, self._options
         if options.kind == "flat":
             return faiss.IndexFlatIP(self._dim)
-        graph = faiss.IndexHNSWFlat(self._dim, options.links, faiss.METRIC_INNER_PRODUCT)
+        half = faiss.ScalarQuantizer.QT_fp16
+        graph = faiss.IndexHNSWSQ(self._dim, half, options.links, faiss.METRIC_INNER_PRODUCT)
         graph.hnsw.efConstruction = options.build_depth
         return graph
 
@@ -181,7 +183,7 @@ class FaissIndex:
             found = faiss.read_index(faiss.PyCallbackIOReader(give, _PIECE))
         except RuntimeError:  # of FAISS
             return None
-        kinds = {"hnsw": faiss.IndexHNSWFlat, "flat": faiss.IndexFlatIP, "ivfpq": faiss.IndexIVFPQ}
+        kinds = {"hnsw": faiss.IndexHNSWSQ, "flat": faiss.IndexFlatIP, "ivfpq": faiss.IndexIVFPQ}
         is_wanted = isinstance(found, kinds[options.kind]) and found.d == dim
         if not is_wanted or found.metric_type != faiss.METRIC_INNER_PRODUCT:
             return None
@@ -227,7 +229,7 @@ class FaissIndex:
         return True
 
     def vectors(self, positions: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return vectors as they were added; not those of an inverted file."""
+        """Return vectors as they are kept; not those of an inverted file."""
         found: NDArray[np.float32] = self._index.reconstruct_batch(positions)
         return found
 
@@ -271,8 +273,9 @@ class FaissIndex:
         options = self._options
         if options.kind == "ivfpq":
             return size * (options.code_bytes + 8)
-        links = 2 * options.links * _BYTES_OF_LINK if options.kind == "hnsw" else 0
-        return size * (4 * self._dim + links)
+        if options.kind == "hnsw":
+            return size * (2 * self._dim + 2 * options.links * _BYTES_OF_LINK)
+        return size * 4 * self._dim
 
 
 def _divisor(dim: int, wanted: int) -> int:
