@@ -7,12 +7,14 @@ memories then have real sentences as texts, and queries too; the vectors are the
 dimensions; queries are one at a time, in an order drawn anew for each. Prints the time to build,
 bytes, recall@10 against the exact ranking of the same index, and medians and 95th percentiles in
 milliseconds: of the source alone (64 candidates), of the index by its proposals and exact, for all
-memories, and for filters that 1 % and 10 % of them pass (up to 2 % are ranked exactly).
+memories, and for filters that 1 % and 10 % of them pass (up to 2 % are ranked exactly); then how
+many searches a second one thread and two answer.
 """
 
 import argparse
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +33,7 @@ AGENT = Scope("a", all_users=True)
 AT_ONCE = 8192
 LIMIT = 10
 QUERIES = 200
+THREADS = (1, 2)
 SHARES = {"1 %": ("one in a hundred", 100), "10 %": ("one in ten", 10)}
 
 
@@ -111,6 +114,24 @@ def measure(index, source, ranking, queries):
             print(f"    {each:14} {spread(taken)}", flush=True)
 
 
+def measure_threads(index, queries):
+    """Print how many semantic searches of all memories one thread and two answer in a second."""
+    search = Search(text=None, ranking=SEMANTIC, limit=LIMIT)
+    inputs = [RankInputs(AGENT, 10**18, query[np.newaxis]) for _, query in queries]
+    ways = {
+        "by proposals": lambda given: rank(index, search, given, 0),
+        "exact": lambda given: index.rank(search, given),
+    }
+    for name, way in ways.items():
+        rates = []
+        for threads in THREADS:
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(way, inputs[:threads]))
+                taken, _ = timed(lambda pool=pool, way=way: list(pool.map(way, inputs)))
+            rates.append(f"{len(inputs) / taken * 1e3:,.0f}/s with {threads}")
+        print(f"  threads, {name}: {', '.join(rates)}")
+
+
 def measure_file(source, options):
     """Print the time to write an index, to read it, and the bytes of its file."""
     with tempfile.TemporaryDirectory() as folder:
@@ -175,6 +196,7 @@ def run(kind, rows, queries, options, given):
         f"{source.nbytes / len(rows):,.0f} bytes a row beside {index.nbytes / len(rows):,.0f}"
     )
     measure(index, source, SEMANTIC, [(None, query) for _, query in queries])
+    measure_threads(index, queries)
     if given.hybrid:
         print(" hybrid:")
         measure(index, source, HYBRID, queries)

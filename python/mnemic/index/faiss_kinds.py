@@ -77,7 +77,7 @@ class FaissOptions(NamedTuple):
     kind: FaissKind = "hnsw"
     links: int = 32
     build_depth: int = 80
-    search_depth: int = 128
+    search_depth: int = 112
     trained: int = 100_000
     code_bytes: int = 48
     probes: int = 32

@@ -58,7 +58,8 @@ impl Columns {
         let sessions = self.compacted_sessions(&blocks, docids);
         let len = docids.len();
         let docids = docids_by_row(&blocks).expect("a row has one live docid");
-        Self { blocks, len, live: len, docids, sessions, texts: Arc::new(codes.new) }
+        let may_expire = Self::any_expires(&blocks);
+        Self { blocks, len, live: len, docids, sessions, texts: Arc::new(codes.new), may_expire }
     }
 
     fn compacted_block(&self, docids: &[u32], codes: &mut NewCodes<'_>) -> ColumnBlock {

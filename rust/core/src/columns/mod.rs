@@ -66,6 +66,8 @@ pub struct Columns {
     docids: IdMap<u32>,
     sessions: Sessions,
     texts: Arc<Interner>,
+    /// Whether any memory ever had an expiry.
+    may_expire: bool,
 }
 
 /// The columns of [`BLOCK_VALUES`] docids.
@@ -162,6 +164,7 @@ impl Columns {
     /// Append a memory and return its docid; the memory that had the row is marked deleted.
     pub fn push(&mut self, record: &Record) -> u32 {
         let docid = self.len as u32;
+        self.may_expire |= record.expires_at.is_some();
         let old = self.docids.insert(record.row, docid);
         let accessed = old.and_then(|old| self.access_of(old));
         if let Some(old) = old {
@@ -192,6 +195,7 @@ impl Columns {
         if self.docid_of(record.row) != Some(docid) {
             return false;
         }
+        self.may_expire |= record.expires_at.is_some();
         self.leave_session(docid);
         let (block, at) = self.block_mut(docid);
         let block = Arc::make_mut(block);
@@ -368,6 +372,11 @@ impl Columns {
             + self.docids.bytes()
             + self.sessions.bytes()
             + self.texts.bytes()
+    }
+
+    /// Whether any of some blocks has memories that expire.
+    fn any_expires(blocks: &CowVec<ColumnBlock>) -> bool {
+        blocks.iter().any(|block| block.bounds.first_expiry < i64::MAX)
     }
 
     fn live_block(&self, docid: u32) -> Option<(&ColumnBlock, usize)> {

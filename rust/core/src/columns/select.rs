@@ -146,6 +146,14 @@ impl Columns {
         Selected { bitmaps, count }
     }
 
+    /// Whether [`select`](Self::select) selects every memory; no block is read to find out.
+    pub(crate) fn selects_all(&self, ask: &Ask<'_>) -> bool {
+        let Ask { scope, filter, exclude, since, until, .. } = ask;
+        let everywhere = Scope { user: Users::All, project: None, session: None };
+        let is_limited = filter.is_some() || since.is_some() || until.is_some();
+        *scope == everywhere && exclude.is_empty() && !is_limited && !self.may_expire
+    }
+
     /// The rows of selected memories, in order of docids.
     pub(crate) fn rows_of(&self, selected: &Selected) -> Vec<i64> {
         let mut rows = Vec::with_capacity(selected.len());
@@ -375,11 +383,38 @@ mod tests {
                     selected.docids().iter().filter_map(|docid| columns.row_of(*docid)).collect();
                 assert_eq!(columns.rows_of(&selected), rows, "{ask:?}");
                 let count = selected.len();
+                assert!(!columns.selects_all(&ask), "some expire");
                 for few in [0, count.saturating_sub(1), count, count + 1] {
                     assert_eq!(columns.selects_more_than(&ask, few), few < count, "{ask:?}");
                 }
             }
         }
+    }
+
+    #[test]
+    fn all_are_selected_where_nothing_limits_them() {
+        let mut records = records();
+        for record in &mut records {
+            record.expires_at = None;
+        }
+        let mut columns = columns(&records);
+        columns.remove(7);
+        let all = Ask { scope: Scope { user: Users::All, ..Scope::default() }, ..Ask::default() };
+        assert!(columns.selects_all(&all));
+        assert_eq!(columns.select(&all).len(), columns.live());
+        for limited in [
+            Ask::default(),
+            Ask { since: Some(0), ..all },
+            Ask { until: Some(0), ..all },
+            Ask { exclude: &[[0; 16]], ..all },
+            Ask { scope: Scope { project: Some("p"), ..all.scope }, ..all },
+        ] {
+            assert!(!columns.selects_all(&limited), "{limited:?}");
+        }
+        columns.replace(3, &Record { expires_at: Some(9), ..records[3].clone() });
+        assert!(!columns.selects_all(&all));
+        let docids: Vec<u32> = columns.docids().collect();
+        assert!(!columns.compacted(&docids).selects_all(&all));
     }
 
     #[test]

@@ -41,7 +41,8 @@ impl Columns {
         let Some(docids) = docids_by_row(&blocks) else {
             return Err(Error::SnapshotInvalid { problem: "a row of two memories" });
         };
-        Ok(Self { blocks, len, live: len, docids, sessions, texts })
+        let may_expire = Self::any_expires(&blocks);
+        Ok(Self { blocks, len, live: len, docids, sessions, texts, may_expire })
     }
 }
 
