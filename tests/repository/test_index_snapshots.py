@@ -236,7 +236,7 @@ def test_the_kept_snapshot_of_each_format_is_used_or_refused_and_the_answers_are
     monkeypatch.setattr(
         "mnemic.repository.index_sync.Kind", lambda *given: kind(*given, mnemic="0.1.0")
     )
-    MemoryIndex(16).frozen().save(tmp_path / "today", b"")
+    MemoryIndex(16).snapshot().save(tmp_path / "today", b"")
     path = tmp_path / "kept.db"
     shutil.copy(file_formats.SNAPSHOT, path)
     shutil.copytree(f"{file_formats.SNAPSHOT}-index", f"{path}-index")
