@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from subprocess import PIPE, Popen
 
 import psycopg
@@ -343,6 +344,14 @@ print(store.update(Scope("a"), uid(1), stop, now=NOON).result().id == uid(1), fl
 """
 
 
+def resume(process):
+    """Continue a process that stops itself, once it has stopped: a signal before that is lost."""
+    state = Path(f"/proc/{process.pid}/stat")
+    while state.read_text().rpartition(")")[2].split()[0] != "T":
+        time.sleep(0.01)
+    process.send_signal(signal.SIGCONT)
+
+
 def test_a_process_that_is_stopped_in_the_midst_of_a_write_holds_up_no_other_one_for_good(
     database, monkeypatch
 ):
@@ -353,9 +362,9 @@ def test_a_process_that_is_stopped_in_the_midst_of_a_write_holds_up_no_other_one
         assert other.stdout.readline() == "stopping\n"
         with Memory(database, "a", embedder=None) as memory:
             memory.add("an apple")
-            other.send_signal(signal.SIGCONT)
+            resume(other)
             assert other.stdout.readline() == "stopping\n"  # its write is begun anew
-            other.send_signal(signal.SIGCONT)
+            resume(other)
             assert other.stdout.readline() == "True\n"
             assert memory.count() == 2
     finally:
