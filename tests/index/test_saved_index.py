@@ -4,6 +4,7 @@ import os
 import stat
 import struct
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -126,13 +127,31 @@ def test_removed_and_excluded_rows_are_in_no_file(kind, path):
 
 
 def test_an_inverted_file_without_some_rows_is_not_saved_but_for_those_it_has_lost(path):
-    source = filled("ivfpq")
+    source = filled("ivfpq", 1000)
     assert not save(source, path, without=[2], anew=True)
-    source.remove(np.array([1]))
+    source.remove(np.array([900]))
     source.settle()
     assert save(source, path)
     loaded = loaded_from(path, "ivfpq")
     assert answers(loaded) == answers(source)
+
+
+def test_an_inverted_file_that_was_trained_with_a_row_that_is_gone_is_not_saved(path):
+    source = filled("ivfpq", 1000)
+    assert save(source, path)
+    for other in (source, loaded_from(path, "ivfpq")):  # the order of the rows is in the file
+        other.remove(np.array([1]))
+        other.settle()
+        assert not save(other, path)
+
+
+def test_an_inverted_file_that_was_trained_with_a_row_it_never_had_is_not_saved(path):
+    source = FaissSource(DIM, SMALL)
+    source.add(np.arange(1, 101), drawn(100))
+    source.remove(np.array([1]))
+    source.add(np.arange(101, 501), drawn(400, seed=1))
+    source.settle()
+    assert not save(source, path)
 
 
 def test_searches_go_on_while_an_index_is_saved_and_changes_wait(path, monkeypatch):
@@ -273,3 +292,17 @@ def test_an_index_of_several_bulks_is_made_anew(path, monkeypatch):
     source.settle()
     assert save(source, path, anew=True)
     assert read_index(path, options("hnsw"), DIM).held.size == 403
+
+
+def test_small_changes_do_not_put_off_an_index_made_anew(monkeypatch):
+    monkeypatch.setattr(faiss_source, "MIN_ANEW_SECONDS", 0.3)
+    monkeypatch.setattr(faiss_source, "ANEW_SHARE", 0.0)
+    source = filled()
+    time.sleep(0.3)
+    source.add(np.array([1000]), drawn(1))
+    source.settle()
+    held = source.hold()
+    assert held.may_make_anew
+    assert held.leave_out(np.array([1]), anew=True)
+    assert not held.may_make_anew  # it was made just now
+    held.release()

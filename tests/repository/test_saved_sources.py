@@ -68,7 +68,8 @@ def never_read(monkeypatch):
 
 def opened(path, kind="hnsw", **options):
     chosen = {"index": KINDS[kind], "exact_limit": 0, "track_access": False}
-    return Memory(path, embedder=WordEmbedder(dimensions=16), **{**chosen, **options})
+    embedder = WordEmbedder(dimensions=16)
+    return Memory(path, **{"embedder": embedder, **chosen, **options})
 
 
 def filled(memory, count=300, *, sensitive=False):
@@ -248,6 +249,85 @@ def test_nothing_sensitive_or_removed_is_in_the_file(tmp_path, kind):
         hits = built(memory).search("kale nure", user_id="ann", search_type="semantic", limit=3)
         assert hits.approximate
         assert secret.id in [hit.id for hit in hits]
+
+
+class _Failing(WordEmbedder):
+    """Fails once it is told to."""
+
+    fails = False
+
+    def embed(self, texts):
+        if self.fails:
+            raise RuntimeError
+        return super().embed(texts)
+
+
+def is_saved(sync):
+    """Save the indexes as they are, without embedding anything; return whether both were saved."""
+    snapshot = sync._index.snapshot()
+    if snapshot.source is None:
+        return False
+    try:
+        return sync._snapshots.save(snapshot, sync._accesses) and not sync._snapshots._lacks_source
+    finally:
+        snapshot.source.release()
+
+
+@pytest.mark.parametrize("kind", ["hnsw", "flat"])
+def test_no_vector_of_a_text_that_was_overwritten_is_in_the_file(tmp_path, kind):
+    path, embedder = tmp_path / "a.db", _Failing(dimensions=16)
+    with opened(path, kind, embedder=embedder) as memory:
+        changed = filled(memory).add("fing fing mest", user_id="ann")
+        (old,) = bytes_of(vectors_of(memory, [changed.id])[0])
+        built(memory)
+        embedder.fails = True
+        memory.update(changed.id, content="kale nure", user_id="ann", on_embed_error="pending")
+        sync = memory.repository._indexes.active
+        sync._apply_changes()
+        assert len(sync._index.unembedded()) == 1
+        until(lambda: is_saved(sync))
+        assert old not in source_file(path).read_bytes()
+
+
+def test_an_older_index_goes_when_the_snapshot_is_saved_without_one(tmp_path, monkeypatch):
+    path = tmp_path / "a.db"
+    with opened(path) as memory:
+        plain = filled(memory).add("fing fing mest", user_id="ann")
+        saved_source(memory)
+        monkeypatch.setattr(faiss_source, "MIN_ANEW_SECONDS", 10**6)
+        changed = {"sensitive": True, "on_conflict": "replace"}
+        memory.add("fing fing mest", id=plain.id, user_id="ann", **changed)
+        built(memory)
+        saved(memory)
+        assert [file.suffix for file in files(memory)] == [".index"]
+
+
+def test_an_inverted_file_that_was_trained_with_a_removed_vector_is_not_saved(tmp_path):
+    with opened(tmp_path / "a.db", "ivfpq") as memory:
+        gone = memory.add("fing fing mest", user_id="ann")
+        built(filled(memory))
+        assert memory.delete(gone.id, user_id="ann", permanent=True).erased
+        saved(built(memory))
+        assert [file.suffix for file in files(memory)] == [".index"]
+
+
+def test_an_index_that_cannot_be_built_from_the_snapshot_is_not_awaited(tmp_path, monkeypatch):
+    path = tmp_path / "a.db"
+    with opened(path) as memory:
+        saved_source(filled(memory))
+    source_file(path).unlink()
+
+    def failing(_snapshot):
+        yield from ()
+        raise MemoryError
+
+    monkeypatch.setattr(index_snapshots, "_parts", failing)
+    with opened(path) as memory:
+        assert memory.search("bale", user_id="ann", search_type="semantic")
+        begun = time.monotonic()
+        memory.index.wait(timeout=PATIENCE)
+        assert time.monotonic() - begun < PATIENCE / 2
+        assert not memory.index.info().proposes
 
 
 def test_a_permanent_deletion_removes_the_file_before_it_is_erased(tmp_path, monkeypatch):

@@ -39,7 +39,7 @@ VACANT_SHARE: Final = 0.2
 MIN_ANEW_SECONDS: Final = 600.0
 ANEW_SHARE: Final = 10.0
 """An index is made anew for a file if so many times the seconds that making it took have passed
-since, and at least so many."""
+since, and at least so many; small changes do not count as making it."""
 
 _VACANT: Final = -1
 _MAX_ROW: Final = 2**63 - 1
@@ -87,6 +87,7 @@ class FaissSource:
         self._beginning = beginning
         self._is_closed = False
         self._is_given_up = False
+        self._has_skipped = False  # a vector that was replaced before the index had it
         self._made_at, self._making = time.monotonic(), 0.0
         self._reset()
         register(self)
@@ -210,18 +211,35 @@ class FaissSource:
 
         The caller holds the source. An inverted file cannot be made anew.
         """
+        if self._remembers_removed:
+            return None
         rows, kept = self._positions.rows, self._positions.occupied()
         kept = kept[~np.isin(rows[kept], without)]
         if len(kept) == self._index.size:
             return SavedIndex(self._index, rows.copy(), b"")
         if not anew or not len(kept) or self._options.kind == "ivfpq":
             return None
+        begun = time.monotonic()
         with self._index.own_threads():
             made = self._made_of(kept, lambda: self._is_given_up or is_stopped())
         if made is None:
             return None
+        self._made_at = time.monotonic()
+        self._making = self._made_at - begun
         # A copy: the positions own what their rows are a view of.
         return SavedIndex(made[0], made[1].rows.copy(), b"")
+
+    @property
+    def _remembers_removed(self) -> bool:
+        """Whether an inverted file may have been trained with vectors that were removed since.
+
+        Its centroids can be such vectors to the last bit.
+        """
+        if self._options.kind != "ivfpq":
+            return False
+        # Those it was trained with came first, but for the order within a batch.
+        trained = self._positions.rows[: 2 * self._options.trained]
+        return self._has_skipped or bool((trained == _VACANT).any())
 
     def write(self, path: str, saved: SavedIndex) -> bool:
         """Write an index to a file; return False if the source was given up meanwhile."""
@@ -287,18 +305,17 @@ class FaissSource:
             if self._is_closed or not self._has_work:
                 self._thread = None
                 return False
-        begun = time.monotonic()
         if self._beginning is not None:
             self._begin_with(self._beginning)
             return True
         with self._step_lock:
+            begun = time.monotonic()
             if self._index.needs_training:
                 self._train()
             self._apply_next()
             if self._positions.is_mostly_vacant:
                 self._compact()
-        self._made_at = time.monotonic()
-        self._making += self._made_at - begun
+            self._making += time.monotonic() - begun
         return True
 
     @property
@@ -361,6 +378,7 @@ class FaissSource:
         """Bring the first changes that wait into the index."""
         changes = self._first_changes(BULK if self._number_waiting > MAX_WAITING else INCREMENT)
         change = _Change(_rows_of(changes), *_current(changes))
+        self._has_skipped |= len(change.rows) < sum(len(each.rows) for each in changes)
         with self._lock.writing():
             try:
                 self._put(change)
@@ -385,6 +403,7 @@ class FaissSource:
         self._is_given_up = True
         with self._queue_lock:
             self._is_closed = True
+            self._beginning = None
             self._waiting.clear()
             self._number_waiting = 0
 

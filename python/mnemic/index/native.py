@@ -67,11 +67,13 @@ class Snapshot(NamedTuple):
     Attributes:
         core: The core's view of it.
         seq: Number of the change.
+        unembedded: Rows without a vector; the source may still have an old one of theirs.
         source: Its candidate source, held with the same changes; None without one that can be.
     """
 
     core: IndexSnapshot
     seq: int
+    unembedded: list[int]
     source: HeldSource | None
 
 
@@ -167,8 +169,10 @@ class NativeIndex:
             self._drain()
             if self._seq is None:
                 return None
+            core, unembedded = self._core.snapshot(), self._core.unembedded()
+            # Last: if anything else failed, nobody would release it.
             held = None if self._source is None else self._source.hold()
-            return Snapshot(self._core.snapshot(), self._seq, held)
+            return Snapshot(core, self._seq, unembedded, held)
 
     @property
     def size(self) -> int:

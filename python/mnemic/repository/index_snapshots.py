@@ -219,16 +219,23 @@ class IndexSnapshots:
         source = snapshot.source
         if source is None:
             return None
-        sensitive, anew = snapshot.core.sensitive(), source.may_make_anew
-        if source.leave_out(sensitive, anew=anew, is_stopped=is_stopped):
+        outdated = np.array(snapshot.unembedded, np.int64)
+        without = np.concatenate([snapshot.core.sensitive(), outdated])
+        if source.leave_out(without, anew=source.may_make_anew, is_stopped=is_stopped):
             return source
         self._next_source = time.monotonic() + SOURCE_SECONDS
         return None
 
     def _save_source(self, source: HeldSource | None, label: bytes) -> None:
         path = self._source_path
-        if source is not None and path is not None and source.save(path, label):
+        if path is None:
+            return
+        if source is not None and source.save(path, label):
             self._saved_source = self._saved_seq
+            return
+        self._saved_source = None
+        with suppress(OSError):  # of an older state: of no use, and what it has may be removed now
+            os.unlink(path)  # noqa: PTH108 - pathlib is slow to import
 
     def drop(self) -> None:
         """Remove the file, in which an index has found damage."""
