@@ -278,7 +278,7 @@ def test_no_vector_of_a_text_that_was_overwritten_is_in_the_file(tmp_path, kind)
     path, embedder = tmp_path / "a.db", _Failing(dimensions=16)
     with opened(path, kind, embedder=embedder) as memory:
         changed = filled(memory).add("fing fing mest", user_id="ann")
-        (old,) = bytes_of(vectors_of(memory, [changed.id])[0])
+        old = bytes_of(vectors_of(memory, [changed.id])[0][0], kind)
         built(memory)
         embedder.fails = True
         memory.update(changed.id, content="kale nure", user_id="ann", on_embed_error="pending")
