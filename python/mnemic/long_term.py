@@ -399,8 +399,9 @@ class LongTermMemory(
     ) -> DeleteResult:
         """Delete a memory; searches no longer find it.
 
-        Deleting it again changes nothing and returns 1 again. For 90 days it can be restored; then
-        `purge_expired` deletes it permanently.
+        Deleting it again changes nothing and returns 1 again. It can be restored within the
+        `retention` of the memory, 90 days unless given; then `purge_expired` deletes it
+        permanently.
 
         Args:
             entry_id: Id of the memory.
@@ -420,7 +421,7 @@ class LongTermMemory(
     async def restore(
         self, entry_id: UUID | str, *, user_id: str | None = None, all_users: bool = False
     ) -> bool:
-        """Restore a memory that was deleted within the last 90 days.
+        """Restore a memory that was deleted within the retention, 90 days unless given.
 
         Args:
             entry_id: Its id.
@@ -449,7 +450,7 @@ class LongTermMemory(
     async def purge_expired(
         self, *, user_id: str | None = None, all_users: bool = False
     ) -> DeleteResult:
-        """Delete memories permanently that were deleted or expired more than 90 days ago.
+        """Delete memories permanently that were deleted or expired before the retention.
 
         For users see the class.
 

@@ -31,7 +31,7 @@ from mnemic.model import (
 from mnemic.model.new_entry import checked_record
 from mnemic.progress import Report
 from mnemic.repository import Repository
-from mnemic.repository.deleting import RETENTION
+from mnemic.repository.retention import earliest_kept
 from mnemic.store.values import Criteria
 from mnemic.sync_bridge import run_blocking
 
@@ -217,7 +217,7 @@ class _Changing:
         if is_superseded and not wanted.is_superseded and await self._is_freed(identity):
             return self._write(identity)
         if entry.forgotten_at is not None:
-            if self._now - entry.forgotten_at > RETENTION:
+            if entry.forgotten_at < earliest_kept(self._now, self._repository.retention):
                 return self._write(identity)
             self._restores.append(identity)
         if wanted.is_superseded and not is_superseded:

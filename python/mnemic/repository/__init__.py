@@ -1,10 +1,10 @@
 """The verbs of a memory over one store, one embedder and one index."""
 
 from mnemic.repository.arguments import criteria, required_uuid, required_uuids, unlimited
-from mnemic.repository.deleting import RETENTION
 from mnemic.repository.found import Expansion, Found, FoundLinked
 from mnemic.repository.options import Options
 from mnemic.repository.repository import Repository, check_limit
+from mnemic.repository.retention import RETENTION
 from mnemic.repository.searchable import Searchable, checked_memory
 from mnemic.repository.stored_model import stored_model
 

@@ -1,6 +1,6 @@
 """Deletes, restores and purges memories, and erases the bytes of deleted ones."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from uuid import UUID
 
 from mnemic.model import DeleteResult, Scope
@@ -10,14 +10,10 @@ from mnemic.protocols import Clock
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
+from mnemic.repository.retention import earliest_kept
 from mnemic.store import Store
 from mnemic.store.values import EVERY_ENTRY, Criteria
 from mnemic.sync_bridge import arrived
-
-RETENTION = timedelta(days=90)
-"""Time during which a deleted memory can be restored."""
-
-_FIRST_MOMENT = datetime.min.replace(tzinfo=UTC)
 
 
 class Deleter:
@@ -30,6 +26,7 @@ class Deleter:
         clock: Gives the time.
         telemetry: Reports deletions.
         accesses: Are written before a filter tests them.
+        retention: Time for which a deleted memory can be restored; None is without end.
     """
 
     def __init__(
@@ -41,6 +38,7 @@ class Deleter:
         clock: Clock,
         telemetry: Telemetry,
         accesses: AccessCounter,
+        retention: timedelta | None,
     ) -> None:
         self._store = store
         self._indexes = indexes
@@ -48,6 +46,7 @@ class Deleter:
         self._now = clock
         self._telemetry = telemetry
         self._accesses = accesses
+        self._retention = retention
 
     async def delete(
         self, scope: Scope, entry_id: UUID, *, permanent: bool = False
@@ -84,7 +83,9 @@ class Deleter:
         self._limits.require_storing()
         now = self._now()
         restored = await arrived(
-            self._store.restore(scope, entry_id, oldest=now - RETENTION, now=now)
+            self._store.restore(
+                scope, entry_id, oldest=earliest_kept(now, self._retention), now=now
+            )
         )
         await self._indexes.active.refresh()
         return restored
@@ -101,9 +102,9 @@ class Deleter:
         """
         self._limits.require_storing()
         now = self._now()
-        kept = RETENTION if older_than is None else duration("older_than", older_than)
+        kept = self._retention if older_than is None else duration("older_than", older_than)
         until = now if flag("expired", expired) else None
-        oldest = now - min(kept, now - _FIRST_MOMENT)
+        oldest = earliest_kept(now, kept)
         ids = await arrived(self._store.purge(scope, oldest, until))
         await self._indexes.active.refresh()
         await self._telemetry.purged(ids)

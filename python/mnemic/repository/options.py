@@ -1,5 +1,6 @@
 """The options that a memory is opened with."""
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from mnemic.index.choice import IndexChoice
@@ -38,6 +39,10 @@ class Options(TypedDict, total=False):
             None is no limit beside the license's.
         user_quota: How many bytes of content each user may store, and the memories without a user
             together; deleted ones count until purged. None is no limit.
+        retention: Time for which a deleted memory can be restored, as a timedelta or a number of
+            days; 90 days unless given. `purge` deletes permanently what was deleted or expired
+            longer ago; nothing does so by itself. With None deleted memories can be restored until
+            they are deleted permanently, and `purge` alone deletes none.
         clock: Gives the time, aware and in UTC.
         id_factory: Makes an id for a time.
         log_content: Show queries in logs and events, cut to 50 characters; otherwise only how long
@@ -85,6 +90,7 @@ class Options(TypedDict, total=False):
     license: LicensePolicy | None
     quota: int | None
     user_quota: int | None
+    retention: timedelta | float | None
     clock: Clock
     id_factory: IdFactory | None
     log_content: bool

@@ -7,6 +7,7 @@ and arguments.
 import os
 import time
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 from uuid import UUID
 
@@ -76,6 +77,7 @@ from mnemic.repository.proposals import EXACT_LIMIT
 from mnemic.repository.query_cache import QUERY_CACHE
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.readiness import Readiness
+from mnemic.repository.retention import RETENTION, checked_retention
 from mnemic.repository.statistics import Statistics
 from mnemic.repository.transfer import Transfer
 from mnemic.repository.updating import Updater
@@ -129,6 +131,7 @@ class Repository:
         license: As above.
         quota: As above.
         user_quota: As above.
+        retention: As above.
         clock: As above.
         id_factory: As above.
         log_content: As above.
@@ -157,6 +160,7 @@ class Repository:
         license: LicensePolicy | None = None,  # noqa: A002 - the field's name everywhere
         quota: int | None = None,
         user_quota: int | None = None,
+        retention: timedelta | float | None = RETENTION,
         clock: Clock = system_clock,
         id_factory: IdFactory | None = None,
         log_content: bool = False,
@@ -178,6 +182,7 @@ class Repository:
         validation.optional_function("id_factory", id_factory)
         checked_progress(progress)
         analysed_in = checked_language(language)
+        self.retention = checked_retention(retention)
         named = Scope(agent_id)
         self.now = clock
         self.id_factory = UuidFactory() if id_factory is None else id_factory
@@ -355,6 +360,7 @@ class Repository:
             clock=clock,
             telemetry=self._telemetry,
             accesses=self.accesses,
+            retention=self.retention,
         )
         self.updater = Updater(
             self._store,

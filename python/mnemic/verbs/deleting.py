@@ -34,7 +34,8 @@ class AsyncDeleteVerbs(ScopedBase):
         Args:
             id: Id of the memory.
             permanent: Delete its record, vectors and links too; it cannot be restored. Otherwise
-                the record stays, marked as deleted, and can be restored for 90 days.
+                the record stays, marked as deleted, and can be restored within the `retention` that
+                the memory was opened with: 90 days unless given.
             user_id: The user; None is the memories without a user.
             project_id: Only if it is of this project.
             session_id: Only if it is of this session.
@@ -76,7 +77,7 @@ class AsyncDeleteVerbs(ScopedBase):
             filters: Only memories that match, in the grammar of docs/concepts/filters.md; without a
                 test it is refused, see `delete_all`.
             permanent: Delete records, vectors and links too, also of memories deleted before; they
-                cannot be restored. Otherwise the records stay, and can be restored for 90 days.
+                cannot be restored. Otherwise the records stay, and can be restored; see `delete`.
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.
@@ -131,7 +132,7 @@ class AsyncDeleteVerbs(ScopedBase):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> bool:
-        """Restore a memory that was deleted within the last 90 days, and not permanently.
+        """Restore a memory that was deleted within the retention, and not permanently.
 
         Args:
             id: Id of the memory.
@@ -159,11 +160,14 @@ class AsyncDeleteVerbs(ScopedBase):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> DeleteResult:
-        """Delete memories permanently that were deleted or expired more than 90 days ago.
+        """Delete memories permanently that were deleted or expired before the retention.
+
+        The retention is that of the opening, 90 days unless given. Without end, none is deleted
+        unless `expired` or `older_than` says so.
 
         Args:
             expired: Delete all that has expired, however long ago.
-            older_than: Another time in place of the 90 days; `timedelta(0)` is everything that was
+            older_than: Another time in place of the retention; `timedelta(0)` is everything that was
                 deleted or has expired.
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
