@@ -34,6 +34,7 @@ from mnemic.protocols import (
     TokenCounter,
 )
 from mnemic.repository import Options, Searchable
+from mnemic.repository.retention import WhenFull
 from mnemic.retrieval import (
     AnyExpander,
     Expander,
@@ -89,4 +90,5 @@ __all__ = [
     "Target",
     "TokenCounter",
     "Tokenizer",
+    "WhenFull",
 ]

@@ -1,5 +1,6 @@
 """Every error mnemic raises. Each is also the built-in error a caller would expect."""
 
+from functools import partial
 from typing import Literal
 
 
@@ -324,15 +325,25 @@ class StoreFullError(StoreError):
     """The disk is full or failing; nothing of this write was kept, earlier memories are intact."""
 
 
+_WHEN_FULL = {
+    "refuse": "",
+    "evict": ". Too few memories of the same users are deleted, expired, or no more important than "
+    "the new one; delete some, or raise the limit",
+}
+
+
 class StorageQuotaExceededError(MnemicError, RuntimeError):
     """A write would exceed the quota; nothing was written.
 
     Attributes:
-        current_usage: Bytes used before the write, by the agent or by the user.
-        limit: Bytes allowed.
+        current_usage: Bytes or memories before the write, of the agent or of the user.
+        limit: Bytes or memories allowed.
         license_tier: Name of the license tier that sets the limit; None without one.
         quota: "agent" or "user": whose limit it is.
         user_id: With a user's limit the user; None is the memories without a user.
+        unit: "bytes" of contents or "entries": what is limited.
+        when_full: "evict" if memories could have been deleted for the new ones, but not enough of
+            the same users are deleted, expired, or at most as important as these and below 1.
     """
 
     def __init__(
@@ -342,25 +353,31 @@ class StorageQuotaExceededError(MnemicError, RuntimeError):
         license_tier: str | None = None,
         quota: Literal["agent", "user"] = "agent",
         user_id: str | None = None,
+        *,
+        unit: Literal["bytes", "entries"] = "bytes",
+        when_full: Literal["refuse", "evict"] = "refuse",
     ) -> None:
         tier = "" if license_tier is None else f" ({license_tier} tier)"
         whose = ""
         if quota == "user":
             whose = " of memories without a user" if user_id is None else f" of user {user_id!r}"
         super().__init__(
-            f"Storage quota{whose} exceeded. Current: {current_usage} bytes, "
-            f"Limit: {limit} bytes{tier}"
+            f"Storage quota{whose} exceeded. Current: {current_usage} {unit}, "
+            f"Limit: {limit} {unit}{tier}{_WHEN_FULL[when_full]}"
         )
         self.current_usage = current_usage
         self.limit = limit
         self.license_tier = license_tier
         self.quota = quota
         self.user_id = user_id
+        self.unit = unit
+        self.when_full = when_full
 
-    def __reduce__(self) -> tuple[type, tuple[int, int, str | None, str, str | None]]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Preserve the fields in pickles."""
+        named = partial(type(self), unit=self.unit, when_full=self.when_full)
         values = self.current_usage, self.limit, self.license_tier, self.quota, self.user_id
-        return type(self), values
+        return named, values
 
 
 class ContextWindowFullError(MnemicError, RuntimeError):

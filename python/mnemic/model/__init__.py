@@ -90,6 +90,7 @@ from mnemic.model.search import EvidenceFloor, Search
 from mnemic.model.search_in import SearchIn, checked_search_in
 from mnemic.model.update import MemoryEntryUpdate
 from mnemic.model.why import Why, WordMatch
+from mnemic.model.written import AddedMemories, UpdateResult, WrittenEntry, written
 
 __all__ = [
     "BY_SEARCH_TYPE",
@@ -103,6 +104,7 @@ __all__ = [
     "SEMANTIC",
     "Access",
     "AdaptiveShare",
+    "AddedMemories",
     "All",
     "AnyOf",
     "CheckedEntry",
@@ -174,6 +176,7 @@ __all__ = [
     "TagUsage",
     "Test",
     "TimeLimit",
+    "UpdateResult",
     "UserUsage",
     "UuidFactory",
     "VerifyProblem",
@@ -181,10 +184,12 @@ __all__ = [
     "Weights",
     "Why",
     "WordMatch",
+    "WrittenEntry",
     "checked_search_in",
     "falls_back",
     "parse_filter",
     "parse_times",
     "references",
     "salience_of",
+    "written",
 ]

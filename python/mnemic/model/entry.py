@@ -221,6 +221,11 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False):
         """Whether the memory was deleted and can still be restored."""
         return self.forgotten_at is not None
 
+    @property
+    def evicted(self) -> tuple[UUID, ...]:
+        """Ids of the memories that the call that returned this one deleted to make room for it."""
+        return ()
+
     def is_active(self, now: datetime) -> bool:
         """Return whether searches find it: not deleted, not expired, status ACTIVE."""
         return self.status is MemoryStatus.ACTIVE and self.is_present(now)

@@ -28,6 +28,7 @@ from mnemic.model.hit import Hit
 from mnemic.model.limit_alias import LimitAlias
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import Salience
+from mnemic.model.written import WrittenEntry
 from mnemic.records import Listing, Record
 
 CONTRADICTION_CONFIDENCE = 0.6
@@ -292,7 +293,7 @@ class MemoryRecallResult(Listing[ScoredMemory], frozen=True):
         return self.total_matches
 
 
-class CheckedEntry(MemoryEntry, frozen=True, kw_only=True, eq=False):
+class CheckedEntry(WrittenEntry, frozen=True, kw_only=True, eq=False):
     """A memory that was stored, with what it contradicts.
 
     Attributes:
@@ -308,7 +309,7 @@ class CheckedEntry(MemoryEntry, frozen=True, kw_only=True, eq=False):
     def of(cls, entry: MemoryEntry, contradictions: tuple[ScoredMemory, ...]) -> Self:
         """Return an entry, checked before, with what it contradicts."""
         fields = {name: getattr(entry, name) for name in MemoryEntry.__struct_fields__}
-        return cls(**fields, contradictions=contradictions)
+        return cls(**fields, evicted_ids=entry.evicted, contradictions=contradictions)
 
 
 _RELEVANCE_SHARE = 0.30

@@ -87,12 +87,14 @@ class MemoryForgottenEvent(Record, frozen=True, kw_only=True):
         entry_id: The memory's id.
         permanent: Whether it was deleted for good.
         timestamp: Time of the deletion.
+        evicted: Whether it was deleted to make room for another memory, by `when_full="evict"`.
     """
 
     agent_id: str
     entry_id: UUID
     permanent: bool
     timestamp: datetime
+    evicted: bool = False
 
 
 class MemorySearchCompletedEvent(Record, frozen=True, kw_only=True):

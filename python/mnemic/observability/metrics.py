@@ -105,6 +105,7 @@ _HISTOGRAMS = (
     ),
 )
 _COUNTERS = (
+    (LONG_TERM + "evictions", "{entry}", "Memories that were deleted to make room for others"),
     (RETRIEVAL + "total", "{retrieval}", "Queries that were answered"),
     (RETRIEVAL + "cache_hits", "{retrieval}", "Queries whose answer was known"),
     (RETRIEVAL + "augmentations", "{augmentation}", "Times that a context window was augmented"),
@@ -164,6 +165,10 @@ class Meter:
         """Measure one call of the embedder, whatever its number of texts."""
         self._record(LONG_TERM + "embedding_time_ms", milliseconds)
 
+    def evicted(self, number: int) -> None:
+        """Count memories that were deleted to make room."""
+        self._count(LONG_TERM + "evictions", number)
+
     def retrieval(self, milliseconds: float, results: int, *, from_cache: bool) -> None:
         """Measure a query of the retrieval service."""
         self._count(RETRIEVAL + "total")
@@ -216,12 +221,12 @@ class Meter:
         except Exception as error:  # noqa: BLE001 - the operation has happened, whoever measures it
             _process.log_failure(name, error)
 
-    def _count(self, name: str, **attributes: str) -> None:
+    def _count(self, name: str, number: int = 1, **attributes: str) -> None:
         instruments = _process.instruments()
         if instruments is None:
             return
         try:
-            instruments.counters[name].add(1, {**self._attributes, **attributes})
+            instruments.counters[name].add(number, {**self._attributes, **attributes})
         except Exception as error:  # noqa: BLE001 - as above
             _process.log_failure(name, error)
 

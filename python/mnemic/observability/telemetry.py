@@ -29,6 +29,9 @@ QUOTA_HYSTERESIS = 5
 
 SHOWN_QUERY = 50
 
+LOGGED_IDS = 32
+"""Ids of evicted memories in one log line; further ones are in further lines."""
+
 _log = logger(__name__)
 
 
@@ -240,7 +243,22 @@ class Telemetry:
         _log.info("%d memory entries purged for agent %s", len(ids), self._agent_id)
         await self._publish_deleted(ids, permanent=True)
 
-    async def _publish_deleted(self, ids: Sequence[UUID], *, permanent: bool) -> None:
+    async def evicted(self, ids: Sequence[UUID]) -> None:
+        """Log, count and publish memories deleted permanently to make room for others."""
+        for first in range(0, len(ids), LOGGED_IDS):
+            shown = ids[first : first + LOGGED_IDS]
+            _log.info(
+                "%d memory entries evicted for agent %s to make room: %s",
+                len(shown),
+                self._agent_id,
+                ", ".join(map(str, shown)),
+            )
+        self.meter.evicted(len(ids))
+        await self._publish_deleted(ids, permanent=True, evicted=True)
+
+    async def _publish_deleted(
+        self, ids: Sequence[UUID], *, permanent: bool, evicted: bool = False
+    ) -> None:
         if not self._events.has_listeners(MemoryForgottenEvent):
             return
         for entry_id in ids:
@@ -249,6 +267,7 @@ class Telemetry:
                 entry_id=entry_id,
                 permanent=permanent,
                 timestamp=self._now(),
+                evicted=evicted,
             )
             await self._events.publish(event)
 

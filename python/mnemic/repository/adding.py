@@ -11,6 +11,7 @@ from mnemic.model import MemoryEntry, NewEntry, OnConflict, OnDuplicate, OnEmbed
 from mnemic.observability.telemetry import Telemetry, milliseconds_since
 from mnemic.progress import Report, silent
 from mnemic.protocols import Clock
+from mnemic.repository.eviction import EvictionReporter
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.repository.new_vectors import NewVectors
@@ -44,6 +45,7 @@ class Adder:
         limits: Check their size.
         clock: Gives the time.
         telemetry: Publishes them.
+        eviction: Reports what went for them.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Adder:
         limits: Limits,
         clock: Clock,
         telemetry: Telemetry,
+        eviction: EvictionReporter,
     ) -> None:
         self._store = store
         self._agent_id = agent_id
@@ -65,6 +68,7 @@ class Adder:
         self._limits = limits
         self._now = clock
         self._telemetry = telemetry
+        self._eviction = eviction
 
     async def add(
         self,
@@ -100,6 +104,7 @@ class Adder:
                     now=self._now(),
                     quota=self._limits.quota,
                     user_quota=self._limits.user_quota,
+                    room=self._limits.room,
                     on_conflict=on_conflict,
                     on_duplicate=on_duplicate,
                     is_import=is_import,
@@ -121,6 +126,7 @@ class Adder:
             await self._telemetry.updated(entry, content_changed=content_changed)
         if stored.changed:
             await self._publish_changed(stored.changed)
+        await self._eviction.report(stored.evicted)
         await self._limits.warn()
         return Added(embedded, stored, fresh)
 

@@ -9,7 +9,7 @@ from mnemic.licensing import STORING, LicensePolicy, Need, Quota, checked_policy
 from mnemic.model import NewEntry, Scope, validation
 from mnemic.observability.telemetry import Telemetry
 from mnemic.store import Store
-from mnemic.store.quota import check_quota, check_user_quota
+from mnemic.store.quota import NO_ROOM, Room, check_entries, check_quota, check_user_quota
 
 
 class Usage(NamedTuple):
@@ -26,6 +26,7 @@ class Limits:
         license: The host's policy; with None nothing is checked.
         quota: Bytes of content that the agent may store, beside the policy's quota; None is none.
         user_quota: Bytes of content that each user may store; None is no limit.
+        room: Budgets of entries, and whether the least important go for new ones.
         store: Knows the bytes used.
         agent_id: Whose bytes.
         telemetry: Publishes warnings.
@@ -33,6 +34,7 @@ class Limits:
     Attributes:
         license: The host's policy.
         user_quota: Bytes of content that each user may store; None is no limit.
+        room: Budgets of entries, and whether the least important go for new ones.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Limits:
         quota: int | None,
         user_quota: int | None = None,
         *,
+        room: Room = NO_ROOM,
         store: Store,
         agent_id: str,
         telemetry: Telemetry,
@@ -52,6 +55,7 @@ class Limits:
         self.user_quota = (
             None if user_quota is None else validation.whole("user_quota", user_quota, minimum=0)
         )
+        self.room = room
         self._store = store
         self._agent_id = agent_id
         self._telemetry = telemetry
@@ -76,9 +80,13 @@ class Limits:
     async def check_room(self, entries: Sequence[NewEntry]) -> None:
         """Raise StorageQuotaExceededError if entries cannot fit; the write itself checks again.
 
-        Entries with an idempotency key may be stored already, and are left to the write.
+        Entries with an idempotency key may be stored already, and are left to the write; so is
+        everything where less important entries go for new ones.
         """
         quota = self.quota
+        if self.room.evicts:
+            return
+        self._check_number(entries)
         if quota is None and self.user_quota is None:
             return
         sizes = Counter[str | None]()
@@ -91,6 +99,19 @@ class Limits:
                 check_user_quota(self.user_quota, user_id, used, size)
         if quota is not None:
             check_quota(quota, self._store.used_bytes(self._agent_id), sizes.total())
+
+    def _check_number(self, entries: Sequence[NewEntry]) -> None:
+        limits = self.room.user_entries, self.room.entries
+        if limits == (None, None):
+            return
+        numbers = Counter(new.entry.user_id for new in entries if new.key is None)
+        for user_id, number in numbers.items():
+            self._check_entries(Scope(self._agent_id, user_id), limits[0], number)
+        self._check_entries(Scope(self._agent_id, all_users=True), limits[1], numbers.total())
+
+    def _check_entries(self, scope: Scope, limit: int | None, number: int) -> None:
+        if limit is not None and number:
+            check_entries(limit, scope, self._store.stored_entries(scope), number)
 
     def usage(self, scope: Scope) -> Usage | None:
         """Return the bytes that a quota limits, as a caller of this scope may see them.

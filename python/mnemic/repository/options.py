@@ -9,6 +9,7 @@ from mnemic.model import SearchIn
 from mnemic.progress import Progress
 from mnemic.protocols import Clock, IdFactory
 from mnemic.repository.index_pool import IndexPool
+from mnemic.repository.retention import WhenFull
 
 if TYPE_CHECKING:
     from mnemic.embed.base import AnyEmbedder
@@ -39,6 +40,19 @@ class Options(TypedDict, total=False):
             None is no limit beside the license's.
         user_quota: How many bytes of content each user may store, and the memories without a user
             together; deleted ones count until purged. None is no limit.
+        max_entries: How many memories an agent may store, in any state; deleted ones count until
+            purged. None is no limit.
+        user_max_entries: How many memories each user may store, and how many there may be without
+            a user. None is no limit.
+        when_full: What becomes of a write that exceeds one of these four limits or the license's.
+            "refuse", the default, raises `StorageQuotaExceededError`. "evict" permanently deletes
+            memories of the same users for it, in the same transaction: deleted and expired ones,
+            the longest ago first; then superseded ones and then all others, the least important
+            first, of equal ones the least accessed, and then the one whose last access or creation
+            is the longest ago. What is more important than the new memory stays, and so does
+            everything of importance 1; if that leaves too little room, the write is refused. Ids of
+            what went are in the result (`evicted`), in a `MemoryForgottenEvent` each, and in the
+            log.
         retention: Time for which a deleted memory can be restored, as a timedelta or a number of
             days; 90 days unless given. `purge` deletes permanently what was deleted or expired
             longer ago; nothing does so by itself. With None deleted memories can be restored until
@@ -90,6 +104,9 @@ class Options(TypedDict, total=False):
     license: LicensePolicy | None
     quota: int | None
     user_quota: int | None
+    max_entries: int | None
+    user_max_entries: int | None
+    when_full: WhenFull
     retention: timedelta | float | None
     clock: Clock
     id_factory: IdFactory | None

@@ -27,6 +27,7 @@ from mnemic.licensing import (
     Need,
 )
 from mnemic.model import (
+    AddedMemories,
     Lineage,
     MemoryEntry,
     MemoryEntryUpdate,
@@ -63,6 +64,7 @@ from mnemic.repository.database_search import (
 from mnemic.repository.deleting import Deleter
 from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.entry_vectors import EntryVectorReader
+from mnemic.repository.eviction import EvictionReporter
 from mnemic.repository.find import Finder
 from mnemic.repository.found import Expansion, Found
 from mnemic.repository.index_pool import SHARED, IndexPool, PooledIndexes, indexes_of
@@ -77,7 +79,12 @@ from mnemic.repository.proposals import EXACT_LIMIT
 from mnemic.repository.query_cache import QUERY_CACHE
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.readiness import Readiness
-from mnemic.repository.retention import RETENTION, checked_retention
+from mnemic.repository.retention import (
+    RETENTION,
+    WhenFull,
+    checked_retention,
+    checked_room,
+)
 from mnemic.repository.statistics import Statistics
 from mnemic.repository.transfer import Transfer
 from mnemic.repository.updating import Updater
@@ -131,6 +138,9 @@ class Repository:
         license: As above.
         quota: As above.
         user_quota: As above.
+        max_entries: As above.
+        user_max_entries: As above.
+        when_full: As above.
         retention: As above.
         clock: As above.
         id_factory: As above.
@@ -160,6 +170,9 @@ class Repository:
         license: LicensePolicy | None = None,  # noqa: A002 - the field's name everywhere
         quota: int | None = None,
         user_quota: int | None = None,
+        max_entries: int | None = None,
+        user_max_entries: int | None = None,
+        when_full: WhenFull = "refuse",
         retention: timedelta | float | None = RETENTION,
         clock: Clock = system_clock,
         id_factory: IdFactory | None = None,
@@ -183,6 +196,7 @@ class Repository:
         checked_progress(progress)
         analysed_in = checked_language(language)
         self.retention = checked_retention(retention)
+        room = checked_room(max_entries, user_max_entries, when_full)
         named = Scope(agent_id)
         self.now = clock
         self.id_factory = UuidFactory() if id_factory is None else id_factory
@@ -214,6 +228,7 @@ class Repository:
                 license,
                 quota,
                 user_quota,
+                room=room,
                 store=self._store,
                 agent_id=self.agent_id,
                 telemetry=self._telemetry,
@@ -340,6 +355,7 @@ class Repository:
 
     def _make_writers(self) -> None:
         clock = self.now
+        eviction = EvictionReporter(self._store, self.limits, self._telemetry)
         new_vectors = NewVectors(
             self._store, self.agent_id, self._model, self._embedder, self._telemetry
         )
@@ -351,6 +367,7 @@ class Repository:
             limits=self.limits,
             clock=clock,
             telemetry=self._telemetry,
+            eviction=eviction,
         )
         self.linker = Linker(self._store, self._indexes, self.limits, clock)
         self.deleter = Deleter(
@@ -371,6 +388,7 @@ class Repository:
             clock=clock,
             telemetry=self._telemetry,
             accesses=self.accesses,
+            eviction=eviction,
         )
         self.transfer = Transfer(
             self._store,
@@ -433,7 +451,7 @@ class Repository:
         on_duplicate: OnDuplicate = "keep",
         on_embed_error: OnEmbedError = "raise",
         progress: Progress | None = None,
-    ) -> list[MemoryEntry]:
+    ) -> AddedMemories:
         """Store checked entries of this agent, all or none.
 
         Returns:
@@ -445,13 +463,14 @@ class Repository:
         check_on_embed_error(on_embed_error)
         checked_progress(progress)
         if not entries:
-            return []
+            return AddedMemories()
         with reporting(progress, "add_many") as report:
             added = await self._adder.add(
                 entries, on_duplicate, on_embed_error, on_conflict=on_conflict, report=report
             )
             report(len(entries), len(entries))
-        return await self._adder.entries_of(added)
+        stored = await self._adder.entries_of(added)
+        return AddedMemories(stored, added.stored.evicted)
 
     async def get(
         self, scope: Scope, ids: Sequence[UUID], *, include_deleted: bool = False

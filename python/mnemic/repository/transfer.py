@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from mnemic.model import ImportResult, NewEntry, Scope
 from mnemic.model.validation import flag
 from mnemic.new_files import typed
@@ -16,6 +18,8 @@ from mnemic.store import Store
 from mnemic.sync_bridge import run_blocking
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from mnemic.repository.export import Part
 
 
@@ -97,9 +101,14 @@ class Transfer:
 
         self._limits.require_storing()
 
+        evicted: list[UUID] = []
+
         async def add(entries: Sequence[NewEntry]) -> int:
-            return len((await self._adder.add(entries, "keep", "raise", is_import=True)).fresh)
+            added = await self._adder.add(entries, "keep", "raise", is_import=True)
+            evicted.extend(added.stored.evicted)
+            return len(added.fresh)
 
         importer = Importer(self._store, scope, add, self._model.fits)
         with reporting(progress, "import") as report:
-            return await importer.read(source, self._now(), report)
+            result = await importer.read(source, self._now(), report)
+        return msgspec.structs.replace(result, evicted=tuple(evicted))

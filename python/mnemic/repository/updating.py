@@ -11,12 +11,20 @@ from numpy.typing import NDArray
 from mnemic.description import described
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, InvalidArgumentError, VersionConflictError
-from mnemic.model import MemoryEntry, MemoryEntryUpdate, OnEmbedError, Scope, validation
+from mnemic.model import (
+    MemoryEntry,
+    MemoryEntryUpdate,
+    OnEmbedError,
+    Scope,
+    UpdateResult,
+    validation,
+)
 from mnemic.model.filter import references
 from mnemic.model.new_entry import NO_VECTORS, OwnVectors, check_on_embed_error
 from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock
 from mnemic.repository.accesses import AccessCounter
+from mnemic.repository.eviction import EvictionReporter
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.repository.new_vectors import NewVectors
@@ -40,6 +48,7 @@ class Updater:
         clock: Gives the time.
         telemetry: Reports changes.
         accesses: Are written before a filter tests them.
+        eviction: Reports what went for new contents.
     """
 
     def __init__(
@@ -53,6 +62,7 @@ class Updater:
         clock: Clock,
         telemetry: Telemetry,
         accesses: AccessCounter,
+        eviction: EvictionReporter,
     ) -> None:
         self._store = store
         self._vectors = vectors
@@ -62,6 +72,7 @@ class Updater:
         self._now = clock
         self._telemetry = telemetry
         self._accesses = accesses
+        self._eviction = eviction
 
     async def update(
         self,
@@ -109,6 +120,7 @@ class Updater:
             now=now,
             quota=self._limits.quota,
             user_quota=self._limits.user_quota,
+            room=self._limits.room,
             include_archived=update.status is not None,
             replace_vectors=own.are_given,
         )
@@ -145,6 +157,7 @@ class Updater:
         await self._indexes.active.refresh()
         if entry is not None:
             await self._telemetry.updated(entry, content_changed=content_changed)
+            await self._eviction.report(entry.evicted)
             if content_changed:
                 await self._limits.warn()
         return entry
@@ -192,12 +205,12 @@ class Updater:
         update: MemoryEntryUpdate,
         *,
         on_embed_error: OnEmbedError = "raise",
-    ) -> int:
+    ) -> UpdateResult:
         """Change the selected memories of a scope, all or none; return their number."""
         self._limits.require_storing()
         check_on_embed_error(on_embed_error)
         if update.is_empty:
-            return 0
+            return UpdateResult(0)
         await self._accesses.write_for(criteria)
         embedded = await self._embedded(scope, update.content, on_embed_error)
         now = self._now()
@@ -210,14 +223,16 @@ class Updater:
             now=now,
             quota=self._limits.quota,
             user_quota=self._limits.user_quota,
+            room=self._limits.room,
             include_archived=update.status is not None or tests_status,
         )
         updated = await arrived(written)
         await self._indexes.active.refresh()
         self._note(update, is_pending=embedded is None)
         await self._telemetry.updated_all(updated, content_changed=update.content is not None)
+        await self._eviction.report(updated.evicted)
         await self._limits.warn()
-        return len(updated)
+        return UpdateResult(len(updated), evicted=updated.evicted)
 
 
 _ANY_ID = UUID(int=0)

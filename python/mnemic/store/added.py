@@ -50,6 +50,7 @@ def stored_of(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> Stor
             for at, outcome in enumerate(added.outcomes)
             if outcome.replacement is not None
         },
+        evicted=tuple(map(uuid_of, added.evicted)),
     )
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, NewEntry, OnConflict, OnDuplicate
+from mnemic.store.quota import NO_ROOM, Room
 from mnemic.store.values import Stored
 
 
@@ -24,6 +25,7 @@ class Additions(Protocol):
         now: datetime,
         quota: Quota | None = None,
         user_quota: int | None = None,
+        room: Room = NO_ROOM,
         on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
         is_import: bool = False,
@@ -40,6 +42,8 @@ class Additions(Protocol):
             now: Entries expired by now are not duplicates; merged entries are updated now.
             quota: Maximum bytes of content of the agent.
             user_quota: Maximum bytes of content of each user, and of the entries without a user.
+            room: Budgets of entries, and whether the write deletes entries to keep to all limits:
+                see `eviction`.
             on_conflict: Treatment of an entry whose id the user already has, in any state and in
                 any project and session. It comes after the idempotency key and before the text.
                 "skip" leaves the stored entry as it is. "replace" stores the new one in its row,

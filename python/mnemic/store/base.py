@@ -27,6 +27,7 @@ from mnemic.store.bulk import BulkWrites
 from mnemic.store.change_listeners import ChangeListener
 from mnemic.store.companions import CompanionReads
 from mnemic.store.lists import Lists
+from mnemic.store.quota import NO_ROOM, Room
 from mnemic.store.snapshots import Snapshots
 from mnemic.store.usage import UsageReads
 from mnemic.store.values import (
@@ -244,6 +245,7 @@ class Store(
         now: datetime,
         quota: Quota | None = None,
         user_quota: int | None = None,
+        room: Room = NO_ROOM,
         include_archived: bool = False,
         replace_vectors: bool = False,
     ) -> Future[MemoryEntry | None]:
@@ -261,6 +263,7 @@ class Store(
             now: Entries expired by now do not exist.
             quota: Checked as in `add` if the content grows.
             user_quota: As above.
+            room: As above.
             include_archived: Also change an archived entry.
             replace_vectors: Store the vectors in place of the old ones if the content stays, too.
 

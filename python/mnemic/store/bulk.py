@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, Scope
-from mnemic.store.values import EVERY_ENTRY, Criteria, UpdatedEntry
+from mnemic.store.quota import NO_ROOM, Room
+from mnemic.store.values import EVERY_ENTRY, Criteria, UpdatedEntries
 
 
 class BulkWrites(Protocol):
@@ -71,8 +72,9 @@ class BulkWrites(Protocol):
         now: datetime,
         quota: Quota | None = None,
         user_quota: int | None = None,
+        room: Room = NO_ROOM,
         include_archived: bool = False,
-    ) -> Future[list[UpdatedEntry]]:
+    ) -> Future[UpdatedEntries]:
         """Change the selected entries of a scope, all or none; otherwise like `update`.
 
         A filter is decided inside the transaction, by the entries as they are stored then. Unknown

@@ -116,9 +116,11 @@ class AddedRows(NamedTuple):
         steps: Number of changes.
         outcomes: One for each entry.
         changed: Other existing rows that changed.
+        evicted: Ids of the entries that were deleted to make room.
     """
 
     seq: int
     steps: int
     outcomes: list[Outcome]
     changed: list[int]
+    evicted: Sequence[bytes] = ()

@@ -1,9 +1,29 @@
-"""Quotas: the maximum bytes of an agent's contents and of a user's, deleted entries included."""
+"""Quotas: the maximum of an agent's contents and entries and of a user's, deleted ones included."""
 
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from mnemic.errors import StorageQuotaExceededError
 from mnemic.licensing import Quota
+from mnemic.model import Scope
+
+
+class Room(NamedTuple):
+    """Budgets of entries, and what becomes of a write that exceeds a quota or a budget.
+
+    Attributes:
+        entries: Maximum number of entries of the agent, in any state; None is no limit.
+        user_entries: Maximum number of entries of each user, and of the entries without a user.
+        evicts: Whether entries are deleted permanently for it, the least important first; see
+            `eviction`. Otherwise it is refused.
+    """
+
+    entries: int | None = None
+    user_entries: int | None = None
+    evicts: bool = False
+
+
+NO_ROOM: Final = Room()
+"""No budgets, and nothing is deleted."""
 
 
 class Quotas(NamedTuple):
@@ -12,10 +32,12 @@ class Quotas(NamedTuple):
     Attributes:
         agent: Maximum bytes of content of the agent; None is no limit.
         user: Maximum bytes of content of each user, and of the entries without a user.
+        room: Budgets of entries, and whether a write may delete others.
     """
 
     agent: Quota | None = None
     user: int | None = None
+    room: Room = NO_ROOM
 
 
 NO_QUOTAS: Final = Quotas()
@@ -31,6 +53,20 @@ def check_quota(quota: Quota | None, used: int, size: int) -> None:
     """
     if quota is not None and size > 0 and used + size > quota.limit:
         raise StorageQuotaExceededError(used, quota.limit, quota.tier)
+
+
+def check_entries(limit: int, scope: Scope, stored: int, number: int) -> None:
+    """Raise StorageQuotaExceededError if further entries do not fit.
+
+    Args:
+        limit: Maximum number of entries.
+        scope: Whose: the agent's or a user's.
+        stored: Number of entries before.
+        number: Number of entries to be added.
+    """
+    if stored + number > limit:
+        quota: Literal["agent", "user"] = "agent" if scope.all_users else "user"
+        raise StorageQuotaExceededError(stored, limit, None, quota, scope.user_id, unit="entries")
 
 
 def check_user_quota(limit: int | None, user_id: str | None, used: int, size: int) -> None:

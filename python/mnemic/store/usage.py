@@ -17,6 +17,10 @@ class UsageReads(Protocol):
         """Return the same for one user; None is the entries without a user."""
         ...
 
+    def stored_entries(self, scope: Scope) -> int:
+        """Return the number of entries of a scope in any state; deleted ones count until purged."""
+        ...
+
     def users(
         self, agent_id: str, *, prefix: str | None, limit: int, offset: int, now: datetime
     ) -> list[UserUsage]:

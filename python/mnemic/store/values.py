@@ -1,6 +1,6 @@
 """Values that a store takes and gives: positions in its logs, pages, stored entries, links."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple, TypeAlias
 from uuid import UUID
@@ -97,6 +97,20 @@ class UpdatedEntry(NamedTuple):
     type: MemoryType
 
 
+class UpdatedEntries(list[UpdatedEntry]):
+    """The entries that a write for many has updated, and those that it deleted to make room.
+
+    Attributes:
+        evicted: Ids of the deleted ones, in the order in which they went.
+    """
+
+    evicted: list[UUID]
+
+    def __init__(self, updated: Iterable[UpdatedEntry], evicted: Iterable[UUID] = ()) -> None:
+        super().__init__(updated)
+        self.evicted = list(evicted)
+
+
 class Located(NamedTuple):
     """An entry and its row."""
 
@@ -174,6 +188,7 @@ class Stored(NamedTuple):
         changed: Other existing rows that changed: merged into, superseded, or superseding no more.
         batch: The change for an index; None if the index must read it from the store.
         replaced: By position, the entries that were stored over others.
+        evicted: Ids of the entries that were deleted permanently to make room.
     """
 
     ids: list[UUID]
@@ -182,3 +197,4 @@ class Stored(NamedTuple):
     changed: list[int]
     batch: RowBatch | None
     replaced: Mapping[int, Replaced]
+    evicted: Sequence[UUID] = ()

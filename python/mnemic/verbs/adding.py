@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from mnemic.description import quoted
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.model import (
+    AddedMemories,
     CheckedEntry,
     MemoryEntry,
     MemoryType,
@@ -18,6 +19,7 @@ from mnemic.model import (
     OnDuplicate,
     OnEmbedError,
     ScoredMemory,
+    written,
 )
 from mnemic.model.new_entry import checked_embeddings
 from mnemic.model.validation import items
@@ -114,7 +116,8 @@ class AsyncAddVerbs(ScopedBase):
                 it is stored: if that fails, nothing is stored.
 
         Returns:
-            The memory as it was stored.
+            The memory as it was stored. Its `evicted` has the ids of the memories that were deleted
+            to make room for it, where the memory was opened with `when_full="evict"`.
 
         Raises:
             InvalidEntryError: If an argument is of the wrong type or out of range.
@@ -125,6 +128,7 @@ class AsyncAddVerbs(ScopedBase):
             EmbeddingError: If the embedder fails; nothing is stored then.
             EmbeddingModelMismatchError: If the embedding has another dimension than the agent's
                 vectors, or these come from another model.
+            StorageQuotaExceededError: If there is no room left; nothing is stored then.
             StoreError: If the file cannot be written; nothing is stored then.
         """
         fields = {
@@ -171,12 +175,13 @@ class AsyncAddVerbs(ScopedBase):
                 scope, content, 10, replaced, is_sensitive=bool(sensitive)
             )
             found = contradicted.memories
-        (stored,) = await self._repository.add(
+        added = await self._repository.add(
             [new],
             on_conflict=on_conflict,
             on_duplicate=on_duplicate,
             on_embed_error=on_embed_error,
         )
+        stored = written(added[0], added.evicted)
         if check is None:
             return stored
         return CheckedEntry.of(stored, tuple(one for one in found if one.memory.id != stored.id))
@@ -193,7 +198,7 @@ class AsyncAddVerbs(ScopedBase):
         on_duplicate: OnDuplicate = "keep",
         on_embed_error: OnEmbedError = "raise",
         progress: Progress | None = None,
-    ) -> list[MemoryEntry]:
+    ) -> AddedMemories:
         """Store several memories, all or none; far faster than one by one.
 
         Those that name no time of creation get successive microseconds from now on, so that lists
@@ -216,7 +221,8 @@ class AsyncAddVerbs(ScopedBase):
                 `mnemic.annotations.Progress`.
 
         Returns:
-            The memories as they were stored, in the given order.
+            A list of the memories as they were stored, in the given order. Its `evicted` has the
+            ids of those that were deleted to make room, as for `add`.
 
         Raises:
             InvalidEntryError: If one of them is invalid; the message names it.

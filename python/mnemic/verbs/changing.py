@@ -13,6 +13,7 @@ from mnemic.model import (
     MemoryStatus,
     MemoryType,
     OnEmbedError,
+    UpdateResult,
 )
 from mnemic.model.new_entry import OwnVectors
 from mnemic.model.scope import not_found
@@ -77,7 +78,9 @@ class AsyncChangeVerbs(ScopedBase):
             all_users: Whether to find it among all users; not if a user is bound.
 
         Returns:
-            The memory after the change, without its embedding.
+            The memory after the change, without its embedding. Its `evicted` has the ids of the
+            memories that were deleted to make room, where the memory was opened with
+            `when_full="evict"`.
 
         Raises:
             EntryNotFoundError: If the scope has no such memory; the message names the scope.
@@ -137,7 +140,7 @@ class AsyncChangeVerbs(ScopedBase):
         project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
-    ) -> int:
+    ) -> UpdateResult:
         """Change the memories with these ids, those that match a filter, or those with both.
 
         All or none are changed, by one write. The filter is decided by the memories as they are at
@@ -165,7 +168,8 @@ class AsyncChangeVerbs(ScopedBase):
             all_users: The memories of all users and of none.
 
         Returns:
-            Number of changed memories.
+            Number of changed memories. Its `evicted` has the ids of the memories that were deleted
+            to make room, where the memory was opened with `when_full="evict"`.
 
         Raises:
             InvalidArgumentError: If neither ids nor a filter is given, or an argument is of the

@@ -167,8 +167,8 @@ class AsyncDeleteVerbs(ScopedBase):
 
         Args:
             expired: Delete all that has expired, however long ago.
-            older_than: Another time in place of the retention; `timedelta(0)` is everything that was
-                deleted or has expired.
+            older_than: Another time in place of the retention; `timedelta(0)` is everything that
+                was deleted or has expired.
             user_id: The user; None is the memories without a user.
             project_id: Only memories of this project.
             session_id: Only memories of this session.

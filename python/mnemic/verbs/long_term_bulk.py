@@ -6,7 +6,14 @@ from uuid import UUID
 
 from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
-from mnemic.model import DeleteResult, MemoryEntry, MemoryEntryUpdate, MemoryFilter, OnEmbedError
+from mnemic.model import (
+    DeleteResult,
+    MemoryEntry,
+    MemoryEntryUpdate,
+    MemoryFilter,
+    OnEmbedError,
+    UpdateResult,
+)
 from mnemic.model.update import Expiry
 from mnemic.repository import criteria, required_uuids
 from mnemic.verbs.base import ScopedBase
@@ -47,7 +54,7 @@ class AsyncLongTermBulkVerbs(ScopedBase):
         on_embed_error: OnEmbedError = "raise",
         user_id: str | None = None,
         all_users: bool = False,
-    ) -> int:
+    ) -> UpdateResult:
         """Change the memories with these ids, those that match a filter, or those with both.
 
         All or none are changed; see `Memory.update_many`.
@@ -61,7 +68,7 @@ class AsyncLongTermBulkVerbs(ScopedBase):
             all_users: Whether to include all users.
 
         Returns:
-            Number of changed memories.
+            Number of changed memories; its `evicted` has the ids of those deleted to make room.
 
         Raises:
             InvalidArgumentError: If neither ids nor a filter is given, or no update.

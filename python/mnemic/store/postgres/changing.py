@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 from mnemic.errors import AmbiguousIdError
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.timestamps import to_microseconds
+from mnemic.model.written import written
 from mnemic.store.changes import Change, ChangeKind
 from mnemic.store.duplicates import single
+from mnemic.store.eviction import Write
 from mnemic.store.filter_sql import Condition
 from mnemic.store.postgres.change_log import log_changes
+from mnemic.store.postgres.eviction import make_room, remove
 from mnemic.store.postgres.reads import matching_rows
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import (
@@ -31,7 +34,7 @@ from mnemic.store.postgres.stored import entries_of
 from mnemic.store.postgres.writes import delete_vectors, put_vectors, write_changed
 from mnemic.store.quota import Quotas
 from mnemic.store.row_codec import RowCodec, uuid_of, with_changed
-from mnemic.store.values import Criteria, Model, UpdatedEntry
+from mnemic.store.values import Criteria, Model, UpdatedEntries, UpdatedEntry
 
 _ANY: Final[Condition] = ("true", [])
 _AT_ONCE: Final = 256
@@ -129,8 +132,9 @@ def update(
         vectors=vectors,
         replace_vectors=replace_vectors,
     )
-    log_changes(session, scope.agent_id, [done.change], done.model, quotas)
-    return done.entry
+    room = make_room(session, codec, Write(scope.agent_id, [done.change], quotas, now))
+    log_changes(session, scope.agent_id, [done.change, *room], done.model, quotas)
+    return written(done.entry, [uuid_of(gone.entry_id) for gone in room])
 
 
 class _Updated(NamedTuple):
@@ -181,7 +185,7 @@ def update_all(
     now: int,
     quotas: Quotas,
     include_archived: bool,
-) -> list[UpdatedEntry]:
+) -> UpdatedEntries:
     """Change the selected entries of a scope; see `update`."""
     state = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
     rows = _selected(session, codec, scope, criteria, (state, [now]))
@@ -195,9 +199,11 @@ def update_all(
             changes.append(done.change)
             updated.append(UpdatedEntry(done.entry.id, done.entry.type))
             model = done.model or model
-    if changes:
-        log_changes(session, scope.agent_id, changes, model, quotas)
-    return updated
+    if not changes:
+        return UpdatedEntries([])
+    room = make_room(session, codec, Write(scope.agent_id, changes, quotas, now))
+    log_changes(session, scope.agent_id, [*changes, *room], model, quotas)
+    return UpdatedEntries(updated, [uuid_of(gone.entry_id) for gone in room])
 
 
 def soft_delete_all(
@@ -251,19 +257,10 @@ def purge(
 
 
 def _delete(session: Session, codec: RowCodec, agent_id: str, rows: Sequence[int]) -> list[UUID]:
-    if not rows:
-        return []
-    deleted = session.fetch(
-        f"DELETE FROM {ENTRIES} WHERE agent_id = %s AND {AMONG} "
-        f"RETURNING row, id, user_id, {codec.content_size_sql}",
-        (agent_id, list(rows)),
-    )
-    deleted.sort()
-    changes = [
-        Change(row, entry_id, "delete", user_id, -size) for row, entry_id, user_id, size in deleted
-    ]
-    log_changes(session, agent_id, changes)
-    return [uuid_of(entry_id) for _, entry_id, *_ in deleted]
+    changes = remove(session, codec, agent_id, rows)
+    if changes:
+        log_changes(session, agent_id, changes)
+    return [uuid_of(change.entry_id) for change in changes]
 
 
 def _selected(

@@ -242,6 +242,12 @@ def count(
     return int(session.value(f"SELECT count(*) FROM {ENTRIES} WHERE {narrow.sql}", narrow.values))
 
 
+def stored_entries(session: Session, scope: Scope) -> int:
+    """Return the number of entries of a scope in any state."""
+    where, values = in_scope(scope)
+    return int(session.value(f"SELECT count(*) FROM {ENTRIES} WHERE {where}", values))
+
+
 def distinct(
     session: Session,
     codec: RowCodec,

@@ -45,7 +45,7 @@ from mnemic.store.postgres.sql import in_scope
 from mnemic.store.postgres.store_reads import PostgresReads
 from mnemic.store.postgres.target import target_of
 from mnemic.store.postgres.writes import MAX_DIMENSIONS
-from mnemic.store.quota import Quotas
+from mnemic.store.quota import NO_ROOM, Quotas, Room
 from mnemic.store.row_codec import PlainRowCodec, RowCodec
 from mnemic.store.snapshots import NoSnapshots
 from mnemic.store.values import (
@@ -55,7 +55,7 @@ from mnemic.store.values import (
     Model,
     Stored,
     StoredLink,
-    UpdatedEntry,
+    UpdatedEntries,
 )
 from mnemic.store.vector_search import NearestRequest, SelectedRows
 
@@ -294,6 +294,7 @@ class PostgresStore(PostgresReads, NoSnapshots):
         now: datetime,
         quota: Quota | None = None,
         user_quota: int | None = None,
+        room: Room = NO_ROOM,
         on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
         is_import: bool = False,
@@ -307,16 +308,24 @@ class PostgresStore(PostgresReads, NoSnapshots):
         model = model_of(new.entry for new in entries)
         codec = self._codec
         rows = encoded(codec, entries, list(map(stored_vectors, entries)))
-        quotas = Quotas(quota, user_quota)
+        quotas = Quotas(quota, user_quota, room)
         rules = AddOptions(
             codec, to_microseconds(now), model, quotas, on_duplicate, is_import, on_conflict
         )
 
         database = self._writable()
-        if on_conflict == "replace" and database.accesses.is_pending():
-            database.write_accesses_of(agent_id)  # they are the old entry's
+        if on_conflict == "replace":
+            self._write_pending_accesses(agent_id)  # they are the old entry's
+        elif room.evicts:
+            self._write_pending_accesses(agent_id)  # what goes first depends on them
         job = AgentAddJob(agent_id, rows, rules)
         return database.writer_of(agent_id).write(job, lambda added: stored_of(codec, added, rows))
+
+    def _write_pending_accesses(self, agent_id: str) -> None:
+        """Hand in the writing of an agent's accesses before the next write."""
+        database = self._writable()
+        if database.accesses.is_pending():
+            database.write_accesses_of(agent_id)
 
     def add_embeddings(
         self,
@@ -366,11 +375,14 @@ class PostgresStore(PostgresReads, NoSnapshots):
         now: datetime,
         quota: Quota | None = None,
         user_quota: int | None = None,
+        room: Room = NO_ROOM,
         include_archived: bool = False,
         replace_vectors: bool = False,
     ) -> Future[MemoryEntry | None]:
         """Change an entry; return its new state, or None if the scope has no such entry."""
         time = to_microseconds(now)
+        if room.evicts:
+            self._write_pending_accesses(scope.agent_id)
         return self._write(
             scope.agent_id,
             lambda on: changing.update(
@@ -381,7 +393,7 @@ class PostgresStore(PostgresReads, NoSnapshots):
                 change,
                 vectors=embedded,
                 now=time,
-                quotas=Quotas(quota, user_quota),
+                quotas=Quotas(quota, user_quota, room),
                 include_archived=include_archived,
                 replace_vectors=replace_vectors,
             ),
@@ -432,10 +444,13 @@ class PostgresStore(PostgresReads, NoSnapshots):
         now: datetime,
         quota: Quota | None = None,
         user_quota: int | None = None,
+        room: Room = NO_ROOM,
         include_archived: bool = False,
-    ) -> Future[list[UpdatedEntry]]:
+    ) -> Future[UpdatedEntries]:
         """Change the selected entries of a scope, all or none; return those changed."""
         time = to_microseconds(now)
+        if room.evicts:
+            self._write_pending_accesses(scope.agent_id)
         return self._write(
             scope.agent_id,
             lambda on: changing.update_all(
@@ -446,7 +461,7 @@ class PostgresStore(PostgresReads, NoSnapshots):
                 change,
                 vectors=embedded,
                 now=time,
-                quotas=Quotas(quota, user_quota),
+                quotas=Quotas(quota, user_quota, room),
                 include_archived=include_archived,
             ),
         )

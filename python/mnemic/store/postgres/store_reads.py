@@ -327,6 +327,10 @@ class PostgresReads(Protocol):
         """Return the bytes of a user's contents, deleted entries included."""
         return self._read(agent_id, lambda on: change_log.used_by_user(on, agent_id, user_id))
 
+    def stored_entries(self, scope: Scope) -> int:
+        """Return the number of entries of a scope in any state."""
+        return self._read(scope.agent_id, lambda on: reads.stored_entries(on, scope))
+
     def users(
         self, agent_id: str, *, prefix: str | None, limit: int, offset: int, now: datetime
     ) -> list[UserUsage]:

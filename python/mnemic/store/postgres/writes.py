@@ -15,9 +15,11 @@ from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.add_job import are_independent
 from mnemic.store.changes import Change, ChangeKind
 from mnemic.store.duplicates import check_key, id_in_use, merged, superseded_missing
+from mnemic.store.eviction import Write
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome, Replacement
 from mnemic.store.postgres.binary_copy import VectorRow, vectors_copied
 from mnemic.store.postgres.change_log import log_changes
+from mnemic.store.postgres.eviction import make_room
 from mnemic.store.postgres.links import end_supersession, supersede
 from mnemic.store.postgres.reads import rows_with_vectors
 from mnemic.store.postgres.session import Columns, Session, Vector
@@ -123,8 +125,13 @@ def _add(session: Session, agent_id: str, rows: Sequence[NewRow], rules: AddOpti
         new.vectors for new, outcome in zip(rows, outcomes, strict=True) if outcome.is_stored
     )
     model = rules.model if has_vectors else None
-    seq = log_changes(session, agent_id, changes, model, rules.quotas) if changes else 0
-    return AddedRows(seq, len(changes), outcomes, _others_changed(written))
+    stored = [outcome.row for outcome in outcomes]
+    write = Write(agent_id, changes, rules.quotas, rules.now, kept=stored)
+    room = make_room(session, rules.codec, write)
+    logged = [*changes, *room]
+    seq = log_changes(session, agent_id, logged, model, rules.quotas) if logged else 0
+    gone = [change.entry_id for change in room]
+    return AddedRows(seq, len(logged), outcomes, _others_changed(written), gone)
 
 
 def _others_changed(written: _Written) -> list[int]:

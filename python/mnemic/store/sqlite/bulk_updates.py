@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 import apsw
 
 from mnemic.model import MemoryEntry, Scope
+from mnemic.store.eviction import Write
 from mnemic.store.quota import Quotas
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, NO_SUMS
+from mnemic.store.sqlite.damage import uuids_of
+from mnemic.store.sqlite.eviction import make_room
 from mnemic.store.sqlite.selected_rows import selected
 from mnemic.store.sqlite.sql import (
     AMONG,
@@ -22,7 +25,7 @@ from mnemic.store.sqlite.sql import (
     json_array,
 )
 from mnemic.store.sqlite.updates import write_update
-from mnemic.store.values import Criteria, Model, UpdatedEntry
+from mnemic.store.values import Criteria, Model, UpdatedEntries, UpdatedEntry
 
 if TYPE_CHECKING:
     from mnemic.store.changes import Change
@@ -47,7 +50,7 @@ def update_all(
     now: int,
     quotas: Quotas,
     include_archived: bool,
-) -> list[UpdatedEntry]:
+) -> UpdatedEntries:
     """Change the selected entries of a scope; see `updates.update`."""
     state = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
     where, values = selected(connection, codec, scope, criteria, (state, [now]))
@@ -59,9 +62,12 @@ def update_all(
         changes.append(written.change)
         updated.append(UpdatedEntry(written.entry.id, written.entry.type))
         model, sums = written.model or model, sums.plus(written.sums)
-    if changes:
-        log_changes(connection, scope.agent_id, changes, model, Charge(quotas, sums))
-    return updated
+    if not changes:
+        return UpdatedEntries([])
+    room = make_room(connection, codec, Write(scope.agent_id, changes, quotas, now))
+    charge = Charge(quotas, sums.plus(room.sums))
+    log_changes(connection, scope.agent_id, [*changes, *room.changes], model, charge)
+    return UpdatedEntries(updated, uuids_of(gone.entry_id for gone in room.changes))
 
 
 def _selected_entries(

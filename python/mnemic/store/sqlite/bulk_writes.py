@@ -14,10 +14,10 @@ from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.added import vectors_of
-from mnemic.store.quota import Quotas
+from mnemic.store.quota import NO_ROOM, Quotas, Room
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite import bulk_updates, deletes
-from mnemic.store.values import EVERY_ENTRY, Criteria, UpdatedEntry
+from mnemic.store.values import EVERY_ENTRY, Criteria, UpdatedEntries
 
 Result = TypeVar("Result")
 
@@ -29,6 +29,12 @@ class SqliteBulkWrites(Protocol):
 
     def _write(self, job: Callable[[apsw.Connection], Result]) -> Future[Result]:
         """Hand in a job."""
+        ...
+
+    def _write_making_room(
+        self, room: Room, job: Callable[[apsw.Connection], Result]
+    ) -> Future[Result]:
+        """Hand in a job that may delete entries to make room."""
         ...
 
     def soft_delete_all(
@@ -61,11 +67,13 @@ class SqliteBulkWrites(Protocol):
         now: datetime,
         quota: Quota | None = None,
         user_quota: int | None = None,
+        room: Room = NO_ROOM,
         include_archived: bool = False,
-    ) -> Future[list[UpdatedEntry]]:
+    ) -> Future[UpdatedEntries]:
         """Change the selected entries of a scope, all or none; return those changed."""
         vectors, time = vectors_of(embedded), to_microseconds(now)
-        return self._write(
+        return self._write_making_room(
+            room,
             lambda on: bulk_updates.update_all(
                 on,
                 self._codec,
@@ -74,7 +82,7 @@ class SqliteBulkWrites(Protocol):
                 change,
                 vectors=vectors,
                 now=time,
-                quotas=Quotas(quota, user_quota),
+                quotas=Quotas(quota, user_quota, room),
                 include_archived=include_archived,
-            )
+            ),
         )

@@ -1,7 +1,7 @@
 """SQL statements that delete entries and restore them; each runs in a transaction."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import apsw
@@ -13,6 +13,7 @@ from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.checksums import (
     ADD_TO_ROW,
+    Sums,
     column_change,
     difference,
     rows_with_sums,
@@ -23,6 +24,18 @@ from mnemic.store.sqlite.links import links_leading_to
 from mnemic.store.sqlite.selected_rows import selected
 from mnemic.store.sqlite.sql import fetch, in_scope, with_id
 from mnemic.store.values import Criteria
+
+
+class Removed(NamedTuple):
+    """Deleted entries, not logged yet.
+
+    Attributes:
+        changes: For the change log.
+        sums: Change of the agent's sums.
+    """
+
+    changes: list[Change]
+    sums: Sums
 
 
 def soft_delete(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> bool | None:
@@ -129,18 +142,24 @@ def _delete(
     where: str,
     values: Sequence[Any],
 ) -> list[UUID]:
+    deleted = remove(connection, codec, where, values)
+    if deleted.changes:
+        log_changes(connection, agent_id, deleted.changes, charge=Charge(sums=deleted.sums))
+    return uuids_of(change.entry_id for change in deleted.changes)
+
+
+def remove(
+    connection: apsw.Connection, codec: RowCodec, where: str, values: Sequence[Any]
+) -> Removed:
+    """Delete the entries that meet a condition, with vectors and links; the caller logs that."""
     sql = (
         f"DELETE FROM agent_memory_entries WHERE {where} "
         f"RETURNING row, id, user_id, {codec.content_size_sql}"
     )
     before = rows_with_sums_where(connection, where, values)
     sums = links_leading_to(connection, before, where, values)
-    deleted = fetch(connection, sql, values)
-    if deleted:
-        changes = [
-            Change(row, entry_id, "delete", user_id, -size)
-            for row, entry_id, user_id, size in deleted
-        ]
-        sums = sums.plus(difference(before, []))
-        log_changes(connection, agent_id, changes, charge=Charge(sums=sums))
-    return uuids_of(entry_id for _, entry_id, *_ in deleted)
+    changes = [
+        Change(row, entry_id, "delete", user_id, -size)
+        for row, entry_id, user_id, size in fetch(connection, sql, values)
+    ]
+    return Removed(changes, sums.plus(difference(before, [])))

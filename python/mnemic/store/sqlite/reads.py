@@ -418,6 +418,13 @@ def agent_ids(connection: apsw.Connection) -> list[str]:
     return [agent_id for (agent_id,) in found if isinstance(agent_id, str)]
 
 
+def stored_entries(connection: apsw.Connection, scope: Scope) -> int:
+    """Return the number of entries of a scope in any state."""
+    where, values = in_scope(scope)
+    sql = f"SELECT count(*) FROM agent_memory_entries WHERE {where}"
+    return int(fetch(connection, sql, values)[0][0])
+
+
 def used_bytes(connection: apsw.Connection, agent_id: str) -> int:
     """Return the bytes of the agent's contents, deleted entries included."""
     sql = "SELECT used_bytes FROM agent_memory_agents WHERE agent_id = ?"

@@ -42,7 +42,7 @@ from mnemic.store.futures import MAX_THREADS, Workers, succeeded
 from mnemic.store.group_commit import Finish, Job, Writer, unchanged
 from mnemic.store.new_rows import AddOptions
 from mnemic.store.pending_accesses import AccessFlush, PendingAccesses
-from mnemic.store.quota import Quotas
+from mnemic.store.quota import NO_ROOM, Quotas, Room
 from mnemic.store.row_codec import PlainRowCodec, RowCodec
 from mnemic.store.sqlite import (
     change_log,
@@ -164,6 +164,7 @@ class SqliteStore(
         now: datetime,
         quota: Quota | None = None,
         user_quota: int | None = None,
+        room: Room = NO_ROOM,
         on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
         is_import: bool = False,
@@ -177,13 +178,14 @@ class SqliteStore(
         model = model_of(new.entry for new in entries)
         codec, vectors = self._codec, list(map(stored_vectors, entries))
         rows = new_rows(codec, entries, vectors, model and model[0])
-        quotas = Quotas(quota, user_quota)
+        quotas = Quotas(quota, user_quota, room)
         rules = AddOptions(
             codec, to_microseconds(now), model, quotas, on_duplicate, is_import, on_conflict
         )
         self._connections.check_writable()
         job = AddJob(writes.add, agent_id, rows, rules)
-        if on_conflict == "replace" and self._accesses.is_pending():
+        # They are the replaced entry's, and what goes first depends on them.
+        if (on_conflict == "replace" or room.evicts) and self._accesses.is_pending():
             return self._write_after_accesses(job, lambda added: stored_of(codec, added, rows))
         return self._writer.write(job, lambda added: stored_of(codec, added, rows))
 
@@ -295,12 +297,14 @@ class SqliteStore(
         now: datetime,
         quota: Quota | None = None,
         user_quota: int | None = None,
+        room: Room = NO_ROOM,
         include_archived: bool = False,
         replace_vectors: bool = False,
     ) -> Future[MemoryEntry | None]:
         """Change an entry; return its new state, or None if the scope has no such entry."""
         vectors, time = vectors_of(embedded), to_microseconds(now)
-        return self._write(
+        return self._write_making_room(
+            room,
             lambda on: updates.update(
                 on,
                 self._codec,
@@ -309,10 +313,10 @@ class SqliteStore(
                 change,
                 vectors=vectors,
                 now=time,
-                quotas=Quotas(quota, user_quota),
+                quotas=Quotas(quota, user_quota, room),
                 include_archived=include_archived,
                 replace_vectors=replace_vectors,
-            )
+            ),
         )
 
     def set_expiry(
@@ -600,6 +604,15 @@ class SqliteStore(
     def _write(self, job: Callable[[apsw.Connection], Result]) -> Future[Result]:
         self._connections.check_writable()
         return self._writer.write(job)
+
+    def _write_making_room(
+        self, room: Room, job: Callable[[apsw.Connection], Result]
+    ) -> Future[Result]:
+        """Hand in a job; after pending accesses if what it deletes depends on them."""
+        if not (room.evicts and self._accesses.is_pending()):
+            return self._write(job)
+        self._connections.check_writable()
+        return self._write_after_accesses(job)
 
     def _write_after_accesses(self, job: Job, finish: Finish = unchanged) -> Future[Any]:
         """Write pending accesses, and run a job after them in the same transaction."""

@@ -9,8 +9,10 @@ import apsw
 from mnemic._core import vector_sums
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.timestamps import to_microseconds
+from mnemic.model.written import written
 from mnemic.store.changes import Change, ChangeKind
 from mnemic.store.duplicates import single
+from mnemic.store.eviction import Write
 from mnemic.store.quota import Quotas
 from mnemic.store.row_codec import RowCodec, changed_columns, with_changed
 from mnemic.store.sqlite.change_log import Charge, log_changes
@@ -27,6 +29,8 @@ from mnemic.store.sqlite.checksums import (
     rows_with_sums,
 )
 from mnemic.store.sqlite.companions import IS_OWN
+from mnemic.store.sqlite.damage import uuids_of
+from mnemic.store.sqlite.eviction import make_room
 from mnemic.store.sqlite.sql import (
     CHANGEABLE,
     INSERT_VECTOR,
@@ -68,9 +72,11 @@ def update(
     changed = write_update(
         connection, codec, found, change, vectors, replace_vectors=replace_vectors
     )
-    charge = Charge(quotas, changed.sums)
-    log_changes(connection, scope.agent_id, [changed.change], changed.model, charge)
-    return changed.entry
+    room = make_room(connection, codec, Write(scope.agent_id, [changed.change], quotas, now))
+    charge = Charge(quotas, changed.sums.plus(room.sums))
+    logged = [changed.change, *room.changes]
+    log_changes(connection, scope.agent_id, logged, changed.model, charge)
+    return written(changed.entry, uuids_of(gone.entry_id for gone in room.changes))
 
 
 def set_expiry(

@@ -31,6 +31,11 @@ class SqliteUsageReads(Protocol):
         with self._reading() as connection:
             return change_log.used_by_user(connection, agent_id, user_id)
 
+    def stored_entries(self, scope: Scope) -> int:
+        """Return the number of entries of a scope in any state."""
+        with self._reading() as connection:
+            return reads.stored_entries(connection, scope)
+
     def users(
         self, agent_id: str, *, prefix: str | None, limit: int, offset: int, now: datetime
     ) -> list[UserUsage]:

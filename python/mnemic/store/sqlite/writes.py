@@ -10,6 +10,7 @@ from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.add_job import are_independent
 from mnemic.store.changes import Change
 from mnemic.store.duplicates import check_key, id_in_use, merged, superseded_missing
+from mnemic.store.eviction import Write
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome
 from mnemic.store.row_codec import COLUMN_NAMES, RowCodec, with_changed
 from mnemic.store.sqlite.change_log import Charge, log_changes
@@ -22,6 +23,7 @@ from mnemic.store.sqlite.checksums import (
     rows_with_sums,
 )
 from mnemic.store.sqlite.damage import uuids_of
+from mnemic.store.sqlite.eviction import make_room
 from mnemic.store.sqlite.links import end_supersession, supersede
 from mnemic.store.sqlite.new_rows import Written, insert_vectors
 from mnemic.store.sqlite.replacements import Place, StoredRow, place_of, replace, stored_rows
@@ -76,9 +78,13 @@ def add(
         new.vectors for new, outcome in zip(rows, outcomes, strict=True) if outcome.is_stored
     )
     model = rules.model if has_vectors else None
-    charge = Charge(rules.quotas, sums)
-    seq = log_changes(connection, agent_id, changes, model, charge) if changes else 0
-    return AddedRows(seq, len(changes), outcomes, _others_changed(written))
+    stored = [outcome.row for outcome in outcomes]
+    write = Write(agent_id, changes, rules.quotas, rules.now, kept=stored)
+    room = make_room(connection, rules.codec, write)
+    logged, charge = [*changes, *room.changes], Charge(rules.quotas, sums.plus(room.sums))
+    seq = log_changes(connection, agent_id, logged, model, charge) if logged else 0
+    gone = [change.entry_id for change in room.changes]
+    return AddedRows(seq, len(logged), outcomes, _others_changed(written), gone)
 
 
 def _others_changed(written: Written) -> list[int]:

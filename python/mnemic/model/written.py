@@ -1,0 +1,73 @@
+"""Results of writes that name the memories deleted to make room for them."""
+
+from collections.abc import Iterable
+from typing import Any, Self
+from uuid import UUID
+
+from mnemic.model.entry import MemoryEntry
+
+
+class WrittenEntry(MemoryEntry, frozen=True, kw_only=True, eq=False):
+    """A memory as a write left it, with the memories that the write deleted to make room.
+
+    Attributes:
+        evicted_ids: Ids of the memories that were deleted permanently, in the order in which they
+            went. They are of the same user.
+    """
+
+    evicted_ids: tuple[UUID, ...] = ()
+
+    def __repr__(self) -> str:
+        shown = super().__repr__()
+        return f"{shown[:-1]}, evicted={len(self.evicted_ids)})" if self.evicted_ids else shown
+
+    @property
+    def evicted(self) -> tuple[UUID, ...]:
+        """Ids of the memories that were deleted to make room for this one."""
+        return self.evicted_ids
+
+
+def written(entry: MemoryEntry, evicted: Iterable[UUID]) -> MemoryEntry:
+    """Return an entry with what went for it, or the entry itself if nothing did."""
+    ids = tuple(evicted)
+    if not ids:
+        return entry
+    fields = {name: getattr(entry, name) for name in MemoryEntry.__struct_fields__}
+    return WrittenEntry(**fields, evicted_ids=ids)
+
+
+class AddedMemories(list[MemoryEntry]):
+    """The memories of one call as they were stored: a list, with what was deleted to make room.
+
+    Attributes:
+        evicted: Ids of the memories that were deleted permanently, in the order in which they went.
+    """
+
+    evicted: tuple[UUID, ...]
+
+    def __init__(self, memories: Iterable[MemoryEntry] = (), evicted: Iterable[UUID] = ()) -> None:
+        super().__init__(memories)
+        self.evicted = tuple(evicted)
+
+
+class UpdateResult(int):
+    """Number of memories that a call changed: an int, with what was deleted to make room.
+
+    Attributes:
+        evicted: Ids of the memories that were deleted permanently, in the order in which they went.
+    """
+
+    evicted: tuple[UUID, ...] = ()
+
+    def __new__(cls, count: int, *, evicted: Iterable[UUID] = ()) -> Self:
+        """Make a result of a count."""
+        made = super().__new__(cls, count)
+        made.evicted = tuple(evicted)
+        return made
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return count and ids."""
+        return {"count": int(self), "evicted": [str(one) for one in self.evicted]}
+
+    def __repr__(self) -> str:
+        return f"UpdateResult({int(self)}, evicted={len(self.evicted)})"

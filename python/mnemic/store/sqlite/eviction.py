@@ -1,0 +1,59 @@
+"""Deletes entries to make room for a write, in its transaction."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import apsw
+
+from mnemic.model import Scope
+from mnemic.store.eviction import SqlEvictionReads, Write, in_order, rows_to_evict
+from mnemic.store.filter_sql import Condition
+from mnemic.store.row_codec import RowCodec
+from mnemic.store.sqlite.change_log import used_by_user
+from mnemic.store.sqlite.checksums import NO_SUMS
+from mnemic.store.sqlite.deletes import Removed, remove
+from mnemic.store.sqlite.reads import used_bytes
+from mnemic.store.sqlite.sql import AMONG, Columns, fetch, in_scope, json_array
+
+_NOTHING: Final = Removed([], NO_SUMS)
+
+
+def make_room(connection: apsw.Connection, codec: RowCodec, write: Write) -> Removed:
+    """Delete entries so that a write keeps to its quotas; the caller logs that with the write.
+
+    Raises:
+        StorageQuotaExceededError: See `rows_to_evict`.
+    """
+    reads = SqlEvictionReads(_Sql(connection), codec, write)
+    rows = rows_to_evict(reads, write)
+    if not rows:
+        return _NOTHING
+    # The sign keeps the planner from the indexes of the agent, which would read all of its rows.
+    where, values = f"{AMONG} AND +agent_id = ?", (json_array(rows), write.agent_id)
+    removed = remove(connection, codec, where, values)
+    return Removed(in_order(removed.changes, rows), removed.sums)
+
+
+class _Sql:
+    """See `EvictionSql`."""
+
+    table = "agent_memory_entries"
+    mark = "?"
+    among = AMONG
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def fetch(self, sql: str, values: Sequence[Any]) -> list[Columns]:
+        return fetch(self._connection, sql, values)
+
+    def rows(self, rows: Sequence[int]) -> str:
+        return json_array(rows)
+
+    def in_scope(self, scope: Scope) -> Condition:
+        return in_scope(scope)
+
+    def used_bytes(self, scope: Scope) -> int:
+        if scope.all_users:
+            return used_bytes(self._connection, scope.agent_id)
+        return used_by_user(self._connection, scope.agent_id, scope.user_id)
