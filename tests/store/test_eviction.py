@@ -1,0 +1,618 @@
+"""A full store deletes the least important entries for new ones, where the write asks for it."""
+
+import asyncio
+import threading
+from datetime import timedelta
+from typing import NamedTuple
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from mnemic.errors import StorageQuotaExceededError
+from mnemic.licensing import Quota
+from mnemic.model import MemoryEntryUpdate, MemoryStatus, Scope, parse_filter
+from mnemic.store import open_store
+from mnemic.store.quota import Room
+from mnemic.store.values import Criteria
+from tests.store.contract import (
+    ALICE,
+    EVERYONE,
+    added,
+    adding,
+    embedded,
+    exported,
+    gathered,
+    link_of,
+    numbers,
+    one,
+    rows_of,
+    seq_of,
+    settled,
+)
+from tests.support.clock import DAY, HOUR, NOON
+from tests.support.entries import numbered, uid
+
+EVICTS = Room(evicts=True)
+
+
+def sized(number, size, importance=0.5, user_id="alice", **fields):
+    return numbered(number, content="x" * size, importance=importance, user_id=user_id, **fields)
+
+
+def small(number, importance=0.5, user_id="alice", **fields):
+    return numbered(number, importance=importance, user_id=user_id, **fields)
+
+
+def put(store, *entries, now=NOON, **rules):
+    """Add entries, with eviction; return the numbers of what went."""
+    rules = {"room": EVICTS, **rules}
+    return numbers(added(store, "a", entries, now=now, **rules).evicted)
+
+
+def left(store, user_id="alice"):
+    found = exported(store, Scope("a", user_id))
+    return sorted(stored.entry.id.int for stored in found)
+
+
+def updated(store, number, content, scope=ALICE, **rules):
+    update = MemoryEntryUpdate(content=content)
+    return store.update(
+        scope,
+        uid(number),
+        lambda old: update.applied_to(old, NOON),
+        now=NOON,
+        **{"room": EVICTS, **rules},
+    ).result()
+
+
+# What goes first
+
+
+@pytest.mark.requirement("R005", "C201")
+def test_the_least_important_goes_first(store):
+    put(store, sized(1, 40, 0.3), sized(2, 40, 0.1), sized(3, 20, 0.2))
+    assert put(store, sized(4, 50, 0.5), user_quota=100) == [2, 3]
+    assert left(store) == [1, 4]
+    assert store.used_by_user("a", "alice") == 90
+
+
+@pytest.mark.requirement("R005", "C201")
+def test_of_a_budget_of_entries_the_least_important_goes_first(store):
+    room = Room(user_entries=3, evicts=True)
+    put(store, small(1, 0.3), small(2, 0.1), small(3, 0.2))
+    assert put(store, small(4), room=room) == [2]
+    assert put(store, small(5), small(6), room=room) == [3, 1]
+    assert left(store) == [4, 5, 6]
+
+
+def test_deleted_and_expired_entries_go_before_all_others_the_longest_ago_first(store):
+    put(
+        store,
+        small(1, 0.0),
+        small(2, 1.0),
+        small(3, 0.9, expires_at=NOON + 2 * HOUR),
+        small(4, 0.9),
+        small(5, 0.9, expires_at=NOON + DAY),
+    )
+    for number, hours in ((2, 3), (4, 1)):
+        store.soft_delete(ALICE, uid(number), NOON + hours * HOUR).result()
+    room = Room(user_entries=5, evicts=True)
+    news = [small(number, 0.5) for number in (6, 7, 8, 9)]
+    assert put(store, *news, now=NOON + 4 * HOUR, room=room) == [4, 3, 2, 1]
+    assert left(store) == [5, 6, 7, 8, 9]
+
+
+def test_a_superseded_entry_goes_before_an_active_one(store):
+    put(store, small(1, 0.4), small(3, 0.1))
+    put(store, small(2, 0.9, supersedes=uid(1)))
+    room = Room(user_entries=3, evicts=True)
+    assert put(store, small(4), room=room) == [1]
+    assert put(store, small(5), room=room) == [3]
+
+
+def test_an_archived_entry_goes_by_its_importance(store):
+    put(store, small(1, 0.3, status=MemoryStatus.ARCHIVED), small(2, 0.2), small(3, 0.4))
+    room = Room(user_entries=3, evicts=True)
+    assert [put(store, small(number), room=room) for number in (4, 5, 6)] == [[2], [1], [3]]
+
+
+def test_ties_go_by_accesses_then_last_use_then_age_then_id(store):
+    entries = [
+        small(9, access_count=1, last_accessed_at=NOON + HOUR),
+        small(8, access_count=0, created_at=NOON - timedelta(hours=3)),
+        small(7, access_count=1, created_at=NOON - timedelta(hours=3), last_accessed_at=NOON),
+        small(6, access_count=1, created_at=NOON - timedelta(hours=2), last_accessed_at=NOON),
+        small(4, access_count=2, last_accessed_at=NOON),
+        small(3, access_count=2, last_accessed_at=NOON),
+    ]
+    put(store, *entries)
+    room = Room(user_entries=6, evicts=True)
+    news = [small(20 + at, 0.5) for at in range(6)]
+    assert put(store, *news, room=room) == [8, 7, 6, 9, 3, 4]
+
+
+def test_accesses_that_are_not_written_yet_count(store):
+    put(store, small(1), small(2))
+    store.touch("a", [rows_of(store)[1]], NOON)
+    assert put(store, small(3), room=Room(user_entries=2, evicts=True)) == [2]
+
+
+# What stays
+
+
+def test_what_is_more_important_stays_and_the_write_is_refused(store):
+    put(store, small(1, 0.5), small(2, 0.6))
+    room = Room(user_entries=2, evicts=True)
+    with pytest.raises(StorageQuotaExceededError, match="no more important") as raised:
+        put(store, small(3, 0.4), room=room)
+    error = raised.value
+    assert (error.current_usage, error.limit, error.unit) == (2, 2, "entries")
+    assert (error.quota, error.user_id, error.when_full) == ("user", "alice", "evict")
+    assert left(store) == [1, 2]
+    assert put(store, small(3, 0.5), room=room) == [1]
+
+
+def test_nothing_of_importance_one_goes(store):
+    put(store, sized(1, 50, 1.0), sized(2, 50, 1.0))
+    with pytest.raises(StorageQuotaExceededError, match="Current: 100 bytes, Limit: 100 bytes"):
+        put(store, sized(3, 1, 1.0), user_quota=100)
+    assert left(store) == [1, 2]
+
+
+def test_entries_of_one_batch_do_not_go_for_each_other(store):
+    put(store, sized(1, 10, 0.5))
+    with pytest.raises(StorageQuotaExceededError):
+        put(store, sized(2, 60, 0.9), sized(3, 60, 0.9), user_quota=100)
+    assert left(store) == [1]
+    assert put(store, sized(2, 50, 0.9), sized(3, 50, 0.9), user_quota=100) == [1]
+
+
+def test_for_a_batch_nothing_goes_that_is_more_important_than_its_least_important(store):
+    put(store, small(1, 0.5), small(2, 0.5))
+    room = Room(user_entries=2, evicts=True)
+    with pytest.raises(StorageQuotaExceededError):
+        put(store, small(3, 0.9), small(4, 0.4), room=room)
+    assert left(store) == [1, 2]
+
+
+def test_an_entry_that_the_call_answers_with_stays(store):
+    added(store, "a", [small(1, 0.1), small(2, 0.3)], ["k", None])
+    room = Room(user_entries=2, evicts=True)
+    again = added(store, "a", [small(8, content="memory 1"), small(3)], ["k", None], room=room)
+    assert (again.ids, numbers(again.evicted)) == ([uid(1), uid(3)], [2])
+
+
+def test_an_entry_that_the_new_one_supersedes_stays(store):
+    put(store, small(1, 0.1), small(2, 0.3))
+    room = Room(user_entries=2, evicts=True)
+    assert put(store, small(3, supersedes=uid(1)), room=room) == [2]
+    assert left(store) == [1, 3]
+
+
+def test_a_write_frees_no_more_than_it_adds(store):
+    put(store, *(sized(number, 10, number / 100) for number in range(1, 11)))
+    assert put(store, sized(11, 10), user_quota=20) == [1]
+    assert put(store, sized(12, 5), room=Room(user_entries=2, evicts=True)) == [2]
+    assert len(left(store)) == 10
+
+
+def test_what_frees_nothing_needed_stays(store):
+    empty = sized(1, 0, 0.1, metadata={"kind": "marker"})
+    put(store, empty, sized(2, 99, 0.2))
+    assert put(store, sized(3, 50), user_quota=100) == [2]
+    assert left(store) == [1, 3]
+
+
+def test_without_room_for_the_entry_alone_nothing_goes(store):
+    put(store, sized(1, 50, 0.1))
+    with pytest.raises(StorageQuotaExceededError):
+        put(store, sized(2, 101), user_quota=100)
+    assert left(store) == [1]
+
+
+# Whose entries go
+
+
+@pytest.mark.requirement("C201")
+@pytest.mark.parametrize("rules", [{"quota": Quota(100)}, {"room": Room(entries=2, evicts=True)}])
+def test_no_users_entries_go_for_another_users(store, rules):
+    put(store, sized(1, 50, 0.1, "bob"), sized(2, 50, 0.1, None))
+    with pytest.raises(StorageQuotaExceededError) as raised:
+        put(store, sized(3, 10, 0.9), **rules)
+    assert (raised.value.quota, raised.value.user_id) == ("agent", None)
+    assert (left(store, "bob"), left(store, None), left(store)) == ([1], [2], [])
+    assert put(store, sized(4, 10, 0.9, "bob"), **rules) == [1]
+
+
+def test_the_same_id_of_another_user_stays(store):
+    put(store, small(1, 0.1), small(1, 0.1, "bob"), small(2, 0.9), small(2, 0.9, "bob"))
+    assert put(store, small(3), room=Room(user_entries=2, evicts=True)) == [1]
+    assert left(store, "bob") == [1, 2]
+
+
+def test_another_agents_entries_stay(store):
+    added(store, "b", [small(1, 0.0, agent_id="b")])
+    put(store, small(1, 0.1))
+    assert put(store, small(2), room=Room(entries=1, user_entries=1, evicts=True)) == [1]
+    assert store.get(Scope("b", "alice"), [uid(1)], now=NOON)
+
+
+def test_in_a_batch_of_several_users_each_frees_at_most_what_it_adds(store):
+    put(store, sized(1, 40, 0.1), *(sized(n, 10, 0.1, "bob") for n in (2, 3, 4)), sized(5, 30, 0.9))
+    gone = put(store, sized(6, 35), sized(7, 10, 0.5, "bob"), quota=Quota(100))
+    assert gone == [1, 2]
+    assert left(store, "bob") == [3, 4, 7]
+    assert store.used_bytes("a") == 95
+
+
+def test_both_limits_of_a_user_and_the_agent_are_kept(store):
+    put(store, sized(1, 40, 0.1), sized(2, 40, 0.2), sized(3, 10, 0.3, "bob"))
+    rules = {"quota": Quota(100), "user_quota": 90, "room": Room(3, 2, evicts=True)}
+    assert put(store, sized(4, 50), **rules) == [1]
+    assert (store.used_bytes("a"), store.stored_entries(EVERYONE)) == (100, 3)
+
+
+# Budgets of entries without eviction
+
+
+def test_without_eviction_a_full_store_refuses(store):
+    room = Room(entries=3, user_entries=2)
+    put(store, small(1), small(2), room=room)
+    with pytest.raises(StorageQuotaExceededError) as raised:
+        put(store, small(3), room=room)
+    error = raised.value
+    assert (
+        str(error) == "Storage quota of user 'alice' exceeded. Current: 2 entries, Limit: 2 entries"
+    )
+    assert (error.unit, error.when_full) == ("entries", "refuse")
+    put(store, small(3, user_id=None), room=room)
+    with pytest.raises(StorageQuotaExceededError, match=r"quota exceeded\. Current: 3 entries"):
+        put(store, small(4, user_id="bob"), room=room)
+    assert store.stored_entries(EVERYONE) == 3
+
+
+def test_deleted_entries_count_until_they_are_purged(store):
+    room = Room(user_entries=1)
+    put(store, small(1), room=room)
+    store.soft_delete(ALICE, uid(1), NOON).result()
+    with pytest.raises(StorageQuotaExceededError):
+        put(store, small(2), room=room)
+    store.delete(ALICE, uid(1)).result()
+    put(store, small(2), room=room)
+
+
+def test_a_replacement_a_retry_and_a_change_add_no_entry(store):
+    room = Room(entries=1, user_entries=1)
+    added(store, "a", [small(1)], ["k"], room=room)
+    added(store, "a", [small(2, content="memory 1")], ["k"], room=room)
+    put(store, small(1, content="other"), on_conflict="replace", room=room)
+    put(store, small(3, content="other"), on_duplicate="skip", room=room)
+    assert updated(store, 1, "longer than before", room=room).content == "longer than before"
+    assert left(store) == [1]
+
+
+# Changes
+
+
+def test_a_change_that_grows_makes_room(store):
+    put(store, sized(1, 40, 0.1), sized(2, 40, 0.9))
+    entry = updated(store, 2, "y" * 70, user_quota=100)
+    assert (entry.content, numbers(entry.evicted)) == ("y" * 70, [1])
+    assert entry == one(store, ALICE, 2)
+    assert updated(store, 2, "y", user_quota=100).evicted == ()
+
+
+def test_a_change_is_refused_where_what_is_left_is_more_important(store):
+    put(store, sized(1, 40, 0.9), sized(2, 40, 0.1))
+    with pytest.raises(StorageQuotaExceededError):
+        updated(store, 2, "y" * 70, user_quota=100)
+    assert one(store, ALICE, 2).content == "x" * 40
+
+
+def test_a_change_of_many_makes_room(store):
+    put(
+        store,
+        *(sized(number, 20, number / 10, tags=["t"] * (number > 3)) for number in range(1, 6)),
+    )
+    update = MemoryEntryUpdate(content="y" * 40)
+    changed = store.update_all(
+        ALICE,
+        Criteria(None, parse_filter({"importance": {"gt": 0.35}})),
+        lambda old: update.applied_to(old, NOON),
+        now=NOON,
+        user_quota=100,
+        room=EVICTS,
+    ).result()
+    assert (len(changed), numbers(changed.evicted)) == (2, [1, 2])
+    assert left(store) == [3, 4, 5]
+
+
+def test_a_replacement_that_grows_makes_room_and_one_that_shrinks_does_not(store):
+    put(store, sized(1, 40, 0.1), sized(2, 40, 0.9))
+    assert put(store, sized(2, 70), on_conflict="replace", user_quota=100) == [1]
+    assert put(store, sized(2, 10), on_conflict="replace", user_quota=5) == []
+
+
+# How it goes
+
+
+def test_what_goes_is_deleted_permanently_in_the_same_transaction(store):
+    put(store, embedded(1, user_id="alice", importance=0.1), small(2, 0.9))
+    store.link(ALICE, link_of(1, 2), now=NOON).result()
+    store.link(ALICE, link_of(2, 1), now=NOON).result()
+    before = seq_of(store)
+    assert put(store, small(3), room=Room(user_entries=2, evicts=True)) == [1]
+    batch = store.rows_since("a", ("m", 2), before)
+    assert batch.seq == before + 2
+    assert batch.gone == [1]
+    assert sorted(record[0] for record in batch.records) == [3]
+    assert store.get(ALICE, [uid(1)], now=NOON, include_deleted=True) == {}
+    assert store.vectors("a", 1, "m").shape == (0, 0)
+    assert store.links(ALICE, uid(2), "both", None, now=NOON) == []
+    assert not store.restore(ALICE, uid(1), oldest=NOON - DAY, now=NOON).result()
+
+
+def test_a_refused_write_deletes_nothing_and_is_no_change(store):
+    put(store, sized(1, 50, 0.1), sized(2, 50, 0.9))
+    before = seq_of(store)
+    with pytest.raises(StorageQuotaExceededError):
+        put(store, sized(3, 60), user_quota=100)
+    assert (left(store), seq_of(store)) == ([1, 2], before)
+
+
+def test_many_small_ones_go_for_a_large_one(store):
+    put(store, *(sized(number, 1, 0.1) for number in range(1, 201)))
+    gone = put(store, sized(999, 150), user_quota=200)
+    assert gone == list(range(1, 151))
+
+
+def test_another_opening_hears_of_it(stores):
+    mine, other = stores
+    put(mine, small(1, 0.1), small(2, 0.9))
+    before = seq_of(other)
+    assert put(mine, small(3), room=Room(user_entries=2, evicts=True)) == [1]
+    assert sorted(other.changed_rows_since("a", before)) == [1, 3]
+    assert numbers(other.get(ALICE, [uid(1), uid(2), uid(3)], now=NOON).values()) == [2, 3]
+
+
+# Many writers
+
+
+def check_books(store, quota):
+    stored = exported(store)
+    total = sum(len(one.entry.content.encode()) for one in stored)
+    assert store.used_bytes("a") == total <= quota
+
+
+@pytest.mark.requirement("C082", "C201")
+def test_twenty_writers_at_once_never_pass_the_limits(stores):
+    quota = Quota(100, "Tiny")
+
+    async def all_at_once():
+        calls = [
+            adding(stores[at % 2], "a", [sized(at, 10, 0.5)], quota=quota, room=EVICTS)
+            for at in range(1, 21)
+        ]
+        return await gathered(calls)
+
+    results = asyncio.run(all_at_once())
+    gone = [number for result in results for number in numbers(result.evicted)]
+    assert len(gone) == len(set(gone)) == 10
+    assert sorted([*gone, *left(stores[0])]) == list(range(1, 21))
+    check_books(stores[0], 100)
+
+
+@pytest.mark.requirement("C082", "C201")
+@pytest.mark.parametrize("evicts", [False, True])
+def test_threads_never_pass_a_budget_of_entries(store, evicts):
+    room = Room(entries=5, evicts=evicts)
+    gone, refused = [], []
+
+    def work(at):
+        try:
+            gone.extend(put(store, small(at), room=room))
+        except StorageQuotaExceededError:
+            refused.append(at)
+
+    threads = [threading.Thread(target=work, args=(at,)) for at in range(1, 21)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(gone) + len(refused) == 15
+    assert (len(gone) == 15) is evicts
+    assert store.stored_entries(EVERYONE) == 5
+
+
+def test_writes_of_one_group_each_name_what_went_for_them(store):
+    put(store, *(small(number, number / 100) for number in range(1, 6)))
+    room = Room(user_entries=5, evicts=True)
+
+    async def together():
+        return await gathered([adding(store, "a", [small(at)], room=room) for at in range(10, 15)])
+
+    results = asyncio.run(together())
+    assert [numbers(result.evicted) for result in results] == [[1], [2], [3], [4], [5]]
+
+
+# Random writes
+
+
+class Kept(NamedTuple):
+    """An entry of the naive twin."""
+
+    user: str | None
+    number: int
+    size: int
+    importance: float
+    gone_at: int | None = None
+
+    @property
+    def order(self):
+        return self.gone_at is None, self.gone_at or 0, self.importance, self.number
+
+
+USERS = ["alice", "bob", None]
+IMPORTANCES = st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0])
+LIMITS = st.sampled_from([None, 40, 80])
+BUDGETS = st.sampled_from([None, 2, 4])
+NEWS = st.tuples(st.sampled_from(USERS), st.integers(1, 30), IMPORTANCES)
+
+
+EVERYBODY = object()
+
+
+def _total(grown, user, column):
+    return sum(row[column] for row in grown if row[0].user == user)
+
+
+class Evictions(RuleBasedStateMachine):
+    """Additions, changes and deletions beside a list of entries."""
+
+    @initialize()
+    def open(self):
+        self.store = open_store("sqlite:///:memory:")
+        self.kept = []
+        self.last = self.time = 0
+
+    def teardown(self):
+        if hasattr(self, "store"):
+            assert self.store.verify().ok
+            self.store.close()
+
+    def lacking(self, limits, added, user=EVERYBODY):
+        """Return by how much additions exceed the limits, of bytes and of entries."""
+        own = [each for each in self.kept if user in (EVERYBODY, each.user)]
+        stored = sum(each.size for each in own), len(own)
+        return [
+            0 if limit is None else max(0, min(before + more - limit, more))
+            for before, more, limit in zip(stored, added, limits, strict=True)
+        ]
+
+    def expected(self, grown, limits):
+        """Return what goes for entries that grow; None if the write is refused."""
+        user_quota, quota, entries, user_entries = limits
+        users = list(dict.fromkeys(new.user for new, *_ in grown))
+        added = {user: [_total(grown, user, 1), _total(grown, user, 2)] for user in users}
+        whole = [sum(column) for column in zip(*added.values(), strict=True)]
+        short, gone = self.lacking((quota, entries), whole), []
+        for user in users:
+            own = self.lacking((user_quota, user_entries), added[user], user)
+            shares = [max(0, min(pair)) for pair in zip(short, added[user], strict=True)]
+            needed = [max(pair) for pair in zip(own, shares, strict=True)]
+            freed = [0, 0]
+            for each in self.candidates(grown, user):
+                if freed[0] < needed[0] or freed[1] < needed[1]:
+                    gone.append(each)
+                    freed = [freed[0] + each.size, freed[1] + 1]
+            if freed[0] < own[0] or freed[1] < own[1]:
+                return None
+            short = [max(0, lack - free) for lack, free in zip(short, freed, strict=True)]
+        return None if any(short) else gone
+
+    def candidates(self, grown, user):
+        """Return the entries of a user that may go, the first to go first."""
+        bars = [
+            new.importance for new, size, number in grown if new.user == user and size + number > 0
+        ]
+        touched = {new.number for new, *_ in grown}
+        return [
+            each
+            for each in sorted(self.kept, key=lambda kept: kept.order)
+            if each.user == user
+            and each.number not in touched
+            and (each.gone_at is not None or each.importance <= min([0.99, *bars]))
+        ]
+
+    def attempt(self, write, grown, limits, after):
+        wanted = self.expected(grown, limits)
+        try:
+            result = settled(write())
+        except StorageQuotaExceededError:
+            assert wanted is None
+            return
+        assert wanted is not None
+        assert numbers(result.evicted) == [each.number for each in wanted]
+        self.kept = [each for each in after if each not in wanted]
+
+    @rule(
+        news=st.lists(
+            st.tuples(st.sampled_from(USERS), st.integers(1, 30), IMPORTANCES),
+            min_size=1,
+            max_size=4,
+        ),
+        user_quota=LIMITS,
+        quota=LIMITS,
+        entries=BUDGETS,
+        user_entries=BUDGETS,
+    )
+    def add(self, news, user_quota, quota, entries, user_entries):
+        new = []
+        for user, size, importance in news:
+            self.last += 1
+            new.append(Kept(user, self.last, size, importance))
+        limits = user_quota, quota, entries, user_entries
+        self.attempt(
+            lambda: adding(
+                self.store,
+                "a",
+                [sized(one.number, one.size, one.importance, one.user) for one in new],
+                user_quota=user_quota,
+                quota=None if quota is None else Quota(quota),
+                room=Room(entries, user_entries, evicts=True),
+            ),
+            [(each, each.size, 1) for each in new],
+            limits,
+            [*self.kept, *new],
+        )
+
+    @rule(at=st.integers(0, 20), size=st.integers(1, 30), user_quota=LIMITS)
+    def update(self, at, size, user_quota):
+        living = [one for one in self.kept if one.gone_at is None]
+        if not living:
+            return
+        old = living[at % len(living)]
+        new = old._replace(size=size)
+        update = MemoryEntryUpdate(content="y" * size)
+        self.attempt(
+            lambda: self.store.update(
+                Scope("a", old.user),
+                uid(old.number),
+                lambda stored: update.applied_to(stored, NOON),
+                now=NOON,
+                user_quota=user_quota,
+                room=EVICTS,
+            ),
+            [(new, size - old.size, 0)],
+            (user_quota, None, None, None),
+            [new if one is old else one for one in self.kept],
+        )
+
+    @rule(at=st.integers(0, 20))
+    def forget(self, at):
+        living = [one for one in self.kept if one.gone_at is None]
+        if living:
+            old = living[at % len(living)]
+            self.time += 1
+            moment = NOON + timedelta(seconds=self.time)
+            self.store.soft_delete(Scope("a", old.user), uid(old.number), moment).result()
+            self.kept = [
+                one._replace(gone_at=self.time) if one is old else one for one in self.kept
+            ]
+
+    @invariant()
+    def the_store_has_what_the_twin_has(self):
+        if not hasattr(self, "store"):
+            return
+        stored = self.store.stored_after(
+            EVERYONE, 0, 999, now=NOON, include_deleted=True, model=None
+        )
+        found = {(one.entry.user_id, one.entry.id.int, len(one.entry.content)) for one in stored}
+        assert found == {(one.user, one.number, one.size) for one in self.kept}
+        assert self.store.used_bytes("a") == sum(one.size for one in self.kept)
+
+
+TestEvictions = Evictions.TestCase
+TestEvictions.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
