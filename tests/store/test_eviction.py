@@ -87,6 +87,17 @@ def test_of_a_budget_of_entries_the_least_important_goes_first(store):
     assert left(store) == [4, 5, 6]
 
 
+def test_importance_comes_before_accesses_and_accesses_before_age(store):
+    put(
+        store,
+        small(1, 0.2, access_count=9, last_accessed_at=NOON + HOUR),
+        small(2, 0.3, access_count=1, last_accessed_at=NOON + HOUR),
+        small(3, 0.3, access_count=2, created_at=NOON - DAY, last_accessed_at=NOON),
+    )
+    room = Room(user_entries=3, evicts=True)
+    assert put(store, *(small(number) for number in (4, 5, 6)), room=room) == [1, 2, 3]
+
+
 def test_deleted_and_expired_entries_go_before_all_others_the_longest_ago_first(store):
     put(
         store,

@@ -92,6 +92,7 @@ READS = {
         scope, EVERYTHING, None, 9, now=NOON, include_deleted=True
     ),
     "count": lambda store, scope: store.count(scope, now=NOON),
+    "stored_entries": lambda store, scope: store.stored_entries(scope),
     "stats": figures,
     "links": lambda store, scope: store.links(scope, uid(1), "both", None, now=NOON),
     "link_ends": lambda store, scope: store.link_ends(
@@ -453,7 +454,7 @@ def test_a_store_opened_for_reading_alone_answers_every_read(opening, name):
 def test_a_write_with_nothing_to_write_changes_nothing(store):
     filled(store)
     before = state_of(store)
-    assert added(store, "a", []) == ([], [], [], [], None, {})
+    assert added(store, "a", []) == ([], [], [], [], None, {}, ())
     store.add_embeddings("a", "m", {}, []).result()
     assert store.add_links(Scope("a", all_users=True), []).result() == 0
     store.touch("a", [], NOON)
