@@ -14,6 +14,7 @@ from mnemic import AsyncMemory, LinkType, LongTermMemory, Memory, MemoryStatus
 from mnemic.errors import EmbeddingError, InvalidArgumentError
 from mnemic.memory_files import MemoryFiles, serialise_memory_file
 from mnemic.memory_files.ids import entry_id
+from tests.support.clock import Clock
 from tests.support.memory_files import NOON, memory_file
 
 EVERY_STATE = {"status": {"in": ["active", "archived", "superseded"]}}
@@ -115,6 +116,20 @@ def test_an_edited_file_changes_its_memory(files, memory):
     assert entry.tags == ("style", "mine")
     assert [hit.content for hit in memory.search("spaces")] == ["Spaces."]
     assert not memory.search("tabs")
+
+
+def test_a_file_that_is_back_after_the_retention_is_stored_anew(files):
+    clock, file = Clock(), memory_file()
+    with Memory(":memory:", embedder=None, clock=clock, retention=7) as memory:
+        for days, version in ((7, 1), (8, 2)):
+            put(files, file)
+            files.synchronise(memory)
+            drop(files, file)
+            files.synchronise(memory)
+            clock.now += timedelta(days=days)
+            put(files, file)
+            assert files.synchronise(memory).added == (file.id,)
+            assert memory.get(file.entry_id).version == version
 
 
 def test_a_file_that_is_gone_deletes_its_memory_and_one_that_is_back_restores_it(files, memory):

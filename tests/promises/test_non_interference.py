@@ -626,5 +626,11 @@ def test_long_programs_give_the_same_answers_within_a_quota_of_each_user(kind, s
     assert all("of user 'a' exceeded" in text for text in refusals)
 
 
+@pytest.mark.parametrize(("kind", "seed"), [("sqlite", 11), ("sqlite", 12), ("postgres", 11)])
+def test_long_programs_give_the_same_answers_where_what_is_least_important_goes(kind, seed):
+    limits = {"user_quota": 150, "user_max_entries": 8, "when_full": "evict"}
+    check(long_program(seed), kind=kind, **limits)
+
+
 def _is_refusal(answer):
     return isinstance(answer, tuple) and answer[0] == "StorageQuotaExceededError"

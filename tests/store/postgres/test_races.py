@@ -74,6 +74,16 @@ def test_two_processes_together_store_no_more_than_the_agents_quota(racing, memo
         memory.delete(kept.id, permanent=True)
 
 
+def test_two_processes_that_make_room_together_keep_a_users_limits(racing, memory):
+    workers = racing(user_quota=20, user_max_entries=3, when_full="evict")
+    for _ in range(ROUNDS):
+        answers = together(workers, "add", "six by", user_id="alice")
+        assert all(answer["content"] == "six by" for answer in answers)
+    assert memory.count(user_id="alice") == 3
+    assert memory.stats(user_id="alice").storage_bytes_used == 18
+    assert memory.verify().problems == ()
+
+
 def test_no_update_of_two_processes_is_lost(racing, memory):
     first, second = racing()
     one = memory.add("an apple")
