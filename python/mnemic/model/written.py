@@ -39,6 +39,10 @@ def written(entry: MemoryEntry, evicted: Iterable[UUID]) -> MemoryEntry:
 class AddedMemories(list[MemoryEntry]):
     """The memories of one call as they were stored: a list, with what was deleted to make room.
 
+    Args:
+        memories: The memories.
+        evicted: Ids of what was deleted.
+
     Attributes:
         evicted: Ids of the memories that were deleted permanently, in the order in which they went.
     """
@@ -52,6 +56,10 @@ class AddedMemories(list[MemoryEntry]):
 
 class UpdateResult(int):
     """Number of memories that a call changed: an int, with what was deleted to make room.
+
+    Args:
+        count: The number.
+        evicted: Ids of what was deleted.
 
     Attributes:
         evicted: Ids of the memories that were deleted permanently, in the order in which they went.
