@@ -370,8 +370,8 @@ class StorageQuotaExceededError(MnemicError, RuntimeError):
         self.license_tier = license_tier
         self.quota = quota
         self.user_id = user_id
-        self.unit = unit
-        self.when_full = when_full
+        self.unit: Literal["bytes", "entries"] = unit
+        self.when_full: Literal["refuse", "evict"] = when_full
 
     def __reduce__(self) -> tuple[object, ...]:
         """Preserve the fields in pickles."""
