@@ -15,7 +15,7 @@ from mnemic.store.filter_sql import Condition
 from mnemic.store.quota import NO_ROOM, Quotas
 from mnemic.store.row_codec import RowCodec
 
-FIRST: Final = (
+EVICTION_ORDER: Final = (
     "gone_at IS NULL, gone_at, status <> 2, importance, access_count, "
     "coalesce(last_accessed_at, created_at), created_at, id"
 )
@@ -90,7 +90,7 @@ class EvictionReads(Protocol):
         ...
 
     def candidates(self, user_id: str | None, number: int) -> list[Candidate]:
-        """Return the first rows of a user, in the order `FIRST`, that may go for the write."""
+        """Return the first rows of a user, in `EVICTION_ORDER`, that may go for the write."""
         ...
 
 
@@ -177,7 +177,7 @@ class SqlEvictionReads:
         sql = (
             f"SELECT row, size FROM (SELECT *, {self._size} AS size, {gone_at} AS gone_at "
             f"FROM {table} WHERE {where}) AS own WHERE {MAY_GO.format(bar=mark)} "
-            f"AND NOT ({self._sql.among}) ORDER BY {FIRST} LIMIT {mark}"
+            f"AND NOT ({self._sql.among}) ORDER BY {EVICTION_ORDER} LIMIT {mark}"
         )
         kept = self._sql.rows([*write.kept, *(change.row for change in write.changes)])
         bound = (write.now, *values, self._least_importance(user_id), kept, number)
