@@ -12,11 +12,13 @@ from mnemic.index.faiss_kinds import FaissKind
 from mnemic.licensing import LicensePolicy
 from mnemic.llm import AnyLanguageModel, LanguageModel
 from mnemic.model import (
+    AuditKind,
     Expression,
     OnConflict,
     OnDuplicate,
     OnEmbedError,
     OnQueryError,
+    OnRecalled,
     OnTimeout,
     SearchIn,
     SearchType,
@@ -52,6 +54,7 @@ __all__ = [
     "AnyEmbedder",
     "AnyExpander",
     "AnyLanguageModel",
+    "AuditKind",
     "Clock",
     "ContradictionJudge",
     "Direction",
@@ -73,6 +76,7 @@ __all__ = [
     "OnDuplicate",
     "OnEmbedError",
     "OnQueryError",
+    "OnRecalled",
     "OnTimeout",
     "Options",
     "Progress",

@@ -11,6 +11,7 @@ from mnemic.near_names import checks_arguments, checks_function, names_arguments
 from mnemic.repository import Options, stored_model
 from mnemic.sync_bridge import run_blocking
 from mnemic.verbs.adding import AsyncAddVerbs
+from mnemic.verbs.audit import AsyncAuditVerbs
 from mnemic.verbs.base import MemoryHandle
 from mnemic.verbs.changing import AsyncChangeVerbs
 from mnemic.verbs.deleting import AsyncDeleteVerbs
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 class AsyncScopedMemory(
     AsyncAddVerbs,
     AsyncReadVerbs,
+    AsyncAuditVerbs,
     AsyncSearchVerbs,
     AsyncRetrievalVerbs,
     AsyncRecallVerbs,

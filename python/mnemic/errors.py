@@ -184,6 +184,29 @@ class InvalidEntryError(InvalidArgumentError):
     """A field of a memory or of another record is missing, of the wrong type or out of range."""
 
 
+class RecalledTextError(InvalidEntryError):
+    """A new memory repeats one that was returned to the program lately; nothing was stored.
+
+    Attributes:
+        memory_id: Id of the memory that it repeats.
+        place: Its place in the list of new memories; None for a single one.
+    """
+
+    def __init__(self, memory_id: object, place: int | None = None) -> None:
+        which = "the text" if place is None else f"memory {place} of the list: its text"
+        super().__init__(
+            f"{which} repeats memory {memory_id}, which a search returned lately; update that "
+            "memory, store a new one that supersedes it, or open the memory with "
+            "on_recalled='flag' or 'store'"
+        )
+        self.memory_id = memory_id
+        self.place = place
+
+    def __reduce__(self) -> tuple[type, tuple[object, int | None]]:
+        """Preserve the fields in pickles."""
+        return type(self), (self.memory_id, self.place)
+
+
 class ExportFormatError(InvalidArgumentError):
     """A line of an export cannot be read; the message names the value found and the one expected.
 

@@ -33,6 +33,7 @@ from mnemic.progress import Progress
 from mnemic.protocols import Target
 from mnemic.repository import Options, check_limit, required_uuid
 from mnemic.sync_bridge import run_blocking
+from mnemic.verbs.audit import AsyncAuditVerbs
 from mnemic.verbs.base import MemoryHandle
 from mnemic.verbs.links import AsyncLinkVerbs
 from mnemic.verbs.long_term_bulk import AsyncLongTermBulkVerbs
@@ -49,7 +50,12 @@ DOCUMENTED_FLOOR = 0.6
 
 @names_arguments
 class LongTermMemory(
-    AsyncLongTermBulkVerbs, AsyncLinkVerbs, AsyncMaintenanceVerbs, AsyncImportVerbs, MemoryHandle
+    AsyncLongTermBulkVerbs,
+    AsyncLinkVerbs,
+    AsyncAuditVerbs,
+    AsyncMaintenanceVerbs,
+    AsyncImportVerbs,
+    MemoryHandle,
 ):
     """One agent's memories in one store.
 

@@ -69,6 +69,7 @@ class ScopedMemory(ScopedBase):
     count = sync_method(AsyncScopedMemory.count)
     distinct = sync_method(AsyncScopedMemory.distinct)
     stats = sync_method(AsyncScopedMemory.stats)
+    audit = sync_method(AsyncScopedMemory.audit)
     purge = sync_method(AsyncScopedMemory.purge)
     update = sync_method(AsyncScopedMemory.update)
     update_many = sync_method(AsyncScopedMemory.update_many)

@@ -495,7 +495,7 @@ def test_what_stands_in_a_broken_export_is_not_told(kind, text, ear):
 
 def test_every_kind_of_event_is_heard_by_this_test(tmp_path, ear, monkeypatch):
     monkeypatch.setattr(telemetry, "QUOTA_WARNINGS", (0.000001,))
-    with opened(AsyncMemory, tmp_path, ear, quota=10**9) as world:
+    with opened(AsyncMemory, tmp_path, ear, quota=10**9, on_recalled="flag") as world:
         service = RetrievalService(world.memory, expander=SayingAll())
         for door in (service, *policies_of(world.memory), *engines_of(world.memory), world.memory):
             asyncio.run(use_all(ear, door, world))

@@ -361,6 +361,10 @@ class Door:
     async def stats(self, _random, user):
         return await self.memory.stats(user_id=user)
 
+    async def audit(self, random, user):
+        near = random.choice([None, 0.5, 0.95])
+        return await self.memory.audit(user_id=user, ids=True, near=near)
+
     async def purge(self, _random, user):
         return int(await self.memory.purge(user_id=user))
 

@@ -251,7 +251,11 @@ def _assignment(name: str, value: str) -> str:
         return line if value else ""
     kind, bracket, parts = value.removesuffix("]").partition("[")
     is_alias = bracket and len(value) <= _LONGEST_VALUE and "(" not in value
-    return f"{name} = {kind}[\n    {parts}\n]" if is_alias else ""
+    if not is_alias:
+        return ""
+    if len(parts) + len("    ") > _LONGEST_LINE:
+        parts = parts.replace(", ", ",\n    ") + ","
+    return f"{name} = {kind}[\n    {parts}\n]"
 
 
 def _enum(members: list[Attribute]) -> str:

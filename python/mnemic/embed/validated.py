@@ -169,6 +169,12 @@ class ValidatedEmbedder:
             return self.dimensions
         return int(self.embed(["the length of a vector"]).shape[1])
 
+    def are_chunked(self, texts: list[str]) -> list[bool]:
+        """Return whether each text is longer than the embedder sees at once."""
+        if self._chunker.all_fit(texts):
+            return [False] * len(texts)
+        return [len(chunks) > 1 for chunks in self._split(texts)]
+
     def covers(self, text: str) -> bool:
         """Return whether a text is in a language of the embedder, by its script."""
         return self.coverage is None or self.coverage.covers(text)

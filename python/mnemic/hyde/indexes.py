@@ -151,6 +151,7 @@ class CompanionIndex:
             scores = self._united([self._nearest(vectors, limit, deadline)])
         check_deadline(deadline)
         entries = self._repository.companions.entries(self._scope, list(scores))
+        self._repository.note_returned(entries)
         found = [Candidate(row, scores[row], entry) for row, entry in entries.items()]
         best = best_first(found, self._config)
         return Searched(best, seq, stale_since=finder.stale_since)

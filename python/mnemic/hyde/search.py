@@ -147,6 +147,7 @@ def expanded(
     found = repository.finder.neighbours(
         scope, starts, _hops(config), filters=filters, deadline=deadline
     )
+    repository.note_returned(found.entries)
     return together(candidates, _neighbours(candidates, found.hits, found.entries))
 
 

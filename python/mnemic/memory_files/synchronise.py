@@ -268,6 +268,7 @@ class _Changing:
                 [NewEntry.of_record(checked_record(record, self._scope)) for record in batch],
                 on_conflict="replace",
                 on_embed_error=options.on_embed_error,
+                may_repeat=True,
             )
             options.report(begin + len(batch), len(records))
         for identity in self._restores:

@@ -1,5 +1,6 @@
 """Records shared by all parts of the package, and the rules for their fields."""
 
+from mnemic.model.audit import AuditFinding, AuditKind, MemoryAudit
 from mnemic.model.deadline import NO_LIMIT, OnTimeout, TimeLimit
 from mnemic.model.distinct import DistinctValue
 from mnemic.model.embedding_model import EmbeddingModel
@@ -24,7 +25,13 @@ from mnemic.model.hops import Hops
 from mnemic.model.ids import UuidFactory
 from mnemic.model.lineage import Lineage
 from mnemic.model.link import LinkType, MemoryLink
-from mnemic.model.new_entry import NewEntry, OnConflict, OnDuplicate, OnEmbedError
+from mnemic.model.new_entry import (
+    NewEntry,
+    OnConflict,
+    OnDuplicate,
+    OnEmbedError,
+    OnRecalled,
+)
 from mnemic.model.query import (
     ExpandedQuery,
     MemoryQuery,
@@ -107,6 +114,8 @@ __all__ = [
     "AddedMemories",
     "All",
     "AnyOf",
+    "AuditFinding",
+    "AuditKind",
     "CheckedEntry",
     "DeleteResult",
     "DistinctValue",
@@ -125,6 +134,7 @@ __all__ = [
     "Link",
     "LinkType",
     "LongTermMemoryStats",
+    "MemoryAudit",
     "MemoryEntry",
     "MemoryEntryUpdate",
     "MemoryFilter",
@@ -145,6 +155,7 @@ __all__ = [
     "OnDuplicate",
     "OnEmbedError",
     "OnQueryError",
+    "OnRecalled",
     "OnTimeout",
     "Op",
     "Order",

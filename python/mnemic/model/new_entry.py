@@ -27,6 +27,10 @@ OnConflict: TypeAlias = Literal["raise", "replace", "skip"]
 """Treatment of a memory whose id the same user already has: an error, stored in place of the old
 one, or not stored."""
 
+OnRecalled: TypeAlias = Literal["store", "flag", "refuse"]
+"""Treatment of a new memory that repeats one of the same user that was returned lately: stored like
+any other, stored and flagged, or refused."""
+
 OnEmbedError: TypeAlias = Literal["raise", "pending"]
 """Whether a failing embedder fails the write, or the memory is stored and embedded later."""
 

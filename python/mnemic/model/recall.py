@@ -14,6 +14,7 @@ from typing import (
     TypedDict,
     get_args,
 )
+from uuid import UUID
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -294,22 +295,33 @@ class MemoryRecallResult(Listing[ScoredMemory], frozen=True):
 
 
 class CheckedEntry(WrittenEntry, frozen=True, kw_only=True, eq=False):
-    """A memory that was stored, with what it contradicts.
+    """A memory that was stored, with what it contradicts and what it repeats.
 
     Attributes:
         contradictions: Memories of its scope that it contradicts, the surest first.
+        repeats: Id of the memory that it repeats, returned lately; None without one, and unless
+            the memory is opened with `on_recalled="flag"`.
     """
 
     contradictions: tuple[ScoredMemory, ...] = ()
+    repeats: UUID | None = None
 
     def __repr__(self) -> str:
-        return f"{super().__repr__()[:-1]}, contradictions={len(self.contradictions)})"
+        repeats = "" if self.repeats is None else f", repeats={str(self.repeats)!r}"
+        shown = f"{super().__repr__()[:-1]}, contradictions={len(self.contradictions)}"
+        return f"{shown}{repeats})"
 
     @classmethod
-    def of(cls, entry: MemoryEntry, contradictions: tuple[ScoredMemory, ...]) -> Self:
-        """Return an entry, checked before, with what it contradicts."""
+    def of(
+        cls,
+        entry: MemoryEntry,
+        contradictions: tuple[ScoredMemory, ...] = (),
+        repeats: UUID | None = None,
+    ) -> Self:
+        """Return an entry, checked before, with what it contradicts and what it repeats."""
         fields = {name: getattr(entry, name) for name in MemoryEntry.__struct_fields__}
-        return cls(**fields, evicted_ids=entry.evicted, contradictions=contradictions)
+        evicted = entry.evicted
+        return cls(**fields, evicted_ids=evicted, contradictions=contradictions, repeats=repeats)
 
 
 _RELEVANCE_SHARE = 0.30

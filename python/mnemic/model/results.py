@@ -200,6 +200,17 @@ class LongTermMemoryStats(Record, frozen=True, kw_only=True):
     total_embeddings_generated: int = 0
 
     @property
+    def stored_entries(self) -> int:
+        """Memories in any state, deleted and expired ones included."""
+        return (
+            self.active_entries
+            + self.archived_entries
+            + self.superseded_entries
+            + self.forgotten_entries
+            + self.expired_entries
+        )
+
+    @property
     def storage_percent_used(self) -> float:
         """Used ÷ limit · 100; 0 without a limit."""
         if not self.storage_bytes_limit:

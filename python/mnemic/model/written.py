@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from typing import Any, Self
 from uuid import UUID
 
+import msgspec
+
 from mnemic.model.entry import MemoryEntry
 
 
@@ -32,6 +34,8 @@ def written(entry: MemoryEntry, evicted: Iterable[UUID]) -> MemoryEntry:
     ids = tuple(evicted)
     if not ids:
         return entry
+    if isinstance(entry, WrittenEntry):  # with more of its own
+        return msgspec.structs.replace(entry, evicted_ids=ids)
     fields = {name: getattr(entry, name) for name in MemoryEntry.__struct_fields__}
     return WrittenEntry(**fields, evicted_ids=ids)
 

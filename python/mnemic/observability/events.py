@@ -61,6 +61,22 @@ class MemoryRetrievedEvent(Record, frozen=True, kw_only=True):
     timestamp: datetime
 
 
+class MemoryRepeatedEvent(Record, frozen=True, kw_only=True):
+    """A memory was stored that repeats one returned lately, with `on_recalled="flag"`.
+
+    Attributes:
+        agent_id: The agent.
+        entry_id: The new memory's id.
+        repeats: Id of the memory that it repeats, of the same user.
+        timestamp: Time of storing.
+    """
+
+    agent_id: str
+    entry_id: UUID
+    repeats: UUID
+    timestamp: datetime
+
+
 class MemoryUpdatedEvent(Record, frozen=True, kw_only=True):
     """A memory was changed.
 
@@ -289,6 +305,7 @@ class HypothesesRetrievedEvent(Record, frozen=True, kw_only=True):
 
 _KINDS: tuple[type[Any], ...] = (
     MemoryStoredEvent,
+    MemoryRepeatedEvent,
     MemoryRetrievedEvent,
     MemoryUpdatedEvent,
     MemoryForgottenEvent,

@@ -12,6 +12,7 @@ from mnemic.observability.events import (
     Events,
     MemoryForgottenEvent,
     MemoryQuotaWarningEvent,
+    MemoryRepeatedEvent,
     MemoryRetrievedEvent,
     MemorySearchCompletedEvent,
     MemoryStoredEvent,
@@ -141,6 +142,22 @@ class Telemetry:
             embedding_time_ms=took,
             timestamp=self._now(),
         )
+
+    async def repeated(self, entry_id: UUID, repeats: UUID) -> None:
+        """Log and publish a stored memory that repeats one returned lately."""
+        _log.info(
+            "Memory entry %s of agent %s repeats %s, which was recalled lately",
+            entry_id,
+            self._agent_id,
+            repeats,
+        )
+        event = MemoryRepeatedEvent(
+            agent_id=self._agent_id,
+            entry_id=entry_id,
+            repeats=repeats,
+            timestamp=self._now(),
+        )
+        await self._events.publish(event)
 
     async def retrieved(self, entry: MemoryEntry) -> None:
         """Log and publish a memory retrieved by its id."""

@@ -229,6 +229,7 @@ class RecallEngine:
             for hit in found.hits
         )
         self._count(memories, [hit.row for hit in found.hits])
+        self.repository.note_returned(found.entries)
         stale_since = self.repository.finder.stale_since
         marks = Found([], {}, None, partial=partial, stale_since=stale_since)
         result = _result(memories, found.total, begun, marks)
@@ -367,7 +368,9 @@ class RecallEngine:
             deadline=time_limit.deadline,
             takes_partial=time_limit.takes_partial,
         )
-        return await run_blocking(lambda: self.repository.find(scope, search), self.repository)
+        return await run_blocking(
+            lambda: self.repository.find(scope, search, is_returned=False), self.repository
+        )
 
     async def _judged(
         self, content: str, candidates: "Sequence[_Candidate]"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 from mnemic.index.choice import IndexChoice
 from mnemic.licensing import LicensePolicy
-from mnemic.model import SearchIn
+from mnemic.model import OnRecalled, SearchIn
 from mnemic.progress import Progress
 from mnemic.protocols import Clock, IdFactory
 from mnemic.repository.index_pool import IndexPool
@@ -95,6 +95,13 @@ class Options(TypedDict, total=False):
             transaction the rows of the agents alone that it names. Put in force by the first memory
             that is opened with it, for all processes and for good; the role must own the tables
             then, and be no superuser.
+        on_recalled: Treatment of a new memory that repeats what this memory returned for the same
+            user within the last hour, by search, retrieval, recall, context, a policy or HyDE: the
+            same text apart from case, white space and punctuation, or one that mostly consists of
+            such texts, as a block for a prompt. "store", the default, looks at nothing. "flag"
+            stores it, returns it as a `CheckedEntry` with `repeats`, and publishes a
+            `MemoryRepeatedEvent`; "refuse" raises `RecalledTextError`. The last 512 results of a
+            user are remembered, as keyed hashes of their texts.
     """
 
     embedder: "AnyEmbedder | Literal['minilm'] | None"
@@ -121,3 +128,4 @@ class Options(TypedDict, total=False):
     index: IndexChoice
     snapshots: bool
     row_security: bool
+    on_recalled: OnRecalled

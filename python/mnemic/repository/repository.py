@@ -6,8 +6,8 @@ and arguments.
 
 import os
 import time
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 from uuid import UUID
 
@@ -28,13 +28,16 @@ from mnemic.licensing import (
 )
 from mnemic.model import (
     AddedMemories,
+    CheckedEntry,
     Lineage,
+    MemoryAudit,
     MemoryEntry,
     MemoryEntryUpdate,
     NewEntry,
     OnConflict,
     OnDuplicate,
     OnEmbedError,
+    OnRecalled,
     Scope,
     Search,
     SearchIn,
@@ -44,16 +47,17 @@ from mnemic.model import (
     checked_search_in,
     validation,
 )
+from mnemic.model.audit import AuditRequest
 from mnemic.model.new_entry import NO_VECTORS, OwnVectors, check_on_embed_error
 from mnemic.model.update import checked_expiry
 from mnemic.model.validation import flag
 from mnemic.observability.events import Events
 from mnemic.observability.metrics import Meter
 from mnemic.observability.telemetry import Telemetry, milliseconds_since
-from mnemic.progress import Progress, checked_progress, reporting
+from mnemic.progress import Progress, checked_progress, reporting, silent
 from mnemic.protocols import Clock, IdFactory, system_clock
 from mnemic.repository.accesses import AccessCounter
-from mnemic.repository.adding import Adder
+from mnemic.repository.adding import Added, Adder
 from mnemic.repository.arguments import checked_language
 from mnemic.repository.chosen_embedder import chosen_embedder
 from mnemic.repository.companions import CompanionVectors
@@ -98,11 +102,14 @@ from mnemic.sync_bridge import run_blocking
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from mnemic.context.redaction import RedactionPattern
     from mnemic.embed.base import AnyEmbedder, Embedder
+    from mnemic.repository.recall_guard import RecallGuard
 
 
 _ON_CONFLICT: tuple[str, ...] = get_args(OnConflict)
 _ON_DUPLICATE: tuple[str, ...] = get_args(OnDuplicate)
+_ON_RECALLED: tuple[str, ...] = get_args(OnRecalled)
 _DIRECTIONS: tuple[str, ...] = get_args(Direction)
 
 NO_USER_HINT = (
@@ -156,6 +163,7 @@ class Repository:
         index: As above.
         snapshots: As above.
         row_security: As above.
+        on_recalled: As above.
         make_source: Makes the candidate source of the index, in place of the chosen one.
     """
 
@@ -188,6 +196,7 @@ class Repository:
         index: IndexChoice = "exact",
         snapshots: bool = True,
         row_security: bool = False,
+        on_recalled: OnRecalled = "store",
         make_source: SourceFactory | None = None,
     ) -> None:
         validation.path("path", url)
@@ -206,6 +215,7 @@ class Repository:
         self._logs_content = flag("log_content", log_content)
         place = checked_search_in(search_in)
         chosen = checked_index(index)
+        _check_choice("on_recalled", on_recalled, _ON_RECALLED)
         exact_limit = validation.whole("exact_limit", exact_limit, minimum=0)
         self._embedder = chosen_embedder(embedder, embedding_model)
         cache_size = validation.whole("query_cache", query_cache, minimum=0)
@@ -274,6 +284,7 @@ class Repository:
             self._store.close()
             raise
         self._make_readers(cache_size, exact_limit)
+        self._guard = self._guard_of(on_recalled)
         self._make_writers()
         self._telemetry.opened(self._store)
 
@@ -287,6 +298,13 @@ class Repository:
             raise InvalidArgumentError(f"index_pool must be an IndexPool, got {described(given)}")
         pool = SHARED if given is None and self._store.notifies_changes else given
         return None if pool is None else indexes_of(pool)
+
+    def _guard_of(self, action: OnRecalled) -> "RecallGuard | None":
+        if action == "store":
+            return None
+        from mnemic.repository.recall_guard import RecallGuard  # noqa: PLC0415 - rarely used
+
+        return RecallGuard(self._store, self.finder, self.agent_id, action=action, now=self.now)
 
     def _make_readers(self, cache_size: int, exact_limit: int) -> None:
         clock = self.now
@@ -451,8 +469,17 @@ class Repository:
         on_duplicate: OnDuplicate = "keep",
         on_embed_error: OnEmbedError = "raise",
         progress: Progress | None = None,
+        may_repeat: bool = False,
     ) -> AddedMemories:
         """Store checked entries of this agent, all or none.
+
+        Args:
+            entries: The entries.
+            on_conflict: Treatment of an id that is stored already.
+            on_duplicate: Treatment of a text that is stored already.
+            on_embed_error: Treatment of a failing embedder.
+            progress: Gets the number of embedded entries.
+            may_repeat: Whether they may repeat memories that were returned lately.
 
         Returns:
             The entries with their embeddings, or the existing ones, in the given order.
@@ -464,13 +491,34 @@ class Repository:
         checked_progress(progress)
         if not entries:
             return AddedMemories()
+        repeats = {}
+        if self._guard is not None and not may_repeat:
+            repeats = await self._guard.repeated(entries, on_duplicate)
         with reporting(progress, "add_many") as report:
             added = await self._adder.add(
                 entries, on_duplicate, on_embed_error, on_conflict=on_conflict, report=report
             )
             report(len(entries), len(entries))
         stored = await self._adder.entries_of(added)
+        if repeats:
+            stored = await self._flagged(added, stored, repeats)
         return AddedMemories(stored, added.stored.evicted)
+
+    async def _flagged(
+        self, added: Added, stored: list[MemoryEntry], repeats: dict[int, UUID]
+    ) -> list[MemoryEntry]:
+        """Flag those of stored entries that repeat others; those stored before are not."""
+        for place, memory_id in repeats.items():
+            if added.stored.is_new[place] or place in added.stored.replaced:
+                entry = CheckedEntry.of(stored[place], repeats=memory_id)
+                stored[place] = entry
+                await self._telemetry.repeated(entry.id, memory_id)
+        return stored
+
+    def note_returned(self, entries: Mapping[int, MemoryEntry]) -> None:
+        """Note memories that are returned to the program, for the guard against recall loops."""
+        if self._guard is not None:
+            self._guard.note(entries)
 
     async def get(
         self, scope: Scope, ids: Sequence[UUID], *, include_deleted: bool = False
@@ -571,7 +619,12 @@ class Repository:
         return found.results(), milliseconds_since(begun)
 
     def find(
-        self, scope: Scope, search: Search, *needs: Need, expansion: Expansion | None = None
+        self,
+        scope: Scope,
+        search: Search,
+        *needs: Need,
+        expansion: Expansion | None = None,
+        is_returned: bool = True,
     ) -> Found:
         """Return the best memories of a scope, best first; runs in the caller's thread.
 
@@ -583,6 +636,7 @@ class Repository:
             search: The query, the filters and the ranking.
             needs: Licensed features, where the search compares vectors.
             expansion: Neighbours to find with them; see `Finder.find`.
+            is_returned: Whether the program gets the memories.
 
         Raises:
             DeadlineExceededError: If the search's deadline passes.
@@ -596,7 +650,12 @@ class Repository:
         if search.needs_embedder:
             self.check_embedder()
         is_wanted = search.limit or search.with_total
-        return self.finder.find(scope, search, expansion) if is_wanted else Found([], {}, None)
+        if not is_wanted:
+            return Found([], {}, None)
+        found = self.finder.find(scope, search, expansion)
+        if self._guard is not None and is_returned:
+            self._guard.note(found.entries)
+        return found
 
     def lineages(
         self,
@@ -702,6 +761,46 @@ class Repository:
             return await run_blocking(
                 lambda: self._store.verify(repair=repair, report=report), self._store
             )
+
+    async def audit(
+        self,
+        scope: Scope,
+        request: AuditRequest,
+        patterns: Sequence["str | RedactionPattern"],
+        *,
+        progress: Progress | None = None,
+    ) -> MemoryAudit:
+        """Count the memories of a scope that may need attention; see `Memory.audit`."""
+        from mnemic.repository.audit import Audit  # noqa: PLC0415 - rarely needed
+        from mnemic.repository.secret_scan import SecretScan  # noqa: PLC0415 - as above
+
+        self.limits.require_storing()
+        secrets = SecretScan(patterns)
+        with reporting(progress, "audit") as report:
+            await self.accesses.write()
+            now = self.now()
+
+            def run() -> MemoryAudit:
+                total = None if report is silent else self._stored_number(scope, now)
+                audit = Audit(
+                    self._store,
+                    scope,
+                    request,
+                    secrets=secrets,
+                    model=self._model.stored_name,
+                    are_long=self._are_long,
+                    now=now,
+                )
+                return audit.run(report, total)
+
+            return await run_blocking(run, self._store)
+
+    def _stored_number(self, scope: Scope, now: datetime) -> int:
+        return self._store.stats(scope, now=now).stored_entries
+
+    def _are_long(self, texts: list[str]) -> list[bool]:
+        embedder = self._embedder
+        return [False] * len(texts) if embedder is None else embedder.are_chunked(texts)
 
     def check_embedder(self) -> None:
         """Raise EmbedderRequiredError if there is no embedder."""

@@ -88,10 +88,9 @@ class Transfer:
     def _number(self, part: "Part") -> int:
         """Return the number of memories of a part."""
         stats = self._store.stats(part.scope, now=part.now)
-        number = stats.active_entries + stats.archived_entries + stats.superseded_entries
         if part.include_deleted:
-            number += stats.forgotten_entries + stats.expired_entries
-        return number
+            return stats.stored_entries
+        return stats.active_entries + stats.archived_entries + stats.superseded_entries
 
     async def import_(
         self, scope: Scope, source: Source, *, progress: Progress | None

@@ -312,7 +312,7 @@ class RetrievalEngine:
             falls_back=True,
             deadline=time_limit.deadline,
         )
-        found = self._find(scope, search)
+        found = self.repository.find(scope, search, RETRIEVING_BY_MEANING, is_returned=False)
         texts = [
             (found.entries[hit.row].content[: validation.MAX_QUERY_LENGTH], 1 / rank)
             for rank, hit in enumerate(found.hits, start=1)
@@ -370,6 +370,7 @@ class RetrievalEngine:
         if len(entries) < len(rows):
             self._cache.drop(key)
             return None
+        self.repository.note_returned(entries)
         return CacheLookup(answer, entries, from_cache=True)
 
     async def _compute(

@@ -184,7 +184,9 @@ class AsyncAddVerbs(ScopedBase):
         stored = written(added[0], added.evicted)
         if check is None:
             return stored
-        return CheckedEntry.of(stored, tuple(one for one in found if one.memory.id != stored.id))
+        others = tuple(one for one in found if one.memory.id != stored.id)
+        repeats = stored.repeats if isinstance(stored, CheckedEntry) else None
+        return CheckedEntry.of(stored, others, repeats)
 
     async def add_many(
         self,

@@ -1,0 +1,207 @@
+"""Guard against recall loops: recalled text that is stored again as a new memory."""
+
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
+from typing import Final, Literal
+from uuid import UUID
+
+from mnemic.errors import RecalledTextError
+from mnemic.model import MemoryEntry, MemoryStatus, NewEntry, OnDuplicate, Scope
+from mnemic.protocols import Clock
+from mnemic.repository.find import Finder
+from mnemic.repository.recalled_texts import RecalledTexts, TextDigest, digest_of
+from mnemic.store import Store
+from mnemic.store.fingerprints import fingerprints
+from mnemic.sync_bridge import run_blocking
+
+SECONDS: Final = 3600.0
+"""How long a returned memory is remembered: about the length of a session of an agent."""
+
+MAX_RESULTS: Final = 512
+"""Results that are remembered for each user, the last ones; a memory returned twice counts twice.
+"""
+
+MAX_USERS: Final = 256
+"""Users whose memories are remembered, those to whom some were returned last."""
+
+
+class _Window:
+    """The memories of one user that were returned lately.
+
+    Attributes:
+        results: Row, version and time of each memory that was returned, the last ones.
+        digests: Version and digest of their texts, by row; None for a text that is not compared.
+        texts: What finds these texts in others.
+    """
+
+    def __init__(self) -> None:
+        self.results: deque[tuple[int, int, float]] = deque(maxlen=MAX_RESULTS)
+        self.digests: dict[int, tuple[int, TextDigest | None]] = {}
+        self.texts = RecalledTexts({})
+
+    def versions(self, since: float) -> dict[int, int]:
+        """Return the versions of the memories that were returned since a time, by row."""
+        return {row: version for row, version, at in self.results if at >= since}
+
+    def lacking(self, versions: Mapping[int, int]) -> dict[int, int]:
+        """Return those of memories that lack a digest."""
+        digests = self.digests
+        return {
+            row: version
+            for row, version in versions.items()
+            if row not in digests or digests[row][0] != version
+        }
+
+    def replace(self, digests: dict[int, tuple[int, TextDigest | None]]) -> None:
+        """Take the digests of all memories that were returned lately."""
+        self.digests = digests
+        found = {row: digest for row, (_, digest) in digests.items()}
+        self.texts = RecalledTexts({row: one for row, one in found.items() if one is not None})
+
+
+class RecallGuard:
+    """Remembers which memories were returned, and finds them in new ones of the same user.
+
+    A search only notes rows. Their texts are read and hashed when the next memory of the user is
+    added; nothing but keyed hashes is kept of them. May be used from any thread.
+
+    Args:
+        store: Has the memories.
+        finder: Reads them.
+        agent_id: The agent.
+        action: Whether a repeated text is flagged or refused.
+        now: Gives the time.
+        clock: Gives seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        finder: Finder,
+        agent_id: str,
+        *,
+        action: Literal["flag", "refuse"],
+        now: Clock,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self._finder = finder
+        self._agent_id = agent_id
+        self._refuses = action == "refuse"
+        self._now = now
+        self._clock = clock
+        self._lock = Lock()
+        self._windows: OrderedDict[str | None, _Window] = OrderedDict()
+
+    def note(self, entries: Mapping[int, MemoryEntry]) -> None:
+        """Note memories that are returned, each for its own user."""
+        at, window, user_id = self._clock(), None, None
+        with self._lock:
+            for row, entry in entries.items():  # every search pays for this
+                if window is None or entry.user_id != user_id:
+                    user_id = entry.user_id
+                    window = self._window_of(user_id)
+                window.results.append((row, entry.version, at))
+
+    def _window_of(self, user_id: str | None) -> _Window:
+        window = self._windows.get(user_id)
+        if window is None:
+            window = self._windows[user_id] = _Window()
+            if len(self._windows) > MAX_USERS:
+                self._windows.popitem(last=False)
+        else:
+            self._windows.move_to_end(user_id)
+        return window
+
+    async def repeated(
+        self, entries: Sequence[NewEntry], on_duplicate: OnDuplicate
+    ) -> dict[int, UUID]:
+        """Return by place the ids of recalled memories that new ones repeat.
+
+        A new memory may repeat the one that it supersedes or replaces, and one that was stored with
+        its idempotency key. With `on_duplicate` other than "keep" it may have the same text too,
+        because it is not stored then.
+
+        Raises:
+            RecalledTextError: If one does, and the guard refuses it.
+        """
+        if not any(new.entry.user_id in self._windows for new in entries):
+            return {}
+        return await run_blocking(lambda: self._repeated(entries, on_duplicate), self._store)
+
+    def _repeated(self, entries: Sequence[NewEntry], on_duplicate: OnDuplicate) -> dict[int, UUID]:
+        texts: dict[str | None, RecalledTexts | None] = {}
+        found: dict[int, UUID] = {}
+        for place, new in enumerate(entries):
+            user_id = new.entry.user_id
+            if user_id not in texts:
+                texts[user_id] = self._texts(user_id)
+            recalled = texts[user_id]
+            rows = () if recalled is None else recalled.repeated_by(new.entry.content)
+            memory_id = self._repeated_id(new, rows, on_duplicate) if rows else None
+            if memory_id is not None:
+                found[place] = memory_id
+                if self._refuses:
+                    raise RecalledTextError(memory_id, place if len(entries) > 1 else None)
+        return found
+
+    def _texts(self, user_id: str | None) -> RecalledTexts | None:
+        """Return the texts of a user that were returned lately; None without any."""
+        with self._lock:
+            window = self._windows.get(user_id)
+            if window is None:
+                return None
+            versions = window.versions(self._clock() - SECONDS)
+            lacking = window.lacking(versions)
+            known = window.digests
+            if not lacking and len(known) == len(versions):
+                return window.texts
+        made = self._digests(user_id, lacking) if lacking else {}
+        with self._lock:
+            window.replace({row: made.get(row) or known[row] for row in versions})
+            return window.texts
+
+    def _digests(
+        self, user_id: str | None, versions: Mapping[int, int]
+    ) -> dict[int, tuple[int, TextDigest | None]]:
+        """Return versions and digests of memories; None for one that is gone."""
+        entries = self._finder.present(Scope(self._agent_id, user_id), list(versions))
+        return {
+            row: (version, digest_of(entries[row].content) if row in entries else None)
+            for row, version in versions.items()
+        }
+
+    def _repeated_id(
+        self, new: NewEntry, rows: Sequence[int], on_duplicate: OnDuplicate
+    ) -> UUID | None:
+        """Return the id of the first of some memories that is there.
+
+        None if there is none, and if the new memory may repeat one of them.
+        """
+        scope = Scope(self._agent_id, new.entry.user_id)
+        found = self._finder.present(scope, rows)
+        present = {row: found[row] for row in rows if row in found}
+        for row, entry in present.items():
+            is_meant = entry.id in (new.entry.id, new.entry.supersedes)
+            if is_meant or self._has_key(scope, row, new.key):
+                return None
+            if on_duplicate != "keep" and _are_equal(new.entry, entry):
+                return None
+        return next((entry.id for entry in present.values()), None)
+
+    def _has_key(self, scope: Scope, row: int, key: str | None) -> bool:
+        """Return whether a memory was stored with an idempotency key: the new one is a retry."""
+        if key is None:
+            return False
+        stored = self._store.stored_after(
+            scope, row - 1, 1, now=self._now(), include_deleted=True, model=None
+        )
+        return any(one.row == row and one.key == key for one in stored)
+
+
+def _are_equal(new: MemoryEntry, entry: MemoryEntry) -> bool:
+    """Return whether a new memory is a duplicate, which is not stored."""
+    one, other = fingerprints([new.content, entry.content])
+    return one == other and entry.status is MemoryStatus.ACTIVE
