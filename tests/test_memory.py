@@ -323,6 +323,7 @@ def test_a_scoped_view_has_the_same_methods_and_names_the_scope_for_them(memory)
         "events",
         "index",
         "model_of",
+        "reembed",
         "retrieval_stats",
         "users",
         "verify",
@@ -410,7 +411,7 @@ def test_opening_with_another_model_or_dimension_is_refused_with_advice(path):
     with opened(path) as memory:
         memory.add("x")
     for other in (WordEmbedder(model="others"), WordEmbedder(dimensions=32)):
-        with pytest.raises(EmbeddingModelMismatchError, match=r"'words' with 64 .* open the file"):
+        with pytest.raises(EmbeddingModelMismatchError, match=r"'words' with 64 .* reembed=True"):
             opened(path, embedder=other)
     with opened(path, "another agent", embedder=WordEmbedder(dimensions=32)) as memory:
         memory.add("x")
@@ -420,7 +421,9 @@ def test_opening_with_another_model_or_dimension_is_refused_with_advice(path):
 def test_two_models_cannot_write_to_one_agent_at_once(path):
     with opened(path) as one, opened(path, embedder=WordEmbedder(model="others")) as two:
         one.add("x")
-        with pytest.raises(EmbeddingModelMismatchError, match="'others' with 64 cannot be stored"):
+        with pytest.raises(
+            EmbeddingModelMismatchError, match="'others' with 64 cannot be compared"
+        ):
             two.add("y")
         assert one.count() == 1
 

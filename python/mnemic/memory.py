@@ -149,6 +149,7 @@ class Memory(MemoryHandle, ScopedMemory):
     users = sync_method(AsyncMemory.users)
     erase_pending = sync_method(AsyncMemory.erase_pending)
     drop_vectors = sync_method(AsyncMemory.drop_vectors)
+    reembed = sync_method(AsyncMemory.reembed)
     backup = sync_method(AsyncMemory.backup)
     verify = sync_method(AsyncMemory.verify)
     create_vector_index = sync_method(AsyncMemory.create_vector_index)

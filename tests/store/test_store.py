@@ -179,6 +179,9 @@ def vectors(store, agent):
     return store.vectors(agent, rows_of(store).get(1, 1), "m").tolist()
 
 
+OTHER = "other", VECTOR.shape[1]
+
+
 def companions_of(store, agent):
     found = store.companions(agent, "other")
     own = store.companions(agent, "other", list(rows_of(store).values()))
@@ -208,6 +211,8 @@ AGENT_READS = {
     "accesses_since": accessed,
     "companions": companions_of,
     "companion_models": lambda store, agent: store.companion_models(agent),
+    "to_embed": lambda store, agent: store.to_embed(agent, OTHER),
+    "rows_to_embed": lambda store, agent: store.rows_to_embed(agent, OTHER, 0, 9),
 }
 AGENT_WRITES = {
     "add": lambda store, agent: adding(store, agent, [numbered(9, agent_id=agent)]),
@@ -221,6 +226,9 @@ AGENT_WRITES = {
     "has_pending_accesses": noting,
     "add_companions": adding_companions,
     "drop_companions": lambda store, agent: store.drop_companions(agent, "other"),
+    "switch_model": lambda store, agent: store.switch_model(
+        agent, OTHER, rows_of(store, agent).values()
+    ),
     "add_links": lambda store, agent: store.add_links(
         Scope(agent, all_users=True), [StoredLink(link_of(2, 1), "alice")]
     ),

@@ -88,6 +88,7 @@ class MemoryIndex:
             self._scope,
             vectors,
             self._config,
+            model=self.embedder.model,
             filters=self._filters,
             deadline=deadline,
         )

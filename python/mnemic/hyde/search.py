@@ -58,6 +58,7 @@ def found_by_hypotheses(
     vectors: NDArray[np.float32],
     config: HydeConfig,
     *,
+    model: str | None = None,
     filters: Expression | None = None,
     deadline: float | None = None,
 ) -> Searched:
@@ -72,16 +73,19 @@ def found_by_hypotheses(
         scope: Only its memories are found.
         vectors: float32, shape (m, d): the hypotheses.
         config: `retrieval_top_k`, `candidates_per_hypothesis`, `min_similarity` and `drop_off`.
+        model: Model of the vectors; None is that of the memories.
         filters: Only memories that match.
         deadline: In seconds of `time.monotonic()`; candidates that are complete then are returned.
 
     Raises:
         DeadlineExceededError: If the deadline passes before any memory is found.
+        EmbeddingModelMismatchError: If the memories have vectors of another model.
     """
     limit, alone = config.retrieval_top_k, config.candidates_per_hypothesis
     search = Search(
         text=None,
         vectors=vectors,
+        vectors_model=model,
         limit=limit,
         ranking=SEMANTIC,
         filters=filters,

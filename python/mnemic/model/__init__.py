@@ -76,6 +76,7 @@ from mnemic.model.recall import (
     ScoredMemory,
     salience_of,
 )
+from mnemic.model.reembed_report import ReembedReport
 from mnemic.model.results import (
     DeleteResult,
     ImportResult,
@@ -166,6 +167,7 @@ __all__ = [
     "Recency",
     "RecencyCurve",
     "Record",
+    "ReembedReport",
     "ReinforcementReason",
     "RelevanceScores",
     "RetrievalStats",

@@ -32,6 +32,8 @@ class Search(Redacted, frozen=True, kw_only=True):
         text: The query; None ranks without one.
         vectors: float32, shape (d,) or (m, d), in place of the text's; the best match counts. No
             language limits their share.
+        vectors_model: Model of these vectors, which must be that of the memories; None is that of
+            the memories, whatever it is.
         also: Other texts of the same meaning.
         blend: Share of their vectors in the query's, 0 to 1; with None each vector is compared by
             itself, and the best match counts.
@@ -67,6 +69,7 @@ class Search(Redacted, frozen=True, kw_only=True):
 
     text: str | None
     vectors: NDArray[np.float32] | None = None
+    vectors_model: str | None = None
     also: tuple[str, ...] = ()
     blend: float | None = None
     context: str | None = None

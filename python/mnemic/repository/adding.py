@@ -11,6 +11,7 @@ from mnemic.model import MemoryEntry, NewEntry, OnConflict, OnDuplicate, OnEmbed
 from mnemic.observability.telemetry import Telemetry, milliseconds_since
 from mnemic.progress import Report, silent
 from mnemic.protocols import Clock
+from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.eviction import EvictionReporter
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
@@ -41,6 +42,7 @@ class Adder:
         store: Where they are written to.
         agent_id: Whose memories.
         vectors: Gives them their vectors.
+        models: The model of these, which may change meanwhile.
         indexes: Take them in.
         limits: Check their size.
         clock: Gives the time.
@@ -54,12 +56,14 @@ class Adder:
         agent_id: str,
         vectors: NewVectors,
         *,
+        models: CurrentModel,
         indexes: IndexSet,
         limits: Limits,
         clock: Clock,
         telemetry: Telemetry,
         eviction: EvictionReporter,
     ) -> None:
+        self._models = models
         self._store = store
         self._agent_id = agent_id
         self._everyone = Scope(agent_id, all_users=True)
@@ -91,13 +95,14 @@ class Adder:
             report: Gets the number of entries that have their vectors so far.
         """
         started = time.perf_counter()
-        try:
-            if on_duplicate == "keep" and on_conflict == "raise":
-                await self._limits.check_room(entries)
+        milliseconds = 0.0
+
+        async def write() -> tuple[Sequence[NewEntry], Stored]:
+            nonlocal milliseconds
             begun = time.perf_counter()
             embedded = await self._vectors.embedded(entries, on_conflict, on_embed_error, report)
             milliseconds = milliseconds_since(begun)
-            stored = await arrived(
+            return embedded, await arrived(
                 self._store.add(
                     self._agent_id,
                     embedded,
@@ -110,6 +115,11 @@ class Adder:
                     is_import=is_import,
                 )
             )
+
+        try:
+            if on_duplicate == "keep" and on_conflict == "raise":
+                await self._limits.check_room(entries)
+            embedded, stored = await self._models.written(write)
         except MnemicError as error:
             self._telemetry.store_failed(error)
             raise

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.model import KEYWORD, MemoryEntry, Scope, Search
 from mnemic.model.timestamps import to_microseconds
 from mnemic.protocols import Clock
-from mnemic.repository.vector_model import VectorModel
+from mnemic.repository.current_model import CurrentModel
 from mnemic.store import Store
 from mnemic.store.values import EntryVectors, OwnedId
 from mnemic.sync_bridge import run_blocking
@@ -25,8 +24,7 @@ class EntryVectorReader:
     Args:
         store: Where they are.
         agent_id: The agent.
-        embedder: Embeds memories that lack a vector; None embeds none.
-        model: Model of the vectors.
+        models: Model of the vectors; its embedder embeds memories that lack one.
         clock: Gives the time.
     """
 
@@ -34,14 +32,12 @@ class EntryVectorReader:
         self,
         store: Store,
         agent_id: str,
-        embedder: ValidatedEmbedder | None,
-        model: VectorModel,
+        models: CurrentModel,
         clock: Clock,
     ) -> None:
         self._store = store
         self._agent_id = agent_id
-        self._embedder = embedder
-        self._model = model
+        self._models = models
         self._now = clock
 
     async def attached(self, entries: Sequence[MemoryEntry]) -> list[MemoryEntry]:
@@ -54,7 +50,7 @@ class EntryVectorReader:
         return await run_blocking(lambda: self._attached(entries), self._store)
 
     def _attached(self, entries: Sequence[MemoryEntry]) -> list[MemoryEntry]:
-        model = self._model.stored_name
+        model = self._models.now.stored_name
         if model is None:
             return list(entries)
         done: dict[OwnedId, MemoryEntry] = {}
@@ -85,10 +81,11 @@ class EntryVectorReader:
 
         With an embedder, a memory that lacks its vector is embedded.
         """
-        stored = self._store.vectors(self._agent_id, row, self._model.name)
-        may_be_embedded = self._embedder is not None and len(stored) == 0 and search.text
+        model = self._models.now
+        stored = self._store.vectors(self._agent_id, row, model.name)
+        may_be_embedded = model.embedder is not None and len(stored) == 0 and search.text
         if stored.any() or may_be_embedded:
-            is_given = self._embedder is None
+            is_given = model.embedder is None
             return msgspec.structs.replace(search, vectors=stored) if is_given else search
         ranking = msgspec.structs.replace(KEYWORD, weights=search.ranking.weights)
         return msgspec.structs.replace(search, ranking=ranking, like=None, min_similarity=None)

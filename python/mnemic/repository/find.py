@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from mnemic.errors import DeadlineExceededError, EmbeddingError
+from mnemic.errors import DeadlineExceededError, EmbeddingError, MnemicError
 from mnemic.index import (
     LinkedRow,
     LinkSearch,
@@ -125,6 +125,10 @@ class Finder:
         self._exact_limit = exact_limit
         self._revisions = Revisions(store, agent_id)
 
+    def take_over(self, vectors: QueryVectors) -> None:
+        """Embed queries in another way from now on."""
+        self._vectors = vectors
+
     def announced(self, scope: Scope, search: Search) -> object:
         """Return the description of a search for those that are awaited together with it."""
         return self._vectors.announced(scope, search)
@@ -154,6 +158,19 @@ class Finder:
         return found if stale_since is None else found._replace(stale_since=stale_since)
 
     def _find(self, scope: Scope, search: Search, expansion: Expansion | None = None) -> Found:
+        """Find by the vectors of one model: again, if the model changes meanwhile."""
+        while True:
+            generation = self._indexes.generation
+            try:
+                found = self._find_once(scope, search, expansion)
+            except MnemicError:
+                if not self._indexes.is_changed(generation):
+                    raise
+            else:
+                if not self._indexes.is_changed(generation):
+                    return found
+
+    def _find_once(self, scope: Scope, search: Search, expansion: Expansion | None = None) -> Found:
         search = self._vectors.with_floor(self._vectors.covered(search))
         try:
             found = None
@@ -166,7 +183,7 @@ class Finder:
             if fallback is None:
                 raise
             self._telemetry.falls_back(error)
-            return self._find(scope, fallback)._replace(degraded=True)
+            return self._find_once(scope, fallback)._replace(degraded=True)
 
     def _find_in_database(
         self, scope: Scope, search: Search, expansion: Expansion | None
@@ -365,6 +382,8 @@ class Finder:
             StoreUnavailableError: If the store cannot be read for longer than searches may be
                 stale.
         """
+        if self._indexes.is_switching:
+            return None  # what is found now is ranked by the old vectors
         try:
             return self._revisions.of(scope, deadline)
         except DeadlineExceededError:

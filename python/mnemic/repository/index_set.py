@@ -1,7 +1,8 @@
 """The indexes of one agent's memories, one for each state."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from datetime import datetime
 
 from mnemic.embed.validated import ValidatedEmbedder
@@ -37,6 +38,9 @@ class IndexSet:
 
     Attributes:
         active: The index of active memories.
+        generation: A number that is odd while the indexes of another model take the place of these,
+            and another one afterwards: an answer that began before is not to be used.
+        is_switching: Whether the agent's vectors may already be those of another model.
     """
 
     def __init__(
@@ -68,6 +72,8 @@ class IndexSet:
         self._make_source = make_source
         self._progress = progress
         self._lock = threading.Lock()
+        self.is_switching = False
+        self.generation = 0
         self.active = self._new(State.ACTIVE)
         self._syncs = {State.ACTIVE: self.active}
 
@@ -86,14 +92,61 @@ class IndexSet:
             unloaded=self._unloaded if state is State.ACTIVE else None,
             is_lazy=self._is_lazy and state is State.ACTIVE,
             keeps_snapshots=self._keeps_snapshots,
+            is_switching=self.is_switching,
         )
 
     def of(self, state: State) -> IndexSync:
         """Return the index of a state."""
+        if state is State.ACTIVE:
+            return self.active
         with self._lock:
-            if state not in self._syncs:
-                self._syncs[state] = self._new(state)
-            return self._syncs[state]
+            known = self._syncs.get(state)
+            if known is not None and not known.is_of(self._model):
+                known.stop()
+                known = None
+            if known is None:
+                known = self._syncs[state] = self._new(state)
+            return known
+
+    def begin_switch(self) -> None:
+        """Go on with the indexes while the agent's model changes; see `IndexSync.begin_switch`."""
+        with self._lock:
+            self.is_switching = True
+            for sync in self.built():
+                sync.begin_switch()
+
+    def end_switch(self) -> None:
+        """End that, because the model did not change."""
+        with self._lock:
+            self.is_switching = False
+            for sync in self.built():
+                sync.end_switch()
+
+    def adopt(self, model: VectorModel, taken: Callable[[], object]) -> None:
+        """Replace the indexes by those of another model's vectors, which the agent has now.
+
+        Args:
+            model: The model.
+            taken: Called as soon as they are in place; must be short.
+        """
+
+        @contextmanager
+        def swapping() -> Generator[None, None, None]:
+            self.generation += 1
+            try:
+                yield
+                if self.active.is_of(model):
+                    self._model, self._embedder = model, model.embedder
+                    self.is_switching = False
+                    taken()
+            finally:
+                self.generation += 1
+
+        self.active.adopt(model, swapping)
+
+    def is_changed(self, generation: int) -> bool:
+        """Return whether an answer that began with a generation must not be used."""
+        return generation % 2 == 1 or generation != self.generation
 
     def built(self) -> list[IndexSync]:
         """Return the indexes built so far."""

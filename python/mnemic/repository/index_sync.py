@@ -10,8 +10,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemic._core import Coverage
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import (
+    EmbeddingModelMismatchError,
     InvalidArgumentError,
     MnemicError,
     StoreClosedError,
@@ -93,6 +95,7 @@ class IndexSync:
         pool: Bounds the bytes of loaded indexes; None for no bound.
         unloaded: Called when the pool has dropped the index; None for nothing to call.
         is_lazy: Whether even an index with an embedder is loaded by its first use alone.
+        is_switching: Whether the agent's model is being changed; see `begin_switch`.
         keeps_snapshots: Whether snapshots of an index of active memories are loaded and saved.
 
     Attributes:
@@ -119,30 +122,31 @@ class IndexSync:
         unloaded: Callable[[], object] | None = None,
         is_lazy: bool = False,
         keeps_snapshots: bool = True,
+        is_switching: bool = False,
     ) -> None:
+        self._is_switching = is_switching
         self._keeps_snapshots = keeps_snapshots
         self._pool = pool
         self._measured_seq: int | None = None
         self._unloaded = unloaded
         self._is_unloaded = is_lazy
         self._vector_model = VectorModel(store, agent_id, embedder) if model is None else model
-        self._vector_model.check_stored()
+        if not is_switching:
+            self._vector_model.check_stored()
         self.model = self._vector_model.known
         self._learning = threading.Lock()
         self._coverage = None if embedder is None else embedder.coverage
         self._languages = None if embedder is None else embedder.languages
         self._make_source = make_source
         self._language = language
-        self._index = self._new_index(self.model)
+        self._index = self._new_index(self.model, self._coverage)
         self._store = store
         self._agent_id = agent_id
         self._embedder = embedder
         self._state = state
         self._progress = progress
         self._can_write = can_write
-        self._missing: MissingVectors | None = None
-        if embedder is not None and can_write and state is State.ACTIVE:
-            self._missing = MissingVectors(store, agent_id, embedder, self._unembedded, self._grow)
+        self._missing = self._new_missing()
         self._catching_up = threading.Lock()
         self._rebuilding: threading.Thread | None = None
         self._rebuild_at = 0.0
@@ -182,9 +186,76 @@ class IndexSync:
         """Whether memories without a vector are given one."""
         return self._missing is not None
 
+    def _new_missing(self) -> MissingVectors | None:
+        """Return what embeds the entries without a vector, if this index has them embedded."""
+        embedder = self._embedder
+        if embedder is None or not self._can_write or self._state is not State.ACTIVE:
+            return None
+        return MissingVectors(self._store, self._agent_id, embedder, self._unembedded, self._grow)
+
     def new_index(self) -> NativeIndex:
         """Return an empty index of the same kind, for other rows."""
-        return self._new_index(self.model)
+        return self._new_index(self.model, self._coverage)
+
+    def is_of(self, model: VectorModel) -> bool:
+        """Return whether the index holds the vectors of a model."""
+        return self._vector_model is model
+
+    def begin_switch(self) -> None:
+        """Go on with the index as it is once the agent's vectors are those of another model.
+
+        Changes from then on are applied without vectors, until `adopt`: they are found by keywords.
+        """
+        self._is_switching = True
+
+    def end_switch(self) -> None:
+        """End what `begin_switch` began, because the agent's vectors stayed as they were."""
+        self._is_switching = False
+
+    def adopt(
+        self, vector_model: VectorModel, swapping: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        """Replace the index by one of the vectors that the agent has now.
+
+        Searches go on with the old one until the new one is loaded.
+
+        Args:
+            vector_model: The model of the agent's vectors now.
+            swapping: Its context contains the replacement, and nothing that takes long.
+        """
+        old, embedder = self._missing, vector_model.embedder
+        coverage = None if embedder is None else embedder.coverage
+
+        def take() -> None:
+            self._vector_model, self._embedder = vector_model, embedder
+            self.model, self._coverage = vector_model.known, coverage
+            self._languages = None if embedder is None else embedder.languages
+            self._missing = self._new_missing()
+            self._snapshots = self._new_snapshots(self.model)
+            self._measured_seq, self._is_switching = None, False
+
+        with self._learning:
+            if not self._adopted_empty(vector_model.known, coverage, swapping, take):
+                self._build(vector_model.known, coverage, swapping, take)
+        if old is not None:
+            old.stop()
+
+    def _adopted_empty(
+        self,
+        model: Model | None,
+        coverage: Coverage | None,
+        swapping: Callable[[], AbstractContextManager[None]],
+        take: Callable[[], None],
+    ) -> bool:
+        """Replace an index that is not loaded by an empty one; return False if it is loaded."""
+        with self._catching_up, self._access_lock:
+            if self._index.seq is not None:
+                return False
+            with swapping():
+                self._index = self._new_index(model, coverage)
+                self._is_unloaded = True
+                take()
+            return True
 
     def load_later(self) -> None:
         """Load the index in the background, unless that has begun or failed lately."""
@@ -220,7 +291,7 @@ class IndexSync:
         if not self._catching_up.acquire(blocking=False):
             return False
         try:
-            self._index = self._new_index(self.model)
+            self._index = self._new_index(self.model, self._coverage)
             self._is_unloaded, self._measured_seq = True, None
             if self._state is State.ACTIVE:
                 self._store.release(self._agent_id)
@@ -269,7 +340,8 @@ class IndexSync:
         """Apply a change; read it from the store if it does not follow the index's number."""
         if batch is not None and batch.linked and self._index.seq is not None:
             self._push_accesses()  # rows stored anew have none of the old ones
-        if batch is None or not self._index.apply(batch):
+        # While the model changes, a batch may have vectors of another one than the index.
+        if batch is None or self._is_switching or not self._index.apply(batch):
             await self.refresh()
         seq = self._index.seq
         grown = 0 if seq is None else seq - (self._measured_seq or 0)
@@ -305,7 +377,7 @@ class IndexSync:
             self._learn_model()
         if position.seq != self._index.seq:
             self._apply_changes(deadline)
-        if self._missing is not None and self._missing.due():
+        if self._missing is not None and not self._is_switching and self._missing.due():
             self._missing.embed_until(deadline, patience)
             self._apply_changes(deadline)
         if with_accesses:  # after the changes, which may add rows without their accesses
@@ -434,22 +506,36 @@ class IndexSync:
             self._rebuild_at = time.monotonic() + REBUILD_SECONDS
             self._rebuilding = None
 
-    def _build(self, model: Model | None) -> None:
-        """Read all rows into a new index, and swap it for the present one."""
-        fresh = self._new_index(model)
+    def _build(
+        self,
+        model: Model | None,
+        coverage: Coverage | None = None,
+        swapping: Callable[[], AbstractContextManager[None]] = nullcontext,
+        take: Callable[[], None] | None = None,
+    ) -> None:
+        """Read all rows into a new index, and swap it for the present one.
+
+        Args:
+            model: Model of the vectors.
+            coverage: The languages of another embedder; ignored without `take`.
+            swapping: See `adopt`.
+            take: Called once it is in place, for another model than that of the present one.
+        """
+        owner = self._vector_model
+        fresh = self._new_index(model, self._coverage if take is None else coverage)
         accesses = self._store.known_position(self._agent_id).accesses
         with fresh.loader() as loader:
             sink = _StoppableSink(loader, self._check_not_stopped)
             fresh.apply(self._rows_since(None, model, sink), loader)
-        while not self._swap(fresh, accesses):
+        while not self._swap(fresh, accesses, owner, swapping, take):
             self._check_not_stopped()
             fresh.apply(self._rows_since(fresh.seq, model))
 
-    def _new_index(self, model: Model | None) -> NativeIndex:
+    def _new_index(self, model: Model | None, coverage: Coverage | None) -> NativeIndex:
         dim = None if model is None else model[1]
         # By a weak reference: a memory that nobody closes is collected with its last reference.
         repair = partial(_repair, weakref.ref(self))
-        return NativeIndex(dim, self._make_source, self._coverage, self._language, repair)
+        return NativeIndex(dim, self._make_source, coverage, self._language, repair)
 
     def _new_snapshots(self, model: Model | None) -> IndexSnapshots | None:
         """Return the snapshots of the index, if any are kept of it."""
@@ -461,8 +547,9 @@ class IndexSync:
 
     def _load_fresh(self) -> None:
         """Load all rows, from a snapshot where there is one."""
+        owner = self._vector_model
         fresh = self._restored()
-        if fresh is None or not self._swap(*fresh):
+        if fresh is None or not self._swap(*fresh, owner):
             self._build(self.model)
 
     def _restored(self) -> tuple[NativeIndex, int] | None:
@@ -470,7 +557,7 @@ class IndexSync:
         restored = None if self._snapshots is None else self._snapshots.restored()
         if restored is None:
             return None
-        fresh = self._new_index(self.model)
+        fresh = self._new_index(self.model, self._coverage)
         try:
             fresh.restore(restored.core, restored.seq, restored.beginning)
         except VectorFileDamagedError:  # found by a source that reads all vectors at once
@@ -533,9 +620,24 @@ class IndexSync:
         state = self._index.source_state
         return state is not None and state.proposes and not state.waiting
 
-    def _swap(self, fresh: NativeIndex, accesses: int) -> bool:
-        with self._catching_up, self._access_lock:
+    def _swap(
+        self,
+        fresh: NativeIndex,
+        accesses: int,
+        owner: VectorModel,
+        swapping: Callable[[], AbstractContextManager[None]] = nullcontext,
+        take: Callable[[], None] | None = None,
+    ) -> bool:
+        """Swap a loaded index for the present one; return False if that is more recent.
+
+        It is dropped if the model has changed from that of its owner since it was begun.
+        """
+        with self._catching_up, self._access_lock, swapping():
+            if self._vector_model is not owner:
+                return True
             is_replaced = self._index.replace_with(fresh)
+            if is_replaced and take is not None:
+                take()
             if is_replaced:  # accesses during the read are read again
                 self._accesses = min(self._accesses, accesses)
                 self._buffer.drop()
@@ -665,15 +767,21 @@ class IndexSync:
         *,
         with_sensitive: bool = False,
     ) -> RowBatch:
-        return self._store.rows_since(
+        read = partial(
+            self._store.rows_since,
             self._agent_id,
-            model,
-            seq,
-            sink,
+            seq=seq,
+            sink=sink,
             state=self._state,
             deadline=deadline,
             with_sensitive=with_sensitive,
         )
+        try:
+            return read(model)
+        except EmbeddingModelMismatchError:
+            if not self._is_switching:
+                raise
+        return read(None)
 
     def _is_current(self) -> bool:
         return self._store.known_position(self._agent_id).seq == self._index.seq

@@ -9,7 +9,12 @@ from weakref import WeakMethod
 
 from mnemic.embed.limited import result_until, started
 from mnemic.embed.validated import ValidatedEmbedder
-from mnemic.errors import EmbeddingError, StoreBusyError, StoreFullError
+from mnemic.errors import (
+    EmbeddingError,
+    EmbeddingModelMismatchError,
+    StoreBusyError,
+    StoreFullError,
+)
 from mnemic.logs import logger
 from mnemic.store import Store
 
@@ -191,6 +196,8 @@ class MissingVectors:
                 self._retry_later(some[0])
                 kind = error.kind
                 _log.warning("A memory of agent %s still lacks a vector: %s", self._agent_id, kind)
+            except EmbeddingModelMismatchError:  # a re-embedding has changed the model
+                return
             except (StoreBusyError, StoreFullError) as error:  # no reason to fail the search
                 retry = _Retry(
                     time.monotonic() + RETRY_SECONDS, self._embedder.successes, is_blamed=True

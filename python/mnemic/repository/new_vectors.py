@@ -17,7 +17,7 @@ from mnemic.model import MemoryEntry, NewEntry, OnConflict, OnEmbedError
 from mnemic.model.new_entry import OwnVectors
 from mnemic.observability.telemetry import Telemetry
 from mnemic.progress import Report, silent
-from mnemic.repository.vector_model import VectorModel
+from mnemic.repository.current_model import CurrentModel
 from mnemic.store import Store
 from mnemic.sync_bridge import run_blocking
 
@@ -37,8 +37,7 @@ class NewVectors:
     Args:
         store: Knows the entries that are stored; its threads run the embedder.
         agent_id: The agent.
-        model: Model of the vectors.
-        embedder: Embeds texts; None embeds none.
+        models: Model of the vectors; its embedder embeds texts.
         telemetry: Logs a failing embedder.
     """
 
@@ -46,14 +45,12 @@ class NewVectors:
         self,
         store: Store,
         agent_id: str,
-        model: VectorModel,
-        embedder: ValidatedEmbedder | None,
+        models: CurrentModel,
         telemetry: Telemetry,
     ) -> None:
         self._store = store
         self._agent_id = agent_id
-        self._model = model
-        self._embedder = embedder
+        self._models = models
         self._telemetry = telemetry
 
     async def embedded(
@@ -76,10 +73,11 @@ class NewVectors:
             EmbeddingError: If the embedder fails, unless entries may be stored without vectors.
             EmbeddingModelMismatchError: If given vectors do not fit the model.
         """
-        embedder, vectors = self._embedder, dict[int, Vectors]()
-        if embedder is not None and self._model.known is None and _need_dimension(entries):
+        model, vectors = self._models.now, dict[int, Vectors]()
+        embedder = model.embedder
+        if embedder is not None and model.known is None and _need_dimension(entries):
             await self._learn_dimension(embedder, entries, on_error)
-        dimensions = self._model.check_new(entries)
+        dimensions = model.check_new(entries)
         texts = {at: new.texts for at, new in enumerate(entries) if new.entry.embedding is None}
         if embedder is None:
             self._refuse_texts(entries)
@@ -92,7 +90,9 @@ class NewVectors:
                 )
             vectors = await self._embedded(embedder, entries, texts, on_error, report)
         return [
-            self._with_vectors(new, vectors.get(at), dimensions, has_none=texts.get(at) == ())
+            _with_vectors(
+                new, vectors.get(at), (model.name, dimensions), has_none=texts.get(at) == ()
+            )
             for at, new in enumerate(entries)
         ]
 
@@ -123,31 +123,17 @@ class NewVectors:
         new = NewEntry.of_record(entry, embed=own.embed)
         (embedded,) = await self.embedded([new], "raise", "raise")
         first = embedded.entry.embedding
-        return None if first is None else (self._model.name, np.stack([first, *embedded.more]))
-
-    def _with_vectors(
-        self, new: NewEntry, vectors: Vectors | None, dimensions: int | None, *, has_none: bool
-    ) -> NewEntry:
-        entry, more = new.entry, new.more
-        if entry.embedding is not None:
-            if entry.embedding_model is not None:
-                return new
-            own = entry.embedding[np.newaxis]
-        elif has_none and dimensions is not None:
-            own = np.zeros((1, dimensions), dtype=np.float32)
-        elif vectors is not None:
-            own = vectors.copy()  # a memory that is kept holds no vectors of others
-        else:
-            return new
-        own.flags.writeable = False
-        entry = entry.with_stored_embedding(own[:1], self._model.name)
-        return NewEntry(entry, new.key, more or tuple(own[1:]), new.embed)
+        model = embedded.entry.embedding_model
+        if first is None or model is None:
+            return None
+        return model, np.stack([first, *embedded.more])
 
     def _refuse_texts(self, entries: Sequence[NewEntry]) -> None:
         if any(new.embed for new in entries):
             raise EmbedderRequiredError(
-                "embed names texts, and this memory was opened with embedder=None; open it with an "
-                "embedder, give the vectors as embedding, or leave embed out"
+                "embed names texts, and this memory was opened with embedder=None, or waits for "
+                "its re-embedding; open it with an embedder, give the vectors as embedding, or "
+                "leave embed out"
             )
 
     async def _embedded(
@@ -201,6 +187,25 @@ class NewVectors:
             if not is_needed and times[entry.user_id, entry.id] == 1
         }
         return {at: of_entry for at, of_entry in texts.items() if at not in left_out}
+
+
+def _with_vectors(
+    new: NewEntry, vectors: Vectors | None, model: tuple[str, int | None], *, has_none: bool
+) -> NewEntry:
+    (name, dimensions), entry = model, new.entry
+    if entry.embedding is not None:
+        if entry.embedding_model is not None:
+            return new
+        own = entry.embedding[np.newaxis]
+    elif has_none and dimensions is not None:
+        own = np.zeros((1, dimensions), dtype=np.float32)
+    elif vectors is not None:
+        own = vectors.copy()  # a memory that is kept holds no vectors of others
+    else:
+        return new
+    own.flags.writeable = False
+    entry = entry.with_stored_embedding(own[:1], name)
+    return NewEntry(entry, new.key, new.more or tuple(own[1:]), new.embed)
 
 
 def _need_dimension(entries: Sequence[NewEntry]) -> bool:

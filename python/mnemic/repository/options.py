@@ -102,6 +102,11 @@ class Options(TypedDict, total=False):
             stores it, returns it as a `CheckedEntry` with `repeats`, and publishes a
             `MemoryRepeatedEvent`; "refuse" raises `RecalledTextError`. The last 512 results of a
             user are remembered, as keyed hashes of their texts.
+        reembed: Where the agent has vectors of another model than the embedder's, embed all of its
+            memories again in the background, in place of an error. Until that is complete the
+            memory searches by keywords alone, and new memories wait for their vectors;
+            `memory.reembed()` waits for it. A process that ends meanwhile loses nothing: the next
+            one goes on.
     """
 
     embedder: "AnyEmbedder | Literal['minilm'] | None"
@@ -129,3 +134,4 @@ class Options(TypedDict, total=False):
     snapshots: bool
     row_security: bool
     on_recalled: OnRecalled
+    reembed: bool

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from mnemic.embed.limited import LimitedEmbedding
 from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.errors import EmbeddingError, EmbeddingModelMismatchError
 from mnemic.index import NativeIndex
 from mnemic.loop_threads import current_turn
 from mnemic.model import EvidenceFloor, Scope, Search
@@ -31,6 +32,8 @@ class QueryVectors:
         indexes: Know the names of speakers, which queries are embedded without.
         model: Model of the memories' vectors.
         cache_size: Number of queries whose vectors are kept.
+        is_waiting: Whether the memories have no vectors yet that any query can be compared with,
+            as all are being embedded again.
     """
 
     def __init__(
@@ -42,7 +45,9 @@ class QueryVectors:
         model: VectorModel,
         *,
         cache_size: int = QUERY_CACHE,
+        is_waiting: bool = False,
     ) -> None:
+        self._is_waiting = is_waiting
         self._store = store
         self._agent_id = agent_id
         self._embedder = embedder
@@ -92,6 +97,7 @@ class QueryVectors:
 
         Raises:
             DeadlineExceededError: If the search's deadline passes before the embedder answers.
+            EmbeddingError: If the embedder fails, or the memories are being embedded again.
 
         Returns:
             float32, shape (m, dim), and float32, shape (k, dim), one for each chunk of a long text;
@@ -99,6 +105,11 @@ class QueryVectors:
         """
         if not search.uses_meaning:
             return None, None
+        if self._is_waiting:
+            raise EmbeddingError(
+                "the memories are being embedded again, and can be found by keywords until that is "
+                "complete; memory.reembed() waits for it"
+            )
         given = self._given(search)
         embedder = self._embedder
         if embedder is None or not search.needs_embedder:
@@ -123,7 +134,12 @@ class QueryVectors:
             DimensionMismatchError: If they have another dimension than those of the memories.
             EmbeddingModelMismatchError: If these come from another model.
         """
-        vectors = search.vectors
+        vectors, model = search.vectors, search.vectors_model
+        if vectors is not None and model not in {None, self._model.name}:
+            raise EmbeddingModelMismatchError(
+                f"the query's vectors are of {model!r}, and those of the memories of "
+                f"{self._model.name!r} now; make anew what embeds the queries"
+            )
         is_comparable = vectors is not None and self._model.check_query(vectors)
         # The index learns the dimension when it takes the first vectors in.
         if vectors is None or not is_comparable or self._indexes.active.model is None:

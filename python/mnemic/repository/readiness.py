@@ -10,9 +10,9 @@ import msgspec
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError
 from mnemic.model import MOST_IMPORTANT, Field, MemoryEntry, Op, Scope, Search, Test
+from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.find import Finder
 from mnemic.repository.index_set import IndexSet
-from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
 
 
@@ -24,11 +24,7 @@ class Readiness:
         agent: The scope of all of them.
         indexes: Rank them.
         finder: Counts them.
-        embedder: Embeds those that lack a vector; None embeds none.
-        model: Model of their vectors.
-
-    Attributes:
-        embedder: As above.
+        models: Model of their vectors.
     """
 
     def __init__(
@@ -38,20 +34,23 @@ class Readiness:
         indexes: IndexSet,
         *,
         finder: Finder,
-        embedder: ValidatedEmbedder | None,
-        model: VectorModel,
+        models: CurrentModel,
     ) -> None:
         self._store = store
         self._agent = msgspec.structs.replace(agent, all_users=True)
         self._active = indexes.active
         self._finder = finder
-        self._model = model
-        self.embedder = embedder
+        self._models = models
+
+    @property
+    def embedder(self) -> ValidatedEmbedder | None:
+        """The embedder of the memories' vectors; None without one."""
+        return self._models.now.embedder
 
     @property
     def model_name(self) -> str:
         """Name of the model of the memories' vectors."""
-        return self._model.name
+        return self._models.now.name
 
     def build(self) -> int:
         """Apply all changes to the index, and embed all memories without a vector.

@@ -6,8 +6,9 @@ and arguments.
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 from uuid import UUID
 
@@ -38,6 +39,7 @@ from mnemic.model import (
     OnDuplicate,
     OnEmbedError,
     OnRecalled,
+    ReembedReport,
     Scope,
     Search,
     SearchIn,
@@ -61,6 +63,7 @@ from mnemic.repository.adding import Added, Adder
 from mnemic.repository.arguments import checked_language
 from mnemic.repository.chosen_embedder import chosen_embedder
 from mnemic.repository.companions import CompanionVectors
+from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.database_search import (
     DatabaseSearch,
     loads_on_opening,
@@ -83,6 +86,7 @@ from mnemic.repository.proposals import EXACT_LIMIT
 from mnemic.repository.query_cache import QUERY_CACHE
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.readiness import Readiness
+from mnemic.repository.reembedding import Reembedding
 from mnemic.repository.retention import (
     RETENTION,
     WhenFull,
@@ -94,7 +98,7 @@ from mnemic.repository.transfer import Transfer
 from mnemic.repository.updating import Updater
 from mnemic.repository.vector_index import VectorIndexReader
 from mnemic.repository.vector_model import VectorModel
-from mnemic.store import MAX_STALE, Direction, open_store
+from mnemic.store import MAX_STALE, Direction, Store, open_store
 from mnemic.store.change_listeners import ChangeListener
 from mnemic.store.values import Located
 from mnemic.sync_bridge import run_blocking
@@ -164,6 +168,7 @@ class Repository:
         snapshots: As above.
         row_security: As above.
         on_recalled: As above.
+        reembed: As above.
         make_source: Makes the candidate source of the index, in place of the chosen one.
     """
 
@@ -197,6 +202,7 @@ class Repository:
         snapshots: bool = True,
         row_security: bool = False,
         on_recalled: OnRecalled = "store",
+        reembed: bool = False,
         make_source: SourceFactory | None = None,
     ) -> None:
         validation.path("path", url)
@@ -217,7 +223,8 @@ class Repository:
         chosen = checked_index(index)
         _check_choice("on_recalled", on_recalled, _ON_RECALLED)
         exact_limit = validation.whole("exact_limit", exact_limit, minimum=0)
-        self._embedder = chosen_embedder(embedder, embedding_model)
+        chosen_one = chosen_embedder(embedder, embedding_model)
+        _check_reembed(reembed, may_store=chosen_one is not None and not read_only)
         cache_size = validation.whole("query_cache", query_cache, minimum=0)
         self._is_read_only = flag("read_only", read_only)
         self._track_access = flag("track_access", track_access) and not read_only
@@ -243,25 +250,20 @@ class Repository:
                 agent_id=self.agent_id,
                 telemetry=self._telemetry,
             )
-            if self._embedder is not None:
-                self._embedder.report_to(self._telemetry.record_embedding)
+            if chosen_one is not None:
+                chosen_one.report_to(self._telemetry.record_embedding)
             self._cache = EntryCache(self._store, self.agent_id)
-            self._model = VectorModel(
-                self._store,
-                self.agent_id,
-                self._embedder,
-                embedding_model if self._embedder is None else None,
+            self._models = CurrentModel.of(
+                self._store, self.agent_id, chosen_one, embedding_model, may_wait=reembed
             )
-            self.vectors = EntryVectorReader(
-                self._store, self.agent_id, self._embedder, self._model, clock
-            )
+            self.vectors = EntryVectorReader(self._store, self.agent_id, self._models, clock)
             loading = LoadProgress.of(self._store, self.agent_id, progress, clock)
             pool = self._pool_of(index_pool)
             self._indexes = IndexSet(
                 self._store,
                 self.agent_id,
-                self._embedder,
-                self._model,
+                self._models.now.embedder,
+                self._models.now,
                 language=analysed_in,
                 can_write=not read_only,
                 make_source=make_source or source_factory(chosen, self._memories),
@@ -280,12 +282,23 @@ class Repository:
                 exact_limit=exact_limit,
             )
         except BaseException:
-            self._close_embedder()
+            if chosen_one is not None:
+                chosen_one.close()
             self._store.close()
             raise
-        self._make_readers(cache_size, exact_limit)
+        # Without this object: a cycle would keep the file of a memory that nobody closes.
+        make_vectors = partial(
+            _query_vectors,
+            store=self._store,
+            agent_id=self.agent_id,
+            indexes=self._indexes,
+            models=self._models,
+            cache_size=cache_size,
+        )
+        self._make_readers(make_vectors, exact_limit)
         self._guard = self._guard_of(on_recalled)
         self._make_writers()
+        self._make_reembedding(make_vectors)
         self._telemetry.opened(self._store)
 
     def _memories(self) -> int:
@@ -306,21 +319,16 @@ class Repository:
 
         return RecallGuard(self._store, self.finder, self.agent_id, action=action, now=self.now)
 
-    def _make_readers(self, cache_size: int, exact_limit: int) -> None:
+    def _make_readers(
+        self, make_vectors: Callable[[VectorModel], QueryVectors], exact_limit: int
+    ) -> None:
         clock = self.now
         self.finder = Finder(
             self._store,
             self.agent_id,
             self._indexes,
             cache=self._cache,
-            vectors=QueryVectors(
-                self._store,
-                self.agent_id,
-                self._embedder,
-                self._indexes,
-                self._model,
-                cache_size=cache_size,
-            ),
+            vectors=make_vectors(self._models.now),
             clock=clock,
             telemetry=self._telemetry,
             exact_limit=exact_limit,
@@ -331,8 +339,7 @@ class Repository:
             self.agent,
             self._indexes,
             finder=self.finder,
-            embedder=self._embedder,
-            model=self._model,
+            models=self._models,
         )
         self.accesses = AccessCounter(
             self._store,
@@ -363,24 +370,39 @@ class Repository:
             self._store,
             self.agent_id,
             self._indexes,
-            model=self._model,
+            models=self._models,
             limits=self.limits,
             clock=clock,
         )
         self.statistics = Statistics(
-            self._store, self.agent_id, self._embedder, limits=self.limits, clock=clock
+            self._store, self.agent_id, self._models, limits=self.limits, clock=clock
         )
+
+    def _make_reembedding(self, make_vectors: Callable[[VectorModel], QueryVectors]) -> None:
+        self.reembedding = Reembedding(
+            self._store,
+            self.agent_id,
+            self._models,
+            indexes=self._indexes,
+            finder=self.finder,
+            limits=self.limits,
+            clock=self.now,
+            query_vectors=make_vectors,
+            report_calls=self._telemetry.record_embedding,
+            can_write=not self._is_read_only,
+        )
+        if self._models.is_waiting:
+            self.reembedding.begin()
 
     def _make_writers(self) -> None:
         clock = self.now
         eviction = EvictionReporter(self._store, self.limits, self._telemetry)
-        new_vectors = NewVectors(
-            self._store, self.agent_id, self._model, self._embedder, self._telemetry
-        )
+        new_vectors = NewVectors(self._store, self.agent_id, self._models, self._telemetry)
         self._adder = Adder(
             self._store,
             self.agent_id,
             new_vectors,
+            models=self._models,
             indexes=self._indexes,
             limits=self.limits,
             clock=clock,
@@ -400,7 +422,7 @@ class Repository:
         self.updater = Updater(
             self._store,
             new_vectors,
-            self._embedder,
+            self._models,
             indexes=self._indexes,
             limits=self.limits,
             clock=clock,
@@ -411,15 +433,11 @@ class Repository:
         self.transfer = Transfer(
             self._store,
             self._adder,
-            self._model,
+            self._models,
             accesses=self.accesses,
             limits=self.limits,
             clock=clock,
         )
-
-    def _close_embedder(self) -> None:
-        if self._embedder is not None:
-            self._embedder.close()
 
     @property
     def logs_content(self) -> bool:
@@ -444,12 +462,14 @@ class Repository:
     @property
     def embedder(self) -> "Embedder | None":
         """The embedder."""
-        return None if self._embedder is None else self._embedder.embedder
+        embedder = self._models.embedder
+        return None if embedder is None else embedder.embedder
 
     @property
     def embedder_model(self) -> str | None:
         """Name of the embedder's model; None without an embedder."""
-        return None if self._embedder is None else self._embedder.model
+        embedder = self._models.embedder
+        return None if embedder is None else embedder.model
 
     @property
     def has_similarity_floor(self) -> bool:
@@ -728,9 +748,10 @@ class Repository:
             self._store.close()
             return
         self._telemetry.closed()
-        if self._embedder is not None and self._embedder.has_loop:
-            await run_blocking(self._close_embedder)  # it waits for what is cancelled
-        self._close_embedder()
+        if self._models.has_loop:
+            await run_blocking(self._models.close)  # it waits for what is cancelled
+        self._models.close()
+        await run_blocking(self.reembedding.stop)
         self._indexes.stop()
         await run_blocking(self._store.close)
 
@@ -787,7 +808,7 @@ class Repository:
                     scope,
                     request,
                     secrets=secrets,
-                    model=self._model.stored_name,
+                    model=self._models.now.stored_name,
                     are_long=self._are_long,
                     now=now,
                 )
@@ -799,16 +820,60 @@ class Repository:
         return self._store.stats(scope, now=now).stored_entries
 
     def _are_long(self, texts: list[str]) -> list[bool]:
-        embedder = self._embedder
+        embedder = self._models.embedder
         return [False] * len(texts) if embedder is None else embedder.are_chunked(texts)
+
+    async def reembed(
+        self,
+        embedder: "AnyEmbedder | Literal['minilm'] | None",
+        embedding_model: str | None,
+        *,
+        progress: Progress | None,
+        skip_failed: bool,
+    ) -> ReembedReport:
+        """Embed all memories by another embedder, and use its vectors; see `Memory.reembed`."""
+        chosen = None if embedder is None else chosen_embedder(embedder, embedding_model)
+        checked_progress(progress)
+        return await self.reembedding.run(
+            chosen, progress, skip_failed=flag("skip_failed", skip_failed)
+        )
 
     def check_embedder(self) -> None:
         """Raise EmbedderRequiredError if there is no embedder."""
-        if self._embedder is None:
+        if self._models.embedder is None:
             raise EmbedderRequiredError(
                 "this memory was opened with embedder=None, and searching by meaning needs one; "
                 "open it with an embedder, give the query's vector, or search by keywords"
             )
+
+
+def _query_vectors(
+    model: VectorModel,
+    *,
+    store: Store,
+    agent_id: str,
+    indexes: IndexSet,
+    models: CurrentModel,
+    cache_size: int,
+) -> QueryVectors:
+    """Return what embeds queries by a model."""
+    return QueryVectors(
+        store,
+        agent_id,
+        model.embedder,
+        indexes,
+        model,
+        cache_size=cache_size,
+        is_waiting=models.is_waiting,
+    )
+
+
+def _check_reembed(reembed: bool, *, may_store: bool) -> None:  # noqa: FBT001 - as given
+    if flag("reembed", reembed) and not may_store:
+        raise InvalidArgumentError(
+            "reembed=True stores the vectors of an embedder; give one, and open the memory for "
+            "writing"
+        )
 
 
 def check_limit(limit: object) -> None:

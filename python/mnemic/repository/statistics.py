@@ -2,9 +2,9 @@
 
 import msgspec
 
-from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.model import LongTermMemoryStats, Scope, UserUsage, validation
 from mnemic.protocols import Clock
+from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.limits import Limits
 from mnemic.store import Store
 from mnemic.sync_bridge import run_blocking
@@ -16,7 +16,7 @@ class Statistics:
     Args:
         store: Where they are.
         agent_id: Whose memories.
-        embedder: Has figures of its own; None has none.
+        models: Their embedder has figures of its own.
         limits: Know the quotas.
         clock: Gives the time.
     """
@@ -25,14 +25,14 @@ class Statistics:
         self,
         store: Store,
         agent_id: str,
-        embedder: ValidatedEmbedder | None,
+        models: CurrentModel,
         *,
         limits: Limits,
         clock: Clock,
     ) -> None:
         self._store = store
         self._agent_id = agent_id
-        self._embedder = embedder
+        self._models = models
         self._limits = limits
         self._now = clock
 
@@ -46,12 +46,13 @@ class Statistics:
             stored = msgspec.structs.replace(
                 stored, storage_bytes_used=used.size, storage_bytes_limit=used.limit
             )
-        if self._embedder is None or not scope.all_users:
+        embedder = self._models.embedder
+        if embedder is None or not scope.all_users:
             return stored
         return msgspec.structs.replace(
             stored,
-            average_embedding_time_ms=self._embedder.average_ms,
-            total_embeddings_generated=self._embedder.embedded,
+            average_embedding_time_ms=embedder.average_ms,
+            total_embeddings_generated=embedder.embedded,
         )
 
     async def users(self, limit: int, offset: int, prefix: str | None) -> list[UserUsage]:

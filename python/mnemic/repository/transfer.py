@@ -12,8 +12,8 @@ from mnemic.progress import Progress, reporting, silent
 from mnemic.protocols import Clock, Source, Target
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.adding import Adder
+from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.limits import Limits
-from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
 from mnemic.sync_bridge import run_blocking
 
@@ -29,7 +29,7 @@ class Transfer:
     Args:
         store: Where the memories are.
         adder: Stores imported ones.
-        model: Model of the vectors.
+        models: Model of the vectors.
         accesses: Are written before an export.
         limits: Check the license.
         clock: Gives the time.
@@ -39,7 +39,7 @@ class Transfer:
         self,
         store: Store,
         adder: Adder,
-        model: VectorModel,
+        models: CurrentModel,
         *,
         accesses: AccessCounter,
         limits: Limits,
@@ -47,7 +47,7 @@ class Transfer:
     ) -> None:
         self._store = store
         self._adder = adder
-        self._model = model
+        self._models = models
         self._accesses = accesses
         self._limits = limits
         self._now = clock
@@ -73,7 +73,7 @@ class Transfer:
         flag("overwrite", overwrite)
         with reporting(progress, "export") as report:
             await self._accesses.write()
-            model = self._model.stored_name if embeddings else None
+            model = self._models.now.stored_name if embeddings else None
             part = Part(scope, self._now(), include_deleted, model)
             total = None
             if report is not silent:
@@ -107,7 +107,7 @@ class Transfer:
             evicted.extend(added.stored.evicted)
             return len(added.fresh)
 
-        importer = Importer(self._store, scope, add, self._model.fits)
+        importer = Importer(self._store, scope, add, self._models.now.fits)
         with reporting(progress, "import") as report:
             result = await importer.read(source, self._now(), report)
         return msgspec.structs.replace(result, evicted=tuple(evicted))

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.description import described
-from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, InvalidArgumentError, VersionConflictError
 from mnemic.model import (
     MemoryEntry,
@@ -24,16 +23,14 @@ from mnemic.model.new_entry import NO_VECTORS, OwnVectors, check_on_embed_error
 from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock
 from mnemic.repository.accesses import AccessCounter
+from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.eviction import EvictionReporter
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.repository.new_vectors import NewVectors
 from mnemic.store import Store
-from mnemic.store.values import Criteria
+from mnemic.store.values import Criteria, UpdatedEntries
 from mnemic.sync_bridge import arrived
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 
 class Updater:
@@ -42,7 +39,7 @@ class Updater:
     Args:
         store: Where the memories are.
         vectors: Gives them vectors of the program's own.
-        embedder: Embeds a new content; None embeds none.
+        models: Its embedder embeds a new content.
         indexes: Follow the store.
         limits: Check the license and the quota.
         clock: Gives the time.
@@ -55,7 +52,7 @@ class Updater:
         self,
         store: Store,
         vectors: NewVectors,
-        embedder: ValidatedEmbedder | None,
+        models: CurrentModel,
         *,
         indexes: IndexSet,
         limits: Limits,
@@ -66,7 +63,7 @@ class Updater:
     ) -> None:
         self._store = store
         self._vectors = vectors
-        self._embedder = embedder
+        self._models = models
         self._indexes = indexes
         self._limits = limits
         self._now = clock
@@ -109,23 +106,32 @@ class Updater:
         if update.is_empty and not own.are_given:
             unchanged = self._store.get(scope, [entry_id], now=now).get(entry_id)
             return None if unchanged is None else _of_version(unchanged, if_version)
-        embedded = await self._embedded_for(scope, entry_id, update, own, on_embed_error)
-        written = self._store.update(
-            scope,
-            entry_id,
-            lambda stored: update.applied_to(
-                _of_version(stored, if_version), now, has_vectors=own.embedding is not None
-            ),
-            embedded,
-            now=now,
-            quota=self._limits.quota,
-            user_quota=self._limits.user_quota,
-            room=self._limits.room,
-            include_archived=update.status is not None,
-            replace_vectors=own.are_given,
-        )
-        entry = await self._written(written, content_changed=update.content is not None)
-        self._note(update, is_pending=embedded is None)
+        is_pending = False
+
+        async def write() -> MemoryEntry | None:
+            nonlocal is_pending
+            embedded = await self._embedded_for(scope, entry_id, update, own, on_embed_error)
+            is_pending = embedded is None
+            return await arrived(
+                self._store.update(
+                    scope,
+                    entry_id,
+                    lambda stored: update.applied_to(
+                        _of_version(stored, if_version), now, has_vectors=own.embedding is not None
+                    ),
+                    embedded,
+                    now=now,
+                    quota=self._limits.quota,
+                    user_quota=self._limits.user_quota,
+                    room=self._limits.room,
+                    include_archived=update.status is not None,
+                    replace_vectors=own.are_given,
+                )
+            )
+
+        entry = await self._models.written(write)
+        await self._follow(entry, content_changed=update.content is not None)
+        self._note(update, is_pending=is_pending)
         return entry
 
     async def raise_importance(self, scope: Scope, entry_id: UUID, by: float) -> MemoryEntry | None:
@@ -137,8 +143,9 @@ class Updater:
             update = MemoryEntryUpdate(importance=min(1.0, stored.importance + by))
             return update.applied_to(stored, now)
 
-        written = self._store.update(scope, entry_id, raised, now=now)
-        return await self._written(written, content_changed=False)
+        entry = await arrived(self._store.update(scope, entry_id, raised, now=now))
+        await self._follow(entry, content_changed=False)
+        return entry
 
     async def set_expiry(
         self, scope: Scope, ids: Sequence[UUID], expiry: "datetime | Literal['never']"
@@ -149,21 +156,17 @@ class Updater:
         if await arrived(written):
             await self._indexes.active.refresh()
 
-    async def _written(
-        self, written: "Future[MemoryEntry | None]", *, content_changed: bool
-    ) -> MemoryEntry | None:
-        """Wait for a change, and let the index and listeners follow."""
-        entry = await arrived(written)
+    async def _follow(self, entry: MemoryEntry | None, *, content_changed: bool) -> None:
+        """Let the index and listeners follow a change."""
         await self._indexes.active.refresh()
         if entry is not None:
             await self._telemetry.updated(entry, content_changed=content_changed)
             await self._eviction.report(entry.evicted)
             if content_changed:
                 await self._limits.warn()
-        return entry
 
     def _note(self, update: MemoryEntryUpdate, *, is_pending: bool) -> None:
-        if update.content is not None and self._embedder is not None:
+        if update.content is not None and self._models.now.embedder is not None:
             self._indexes.active.note_stored(is_pending=is_pending)
 
     async def _embedded_for(
@@ -183,7 +186,7 @@ class Updater:
         self, scope: Scope, content: str | None, on_error: OnEmbedError
     ) -> tuple[str, NDArray[np.float32]] | None:
         """Return the model and the vectors of a new content; None for no vectors."""
-        embedder = self._embedder
+        embedder = self._models.now.embedder
         if content == "":
             none = OwnVectors(embed=())
             return await self._vectors.of_own(scope.agent_id, _ANY_ID, none, self._now())
@@ -212,23 +215,30 @@ class Updater:
         if update.is_empty:
             return UpdateResult(0)
         await self._accesses.write_for(criteria)
-        embedded = await self._embedded(scope, update.content, on_embed_error)
-        now = self._now()
+        now, is_pending = self._now(), False
         tests_status = criteria.expression is not None and references(criteria.expression, "status")
-        written = self._store.update_all(
-            scope,
-            criteria,
-            lambda stored: update.applied_to(stored, now),
-            embedded,
-            now=now,
-            quota=self._limits.quota,
-            user_quota=self._limits.user_quota,
-            room=self._limits.room,
-            include_archived=update.status is not None or tests_status,
-        )
-        updated = await arrived(written)
+
+        async def write() -> UpdatedEntries:
+            nonlocal is_pending
+            embedded = await self._embedded(scope, update.content, on_embed_error)
+            is_pending = embedded is None
+            return await arrived(
+                self._store.update_all(
+                    scope,
+                    criteria,
+                    lambda stored: update.applied_to(stored, now),
+                    embedded,
+                    now=now,
+                    quota=self._limits.quota,
+                    user_quota=self._limits.user_quota,
+                    room=self._limits.room,
+                    include_archived=update.status is not None or tests_status,
+                )
+            )
+
+        updated = await self._models.written(write)
         await self._indexes.active.refresh()
-        self._note(update, is_pending=embedded is None)
+        self._note(update, is_pending=is_pending)
         await self._telemetry.updated_all(updated, content_changed=update.content is not None)
         await self._eviction.report(updated.evicted)
         await self._limits.warn()

@@ -14,9 +14,9 @@ from mnemic.model import SEMANTIC, All, IndexAudit, IndexInfo, Scope, Search
 from mnemic.model.timestamps import to_microseconds
 from mnemic.progress import Progress, Report, reporting
 from mnemic.protocols import Clock
+from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
-from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
 from mnemic.sync_bridge import run_blocking
 
@@ -46,7 +46,7 @@ class VectorIndexReader:
         store: Has the vectors.
         agent_id: The agent.
         indexes: The indexes.
-        model: Model of the vectors.
+        models: Model of the vectors.
         limits: Know whether calls are allowed.
         clock: Gives the time.
     """
@@ -57,14 +57,14 @@ class VectorIndexReader:
         agent_id: str,
         indexes: IndexSet,
         *,
-        model: VectorModel,
+        models: CurrentModel,
         limits: Limits,
         clock: Clock,
     ) -> None:
         self._store = store
         self._scope = Scope(agent_id, all_users=True)
         self._indexes = indexes
-        self._model = model
+        self._models = models
         self._limits = limits
         self._now = clock
 
@@ -159,7 +159,7 @@ class VectorIndexReader:
 
     def _vectors_of(self, rows: Sequence[int]) -> dict[int, NDArray[np.float32]]:
         """Return the vectors of rows, each of shape (chunks, dim)."""
-        model = self._model.stored_name
+        model = self._models.now.stored_name
         if model is None:
             return {}
         entries = self._store.get_rows(self._scope, rows, now=self._now())

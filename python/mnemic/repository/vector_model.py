@@ -47,6 +47,11 @@ class VectorModel:
         self._known: Model | None = None
 
     @property
+    def embedder(self) -> ValidatedEmbedder | None:
+        """The embedder; None for given vectors alone."""
+        return self._embedder
+
+    @property
     def known(self) -> Model | None:
         """Name and dimension; None before the agent's first vector."""
         if self._known is None:
@@ -78,8 +83,10 @@ class VectorModel:
         if self._embedder is not None:
             raise EmbeddingModelMismatchError(
                 f"agent {self._agent_id!r} has vectors of {recorded[0]!r} with {recorded[1]} "
-                f"dimensions, and the embedder is {mine[0]!r} with {mine[1]}; open the file with "
-                "the embedder it was made with, or store the memories in a new file"
+                f"dimensions, and the embedder is {mine[0]!r} with {mine[1]}; open the memory with "
+                "the embedder of its vectors, or with reembed=True, which embeds all memories "
+                "again in the background and searches by keywords meanwhile; memory.reembed(...) "
+                "does so on a memory opened with the old embedder, which searches by it meanwhile"
             )
         raise self._other(recorded)
 

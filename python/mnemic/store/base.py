@@ -28,6 +28,7 @@ from mnemic.store.change_listeners import ChangeListener
 from mnemic.store.companions import CompanionReads
 from mnemic.store.lists import Lists
 from mnemic.store.quota import NO_ROOM, Room
+from mnemic.store.reembedding import Reembedding
 from mnemic.store.snapshots import Snapshots
 from mnemic.store.usage import UsageReads
 from mnemic.store.values import (
@@ -61,7 +62,15 @@ class BatchSink(Protocol):
 
 
 class Store(
-    Lists, Additions, BulkWrites, UsageReads, CompanionReads, VectorSearch, Snapshots, Protocol
+    Lists,
+    Additions,
+    BulkWrites,
+    UsageReads,
+    CompanionReads,
+    Reembedding,
+    VectorSearch,
+    Snapshots,
+    Protocol,
 ):
     """Durable storage of memories. The store is the source of truth; an index is a cache of it.
 
@@ -516,8 +525,8 @@ class Store(
     ) -> RowBatch:
         """Return the changes that bring an index from change `seq` to the present.
 
-        All rows are returned if `seq` is None, or if the log no longer reaches back to `seq`.
-        Expired rows are included.
+        All rows are returned if `seq` is None, if the log no longer reaches back to `seq`, or, with
+        vectors, if the agent's model was switched since. Expired rows are included.
 
         Args:
             agent_id: The agent.

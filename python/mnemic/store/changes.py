@@ -11,12 +11,22 @@ PRUNE_EVERY = 1024
 """Changes after which older ones are dropped, so that few writes do so."""
 
 ChangeKind: TypeAlias = Literal[
-    "add", "update", "replace", "embed", "forget", "restore", "delete", "supersede", "link"
+    "add",
+    "update",
+    "replace",
+    "embed",
+    "forget",
+    "restore",
+    "delete",
+    "supersede",
+    "link",
+    "switch",
 ]
 """Kind of a change, as stored. A link changes the entry it leads from.
 
 An index keeps the accesses of a changed row, and its vectors if its content is the same; after
-"replace" it must not, and drops the row before it reads it again.
+"replace" it must not, and drops the row before it reads it again. After "switch", logged once for
+each user, the agent's vectors are those of another model: all rows are read again.
 """
 
 

@@ -51,6 +51,8 @@ class CompanionReads(Protocol):
         model: str,
         entries: Mapping[int, MemoryEntry],
         vectors: Mapping[int, NDArray[np.float32]],
+        *,
+        with_sensitive: bool = False,
     ) -> Future[int]:
         """Store companion vectors of rows, in place of earlier ones of the model.
 
@@ -60,6 +62,7 @@ class CompanionReads(Protocol):
             entries: The entries by row; those whose content is stored no more, and sensitive ones,
                 are passed over.
             vectors: Shape (chunks, dimensions), for each of these rows; finite.
+            with_sensitive: Store those of sensitive entries too, which are to become their own.
 
         Returns:
             Number of rows whose vectors were stored.

@@ -42,6 +42,7 @@ def check_model(agent_id: str, known: Sequence[object], model: Model) -> None:
     """
     if known[0] is not None and tuple(known) != model:
         raise EmbeddingModelMismatchError(
-            f"agent {agent_id!r} has vectors of {known[0]!r} with {known[1]} dimensions; "
-            f"those of {model[0]!r} with {model[1]} cannot be stored beside them"
+            f"agent {agent_id!r} has vectors of {known[0]!r} with {known[1]} dimensions, and "
+            f"those of {model[0]!r} with {model[1]} cannot be compared with them; open the memory "
+            f"with the embedder {known[0]!r}, or have all embedded again: memory.reembed(...)"
         )

@@ -2,11 +2,14 @@
 
 import os
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Literal, Self
 
-from mnemic.model import UserUsage, VerifyReport
+from mnemic.model import ReembedReport, UserUsage, VerifyReport
 from mnemic.progress import Progress
 from mnemic.verbs.base import ScopedBase
+
+if TYPE_CHECKING:
+    from mnemic.embed.base import AnyEmbedder
 
 
 class AsyncMaintenanceVerbs(ScopedBase):
@@ -66,6 +69,54 @@ class AsyncMaintenanceVerbs(ScopedBase):
             ReadOnlyError: If the memory was opened read-only.
         """
         return await self._repository.companions.drop(model)
+
+    async def reembed(
+        self,
+        embedder: "AnyEmbedder | Literal['minilm'] | None" = None,
+        *,
+        embedding_model: str | None = None,
+        progress: Progress | None = None,
+        skip_failed: bool = False,
+    ) -> ReembedReport:
+        """Embed all of this agent's memories again, by another embedder, and use its vectors.
+
+        The memory goes on with its old vectors meanwhile, in searches and in writes. The new ones
+        are stored beside them in batches, and take their place in one step once no memory that is
+        not deleted lacks them; from then on this memory uses the new embedder. What a killed
+        process, a closed memory or a failed call has embedded is kept, and the next call goes on
+        from there.
+
+        Other openings of the memory with the old embedder raise `EmbeddingModelMismatchError`
+        after the change. The old vectors stay, so that changing back embeds nothing, until
+        `drop_vectors` is called with their model; those of sensitive memories are deleted at once.
+
+        A text that the embedder fails on is tried four times, with growing pauses. An embedder that
+        fails on all texts is waited for, and its error is raised after about 17 seconds.
+
+        Args:
+            embedder: The new embedder, in any of the forms that a memory is opened with. None is
+                the memory's own: the call waits for what `reembed=True` has begun.
+            embedding_model: Name of its model, where it has none of its own.
+            progress: Called with the number of memories that have their new vectors, and of all; or
+                True for a bar. See `mnemic.annotations.Progress`.
+            skip_failed: Use the new vectors although some memories have none, because the embedder
+                failed on their texts each time. They are found by keywords, and tried again as any
+                memory without a vector. Otherwise the old vectors stay in use.
+
+        Returns:
+            The model, what was done, and the ids of the memories that failed.
+
+        Raises:
+            EmbedderRequiredError: If there is no embedder at all.
+            EmbeddingError: If the embedder fails on all texts.
+            EmbeddingModelMismatchError: If vectors of another length have the model's name.
+            InvalidArgumentError: If the memories are being embedded by another embedder already.
+            ReadOnlyError: If the memory was opened read-only.
+            StoreClosedError: If the memory is closed meanwhile.
+        """
+        return await self._repository.reembed(
+            embedder, embedding_model, progress=progress, skip_failed=skip_failed
+        )
 
     async def create_vector_index(self) -> bool:
         """Build the approximate index of this agent's vectors in PostgreSQL, and wait for it.

@@ -230,14 +230,16 @@ def rows_since(
     last, pruned, known = _agent(session, agent_id)
     if model is not None:
         _check_model(session, agent_id, known, model)
-    if since is None or not pruned <= since <= last:
+    reaches_back = since is not None and pruned <= since <= last
+    sql = f"SELECT entry_row, kind FROM {_CHANGES} WHERE agent_id = %s AND seq > %s"
+    changes = session.fetch(sql, (agent_id, since)) if reaches_back else []
+    has_switched = model is not None and any(kind == "switch" for _, kind in changes)
+    if not reaches_back or has_switched:
         collected = sink or _CollectedBatch()
         everything = "agent_id = %s", [agent_id]
         return _full_batch(
             session, everything, model, last, collected, codec=codec, state=state, hold=hold
         )
-    sql = f"SELECT entry_row, kind FROM {_CHANGES} WHERE agent_id = %s AND seq > %s"
-    changes = session.fetch(sql, (agent_id, since))
     changed = {row for row, _ in changes}
     replaced = {row for row, kind in changes if kind == "replace"}
     touched = sorted(changed | (_sensitive_rows(session, agent_id) if with_sensitive else set()))

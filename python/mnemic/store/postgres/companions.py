@@ -58,6 +58,7 @@ def add_companions(
     entries: Mapping[int, MemoryEntry],
     *,
     vectors: Mapping[int, NDArray[np.float32]],
+    with_sensitive: bool = False,
 ) -> int:
     """Store the vectors of those of these rows whose contents are still the same."""
     sql = f"SELECT {ROW} FROM {ENTRIES} WHERE agent_id = %s AND {AMONG} ORDER BY row"
@@ -67,7 +68,7 @@ def add_companions(
         for columns, entry in zip(
             stored, entries_of(codec, stored, Scope(agent_id, all_users=True)), strict=True
         )
-        if entry.content == entries[columns[0]].content and not entry.sensitive
+        if entry.content == entries[columns[0]].content and (with_sensitive or not entry.sensitive)
     ]
     session.run(
         f"DELETE FROM {EMBEDDINGS} WHERE agent_id = %s AND entry_row = ANY(%s) AND model = %s "

@@ -2,7 +2,7 @@
 
 import os
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from datetime import datetime
 from typing import TypeVar
@@ -34,7 +34,15 @@ from mnemic.store.change_listeners import COMMITTED, ChangeListener
 from mnemic.store.embedding_model import model_of
 from mnemic.store.futures import succeeded
 from mnemic.store.new_rows import AddOptions, encoded
-from mnemic.store.postgres import change_log, changing, companions, links, verification, writes
+from mnemic.store.postgres import (
+    change_log,
+    changing,
+    companions,
+    links,
+    reembedding,
+    verification,
+    writes,
+)
 from mnemic.store.postgres.backup import backup_to
 from mnemic.store.postgres.database import SHARED, Database
 from mnemic.store.postgres.held_rows import HeldRows, news
@@ -487,18 +495,33 @@ class PostgresStore(PostgresReads, NoSnapshots):
         model: str,
         entries: Mapping[int, MemoryEntry],
         vectors: Mapping[int, NDArray[np.float32]],
+        *,
+        with_sensitive: bool = False,
     ) -> Future[int]:
         """Store companion vectors; return of how many rows."""
         return self._write(
             agent_id,
             lambda on: companions.add_companions(
-                on, self._codec, agent_id, model, entries, vectors=vectors
+                on,
+                self._codec,
+                agent_id,
+                model,
+                entries,
+                vectors=vectors,
+                with_sensitive=with_sensitive,
             ),
         )
 
     def drop_companions(self, agent_id: str, model: str | None) -> Future[int]:
         """Delete the companion vectors of a model, or of all; return of how many entries."""
         return self._write(agent_id, lambda on: companions.drop_companions(on, agent_id, model))
+
+    def switch_model(
+        self, agent_id: str, model: Model, skipped: Collection[int] = ()
+    ) -> Future[bool]:
+        """Make the companion vectors of a model the agent's own, if no entry lacks them."""
+        rows = frozenset(skipped)
+        return self._write(agent_id, lambda on: reembedding.switch_model(on, agent_id, model, rows))
 
     def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:
         """Record accesses of rows, written later together."""

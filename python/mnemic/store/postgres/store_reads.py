@@ -22,9 +22,10 @@ from mnemic.model import (
 from mnemic.model.agent_id import canonical, stored_spelling
 from mnemic.model.distinct import DistinctQuery, DistinctValue
 from mnemic.model.timestamps import to_microseconds
-from mnemic.store.postgres import change_log, companions, links, reads, writes
+from mnemic.store.postgres import change_log, companions, links, reads, reembedding, writes
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.stored import active_entries
+from mnemic.store.reembedding import ToEmbed
 from mnemic.store.row_codec import RowCodec, uuid_of
 from mnemic.store.values import (
     AccessedRows,
@@ -32,6 +33,7 @@ from mnemic.store.values import (
     EntryVectors,
     LinkEnd,
     Located,
+    Model,
     OwnedId,
     PageCursor,
     StoredEntry,
@@ -389,6 +391,16 @@ class PostgresReads(Protocol):
             agent_id,
             lambda on: companions.companions(on, agent_id, model, rows, dimensions),
             deadline=deadline,
+        )
+
+    def to_embed(self, agent_id: str, model: Model) -> ToEmbed:
+        """Return how many entries lack a model's vectors, and how many need them."""
+        return self._read(agent_id, lambda on: reembedding.to_embed(on, agent_id, model))
+
+    def rows_to_embed(self, agent_id: str, model: Model, after: int, limit: int) -> list[int]:
+        """Return rows that lack the companion vectors of a model, ascending."""
+        return self._read(
+            agent_id, lambda on: reembedding.rows_to_embed(on, agent_id, model, after, limit)
         )
 
     def companion_models(self, agent_id: str) -> dict[str, int]:

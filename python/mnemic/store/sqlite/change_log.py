@@ -83,6 +83,10 @@ _HAS_VECTORS = (
     "WHERE e.agent_id = ? AND v.model = ? AND length(v.embedding) = 4 * ?)"
 )
 _ADVANCED = "SELECT seq, used_bytes, model, dimensions FROM agent_memory_agents WHERE agent_id = ?"
+_HAS_SWITCHED = (
+    "SELECT EXISTS (SELECT 1 FROM agent_memory_changes WHERE agent_id = ? AND seq > ? "
+    "AND kind = 'switch')"
+)
 # Expired rows are included: the reader knows their expiry.
 _RECORD = ", ".join(f"e.{name}" for name in CHECKED_COLUMNS.split(", "))
 _HAS_STATE = {
@@ -218,9 +222,11 @@ def position(connection: apsw.Connection, agent_id: str) -> LogPosition:
 
 
 def reaches_back(connection: apsw.Connection, agent_id: str, since: int | None) -> bool:
-    """Return whether the log has all changes after a change number."""
+    """Return whether the log has all changes after a change number, and no switch of the model."""
     last, pruned, _ = _agent(connection, agent_id)
-    return since is not None and pruned <= since <= last
+    if since is None or not pruned <= since <= last:
+        return False
+    return not fetch(connection, _HAS_SWITCHED, (agent_id, since))[0][0]
 
 
 def _agent(connection: apsw.Connection, agent_id: str) -> tuple[int, int, list[Any]]:
@@ -321,6 +327,10 @@ def rows_since(
     here = (agent_id, since)
     reads = _TOUCHED_READS[state, with_sensitive]
     changes = fetch(connection, _CHANGES, here)
+    if model is not None and any(kind == "switch" for _, kind in changes):
+        return _full_batch(
+            connection, agent_id, model, last, sink or _CollectedBatch(), codec=codec, state=state
+        )
     touched = set(integers([row for row, _ in changes]))
     replaced = {row for row, kind in changes if kind == "replace"}
     if with_sensitive:

@@ -47,7 +47,8 @@ IS_OWN: Final = "substr(model, 1, 1) <> char(31)"
 
 DELETE_OF_ROW: Final = f"DELETE FROM agent_memory_embeddings WHERE entry_row = ? AND NOT {IS_OWN}"
 
-_SUM_BYTES: Final = 8
+SUM_BYTES: Final = 8
+"""Bytes of the checksum behind the numbers of a vector."""
 _ROW, _CHUNK, _NUMBER = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
 """Odd factors of 64 bits, of xxHash and the golden ratio, that spread small numbers."""
 
@@ -118,12 +119,12 @@ def _read_all(
     name: str, found: list[Columns], size: int
 ) -> list[tuple[int, NDArray[np.float32]]] | None:
     """Return the vectors of rows, all of one length; None if any is damaged."""
-    if size <= _SUM_BYTES or size % 4:
+    if size <= SUM_BYTES or size % 4:
         return None
     numbers = [(row, len(list(parts))) for row, parts in groupby(map(itemgetter(0), found))]
     table = np.frombuffer(b"".join([blob for _, blob in found]), np.uint8).reshape(-1, size)
-    vectors = np.ascontiguousarray(table[:, :-_SUM_BYTES]).view("<f4")
-    stored = np.ascontiguousarray(table[:, -_SUM_BYTES:]).view("<u8").ravel()
+    vectors = np.ascontiguousarray(table[:, :-SUM_BYTES]).view("<f4")
+    stored = np.ascontiguousarray(table[:, -SUM_BYTES:]).view("<u8").ravel()
     sums = _sums(name, numbers, vectors)
     if not np.isfinite(vectors).all() or stored.tolist() != sums:
         return None
@@ -167,13 +168,14 @@ def add_companions(
     entries: Mapping[int, MemoryEntry],
     *,
     vectors: Mapping[int, NDArray[np.float32]],
+    with_sensitive: bool = False,
 ) -> int:
     """Store the vectors of those of these rows whose contents are still the same."""
     stored = fetch(connection, _STORED, (agent_id, json_array(list(entries))))
     found = {
         columns[0]: entry
         for columns, entry in zip(stored, entries_of(codec, stored), strict=True)
-        if entry.content == entries[columns[0]].content and not entry.sensitive
+        if entry.content == entries[columns[0]].content and (with_sensitive or not entry.sensitive)
     }
     name = MARK + model
     execute_all(connection, _DELETE, [(row, name) for row in found])
@@ -190,11 +192,23 @@ def add_companions(
 
 
 def _blobs(name: str, row: int, vectors: NDArray[np.float32]) -> list[bytes]:
+    return blobs_of(name, [(row, len(vectors))], vectors)
+
+
+def blobs_of(
+    name: str, numbers: Sequence[tuple[int, int]], vectors: NDArray[np.float32]
+) -> list[bytes]:
+    """Return the vectors of rows as they are stored, each with its checksum.
+
+    Args:
+        name: Stored name of the model.
+        numbers: Each row, and the number of its chunks.
+        vectors: Shape (chunks, dimensions), those of all rows.
+    """
     plain = vectors.astype("<f4", copy=False)
-    sums = _sums(name, [(row, len(plain))], plain)
     return [
-        vector.tobytes() + own.to_bytes(_SUM_BYTES, "little")
-        for vector, own in zip(plain, sums, strict=True)
+        vector.tobytes() + own.to_bytes(SUM_BYTES, "little")
+        for vector, own in zip(plain, _sums(name, numbers, plain), strict=True)
     ]
 
 
@@ -263,10 +277,20 @@ class SqliteCompanions(Protocol):
         model: str,
         entries: Mapping[int, MemoryEntry],
         vectors: Mapping[int, NDArray[np.float32]],
+        *,
+        with_sensitive: bool = False,
     ) -> Future[int]:
         """Store companion vectors; return of how many rows."""
         return self._write(
-            lambda on: add_companions(on, self._codec, agent_id, model, entries, vectors=vectors)
+            lambda on: add_companions(
+                on,
+                self._codec,
+                agent_id,
+                model,
+                entries,
+                vectors=vectors,
+                with_sensitive=with_sensitive,
+            )
         )
 
     def drop_companions(self, agent_id: str, model: str | None) -> Future[int]:

@@ -66,6 +66,7 @@ from mnemic.store.sqlite.connections import Connections
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.lists import SqliteLists
 from mnemic.store.sqlite.new_rows import new_rows
+from mnemic.store.sqlite.reembedding import SqliteReembedding
 from mnemic.store.sqlite.sql import one_moment
 from mnemic.store.sqlite.transactions import FileTransactions
 from mnemic.store.sqlite.usage import SqliteUsageReads
@@ -90,7 +91,12 @@ Result = TypeVar("Result")
 
 
 class SqliteStore(
-    SqliteLists, SqliteBulkWrites, SqliteUsageReads, SqliteCompanions, NoVectorSearch
+    SqliteLists,
+    SqliteBulkWrites,
+    SqliteUsageReads,
+    SqliteCompanions,
+    SqliteReembedding,
+    NoVectorSearch,
 ):
     """Keeps memories in one SQLite file; see `Store` for what its methods promise.
 

@@ -1,0 +1,103 @@
+"""The model of new vectors, which a re-embedding changes while the memory is in use."""
+
+import threading
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.errors import EmbeddingModelMismatchError
+from mnemic.repository.vector_model import VectorModel
+from mnemic.store import Store
+from mnemic.sync_bridge import run_blocking
+
+Result = TypeVar("Result")
+
+
+class CurrentModel:
+    """The model of an agent's vectors, and the memory's embedder.
+
+    Args:
+        model: The model of the agent's vectors.
+        embedder: The memory's embedder; None without one.
+
+    Attributes:
+        now: The model that new vectors are of; without an embedder while the memory waits for its
+            own one's vectors.
+        embedder: The memory's embedder, whose vectors it may still wait for.
+        switching: Held while the store changes the model, until `now` is the new one.
+    """
+
+    def __init__(self, model: VectorModel, embedder: ValidatedEmbedder | None) -> None:
+        self.now = model
+        self.embedder = embedder
+        self.switching = threading.Lock()
+        self._retired: list[ValidatedEmbedder] = []
+
+    @classmethod
+    def of(
+        cls,
+        store: Store,
+        agent_id: str,
+        embedder: ValidatedEmbedder | None,
+        name: str | None,
+        *,
+        may_wait: bool,
+    ) -> "CurrentModel":
+        """Return the model that a memory is opened with.
+
+        Args:
+            store: Records the model of the agent's vectors.
+            agent_id: The agent.
+            embedder: The memory's embedder.
+            name: Name of the model without an embedder.
+            may_wait: Whether the agent may have vectors of another model than the embedder's.
+        """
+        recorded = store.embedding_model(agent_id) if may_wait and embedder is not None else None
+        if recorded is None or embedder is None or recorded[0] == embedder.model:
+            named = name if embedder is None else None
+            return cls(VectorModel(store, agent_id, embedder, named), embedder)
+        return cls(VectorModel(store, agent_id), embedder)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the agent has no vectors of the memory's embedder yet, but those of another."""
+        return self.now.embedder is not self.embedder
+
+    def adopt(self, model: VectorModel) -> None:
+        """Make new vectors by another embedder from now on."""
+        if self.embedder is not None and self.embedder is not model.embedder:
+            self._retired.append(self.embedder)  # calls of it may still be running
+        self.now, self.embedder = model, model.embedder
+
+    async def written(self, write: Callable[[], Awaitable[Result]]) -> Result:
+        """Return the result of a write of vectors; it is repeated if the model changes meanwhile.
+
+        Raises:
+            EmbeddingModelMismatchError: If the agent's vectors come from a model that is not this
+                memory's.
+        """
+        while True:
+            model = self.now
+            try:
+                return await write()
+            except EmbeddingModelMismatchError:
+                if not await run_blocking(lambda: self._has_changed_from(model)):  # noqa: B023 - awaited here
+                    raise
+
+    def _has_changed_from(self, model: VectorModel) -> bool:
+        with self.switching:
+            return self.now is not model
+
+    @property
+    def has_loop(self) -> bool:
+        """Whether an event loop runs for a coroutine embedder."""
+        return any(embedder.has_loop for embedder in self._embedders)
+
+    def close(self) -> None:
+        """Cancel running calls of coroutine embedders. May be repeated."""
+        for embedder in self._embedders:
+            embedder.close()
+
+    @property
+    def _embedders(self) -> list[ValidatedEmbedder]:
+        return [*self._retired, *([] if self.embedder is None else [self.embedder])]

@@ -1,0 +1,311 @@
+"""Re-embedding: another model's vectors take the place of the agent's own, without a pause."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from uuid import UUID
+
+from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.errors import (
+    EmbedderRequiredError,
+    EmbeddingModelMismatchError,
+    InvalidArgumentError,
+    ReadOnlyError,
+    StoreClosedError,
+    StoreError,
+)
+from mnemic.logs import logger
+from mnemic.model import ReembedReport, Scope
+from mnemic.progress import Progress, Report, reporting
+from mnemic.protocols import Clock
+from mnemic.repository.current_model import CurrentModel
+from mnemic.repository.find import Finder
+from mnemic.repository.index_set import IndexSet
+from mnemic.repository.limits import Limits
+from mnemic.repository.query_vectors import QueryVectors
+from mnemic.repository.vector_filling import (
+    MAX_RETRY_SECONDS,
+    StoppedError,
+    VectorFilling,
+)
+from mnemic.repository.vector_model import VectorModel
+from mnemic.store import Store
+from mnemic.store.values import Model
+from mnemic.sync_bridge import arrived
+
+_log = logger(__name__)
+
+STOP_SECONDS = 2.0
+"""Maximum seconds to wait for the end of the work; an embedder may hang, and its thread with it."""
+
+
+class _Job:
+    """One re-embedding in a thread of its own.
+
+    Attributes:
+        embedder: Of the new model.
+        skips_failed: Whether the new model is used without the vectors of failed memories.
+        is_patient: Whether it is tried for ever; nobody else would begin it again.
+        result: Its report, or its error.
+        stopped: Ends it.
+    """
+
+    def __init__(
+        self, embedder: ValidatedEmbedder, *, skips_failed: bool, is_patient: bool
+    ) -> None:
+        self.embedder = embedder
+        self.skips_failed = skips_failed
+        self.is_patient = is_patient
+        self.result: Future[ReembedReport] = Future()
+        self.result.set_running_or_notify_cancel()  # whoever waits for it does not cancel it
+        self.stopped = threading.Event()
+        self.thread: threading.Thread | None = None
+        self._listeners: list[Report] = []
+        self._last: tuple[int, int | None] | None = None
+
+    def listen(self, report: Report) -> None:
+        """Report to one more; what was reported last at once."""
+        self._listeners = [*self._listeners, report]
+        if self._last is not None:
+            report(*self._last)
+
+    def forget(self, report: Report) -> None:
+        """Report to one less; end the work if nobody is left who waits for it."""
+        listeners = list(self._listeners)
+        listeners.remove(report)
+        self._listeners = listeners
+        if not (listeners or self.is_patient):
+            self.stopped.set()
+
+    def report(self, done: int, total: int | None) -> None:
+        """Report to all."""
+        self._last = done, total
+        for listener in list(self._listeners):
+            listener(done, total)
+
+
+class Reembedding:
+    """Embeds one agent's memories again, by another embedder, and makes its vectors their own.
+
+    Args:
+        store: Where the memories are.
+        agent_id: Whose memories.
+        models: Get the new model.
+        indexes: Are replaced by those of the new vectors.
+        finder: Embeds its queries by the new embedder then.
+        limits: Check the license.
+        clock: Gives the time.
+        query_vectors: Makes what embeds the queries, for a model.
+        report_calls: Takes the milliseconds of each call of an embedder.
+        can_write: Whether vectors may be stored.
+
+    Attributes:
+        switch_seconds: Duration of the last transaction that changed the model; None before any.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        agent_id: str,
+        models: CurrentModel,
+        *,
+        indexes: IndexSet,
+        finder: Finder,
+        limits: Limits,
+        clock: Clock,
+        query_vectors: Callable[[VectorModel], QueryVectors],
+        report_calls: Callable[[float], object],
+        can_write: bool,
+    ) -> None:
+        self._store = store
+        self._agent_id = agent_id
+        self._models = models
+        self._indexes = indexes
+        self._finder = finder
+        self._limits = limits
+        self._now = clock
+        self._query_vectors = query_vectors
+        self._report_calls = report_calls
+        self._can_write = can_write
+        self._lock = threading.Lock()
+        self._job: _Job | None = None
+        self.switch_seconds: float | None = None
+
+    def begin(self) -> None:
+        """Begin in the background what the memory waits for: the vectors of its own embedder."""
+        embedder = self._models.embedder
+        if embedder is not None:
+            self._start(_Job(embedder, skips_failed=True, is_patient=True))
+
+    async def run(
+        self, embedder: ValidatedEmbedder | None, progress: Progress | None, *, skip_failed: bool
+    ) -> ReembedReport:
+        """Embed all memories by an embedder; without one, wait for what runs in the background.
+
+        Raises:
+            See `Memory.reembed`.
+        """
+        self._limits.require_storing()
+        if not self._can_write:
+            raise ReadOnlyError("the memory was opened read-only, and re-embedding writes")
+        with reporting(progress, "reembed") as report:
+            job = self._job_of(embedder, report, skip_failed=skip_failed)
+            try:
+                return await arrived(job.result)
+            finally:
+                with self._lock:
+                    job.forget(report)
+
+    def _job_of(
+        self, embedder: ValidatedEmbedder | None, report: Report, *, skip_failed: bool
+    ) -> _Job:
+        """Return the running job, or a new one."""
+        with self._lock:
+            job = self._job
+            if job is not None and not (job.result.done() or job.stopped.is_set()):
+                if embedder is not None and embedder.model != job.embedder.model:
+                    raise InvalidArgumentError(
+                        f"the memories are being embedded again by {job.embedder.model!r} already; "
+                        "wait for that with reembed(), or close the memory"
+                    )
+                job.listen(report)
+                return job
+            chosen = self._models.embedder if embedder is None else embedder
+            if chosen is None:
+                raise EmbedderRequiredError(
+                    "this memory was opened with embedder=None; give reembed an embedder"
+                )
+            job = _Job(chosen, skips_failed=skip_failed, is_patient=False)
+            job.listen(report)
+            self._start(job)
+            return job
+
+    def _start(self, job: _Job) -> None:
+        job.embedder.report_to(self._report_calls)
+        before = None if self._job is None else self._job.thread
+        job.thread = threading.Thread(
+            target=self._work, args=(job, before), name="mnemic-reembed", daemon=True
+        )
+        self._job = job
+        job.thread.start()
+
+    def stop(self) -> None:
+        """End what runs; what was embedded stays stored."""
+        job = self._job
+        if job is not None and job.thread is not None:
+            job.stopped.set()
+            if job.thread is not threading.current_thread():
+                job.thread.join(STOP_SECONDS)
+
+    def _work(self, job: _Job, before: threading.Thread | None) -> None:
+        if before is not None:
+            before.join()  # it was stopped, and may be in its last call
+        try:
+            job.result.set_result(self._reembedded(job))
+        except StoppedError:
+            job.result.set_exception(
+                StoreClosedError("the memory was closed while it was being embedded again")
+            )
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            if job.is_patient:
+                _log.error(
+                    "The memories of agent %s are not embedded again: %s", self._agent_id, error
+                )
+            job.result.set_exception(error)
+
+    def _reembedded(self, job: _Job) -> ReembedReport:
+        begun, embedder = time.perf_counter(), job.embedder
+        filling = VectorFilling(
+            self._store,
+            self._agent_id,
+            embedder,
+            self._now,
+            stopped=job.stopped,
+            report=job.report,
+            is_patient=job.is_patient,
+        )
+        previous = self._store.embedding_model(self._agent_id)
+        model = filling.model()
+        self._check_name(previous, model)
+        is_complete = self._is_switched(job, filling, model)
+        return ReembedReport(
+            model=model[0],
+            dimensions=model[1],
+            previous=None if previous is None else previous[0],
+            is_complete=is_complete,
+            embedded=filling.embedded,
+            kept=filling.kept,
+            failed=self._ids(filling.failed),
+            seconds=time.perf_counter() - begun,
+        )
+
+    def _check_name(self, previous: Model | None, model: Model) -> None:
+        if previous is not None and previous[0] == model[0] and previous != model:
+            raise EmbeddingModelMismatchError(
+                f"agent {self._agent_id!r} has vectors of {model[0]!r} with {previous[1]} "
+                f"dimensions, and the new embedder's have {model[1]} under the same name; give it "
+                "another name: as_embedder(..., model=...)"
+            )
+
+    def _is_switched(self, job: _Job, filling: VectorFilling, model: Model) -> bool:
+        """Fill and switch, until no memory lacks its vectors; return whether they are in use."""
+        while self._store.embedding_model(self._agent_id) != model:
+            self._fill(job, filling, model)
+            failed = filling.failed
+            if failed and not job.skips_failed:
+                return False
+            if self._switch(job.embedder, model, failed):
+                return True
+        now = self._models.now
+        if now.embedder is None or now.name != model[0] or not self._indexes.active.is_of(now):
+            self._indexes.begin_switch()
+            self._adopt(job.embedder)  # another process has switched, or it failed before
+        return True
+
+    def _fill(self, job: _Job, filling: VectorFilling, model: Model) -> None:
+        """Fill; in the background a store that is busy or full is waited for."""
+        while True:
+            try:
+                return filling.fill(model)
+            except StoreClosedError:
+                raise StoppedError from None
+            except StoreError as error:
+                if not job.is_patient:
+                    raise
+                _log.warning("The re-embedding of agent %s waits: %s", self._agent_id, error)
+                if job.stopped.wait(MAX_RETRY_SECONDS):
+                    raise StoppedError from None
+
+    def _switch(self, embedder: ValidatedEmbedder, model: Model, failed: list[int]) -> bool:
+        """Make the vectors the agent's own, and use them; return False if some are lacking."""
+        self._indexes.begin_switch()
+        begun = time.perf_counter()
+        with self._models.switching:
+            try:
+                is_switched = self._store.switch_model(self._agent_id, model, failed).result()
+            except BaseException:
+                self._indexes.end_switch()
+                raise
+            if is_switched:
+                self.switch_seconds = time.perf_counter() - begun
+                self._models.adopt(VectorModel(self._store, self._agent_id, embedder))
+        if is_switched:
+            self._adopt(embedder)
+        else:
+            self._indexes.end_switch()
+        return is_switched
+
+    def _adopt(self, embedder: ValidatedEmbedder) -> None:
+        """Use vectors that are the agent's own already."""
+        fresh = self._models.now
+        if fresh.embedder is not embedder:
+            fresh = VectorModel(self._store, self._agent_id, embedder)
+            self._models.adopt(fresh)
+        vectors = self._query_vectors(fresh)
+        self._indexes.adopt(fresh, lambda: self._finder.take_over(vectors))
+
+    def _ids(self, rows: list[int]) -> tuple[UUID, ...]:
+        everyone = Scope(self._agent_id, all_users=True)
+        found = self._store.get_rows(everyone, rows, now=self._now(), include_deleted=True)
+        return tuple(found[row].id for row in rows if row in found)

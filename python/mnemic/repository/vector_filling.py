@@ -1,0 +1,225 @@
+"""Embedding of all memories by another model, in batches beside the vectors in use."""
+
+import threading
+import time
+from contextlib import suppress
+from typing import NamedTuple
+
+from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.errors import EmbeddingError
+from mnemic.logs import logger
+from mnemic.model import Scope
+from mnemic.progress import Report
+from mnemic.protocols import Clock
+from mnemic.store import Store
+from mnemic.store.values import Model
+
+_log = logger(__name__)
+
+EMBEDDED_AT_ONCE = 64
+
+MAX_ATTEMPTS = 4
+"""Calls of the embedder for a text by itself, until it is listed as failed."""
+
+MAX_OUTAGES = 4
+"""Consecutive times that the embedder fails on every text, until its error is raised."""
+
+FAILURES_OF_AN_OUTAGE = 3
+"""Consecutive failing texts that show that the embedder fails, and not they."""
+
+FIRST_RETRY_SECONDS = 0.2
+RETRY_FACTOR = 4.0
+MAX_RETRY_SECONDS = 60.0
+
+WORKING_SHARE = 0.5
+"""Largest share of the time in which this thread computes, the embedder's part included."""
+
+
+class StoppedError(Exception):
+    """The work was stopped."""
+
+
+class _AgainError(Exception):
+    """The embedder was away, and may be back."""
+
+
+class _Failure(NamedTuple):
+    """A text that the embedder failed on: how often, and its next attempt by the clock."""
+
+    attempts: int
+    at: float
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it is not tried again."""
+        return self.attempts >= MAX_ATTEMPTS
+
+
+class VectorFilling:
+    """Stores the vectors of another model beside those in use, until no memory lacks them.
+
+    What was stored stays: another filling of the same model goes on where this one ended.
+
+    Args:
+        store: Where the memories are.
+        agent_id: Whose memories.
+        embedder: Of the other model.
+        clock: Gives the time.
+        stopped: Ends the work.
+        report: Gets the number of memories that have their vectors, and of all.
+        is_patient: Whether an embedder that is away is waited for without end.
+
+    Attributes:
+        embedded: Number of memories embedded so far.
+        kept: Number of those that had their vectors before.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        agent_id: str,
+        embedder: ValidatedEmbedder,
+        clock: Clock,
+        *,
+        stopped: threading.Event,
+        report: Report,
+        is_patient: bool = False,
+    ) -> None:
+        self._store = store
+        self._agent_id = agent_id
+        self._everyone = Scope(agent_id, all_users=True)
+        self._embedder = embedder
+        self._now = clock
+        self._stopped = stopped
+        self._report = report
+        self._is_patient = is_patient
+        self._failures: dict[int, _Failure] = {}
+        self._suspects: list[int] = []
+        self._outages = 0
+        self.embedded = self.kept = 0
+
+    @property
+    def failed(self) -> list[int]:
+        """The rows that are not tried again, ascending."""
+        return sorted(row for row, failure in self._failures.items() if failure.is_final)
+
+    def model(self) -> Model:
+        """Return name and dimension of the model; an unknown dimension is learned from a text.
+
+        Raises:
+            EmbeddingError: If the embedder fails.
+        """
+        while True:
+            try:
+                return self._embedder.model, self._embedder.learned_dimensions()
+            except EmbeddingError as error:
+                self._wait_out(error)
+
+    def fill(self, model: Model) -> None:
+        """Embed what lacks its vectors, until only failed texts do.
+
+        Raises:
+            EmbeddingError: If the embedder fails on all texts.
+            StoppedError: If the work was stopped.
+            StoreError: If the store cannot be read or written.
+        """
+        lacking, wanted = self._store.to_embed(self._agent_id, model)
+        self.kept = max(self.kept, wanted - lacking - self.embedded)
+        self._report(wanted - lacking, wanted)
+        while rows := self._next_rows(model):
+            due = [row for row in rows if self._is_due(row)]
+            if not due:
+                self._wait(min(self._failures[row].at for row in rows) - time.monotonic())
+            with suppress(_AgainError):
+                while due:
+                    some, due = due[:EMBEDDED_AT_ONCE], due[EMBEDDED_AT_ONCE:]
+                    self._embed(model, some)
+                    self._report(min(wanted, self.kept + self.embedded), wanted)
+
+    def _next_rows(self, model: Model) -> list[int]:
+        """Return some rows that lack their vectors, without those that are not tried again."""
+        found: list[int] = []
+        after, size = 0, 16 * EMBEDDED_AT_ONCE
+        while not found:
+            page = self._store.rows_to_embed(self._agent_id, model, after, size)
+            if not page:
+                break
+            found, after = [row for row in page if not self._is_failed(row)], page[-1]
+        return found
+
+    def _is_failed(self, row: int) -> bool:
+        return row in self._failures and self._failures[row].is_final
+
+    def _is_due(self, row: int) -> bool:
+        return row not in self._failures or self._failures[row].at <= time.monotonic()
+
+    def _embed(self, model: Model, rows: list[int]) -> None:
+        """Embed rows together; where the embedder fails, each by itself."""
+        if self._stopped.is_set():
+            raise StoppedError
+        try:
+            self._embed_together(model, rows)
+        except EmbeddingError as error:
+            if len(rows) == 1:
+                self._fail(rows[0], error)
+                return
+        else:
+            self._succeed()
+            return
+        size = max(1, len(rows) // 4)
+        for at in range(0, len(rows), size):
+            self._embed(model, [row for row in rows[at : at + size] if self._is_due(row)])
+
+    def _embed_together(self, model: Model, rows: list[int]) -> None:
+        begun, used = time.perf_counter(), time.thread_time()
+        entries = self._store.get_rows(self._everyone, rows, now=self._now(), include_deleted=True)
+        found = self._embedder.embed_contents([entry.content for entry in entries.values()])
+        vectors = dict(zip(entries, found, strict=True))
+        stored = self._store.add_companions(
+            self._agent_id, model[0], entries, vectors, with_sensitive=True
+        ).result()
+        self.embedded += stored
+        for row in rows:
+            self._failures.pop(row, None)
+        used = time.thread_time() - used
+        self._wait(used / WORKING_SHARE - (time.perf_counter() - begun))
+
+    def _succeed(self) -> None:
+        self._suspects.clear()
+        self._outages = 0
+
+    def _fail(self, row: int, error: EmbeddingError) -> None:
+        """Note a failure; where every text fails it is the embedder's, and not theirs."""
+        attempts = self._failures[row].attempts + 1 if row in self._failures else 1
+        self._failures[row] = _Failure(attempts, time.monotonic() + _pause(attempts))
+        self._suspects.append(row)
+        _log.debug("A memory of agent %s is not embedded: %s", self._agent_id, error.kind)
+        if len(self._suspects) < FAILURES_OF_AN_OUTAGE:
+            return
+        try:
+            self._embedder.embed([f"is the embedder there, {time.time_ns()}?"])  # in no cache
+        except EmbeddingError:
+            for suspect in self._suspects:
+                del self._failures[suspect]
+            self._suspects.clear()
+            self._wait_out(error)
+            raise _AgainError from None
+        self._succeed()
+
+    def _wait_out(self, error: EmbeddingError) -> None:
+        """Wait for an embedder that is away; raise its error once that is in vain."""
+        self._outages += 1
+        if self._outages > MAX_OUTAGES and not self._is_patient:
+            raise error
+        _log.warning("The re-embedding of agent %s waits: %s", self._agent_id, error.kind)
+        self._wait(_pause(self._outages))
+
+    def _wait(self, seconds: float) -> None:
+        if seconds > 0 and self._stopped.wait(seconds):
+            raise StoppedError
+
+
+def _pause(attempts: int) -> float:
+    """Return the seconds until the next attempt."""
+    exponent = min(attempts - 1, 16)
+    return min(MAX_RETRY_SECONDS, FIRST_RETRY_SECONDS * RETRY_FACTOR**exponent)

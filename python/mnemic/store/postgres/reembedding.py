@@ -1,0 +1,105 @@
+"""SQL statements that make the vectors of another model the agent's own."""
+
+from collections.abc import Collection
+from typing import Final
+
+import numpy as np
+
+from mnemic.store.changes import Change
+from mnemic.store.postgres.change_log import log_changes
+from mnemic.store.postgres.session import Columns, Session, Vector
+from mnemic.store.postgres.sql import EMBEDDINGS, ENTRIES
+from mnemic.store.reembedding import ToEmbed
+from mnemic.store.values import Model
+
+_VECTOR: Final = (
+    f"SELECT FROM {EMBEDDINGS} AS v "
+    "WHERE v.agent_id = e.agent_id AND v.entry_row = e.row AND v.part = 0"
+)
+_ZERO: Final = f"{_VECTOR} AND NOT v.is_companion AND vector_norm(v.embedding) = 0"
+_WANTED: Final = (
+    f"FROM {ENTRIES} AS e WHERE e.agent_id = %s AND e.row > %s AND e.forgotten_at IS NULL "
+    f"AND NOT EXISTS ({_ZERO})"
+)
+_LACKS: Final = (
+    f"NOT EXISTS ({_VECTOR} AND v.is_companion AND v.model = %s AND vector_dims(v.embedding) = %s)"
+)
+_DROP_STALE: Final = (  # of the agent's model, and of rows that shall have no vector
+    f"DELETE FROM {EMBEDDINGS} AS v WHERE v.agent_id = %s AND v.is_companion AND ("
+    f"(v.model = %s AND EXISTS (SELECT FROM {EMBEDDINGS} AS own WHERE own.agent_id = v.agent_id "
+    "AND own.entry_row = v.entry_row AND own.model = v.model AND NOT own.is_companion)) OR "
+    "(v.model = %s AND (vector_dims(v.embedding) <> %s OR v.entry_row = ANY(%s))))"
+)
+_DROP_OWN: Final = (
+    f"DELETE FROM {EMBEDDINGS} AS v USING {ENTRIES} AS e WHERE v.agent_id = %s "
+    "AND NOT v.is_companion AND e.agent_id = v.agent_id AND e.row = v.entry_row "
+    "AND (e.is_sensitive OR v.entry_row = ANY(%s))"
+)
+_KEEP: Final = (
+    f"UPDATE {EMBEDDINGS} SET is_companion = true WHERE agent_id = %s AND NOT is_companion"
+)
+_TAKE_OVER: Final = (
+    f"UPDATE {EMBEDDINGS} SET is_companion = false "
+    "WHERE agent_id = %s AND is_companion AND model = %s"
+)
+_INSERT_ZERO: Final = (
+    f"INSERT INTO {EMBEDDINGS} (agent_id, entry_row, model, is_companion, part, created_at, "
+    f"embedding) SELECT agent_id, row, %s, false, 0, updated_at, %s FROM {ENTRIES} "
+    "WHERE agent_id = %s AND row = ANY(%s)"
+)
+_USERS: Final = (
+    f"SELECT DISTINCT ON (user_id) row, id, user_id FROM {ENTRIES} WHERE agent_id = %s "
+    "ORDER BY user_id, row"
+)
+
+
+def to_embed(session: Session, agent_id: str, model: Model) -> ToEmbed:
+    """Return how many entries lack the companion vectors of a model, and how many need them."""
+    lacking = session.value(f"SELECT count(*) {_WANTED} AND {_LACKS}", (agent_id, 0, *model))
+    wanted = session.value(f"SELECT count(*) {_WANTED}", (agent_id, 0))
+    return ToEmbed(int(lacking), int(wanted))
+
+
+def rows_to_embed(
+    session: Session, agent_id: str, model: Model, after: int, limit: int
+) -> list[int]:
+    """Return rows that lack the companion vectors of a model, ascending."""
+    sql = f"SELECT e.row {_WANTED} AND {_LACKS} ORDER BY e.row LIMIT %s"
+    return [row for (row,) in session.fetch(sql, (agent_id, after, *model, limit))]
+
+
+def switch_model(session: Session, agent_id: str, model: Model, skipped: Collection[int]) -> bool:
+    """Make the companion vectors of a model the agent's own, if no entry lacks them."""
+    lacking = rows_to_embed(session, agent_id, model, 0, len(skipped) + 1)
+    if not set(skipped).issuperset(lacking):
+        return False
+    zero = _zero_rows(session, agent_id)
+    old = session.fetch(
+        "SELECT model FROM mnemic.agent_memory_agents WHERE agent_id = %s", (agent_id,)
+    )
+    name, dimensions = model
+    session.run(_DROP_STALE, (agent_id, old[0][0] if old else None, name, dimensions, zero))
+    session.run(_DROP_OWN, (agent_id, zero))
+    session.run(_KEEP, (agent_id,))
+    session.run(_TAKE_OVER, (agent_id, name))
+    if zero:
+        nothing = Vector(np.zeros(dimensions, np.float32))
+        session.run(_INSERT_ZERO, (name, nothing, agent_id, zero))
+    _log_switch(session, agent_id, model)
+    return True
+
+
+def _zero_rows(session: Session, agent_id: str) -> list[int]:
+    """Return the rows whose own vector stands for none."""
+    sql = (
+        f"SELECT entry_row FROM {EMBEDDINGS} WHERE agent_id = %s AND NOT is_companion "
+        "AND part = 0 AND vector_norm(embedding) = 0"
+    )
+    return [row for (row,) in session.fetch(sql, (agent_id,))]
+
+
+def _log_switch(session: Session, agent_id: str, model: Model) -> None:
+    users: list[Columns] = session.fetch(_USERS, (agent_id,))
+    if users:
+        changes = [Change(row, entry_id, "switch", user) for row, entry_id, user in users]
+        log_changes(session, agent_id, changes, model)

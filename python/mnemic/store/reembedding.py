@@ -1,0 +1,64 @@
+"""The part of the contract of stores that makes another model the agent's own."""
+
+from collections.abc import Collection
+from concurrent.futures import Future
+from typing import NamedTuple, Protocol
+
+from mnemic.store.values import Model
+
+
+class ToEmbed(NamedTuple):
+    """How far another model's vectors are filled.
+
+    Attributes:
+        lacking: Number of entries that still lack their vectors.
+        wanted: Number of entries that need them.
+    """
+
+    lacking: int
+    wanted: int
+
+
+class Reembedding(Protocol):
+    """Fills the companion vectors of a model, and makes that model the agent's own.
+
+    All entries that are not deleted need vectors, sensitive ones too, but those whose own vector is
+    zero: they shall have none. Vectors of a content are enough whoever stored them.
+    """
+
+    def to_embed(self, agent_id: str, model: Model) -> ToEmbed:
+        """Return how many entries lack the companion vectors of a model, and how many need them."""
+        ...
+
+    def rows_to_embed(self, agent_id: str, model: Model, after: int, limit: int) -> list[int]:
+        """Return rows that lack the companion vectors of a model, ascending.
+
+        Args:
+            agent_id: The agent.
+            model: The model.
+            after: Only later rows.
+            limit: Maximum number of rows.
+        """
+        ...
+
+    def switch_model(
+        self, agent_id: str, model: Model, skipped: Collection[int] = ()
+    ) -> Future[bool]:
+        """Make the companion vectors of a model the agent's own, if no entry lacks them.
+
+        The vectors that were its own become companions of their model; those of sensitive entries
+        are deleted. Entries whose own vector is zero have a zero vector of the new model. The
+        change is logged for each user, and makes `rows_since` return all rows.
+
+        Args:
+            agent_id: The agent.
+            model: The model; its name is another than that of the agent's vectors.
+            skipped: Rows that may lack vectors, and have none then.
+
+        Returns:
+            Whether that was done; nothing changes where an entry lacks its vectors.
+
+        Raises:
+            StoreCorruptError: If a vector is damaged.
+        """
+        ...

@@ -1,0 +1,270 @@
+"""SQL statements that make the vectors of another model the agent's own."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from itertools import groupby
+from operator import itemgetter
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic._core import VectorSums, vector_sums
+from mnemic.errors import StoreCorruptError
+from mnemic.store.added import vector_blobs
+from mnemic.store.changes import Change
+from mnemic.store.reembedding import ToEmbed
+from mnemic.store.sqlite.change_log import Charge, log_changes
+from mnemic.store.sqlite.checksums import (
+    NO_SUMS,
+    SET_VECTOR_SUM,
+    Sums,
+    check_vectors,
+    difference,
+    rows_with_sums,
+)
+from mnemic.store.sqlite.companions import IS_OWN, MARK, SUM_BYTES, blobs_of, companions
+from mnemic.store.sqlite.damage import DAMAGED, reading_stored
+from mnemic.store.sqlite.hardening import GuardedConnection
+from mnemic.store.sqlite.sql import INSERT_VECTOR, Columns, fetch, integers, json_array, one_moment
+from mnemic.store.values import Model
+
+Result = TypeVar("Result")
+
+_PAGE: Final = 256
+"""Rows that are switched at once: few, so that other threads get their turn in between."""
+
+_VECTOR: Final = "SELECT 1 FROM agent_memory_embeddings WHERE entry_row = row AND part = 0"
+_ENTRIES: Final = "FROM agent_memory_entries INDEXED BY agent_memory_entries_by_agent"
+_WANTED: Final = (
+    f"{_ENTRIES} WHERE agent_id = ? AND row > ? AND forgotten_at IS NULL AND NOT EXISTS "
+    f"({_VECTOR} AND {IS_OWN} AND embedding = zeroblob(length(embedding)))"
+)
+_LACKS: Final = f"NOT EXISTS ({_VECTOR} AND model = ? AND length(embedding) = ?)"
+_COUNT_WANTED: Final = f"SELECT count(*) {_WANTED}"
+_COUNT_LACKING: Final = f"{_COUNT_WANTED} AND {_LACKS}"
+_LACKING: Final = f"SELECT row {_WANTED} AND {_LACKS} ORDER BY row LIMIT ?"
+
+_ROWS: Final = (
+    "SELECT row, row_sum, vector_sum, is_sensitive, updated_at "
+    f"{_ENTRIES} WHERE agent_id = ? AND row > ? ORDER BY row LIMIT ?"
+)
+_OWN: Final = (
+    "SELECT entry_row, model, part, embedding FROM agent_memory_embeddings "
+    f"WHERE entry_row IN (SELECT value FROM json_each(?)) AND {IS_OWN} "
+    "ORDER BY entry_row, model, part"
+)
+_FILLED: Final = (
+    "SELECT entry_row FROM agent_memory_embeddings WHERE part = 0 "
+    "AND entry_row IN (SELECT value FROM json_each(?)) AND model = ? AND length(embedding) = ?"
+)
+_DROP: Final = "DELETE FROM agent_memory_embeddings WHERE entry_row = ? AND model = ?"
+_KEEP: Final = (
+    "UPDATE agent_memory_embeddings SET model = ?, embedding = ? "
+    "WHERE entry_row = ? AND model = ? AND part = ?"
+)
+_OWN_NOW: Final = (
+    "UPDATE agent_memory_embeddings SET model = ?, embedding = "
+    f"substr(embedding, 1, length(embedding) - {SUM_BYTES}) WHERE entry_row = ? AND model = ?"
+)
+_USERS: Final = (
+    f"SELECT min(row), id, user_id {_ENTRIES} WHERE agent_id = ? GROUP BY user_id ORDER BY 1"
+)
+
+
+class _Own(NamedTuple):
+    """The own vectors of a row: the model, and the bytes of each chunk in their order."""
+
+    model: str
+    blobs: list[bytes]
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether they stand for none."""
+        return not any(self.blobs[0])
+
+
+def to_embed(connection: apsw.Connection, agent_id: str, model: Model) -> ToEmbed:
+    """Return how many entries lack the companion vectors of a model, and how many need them."""
+    lacking = fetch(connection, _COUNT_LACKING, (agent_id, 0, *_stored(model)))
+    wanted = fetch(connection, _COUNT_WANTED, (agent_id, 0))
+    return ToEmbed(*integers([lacking[0][0], wanted[0][0]]))
+
+
+def rows_to_embed(
+    connection: apsw.Connection, agent_id: str, model: Model, after: int, limit: int
+) -> list[int]:
+    """Return rows that lack the companion vectors of a model, ascending."""
+    found = fetch(connection, _LACKING, (agent_id, after, *_stored(model), limit))
+    return [row for (row,) in found]
+
+
+def _stored(model: Model) -> tuple[str, int]:
+    """Return the stored name of companions of a model, and their bytes."""
+    return MARK + model[0], 4 * model[1] + SUM_BYTES
+
+
+def switch_model(
+    connection: apsw.Connection, agent_id: str, model: Model, skipped: Collection[int]
+) -> bool:
+    """Make the companion vectors of a model the agent's own, if no entry lacks them."""
+    lacking = rows_to_embed(connection, agent_id, model, 0, len(skipped) + 1)
+    if not set(skipped).issuperset(lacking):
+        return False
+    sums = NO_SUMS
+    for page in _pages(connection, agent_id):
+        sums = sums.plus(_switch_page(connection, agent_id, model, page, frozenset(skipped)))
+    users = fetch(connection, _USERS, (agent_id,))
+    if users:
+        changes = [Change(row, entry_id, "switch", user) for row, entry_id, user in users]
+        log_changes(connection, agent_id, changes, model, Charge(sums=sums))
+    return True
+
+
+def _pages(connection: apsw.Connection, agent_id: str) -> Iterator[list[Columns]]:
+    after = 0
+    while page := fetch(connection, _ROWS, (agent_id, after, _PAGE)):
+        yield page
+        after = page[-1][0]
+
+
+def _switch_page(
+    connection: apsw.Connection,
+    agent_id: str,
+    model: Model,
+    page: list[Columns],
+    skipped: Collection[int],
+) -> Sums:
+    """Switch the vectors of some rows; return what that adds to the agent's sums."""
+    rows = [row for row, *_ in page]
+    before = rows_with_sums(connection, rows)
+    own = _own_vectors(connection, page)
+    fresh = companions(connection, agent_id, model[0], rows, model[1])
+    _check_sound(connection, model, rows, {*fresh, *skipped})
+    for row, vectors in own.items():
+        if vectors.is_zero:
+            fresh[row] = np.zeros((1, model[1]), np.float32)
+    _put_away(connection, own, {row for row, *_, is_sensitive, _ in page if is_sensitive})
+    _take_over(connection, model, fresh, {row: updated_at for row, *_, updated_at in page})
+    _set_sums(connection, model, rows, fresh)
+    return difference(before, rows_with_sums(connection, rows))
+
+
+def _own_vectors(connection: apsw.Connection, page: list[Columns]) -> dict[int, _Own]:
+    """Return the own vectors of rows, after a look at their checksums."""
+    found = fetch(connection, _OWN, (json_array([row for row, *_ in page]),))
+    with reading_stored("a vector's checksum"):
+        known = {row: of_vectors or 0 for row, of_row, of_vectors, *_ in page if of_row is not None}
+    own = {
+        row: _Own(name, [blob for *_, blob in parts])
+        for (row, name), parts in groupby(found, itemgetter(0, 1))
+    }
+    for name in {vectors.model for vectors in own.values()}:
+        of_model = {row for row, vectors in own.items() if vectors.model == name}
+        sums = VectorSums([(row, known[row]) for row in sorted(of_model & known.keys())])
+        check_vectors(name, [(row, blob) for row, _, _, blob in found if row in of_model], sums)
+    return own
+
+
+def _check_sound(
+    connection: apsw.Connection, model: Model, rows: list[int], sound: Collection[int]
+) -> None:
+    """Raise StoreCorruptError if a row has new vectors, and they are not as stored."""
+    name, size = _stored(model)
+    for (row,) in fetch(connection, _FILLED, (json_array(rows), name, size)):
+        if row not in sound:
+            raise StoreCorruptError(
+                f"the new vectors of row {row} are not as stored; {DAMAGED}, or have "
+                "verify(repair=True) drop them, and embed again"
+            )
+
+
+def _put_away(
+    connection: apsw.Connection, own: Mapping[int, _Own], sensitive: Collection[int]
+) -> None:
+    """Make own vectors companions of their model; none is kept that is zero or sensitive."""
+    kept = {
+        row: vectors for row, vectors in own.items() if row not in sensitive and not vectors.is_zero
+    }
+    dropped = own.keys() - kept.keys()
+    stale = [(row, MARK + vectors.model) for row, vectors in own.items()]
+    connection.executemany(_DROP, [*stale, *((row, own[row].model) for row in sorted(dropped))])
+    by_kind: dict[tuple[str, int], dict[int, _Own]] = {}
+    for row, vectors in kept.items():
+        by_kind.setdefault((vectors.model, len(vectors.blobs[0])), {})[row] = vectors
+    for (name, size), rows in by_kind.items():
+        connection.executemany(_KEEP, _marked(name, size, rows))
+
+
+def _marked(name: str, size: int, rows: Mapping[int, _Own]) -> list[Columns]:
+    """Return what makes the vectors of rows, each of so many bytes, companions of their model."""
+    numbers = [(row, len(vectors.blobs)) for row, vectors in rows.items()]
+    with reading_stored("a vector"):
+        joined = b"".join([blob for vectors in rows.values() for blob in vectors.blobs])
+        table = np.frombuffer(joined, "<f4").reshape(-1, size // 4)
+    places = [(row, part) for row, number in numbers for part in range(number)]
+    marked = MARK + name
+    return [
+        (marked, blob, row, name, part)
+        for blob, (row, part) in zip(blobs_of(marked, numbers, table), places, strict=True)
+    ]
+
+
+def _take_over(
+    connection: apsw.Connection,
+    model: Model,
+    fresh: Mapping[int, NDArray[np.float32]],
+    times: Mapping[int, int],
+) -> None:
+    """Make companion vectors of rows their own; those of zeros are written anew."""
+    name, zero = model[0], [row for row in fresh if not fresh[row].any()]
+    connection.executemany(_DROP, [(row, MARK + name) for row in zero])
+    connection.executemany(
+        INSERT_VECTOR,
+        [(row, name, 0, times[row], vector_blobs(fresh[row])[0]) for row in zero],
+    )
+    connection.executemany(_OWN_NOW, [(name, row, MARK + name) for row in fresh.keys() - set(zero)])
+
+
+def _set_sums(
+    connection: apsw.Connection,
+    model: Model,
+    rows: Sequence[int],
+    fresh: Mapping[int, NDArray[np.float32]],
+) -> None:
+    """Set the checksums of the vectors of rows."""
+    with_vectors = [row for row in rows if row in fresh]
+    sums = vector_sums(model[0], [list(fresh[row]) for row in with_vectors])
+    of_vectors = dict(zip(with_vectors, sums, strict=True))
+    connection.executemany(SET_VECTOR_SUM, [(of_vectors.get(row), row) for row in rows])
+
+
+class SqliteReembedding(Protocol):
+    """Makes another model the agent's own; see `Reembedding`."""
+
+    def _reading(self, deadline: float | None = None) -> AbstractContextManager[GuardedConnection]:
+        """Lend a connection that reads."""
+        ...
+
+    def _write(self, job: Callable[[apsw.Connection], Result]) -> Future[Result]:
+        """Hand in a job."""
+        ...
+
+    def to_embed(self, agent_id: str, model: Model) -> ToEmbed:
+        """Return how many entries lack a model's vectors, and how many need them."""
+        with self._reading() as connection, one_moment(connection):
+            return to_embed(connection, agent_id, model)
+
+    def rows_to_embed(self, agent_id: str, model: Model, after: int, limit: int) -> list[int]:
+        """Return rows that lack the companion vectors of a model, ascending."""
+        with self._reading() as connection:
+            return rows_to_embed(connection, agent_id, model, after, limit)
+
+    def switch_model(
+        self, agent_id: str, model: Model, skipped: Collection[int] = ()
+    ) -> Future[bool]:
+        """Make the companion vectors of a model the agent's own, if no entry lacks them."""
+        rows = frozenset(skipped)
+        return self._write(lambda on: switch_model(on, agent_id, model, rows))

@@ -1,0 +1,269 @@
+"""The contract of making another model the agent's own."""
+
+import numpy as np
+import pytest
+
+from mnemic.errors import EmbeddingModelMismatchError, ReadOnlyError
+from mnemic.model import State
+from tests.store.contract import (
+    AGENT,
+    EVERYONE,
+    MODEL,
+    added,
+    changed,
+    embedded,
+    forgotten,
+    one,
+    rows_of,
+    rows_since,
+    seq_of,
+)
+from tests.support.clock import NOON
+from tests.support.entries import numbered, uid
+
+pytestmark = pytest.mark.requirement("R339", "C094", "C165", "C089")
+
+NEW = ("new", 3)
+
+
+def filled(store, *numbers, agent="a", model=NEW, scale=1.0):
+    """Store new vectors of entries, `number` times `scale` in each component."""
+    rows = rows_of(store, agent)
+    scope = EVERYONE if agent == "a" else type(EVERYONE)(agent, all_users=True)
+    entries = {rows[number]: one(store, scope, number, include_deleted=True) for number in numbers}
+    vectors = {
+        rows[number]: np.full((1, model[1]), number * scale, np.float32) for number in numbers
+    }
+    stored = store.add_companions(agent, model[0], entries, vectors, with_sensitive=True)
+    return stored.result()
+
+
+def waiting(store, agent="a", model=NEW):
+    """Return the numbers of the entries that lack new vectors."""
+    numbers = {row: number for number, row in rows_of(store, agent).items()}
+    return [numbers[row] for row in store.rows_to_embed(agent, model, 0, 100)]
+
+
+def switched(store, agent="a", model=NEW, skipped=()):
+    return store.switch_model(agent, model, skipped).result()
+
+
+def own(store, agent="a", model=NEW):
+    """Return the own vectors by number, as an index loads them."""
+    numbers = {row: number for number, row in rows_of(store, agent).items()}
+    batch = store.rows_since(agent, model, None)
+    pairs = zip(batch.embedded.tolist(), batch.vectors.tolist(), strict=True)
+    return {numbers[row]: vector for row, vector in pairs}
+
+
+def companions(store, name, agent="a"):
+    numbers = {row: number for number, row in rows_of(store, agent).items()}
+    found = store.companions(agent, name)
+    return {numbers[row]: vectors.tolist() for row, vectors in found.items()}
+
+
+def test_entries_that_lack_vectors_are_listed_in_pages_and_counted(store):
+    added(store, "a", [embedded(1), embedded(2), numbered(3)])
+    assert waiting(store) == [1, 2, 3]
+    assert store.to_embed("a", NEW) == (3, 3)
+    filled(store, 2)
+    assert waiting(store) == [1, 3]
+    assert store.to_embed("a", NEW) == (2, 3)
+    rows = rows_of(store)
+    assert store.rows_to_embed("a", NEW, 0, 1) == [rows[1]]
+    assert store.rows_to_embed("a", NEW, rows[1], 9) == [rows[3]]
+
+
+def test_vectors_of_another_length_do_not_count(store):
+    added(store, "a", [embedded(1)])
+    filled(store, 1, model=("new", 5))
+    assert waiting(store) == [1]
+
+
+def test_nothing_is_switched_while_an_entry_lacks_its_vectors(store):
+    added(store, "a", [embedded(1), embedded(2)])
+    filled(store, 1)
+    before = seq_of(store)
+    assert switched(store) is False
+    assert seq_of(store) == before
+    assert store.embedding_model("a") == MODEL
+    assert own(store, model=MODEL) == {1: [1, 0], 2: [1, 0]}
+
+
+def test_all_vectors_change_in_one_step_and_the_old_ones_are_kept_as_companions(store):
+    added(store, "a", [embedded(1), embedded(2, (0, 1))])
+    filled(store, 1, 2)
+    assert switched(store) is True
+    assert store.embedding_model("a") == NEW
+    assert own(store) == {1: [1, 1, 1], 2: [2, 2, 2]}
+    assert companions(store, "m") == {1: [[1, 0]], 2: [[0, 1]]}
+    assert store.companion_models("a") == {"m": 2}
+    with pytest.raises(EmbeddingModelMismatchError, match="reembed"):
+        store.rows_since("a", MODEL, None)
+    with pytest.raises(EmbeddingModelMismatchError, match="'new'"):
+        added(store, "a", [embedded(3)])
+
+
+def test_switching_back_embeds_nothing_again(store):
+    added(store, "a", [embedded(1), embedded(2, (0, 1))])
+    filled(store, 1, 2)
+    assert switched(store)
+    assert waiting(store, model=MODEL) == []
+    assert switched(store, model=MODEL)
+    assert own(store, model=MODEL) == {1: [1, 0], 2: [0, 1]}
+    assert companions(store, "new") == {1: [[1, 1, 1]], 2: [[2, 2, 2]]}
+
+
+def test_the_old_vectors_are_dropped_on_request_and_the_own_ones_never(store):
+    added(store, "a", [embedded(1)])
+    filled(store, 1)
+    assert switched(store)
+    assert store.drop_companions("a", "new").result() == 0
+    assert store.drop_companions("a", "m").result() == 1
+    assert store.companion_models("a") == {}
+    assert own(store) == {1: [1, 1, 1]}
+
+
+def test_all_chunks_of_a_long_entry_are_switched(store):
+    added(store, "a", [embedded(1), embedded(2)])
+    row = rows_of(store)[1]
+    entry = one(store, EVERYONE, 1)
+    chunks = np.array([[1, 0, 0], [0, 1, 0]], np.float32)
+    store.add_companions("a", "new", {row: entry}, {row: chunks}).result()
+    filled(store, 2)
+    assert switched(store)
+    assert store.vectors("a", row, "new").tolist() == chunks.tolist()
+    assert switched(store, model=MODEL)
+    assert store.companions("a", "new", [row])[row].tolist() == chunks.tolist()
+
+
+def test_an_entry_that_shall_have_no_vector_has_none_of_the_new_model_either(store):
+    added(store, "a", [embedded(1, (0, 0)), embedded(2)])
+    assert waiting(store) == [2]
+    filled(store, 1, 2)  # as another index by the same model stores them
+    assert switched(store)
+    assert own(store) == {1: [0, 0, 0], 2: [2, 2, 2]}
+    assert companions(store, "m") == {2: [[1, 0]]}
+    assert companions(store, "new") == {}
+
+
+def test_old_vectors_of_sensitive_entries_are_not_kept(store):
+    added(store, "a", [embedded(1, sensitive=True), embedded(2)])
+    assert waiting(store) == [1, 2]
+    assert filled(store, 1, 2) == 2
+    assert switched(store)
+    assert own(store) == {1: [1, 1, 1], 2: [2, 2, 2]}
+    assert companions(store, "m") == {2: [[1, 0]]}
+
+
+def test_deleted_entries_need_no_vectors_and_lose_their_own(store):
+    added(store, "a", [embedded(1), embedded(2)])
+    forgotten(store, 1)
+    assert waiting(store) == [2]
+    filled(store, 2)
+    assert switched(store)
+    assert own(store) == {2: [2, 2, 2]}
+    assert store.restore(AGENT, uid(1), oldest=NOON, now=NOON).result()
+    batch = rows_since(store, None, model=NEW)
+    assert batch.embedded.tolist() == [rows_of(store)[2]]  # an index embeds the other
+
+
+def test_archived_entries_are_switched_too(store):
+    added(store, "a", [embedded(1), embedded(2)])
+    changed(store, 1, status="archived")
+    assert waiting(store) == [1, 2]
+    filled(store, 1, 2)
+    assert switched(store)
+    batch = store.rows_since("a", NEW, None, state=State.INACTIVE)
+    assert batch.vectors.tolist() == [[1, 1, 1]]
+
+
+def test_skipped_entries_have_no_vectors_afterwards(store):
+    added(store, "a", [embedded(1), embedded(2), embedded(3)])
+    filled(store, 1)
+    rows = rows_of(store)
+    assert switched(store, skipped=[rows[2]]) is False
+    assert switched(store, skipped=[rows[2], rows[3]]) is True
+    assert own(store) == {1: [1, 1, 1]}
+    assert companions(store, "m") == {1: [[1, 0]], 2: [[1, 0]], 3: [[1, 0]]}
+
+
+def test_a_content_that_changes_meanwhile_lacks_its_vectors_again(store):
+    added(store, "a", [embedded(1)])
+    filled(store, 1)
+    changed(store, 1, content="another", embedded=("m", np.ones((1, 2), np.float32)))
+    assert waiting(store) == [1]
+    assert switched(store) is False
+
+
+def test_an_agent_without_vectors_gets_its_first_ones(store):
+    added(store, "a", [numbered(1), numbered(2)])
+    filled(store, 1, 2)
+    assert switched(store)
+    assert store.embedding_model("a") == NEW
+    assert own(store) == {1: [1, 1, 1], 2: [2, 2, 2]}
+    assert store.companion_models("a") == {}
+
+
+def test_an_agent_without_entries_changes_nothing(store):
+    assert store.to_embed("a", NEW) == (0, 0)
+    assert switched(store)
+    assert (seq_of(store), store.embedding_model("a")) == (0, None)
+
+
+def test_an_index_reads_all_rows_after_a_switch_and_without_vectors_only_the_changes(store):
+    added(store, "a", [embedded(1), embedded(2)])
+    filled(store, 1, 2)
+    before = seq_of(store)
+    assert switched(store)
+    assert seq_of(store) == before + 1
+    batch = store.rows_since("a", NEW, before)
+    assert (batch.since, batch.seq, len(batch.records)) == (None, before + 1, 2)
+    batch = store.rows_since("a", None, before)
+    assert (batch.since, batch.gone, len(batch.records)) == (before, [], 1)
+    assert store.rows_since("a", NEW, before + 1).since == before + 1
+
+
+def test_the_revision_of_each_user_rises(store):
+    entries = [embedded(1, user_id="alice"), embedded(2, user_id="bob"), embedded(3)]
+    added(store, "a", entries)
+    scopes = [type(EVERYONE)("a", user) for user in ("alice", "bob", None)]
+    before = [store.revision(scope) for scope in scopes]
+    filled(store, 1, 2, 3)
+    assert [store.revision(scope) for scope in scopes] == before
+    assert switched(store)
+    assert [store.revision(scope) for scope in scopes] == [number + 1 for number in before]
+
+
+def test_nothing_of_another_agent_is_touched(store):
+    added(store, "a", [embedded(1)])
+    added(store, "b", [embedded(1, agent_id="b"), embedded(2, (0, 1), agent_id="b")])
+    filled(store, 1, agent="b", scale=7)
+    before = store.position("b"), companions(store, "new", "b")
+    filled(store, 1)
+    assert switched(store)
+    assert (store.position("b"), companions(store, "new", "b")) == before
+    assert own(store, "b", MODEL) == {1: [1, 0], 2: [0, 1]}
+    assert waiting(store, "b") == [2]
+    assert store.companion_models("b") == {"new": 1}
+
+
+def test_entries_without_links_and_contents_lose_nothing(store):
+    added(store, "a", [embedded(number) for number in range(1, 6)])
+    shown = [one(store, EVERYONE, number) for number in range(1, 6)]
+    filled(store, *range(1, 6))
+    assert switched(store)
+    assert [one(store, EVERYONE, number) for number in range(1, 6)] == shown
+    assert store.vectors_of("a", [(None, uid(1))], "new")[None, uid(1)].vectors is not None
+    assert store.count(EVERYONE, now=NOON) == 5
+
+
+def test_another_opening_sees_the_switch_and_a_read_only_one_cannot_make_it(opening):
+    first, second = opening(), opening()
+    added(first, "a", [embedded(1)])
+    filled(first, 1)
+    assert switched(first)
+    assert second.embedding_model("a") == NEW
+    assert own(second) == {1: [1, 1, 1]}
+    with pytest.raises(ReadOnlyError):
+        opening(read_only=True).switch_model("a", MODEL)
