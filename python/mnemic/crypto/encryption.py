@@ -1,0 +1,153 @@
+"""Options of encryption."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NoReturn, cast
+
+from mnemic.crypto.detection import Detector, checked_detector, detected
+from mnemic.crypto.keys import KeyProvider, MasterKey, checked_key, provided_key
+from mnemic.crypto.library import require_library
+from mnemic.description import described
+from mnemic.errors import InvalidArgumentError
+from mnemic.model import validation
+
+
+class Encryption:
+    """Which memories are sealed (AES-256-GCM), and by which key. Immutable; nothing shows the key.
+
+    Memories with `sensitive=True` always are; the options add others. Every agent has keys of its
+    own, derived from the master key. It cannot be pickled or copied: a process that opens the
+    memory makes one.
+
+    Args:
+        key: The master key, 32 random bytes as of `secrets.token_bytes(32)`, or a `MasterKey`, or a
+            `KeyProvider`. Without it sealed memories are lost.
+        previous: Earlier master keys, which open what is still sealed under them, as while a
+            rotation of keys is not complete.
+        encrypt_all: Whether every new memory is sealed.
+        detect: Tells which texts are sensitive: "pii" finds personal data and secrets by the
+            patterns of `mnemic.policy.KNOWN_PATTERNS`, and a function is called with each text from
+            any thread. None leaves it to `sensitive`.
+
+    Raises:
+        InvalidArgumentError: If an argument is invalid.
+        MissingExtraError: If cryptography is not installed.
+    """
+
+    __slots__ = ("_detect", "_encrypt_all", "_key", "_previous")
+
+    def __init__(
+        self,
+        key: bytes | MasterKey | KeyProvider,
+        *,
+        previous: Sequence[bytes | MasterKey] = (),
+        encrypt_all: bool = False,
+        detect: Detector | None = None,
+    ) -> None:
+        require_library()
+        self._key: Final = _checked_key(key)
+        self._previous: Final = tuple(map(_checked_previous, _listed(previous)))
+        self._encrypt_all: Final = validation.flag("encrypt_all", encrypt_all)
+        self._detect: Final = checked_detector(detect)
+
+    @property
+    def encrypt_all(self) -> bool:
+        """Whether every new memory is sealed."""
+        return self._encrypt_all
+
+    def is_sensitive(self, text: str) -> bool:
+        """Return whether a text is to be sealed by these options.
+
+        Args:
+            text: A content, or another text of a memory.
+
+        Raises:
+            DetectorError: If the detector fails, or returns something else than a bool.
+        """
+        if self.encrypt_all:
+            return True
+        return self._detect is not None and detected(self._detect, text)
+
+    def detects(self, texts: Iterable[str]) -> bool:
+        """Return whether the detector finds one of these texts sensitive; False without one.
+
+        Args:
+            texts: A content, and other texts of a memory.
+
+        Raises:
+            DetectorError: If the detector fails, or returns something else than a bool.
+        """
+        detect = self._detect
+        return detect is not None and any(detected(detect, text) for text in texts)
+
+    def master_key(self) -> MasterKey:
+        """Return the key under which new memories are sealed.
+
+        Raises:
+            KeyUnavailableError: If the key provider fails.
+        """
+        return self._key if isinstance(self._key, MasterKey) else provided_key(self._key, None)
+
+    def known_key(self, key_id: bytes, name: str) -> MasterKey | None:
+        """Return the key with an id; None if no key that was given has it.
+
+        Args:
+            key_id: The id, 8 bytes.
+            name: The name under which a provider returned it.
+
+        Raises:
+            KeyUnavailableError: If the key provider fails, or has none of this name.
+        """
+        given = (*([self._key] if isinstance(self._key, MasterKey) else ()), *self._previous)
+        known = next((key for key in given if key.key_id == key_id), None)
+        if known is not None or isinstance(self._key, MasterKey):
+            return known
+        found = provided_key(self._key, name)
+        return found if found.key_id == key_id else None
+
+    def rotated_to(self, key: "bytes | MasterKey | KeyProvider") -> "Encryption":
+        """Return the same options with another current key; those until now open older memories.
+
+        Args:
+            key: The new key, as for the constructor.
+
+        Raises:
+            InvalidArgumentError: If the key is invalid.
+            KeyUnavailableError: If a key provider fails.
+        """
+        return Encryption(
+            key,
+            previous=(self.master_key(), *self._previous),
+            encrypt_all=self._encrypt_all,
+            detect=self._detect,
+        )
+
+    def __repr__(self) -> str:
+        key = repr(self._key) if isinstance(self._key, MasterKey) else described(self._key)
+        return f"{type(self).__name__}({key}, encrypt_all={self.encrypt_all})"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied: that would write the key down."""
+        raise TypeError(
+            "options of encryption cannot be pickled or copied, because the key would be; make "
+            "them in the process that opens the memory"
+        )
+
+
+def _checked_key(key: object) -> MasterKey | KeyProvider:
+    if isinstance(key, MasterKey):
+        return key
+    if callable(getattr(key, "key", None)):
+        return cast("KeyProvider", key)
+    return MasterKey(
+        checked_key(key, " or a MasterKey or a KeyProvider, which has a method key(name)")
+    )
+
+
+def _checked_previous(key: object) -> MasterKey:
+    return key if isinstance(key, MasterKey) else MasterKey(checked_key(key, " or a MasterKey"))
+
+
+def _listed(previous: object) -> Sequence[object]:
+    if isinstance(previous, list | tuple):
+        return previous
+    raise InvalidArgumentError(f"previous must be a list of keys, got {described(previous)}")
