@@ -1018,7 +1018,9 @@ class WordPieceTokenizer:
 class IndexSnapshot:
     """A `MemoryIndex` as it was at one moment."""
 
-    def save(self, path: str | os.PathLike[str], label: bytes, /) -> None:
+    def save(
+        self, path: str | os.PathLike[str], label: bytes, /, *, without: Sequence[int] = ...
+    ) -> None:
         """Write the index to a file, which appears complete or not at all.
 
         Only its owner may read it. Sensitive memories are left out, and nothing is in it of
@@ -1027,6 +1029,7 @@ class IndexSnapshot:
         Args:
             path: The file.
             label: Bytes to keep with it, for the caller.
+            without: Rows of further memories that are left out.
 
         Raises:
             VectorFileError: If the file cannot be written; an earlier one is unchanged.

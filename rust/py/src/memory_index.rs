@@ -46,9 +46,10 @@ type VectorsOf<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray2<f32>>, Opt
 #[pymethods]
 impl PyIndexSnapshot {
     #[doc = stub!("IndexSnapshot.save")]
-    #[pyo3(signature = (path, label, /))]
-    fn save(&self, py: Python<'_>, path: PathBuf, label: &[u8]) -> PyResult<()> {
-        py.detach(move || self.0.save(&path, label)).map_err(raised)
+    #[pyo3(signature = (path, label, /, *, without = vec![]),
+        text_signature = "($self, path, label, /, *, without=())")]
+    fn save(&self, py: Python<'_>, path: PathBuf, label: &[u8], without: Vec<i64>) -> PyResult<()> {
+        py.detach(move || self.0.save(&path, label, &without)).map_err(raised)
     }
 
     #[doc = stub!("IndexSnapshot.vector_count")]

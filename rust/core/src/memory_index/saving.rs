@@ -1,5 +1,6 @@
 //! An index in a file, and back: vectors are mapped, the state of the memories is read.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -127,15 +128,18 @@ impl IndexSnapshot {
     }
 
     /// Write the index to a file, with some bytes of the caller. It appears complete or not at all,
-    /// readable by its owner alone. Sensitive memories are left out, and nothing is in it of
-    /// memories that were removed.
+    /// readable by its owner alone. Sensitive memories are left out, and some rows of the caller's
+    /// choice; nothing is in it of memories that were removed.
     ///
     /// # Errors
     ///
     /// When the file cannot be written, memory runs out, or the index's own file is damaged.
-    pub fn save(&self, path: &Path, label: &[u8]) -> Result<(), Error> {
+    pub fn save(&self, path: &Path, label: &[u8], without: &[i64]) -> Result<(), Error> {
+        let columns = &self.snapshot.memories.columns;
+        let without: HashSet<i64> = without.iter().copied().collect();
+        let is_left_out = |docid| columns.row_of(docid).is_some_and(|row| without.contains(&row));
+        let is_kept = |docid| !columns.is_sensitive(docid) && !is_left_out(docid);
         let memories = &self.snapshot.memories;
-        let is_kept = |docid| !memories.columns.is_sensitive(docid);
         let (state, old) = memories.compacted(is_kept);
         let numbers = renumbered(memories.columns.len(), &old);
         let id_of = |id| {
