@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         LanguageModelJudge,
         RuleJudge,
     )
+    from mnemic.crypto import Encryption, MasterKey
     from mnemic.embed import (
         AdaptedEmbedder,
         CachedEmbedder,
@@ -189,6 +190,7 @@ __all__ = [
     "DocumentedLicenses",
     "EmbeddingBatch",
     "EmbeddingModel",
+    "Encryption",
     "EstimatedTokens",
     "ExpandedQuery",
     "FaissOptions",
@@ -211,6 +213,7 @@ __all__ = [
     "LinkType",
     "LongTermMemory",
     "LongTermMemoryStats",
+    "MasterKey",
     "Memory",
     "MemoryAudit",
     "MemoryContext",
@@ -324,6 +327,7 @@ _LAZY = {
     "DocumentedLicenses": "mnemic.licensing",
     "EmbeddingBatch": "mnemic.embed",
     "EmbeddingModel": "mnemic.model",
+    "Encryption": "mnemic.crypto",
     "EstimatedTokens": "mnemic.context",
     "ExpandedQuery": "mnemic.model",
     "FaissOptions": "mnemic.index.faiss_kinds",
@@ -345,6 +349,7 @@ _LAZY = {
     "LinkType": "mnemic.model",
     "LongTermMemory": "mnemic.long_term",
     "LongTermMemoryStats": "mnemic.model",
+    "MasterKey": "mnemic.crypto",
     "Memory": "mnemic.memory",
     "MemoryAudit": "mnemic.model",
     "MemoryContext": "mnemic.context",

@@ -6,6 +6,8 @@ Records, results and enums are in `mnemic`, errors in `mnemic.errors`, events in
 from mnemic.context.items import ItemFields
 from mnemic.context.tokens import Tokenizer
 from mnemic.contradictions import ContradictionJudge
+from mnemic.crypto.detection import Detector
+from mnemic.crypto.keys import KeyProvider
 from mnemic.embed import AnyEmbedder, Embedder
 from mnemic.index.choice import IndexChoice
 from mnemic.index.faiss_kinds import FaissKind
@@ -57,6 +59,7 @@ __all__ = [
     "AuditKind",
     "Clock",
     "ContradictionJudge",
+    "Detector",
     "Direction",
     "Embedder",
     "Expander",
@@ -68,6 +71,7 @@ __all__ = [
     "IdFactory",
     "IndexChoice",
     "ItemFields",
+    "KeyProvider",
     "LanguageModel",
     "LicensePolicy",
     "MinScore",

@@ -2,6 +2,7 @@
 
 from functools import partial
 from typing import Literal
+from uuid import UUID
 
 
 class MnemicError(Exception):
@@ -401,6 +402,72 @@ class StorageQuotaExceededError(MnemicError, RuntimeError):
         named = partial(type(self), unit=self.unit, when_full=self.when_full)
         values = self.current_usage, self.limit, self.license_tier, self.quota, self.user_id
         return named, values
+
+
+class KeyUnavailableError(MnemicError, RuntimeError):
+    """A master key cannot be had: a key provider failed, or has no key of this name.
+
+    The provider's own error is neither quoted nor chained: its message may contain a key.
+
+    Attributes:
+        kind: Type and place of the provider's error.
+    """
+
+    kind: str = "KeyUnavailableError"
+
+
+class WrongKeyError(StoreError, PermissionError):
+    """The memories of an agent are sealed under another master key; nothing was changed.
+
+    Attributes:
+        agent_id: The agent.
+        stored: Id of the key under which they are sealed, in hexadecimal digits.
+        given: Id of the key that was given.
+    """
+
+    def __init__(self, agent_id: str, stored: str, given: str) -> None:
+        super().__init__(
+            f"agent {agent_id!r}: its memories are sealed under key {stored}, and the key given is "
+            f"{given}; open them with the former key, or with a KeyProvider that has both"
+        )
+        self.agent_id = agent_id
+        self.stored = stored
+        self.given = given
+
+    def __reduce__(self) -> tuple[type, tuple[str, str, str]]:
+        """Preserve the fields in pickles."""
+        return type(self), (self.agent_id, self.stored, self.given)
+
+
+class SealBrokenError(StoreCorruptError, ValueError):
+    """A sealed field is damaged, was changed, or was sealed for another memory.
+
+    Attributes:
+        entry_id: Id of the memory; None if what is damaged belongs to no memory.
+        report: The whole `VerifyReport`, if `verify` raised it; otherwise None.
+    """
+
+    report: object = None
+
+    def __init__(self, message: str, entry_id: UUID | None = None) -> None:
+        super().__init__(message)
+        self.entry_id = entry_id
+
+    def __reduce__(self) -> tuple[type, tuple[str, UUID | None]]:
+        """Preserve the fields in pickles."""
+        return type(self), (str(self.args[0]), self.entry_id)
+
+
+class DetectorError(MnemicError, RuntimeError):
+    """A detector of sensitive texts failed; nothing was stored.
+
+    Its own error is neither quoted nor chained: its message may contain the text.
+
+    Attributes:
+        kind: Type and place of the detector's error.
+    """
+
+    kind: str = "DetectorError"
 
 
 class ContextWindowFullError(MnemicError, RuntimeError):

@@ -150,6 +150,8 @@ class Memory(MemoryHandle, ScopedMemory):
     erase_pending = sync_method(AsyncMemory.erase_pending)
     drop_vectors = sync_method(AsyncMemory.drop_vectors)
     reembed = sync_method(AsyncMemory.reembed)
+    rotate_key = sync_method(AsyncMemory.rotate_key)
+    forget_agent = sync_method(AsyncMemory.forget_agent)
     backup = sync_method(AsyncMemory.backup)
     verify = sync_method(AsyncMemory.verify)
     create_vector_index = sync_method(AsyncMemory.create_vector_index)

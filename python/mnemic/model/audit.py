@@ -59,7 +59,8 @@ class MemoryAudit(Record, frozen=True, kw_only=True):
             user; see `Memory.audit`.
         stale: Active memories that were neither made, changed nor accessed for a time.
         never_accessed: Active memories that were never accessed.
-        sealed: Memories in any state whose stored content is encrypted.
+        sealed: Memories in any state that are sealed; without their key they are in no other count,
+            and in no finding.
         unembedded: Active memories without a vector.
         superseded: Memories replaced by a newer one, neither deleted nor expired.
         expired: Memories past their `expires_at` that were not deleted before.

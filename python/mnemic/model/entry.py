@@ -134,7 +134,8 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False):
         supersedes: Id of the entry that this one replaces.
         sensitive: `repr`, HTML and rich hide content, tags, metadata, speaker, role, category,
             scope and source; no log line, event or error contains them either.
-        is_encrypted: Whether the stored content is encrypted; this flag alone decides.
+        is_encrypted: Whether the memory is sealed where it is stored; see `mnemic.Encryption`.
+            `repr` and the like hide the same of it as of a sensitive one.
         source: Where the memory came from, such as a file's name or a URL.
 
     Raises:
@@ -298,6 +299,11 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False):
     def __hash__(self) -> int:
         return hash((self.agent_id, self.id))
 
+    @property
+    def hides_content(self) -> bool:
+        """Whether `repr`, logs, events and errors hide the content: of sensitive or sealed ones."""
+        return self.sensitive or self.is_encrypted
+
     def __repr__(self) -> str:
         return memory_line(self)
 
@@ -314,7 +320,7 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False):
         return field in _REQUIRED or value != _DEFAULTS[field]
 
     def _shown(self, field: str) -> str:
-        if self.sensitive and field in _HIDDEN:
+        if self.hides_content and field in _HIDDEN:
             return HIDDEN_VALUE
         return without_passwords(repr(getattr(self, field)))
 

@@ -282,8 +282,6 @@ def _storable(entry: MemoryEntry) -> MemoryEntry:
     """Return a record of the right scope that may be stored."""
     if entry.supersedes == entry.id:
         raise InvalidEntryError("a memory cannot supersede itself")
-    if entry.is_encrypted:
-        raise InvalidEntryError("encrypted records are not supported yet")
     return entry
 
 

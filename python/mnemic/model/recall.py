@@ -260,7 +260,7 @@ class ScoredMemory(Hit, frozen=True):
         return self.entry
 
     def _hidden_fields(self) -> frozenset[str]:
-        return frozenset({"match_reason"} if self.entry.sensitive else ())
+        return frozenset({"match_reason"} if self.entry.hides_content else ())
 
 
 class MemoryRecallResult(Listing[ScoredMemory], frozen=True):

@@ -173,7 +173,12 @@ class LongTermMemoryStats(Record, frozen=True, kw_only=True):
         superseded_entries: Superseded memories.
         forgotten_entries: Deleted memories that can be restored.
         expired_entries: Memories past their `expires_at` that were not deleted before.
-        storage_bytes_used: UTF-8 bytes of all contents; deleted ones count until purged. With a
+        sealed_entries: Sealed memories, in any state; without a key no other figure counts them,
+            except bytes.
+        unreadable_entries: Sealed memories that cannot be opened: for lack of a key, or because
+            they were damaged or changed.
+        storage_bytes_used: UTF-8 bytes of all contents; deleted ones count until purged, and sealed
+            ones count what is stored of them, in Base64 with all that is sealed. With a
             limit, those that it is for: of the user, or of the whole agent.
         storage_bytes_limit: Maximum bytes; None is no limit.
         entries_by_type: Number of active memories of each type.
@@ -190,6 +195,8 @@ class LongTermMemoryStats(Record, frozen=True, kw_only=True):
     archived_entries: int = 0
     superseded_entries: int = 0
     expired_entries: int = 0
+    sealed_entries: int = 0
+    unreadable_entries: int = 0
     storage_bytes_used: int = 0
     storage_bytes_limit: int | None = None
     entries_by_type: dict[MemoryType, int] = msgspec.field(default_factory=dict)

@@ -109,7 +109,7 @@ def _share(share: float | None) -> str:
 def _words(hit: "SearchHit") -> str:
     if hit.why is None or not hit.why.words:
         return ""
-    if hit.entry.sensitive:
+    if hit.entry.hides_content:
         return HIDDEN
     shown = [f"({word.memory})" if word.turn else word.memory for word in hit.why.words]
     return cut(", ".join(dict.fromkeys(shown)), WORDS_WIDTH)

@@ -11,9 +11,11 @@ from mnemic.errors import (
     EntryNotFoundError,
     InvalidArgumentError,
     KernelUnavailableError,
+    KeyUnavailableError,
     LicenseRestrictionError,
     MissingExtraError,
     MnemicError,
+    WrongKeyError,
 )
 from mnemic.model.validation import lone_surrogate
 from mnemic.records import Record
@@ -81,8 +83,10 @@ _ERRORS_OF_THE_PROGRAM = (
     ArrayTypeError,
     EmbedderRequiredError,
     KernelUnavailableError,
+    KeyUnavailableError,
     LicenseRestrictionError,
     MissingExtraError,
+    WrongKeyError,
 )
 """Wrong arguments and a wrong set-up: the same call would fail for ever."""
 

@@ -59,7 +59,7 @@ def entry_of(item: Any) -> Any:
 def content_of(item: Any, width: int = CONTENT_WIDTH) -> str:
     """Return the content of a memory or of a hit, cut; that of a sensitive one is hidden."""
     entry = entry_of(item)
-    if entry.sensitive:
+    if entry.hides_content:
         return HIDDEN
     head = entry.content[: 2 * width * READ_PER_COLUMN]  # a password may stand across the cut
     return cut(without_passwords(head), width)
@@ -68,7 +68,7 @@ def content_of(item: Any, width: int = CONTENT_WIDTH) -> str:
 def memory_line(item: Any, *before: str) -> str:
     """Return the repr of a memory or of a hit: id, content, user, and its state if not active."""
     entry = entry_of(item)
-    content = HIDDEN if entry.sensitive else repr(content_of(entry))
+    content = HIDDEN if entry.hides_content else repr(content_of(entry))
     parts = [*before, f"id={short_id(entry.id)}", f"content={content}"]
     if entry.user_id is not None:
         parts.append(f"user_id={cut(entry.user_id, CONTENT_WIDTH)!r}")
@@ -106,6 +106,6 @@ def list_title(
 
 
 def _first(item: Any) -> str:
-    content = HIDDEN if entry_of(item).sensitive else repr(content_of(item))
+    content = HIDDEN if entry_of(item).hides_content else repr(content_of(item))
     score = getattr(item, "score", None)
     return content if score is None else f"{score:.3f} {content}"

@@ -12,13 +12,13 @@ from mnemic.observability.telemetry import Telemetry, milliseconds_since
 from mnemic.progress import Report, silent
 from mnemic.protocols import Clock
 from mnemic.repository.current_model import CurrentModel
+from mnemic.repository.erasure import Erasure
 from mnemic.repository.eviction import EvictionReporter
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.repository.new_vectors import NewVectors
 from mnemic.store import Store
 from mnemic.store.values import Stored
-from mnemic.sync_bridge import arrived
 
 
 class Added(NamedTuple):
@@ -96,13 +96,14 @@ class Adder:
         """
         started = time.perf_counter()
         milliseconds = 0.0
+        erasure = Erasure(self._store, _has_sealed)
 
         async def write() -> tuple[Sequence[NewEntry], Stored]:
             nonlocal milliseconds
             begun = time.perf_counter()
             embedded = await self._vectors.embedded(entries, on_conflict, on_embed_error, report)
             milliseconds = milliseconds_since(begun)
-            return embedded, await arrived(
+            return embedded, await erasure.arrived(
                 self._store.add(
                     self._agent_id,
                     embedded,
@@ -117,6 +118,7 @@ class Adder:
             )
 
         try:
+            entries = [new._replace(entry=self._store.marked(new.entry)) for new in entries]
             if on_duplicate == "keep" and on_conflict == "raise":
                 await self._limits.check_room(entries)
             embedded, stored = await self._models.written(write)
@@ -132,8 +134,9 @@ class Adder:
         fresh = [new.returned for new, is_new in pairs if is_new]
         bare = {(new.entry.user_id, new.entry.id) for new in entries if new.entry.embedding is None}
         await self._telemetry.stored(fresh, bare, milliseconds)
-        for entry, content_changed in stored.replaced.values():
-            await self._telemetry.updated(entry, content_changed=content_changed)
+        for replaced in stored.replaced.values():
+            await self._telemetry.updated(replaced.entry, content_changed=replaced.content_changed)
+        await erasure.finish()
         if stored.changed:
             await self._publish_changed(stored.changed)
         await self._eviction.report(stored.evicted)
@@ -169,3 +172,7 @@ class Adder:
 
     def _present(self, rows: Sequence[int]) -> dict[int, MemoryEntry]:
         return self._store.get_rows(self._everyone, rows, now=self._now(), include_deleted=True)
+
+
+def _has_sealed(stored: Stored) -> bool:
+    return any(replaced.is_sealed_now for replaced in stored.replaced.values())

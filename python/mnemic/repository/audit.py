@@ -79,12 +79,18 @@ class Audit:
                 report(done, None if total is None else max(total, done))
             if self._near is not None:
                 self._tally.add_near(self._near.rest())
+            self._tally.count_sealed(self._sealed())
         except DeadlineExceededError:
             raise DeadlineExceededError(
                 "the audit was not done in time: its deadline passed; allow more time, narrow the "
                 "scope, or look for no near duplicates with near=None"
             ) from None
         return self._tally.audit()
+
+    def _sealed(self) -> int:
+        """Return the number of sealed memories, those included that nobody can read."""
+        deadline = self._request.deadline
+        return self._store.stats(self._scope, now=self._now, deadline=deadline).sealed_entries
 
     def _batches(self) -> Iterator[list[StoredEntry]]:
         row = 0
@@ -174,6 +180,10 @@ class _Tally:
         self._counts[kind] += 1
         if self._counts[kind] <= self._limit:
             self._found[kind].append(AuditFinding(id=name.id, user_id=name.user_id, **details))
+
+    def count_sealed(self, number: int) -> None:
+        """Set the number of sealed memories, of which some cannot be read."""
+        self._counts["sealed"] = number
 
     def add_secret(self, name: StoredName, patterns: tuple[str, ...]) -> None:
         """Count a memory in which patterns match."""

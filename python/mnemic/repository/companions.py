@@ -132,7 +132,7 @@ class CompanionVectors:
             entries: The entries by row; sensitive ones are passed over.
             vectors: Shape (chunks, dimensions), for each of these rows.
         """
-        plain = {row: entry for row, entry in entries.items() if not entry.sensitive}
+        plain = {row: entry for row, entry in entries.items() if not entry.hides_content}
         if plain and self.can_write:
             self._store.add_companions(self._agent_id, model, plain, vectors).result()
 

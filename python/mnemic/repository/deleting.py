@@ -21,6 +21,7 @@ class Deleter:
 
     Args:
         store: Where the memories are.
+        agent_id: The agent.
         indexes: Follow it.
         limits: Check the license; warn of the quota again after a deletion.
         clock: Gives the time.
@@ -32,6 +33,7 @@ class Deleter:
     def __init__(
         self,
         store: Store,
+        agent_id: str,
         indexes: IndexSet,
         *,
         limits: Limits,
@@ -41,6 +43,7 @@ class Deleter:
         retention: timedelta | None,
     ) -> None:
         self._store = store
+        self._everyone = Scope(agent_id, all_users=True)
         self._indexes = indexes
         self._limits = limits
         self._now = clock
@@ -108,6 +111,14 @@ class Deleter:
         ids = await arrived(self._store.purge(scope, oldest, until))
         await self._indexes.active.refresh()
         await self._telemetry.purged(ids)
+        return await self._result(len(ids), permanent=True)
+
+    async def forget_agent(self) -> DeleteResult:
+        """Destroy the agent's keys, and delete all its memories permanently."""
+        self._limits.require_storing()
+        ids = await arrived(self._store.forget_agent(self._everyone.agent_id))
+        await self._indexes.active.refresh()
+        await self._telemetry.emptied(self._everyone, ids, permanent=True)
         return await self._result(len(ids), permanent=True)
 
     async def erase_pending(self) -> bool:

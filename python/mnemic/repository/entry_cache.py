@@ -185,7 +185,7 @@ class EntryCache:
                 return detached
             entries = self._entries
             for row, entry in read.items():
-                if not entry.sensitive:
+                if not entry.hides_content:
                     entries[row] = entry
                     entries.move_to_end(row)
                     self._rows[_name(entry)] = row

@@ -95,7 +95,7 @@ class Restored(NamedTuple):
     """An index from a file.
 
     Attributes:
-        core: The core's index, without sensitive entries.
+        core: The core's index, without sensitive or sealed entries.
         seq: Number of its last change.
         accesses: Number of access writes that it contains, at least.
         beginning: Its vectors, for a candidate source.
@@ -169,9 +169,13 @@ class IndexSnapshots:
         self._next_check = now + CHECK_SECONDS
         saved = self._saved_seq if self._is_there(self._path) else None
         if saved is None or seq - saved >= max(MIN_CHANGES, rows // CHANGED_SHARE):
-            return "all"
+            return None if self._is_mostly_sealed(rows) else "all"
         is_tried = self._lacks_source and now >= self._next_source
         return "source" if is_tried and has_source() else None
+
+    def _is_mostly_sealed(self, rows: int) -> bool:
+        """Return whether a snapshot would hold less than half of the rows."""
+        return 2 * len(self._store.sealed_rows(self._kind.agent_id)) > rows
 
     @property
     def _lacks_source(self) -> bool:
@@ -209,7 +213,7 @@ class IndexSnapshots:
             if path is None or mark is None or is_stale:
                 return False
             label = msgspec.msgpack.encode(_Label(self._kind, snapshot.seq, mark.nonce, accesses))
-            snapshot.core.save(path, label)
+            snapshot.core.save(path, label, without=self._store.sealed_rows(agent_id))
             self._saved_seq = snapshot.seq
             self._save_source(source, label)
         return True
@@ -220,7 +224,8 @@ class IndexSnapshots:
         if source is None:
             return None
         outdated = np.array(snapshot.unembedded, np.int64)
-        without = np.concatenate([snapshot.core.sensitive(), outdated])
+        sealed = np.array(self._store.sealed_rows(self._kind.agent_id), np.int64)
+        without = np.concatenate([snapshot.core.sensitive(), sealed, outdated])
         if source.leave_out(without, anew=source.may_make_anew, is_stopped=is_stopped):
             return source
         self._next_source = time.monotonic() + SOURCE_SECONDS

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypedDict
 
+from mnemic.crypto import Encryption
 from mnemic.index.choice import IndexChoice
 from mnemic.licensing import LicensePolicy
 from mnemic.model import OnRecalled, SearchIn
@@ -91,6 +92,9 @@ class Options(TypedDict, total=False):
         snapshots: Keep snapshots of the agent's index beside the file, from which it is opened in
             a fraction of the time. They take as much room as the vectors and texts. True unless
             given; with False none is read or written, and those that are there stay.
+        encryption: Seal sensitive memories where they are stored, and read those that are sealed:
+            an `Encryption`. With None nothing is sealed; memories that are sealed are not found,
+            and `stats` counts them.
         row_security: Keep agents apart in PostgreSQL by policies of the database too, which show a
             transaction the rows of the agents alone that it names. Put in force by the first memory
             that is opened with it, for all processes and for good; the role must own the tables
@@ -132,6 +136,7 @@ class Options(TypedDict, total=False):
     exact_limit: int
     index: IndexChoice
     snapshots: bool
+    encryption: Encryption | None
     row_security: bool
     on_recalled: OnRecalled
     reembed: bool

@@ -34,7 +34,7 @@ def why_of(hit: RankedRow, entry: MemoryEntry, query: str | None, index: Index) 
         date=None if date is None else (_time(date[0]), _time(date[1])),
         role=role,
         speaker=speaker,
-        sensitive=entry.sensitive,
+        sensitive=entry.hides_content,
     )
 
 
@@ -53,7 +53,7 @@ def _word_matches(
     for turn in sorted({turn for _, _, turn in words if turn}):
         tokens = [token for token, _, at in words if at == turn]
         found = index.surface_forms(query, tokens)
-        matches += [WordMatch(text, text, turn, entry.sensitive) for text, _ in found]
+        matches += [WordMatch(text, text, turn, entry.hides_content) for text, _ in found]
     return tuple(matches)
 
 
@@ -66,7 +66,7 @@ def _own_matches(own: _Tokens, entry: MemoryEntry, query: str, index: Index) -> 
     chosen.sort(key=lambda one: min(one[1]))
     queried = index.surface_forms(query, [token for token, _ in own])
     return [
-        WordMatch(_spelled(queried, places, own), text, 0, entry.sensitive)
+        WordMatch(_spelled(queried, places, own), text, 0, entry.hides_content)
         for text, places in chosen
     ]
 

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import msgspec
 
+from mnemic.crypto import Encryption, KeyProvider, MasterKey
 from mnemic.description import described, quoted
 from mnemic.errors import (
     EmbedderRequiredError,
@@ -76,6 +77,7 @@ from mnemic.repository.find import Finder
 from mnemic.repository.found import Expansion, Found
 from mnemic.repository.index_pool import SHARED, IndexPool, PooledIndexes, indexes_of
 from mnemic.repository.index_set import IndexSet
+from mnemic.repository.key_rotation import KeyRotation
 from mnemic.repository.limits import Limits
 from mnemic.repository.lineage import LineageReader
 from mnemic.repository.linking import Linker
@@ -166,6 +168,7 @@ class Repository:
         exact_limit: As above.
         index: As above.
         snapshots: As above.
+        encryption: As above.
         row_security: As above.
         on_recalled: As above.
         reembed: As above.
@@ -200,6 +203,7 @@ class Repository:
         exact_limit: int = EXACT_LIMIT,
         index: IndexChoice = "exact",
         snapshots: bool = True,
+        encryption: Encryption | None = None,
         row_security: bool = False,
         on_recalled: OnRecalled = "store",
         reembed: bool = False,
@@ -225,19 +229,20 @@ class Repository:
         exact_limit = validation.whole("exact_limit", exact_limit, minimum=0)
         chosen_one = chosen_embedder(embedder, embedding_model)
         _check_reembed(reembed, may_store=chosen_one is not None and not read_only)
-        cache_size = validation.whole("query_cache", query_cache, minimum=0)
         self._is_read_only = flag("read_only", read_only)
         self._track_access = flag("track_access", track_access) and not read_only
-        patience = validation.positive("max_stale", max_stale)
+        self._encryption = _checked_encryption(encryption)
         self._store = open_store(
             url,
             read_only=read_only,
-            max_stale=patience,
+            max_stale=validation.positive("max_stale", max_stale),
             row_security=flag("row_security", row_security),
+            encryption=self._encryption,
         )
         self.path = self._store.path
         try:
             self.agent = Scope(self._store.stored_agent_id(named.agent_id))
+            self._store.check_key(self.agent_id)
             self._telemetry = Telemetry(
                 self.agent_id, self.events, clock, logs_content=self._logs_content
             )
@@ -293,7 +298,7 @@ class Repository:
             agent_id=self.agent_id,
             indexes=self._indexes,
             models=self._models,
-            cache_size=cache_size,
+            cache_size=validation.whole("query_cache", query_cache, minimum=0),
         )
         self._make_readers(make_vectors, exact_limit)
         self._guard = self._guard_of(on_recalled)
@@ -409,9 +414,11 @@ class Repository:
             telemetry=self._telemetry,
             eviction=eviction,
         )
+        self.key_rotation = KeyRotation(self._store, self.agent_id, self._encryption)
         self.linker = Linker(self._store, self._indexes, self.limits, clock)
         self.deleter = Deleter(
             self._store,
+            self.agent_id,
             self._indexes,
             limits=self.limits,
             clock=clock,
@@ -595,7 +602,7 @@ class Repository:
             like.entry.content,
             len(found),
             milliseconds,
-            is_sensitive=like.entry.sensitive,
+            is_sensitive=like.entry.hides_content,
         )
         return found
 
@@ -772,6 +779,14 @@ class Repository:
             await self.accesses.write()
             await run_blocking(lambda: self._store.backup(target, report=report), self._store)
 
+    async def rotate_key(
+        self, key: bytes | MasterKey | KeyProvider, *, progress: Progress | None = None
+    ) -> int:
+        """Seal under another key from now on, and all that is sealed; return how many."""
+        self.limits.require_storing()
+        with reporting(progress, "rotate_key") as report:
+            return await self.key_rotation.rotate(key, report)
+
     async def verify(
         self, *, repair: bool = False, progress: Progress | None = None
     ) -> VerifyReport:
@@ -832,11 +847,11 @@ class Repository:
         skip_failed: bool,
     ) -> ReembedReport:
         """Embed all memories by another embedder, and use its vectors; see `Memory.reembed`."""
-        chosen = None if embedder is None else chosen_embedder(embedder, embedding_model)
+        validation.optional_name("embedding_model", embedding_model)
+        flag("skip_failed", skip_failed)
         checked_progress(progress)
-        return await self.reembedding.run(
-            chosen, progress, skip_failed=flag("skip_failed", skip_failed)
-        )
+        chosen = None if embedder is None else chosen_embedder(embedder, embedding_model)
+        return await self.reembedding.run(chosen, progress, skip_failed=skip_failed)
 
     def check_embedder(self) -> None:
         """Raise EmbedderRequiredError if there is no embedder."""
@@ -874,6 +889,14 @@ def _check_reembed(reembed: bool, *, may_store: bool) -> None:  # noqa: FBT001 -
             "reembed=True stores the vectors of an embedder; give one, and open the memory for "
             "writing"
         )
+
+
+def _checked_encryption(given: object) -> Encryption | None:
+    if given is None or isinstance(given, Encryption):
+        return given
+    raise InvalidArgumentError(
+        f"encryption must be an Encryption, such as Encryption(key=...), got {described(given)}"
+    )
 
 
 def check_limit(limit: object) -> None:

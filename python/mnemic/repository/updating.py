@@ -24,6 +24,7 @@ from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.current_model import CurrentModel
+from mnemic.repository.erasure import Erasure
 from mnemic.repository.eviction import EvictionReporter
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
@@ -106,18 +107,23 @@ class Updater:
         if update.is_empty and not own.are_given:
             unchanged = self._store.get(scope, [entry_id], now=now).get(entry_id)
             return None if unchanged is None else _of_version(unchanged, if_version)
-        is_pending = False
+        is_pending, sealing = False, _Sealing(self._store)
 
         async def write() -> MemoryEntry | None:
             nonlocal is_pending
             embedded = await self._embedded_for(scope, entry_id, update, own, on_embed_error)
             is_pending = embedded is None
-            return await arrived(
+            return await sealing.erasure.arrived(
                 self._store.update(
                     scope,
                     entry_id,
-                    lambda stored: update.applied_to(
-                        _of_version(stored, if_version), now, has_vectors=own.embedding is not None
+                    lambda stored: sealing.marked(
+                        stored,
+                        update.applied_to(
+                            _of_version(stored, if_version),
+                            now,
+                            has_vectors=own.embedding is not None,
+                        ),
                     ),
                     embedded,
                     now=now,
@@ -131,6 +137,7 @@ class Updater:
 
         entry = await self._models.written(write)
         await self._follow(entry, content_changed=update.content is not None)
+        await sealing.erasure.finish()
         self._note(update, is_pending=is_pending)
         return entry
 
@@ -217,16 +224,17 @@ class Updater:
         await self._accesses.write_for(criteria)
         now, is_pending = self._now(), False
         tests_status = criteria.expression is not None and references(criteria.expression, "status")
+        sealing = _Sealing(self._store)
 
         async def write() -> UpdatedEntries:
             nonlocal is_pending
             embedded = await self._embedded(scope, update.content, on_embed_error)
             is_pending = embedded is None
-            return await arrived(
+            return await sealing.erasure.arrived(
                 self._store.update_all(
                     scope,
                     criteria,
-                    lambda stored: update.applied_to(stored, now),
+                    lambda stored: sealing.marked(stored, update.applied_to(stored, now)),
                     embedded,
                     now=now,
                     quota=self._limits.quota,
@@ -238,11 +246,37 @@ class Updater:
 
         updated = await self._models.written(write)
         await self._indexes.active.refresh()
+        await sealing.erasure.finish()
         self._note(update, is_pending=is_pending)
         await self._telemetry.updated_all(updated, content_changed=update.content is not None)
         await self._eviction.report(updated.evicted)
         await self._limits.warn()
         return UpdateResult(len(updated), evicted=updated.evicted)
+
+
+class _Sealing:
+    """Marks the changed entries of one write that are to be sealed.
+
+    Args:
+        store: Seals them.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._has_sealed = False
+        self.erasure = Erasure(store, lambda _: self._has_sealed)
+
+    def marked(self, before: MemoryEntry, after: MemoryEntry) -> MemoryEntry:
+        """Return the entry after a change, marked if what it says now is to be sealed."""
+        if _texts_of(before) == _texts_of(after):
+            return after
+        marked = self._store.marked(after)
+        self._has_sealed |= marked.is_encrypted and not before.is_encrypted
+        return marked
+
+
+def _texts_of(entry: MemoryEntry) -> tuple[object, ...]:
+    return entry.content, entry.tags, entry.metadata
 
 
 _ANY_ID = UUID(int=0)

@@ -31,7 +31,7 @@ class AddJob:
         self.rules = rules
         is_plain = rules.on_conflict == "raise" and are_independent(rows, rules)
         is_plain = is_plain and not rules.quotas.room.evicts  # what goes is one call's
-        self.kind = (agent_id, rules.model, rules.quotas) if is_plain else None
+        self.kind = (agent_id, rules.model, rules.quotas, rules.key) if is_plain else None
 
     def __call__(self, connection: Any) -> AddedRows:
         """Store the entries."""

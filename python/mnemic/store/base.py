@@ -29,6 +29,7 @@ from mnemic.store.companions import CompanionReads
 from mnemic.store.lists import Lists
 from mnemic.store.quota import NO_ROOM, Room
 from mnemic.store.reembedding import Reembedding
+from mnemic.store.sealing import Sealing
 from mnemic.store.snapshots import Snapshots
 from mnemic.store.usage import UsageReads
 from mnemic.store.values import (
@@ -68,6 +69,7 @@ class Store(
     UsageReads,
     CompanionReads,
     Reembedding,
+    Sealing,
     VectorSearch,
     Snapshots,
     Protocol,
@@ -535,7 +537,7 @@ class Store(
             sink: Receives all rows in batches if all are returned; the returned batch is empty
                 then.
             state: State of the rows.
-            with_sensitive: Treat sensitive rows as changed, also those that have not changed
+            with_sensitive: Treat sensitive and sealed rows as changed, also those that have not
                 since `seq`: for an index that was loaded from a snapshot of that change.
             deadline: Limit for reading changes. All rows are read to the end whatever it is: cut
                 short, the next call would begin anew and never end either.

@@ -13,6 +13,7 @@ from mnemic.errors import (
     LinkAcrossUsersError,
 )
 from mnemic.model import MemoryEntry, MemoryEntryUpdate, Scope
+from mnemic.records.lines import HIDDEN
 
 Found = TypeVar("Found")
 
@@ -25,18 +26,21 @@ def id_in_use(entry: MemoryEntry, agent_id: str) -> DuplicateEntryError:
     )
 
 
-def check_key(key: str, stored: bytes | None, given: bytes, entry_id: UUID) -> None:
+def check_idempotency_key(
+    key: str | None, stored: bytes | None, given: bytes, entry_id: UUID
+) -> None:
     """Raise DuplicateEntryError if an idempotency key was used for another content.
 
     Args:
-        key: The key.
+        key: The key; None hides it.
         stored: Fingerprint of the content that the key came with.
         given: Fingerprint of the content that it comes with now.
         entry_id: Id of the entry stored with the key.
     """
     if stored != given:
+        shown = HIDDEN if key is None else quoted(key)
         raise DuplicateEntryError(
-            f"idempotency key {quoted(key)} was used for another content, that of "
+            f"idempotency key {shown} was used for another content, that of "
             f"memory {entry_id}; a key belongs to one memory"
         )
 

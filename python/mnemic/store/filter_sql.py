@@ -16,6 +16,7 @@ from uuid import UUID
 from mnemic.model import All, AnyOf, Expression, MemorySortOrder, Not, Op, Test
 from mnemic.model.entry import MEMORY_FIELDS
 from mnemic.model.fields import FILTERED, Kind
+from mnemic.store.sealed_columns import SEALED_COLUMNS
 
 Condition: TypeAlias = tuple[str, list[Any]]
 """SQL, and the values bound to its placeholders."""
@@ -28,6 +29,7 @@ class Dialect(Protocol):
         mark: Placeholder of a value.
         never: The condition that no row meets.
         always: The condition that every row meets.
+        sealed: The condition that a row is sealed.
         holds_nul: Whether texts may have a NUL; else the core decides about values with one.
         bound: Functions that return values of a kind as they are bound; others are bound unchanged.
     """
@@ -35,6 +37,7 @@ class Dialect(Protocol):
     mark: str
     never: str
     always: str
+    sealed: str
     holds_nul: bool
     bound: Mapping[Kind, Callable[[Any], object]]
 
@@ -87,6 +90,7 @@ class FilterSql:
 
     def __init__(self, dialect: Dialect) -> None:
         self._never, self._always = dialect.never, dialect.always
+        self._is_sealed = dialect.sealed
         self._holds_nul = dialect.holds_nul
         self._tested = {
             field.name: _Column(dialect, str(field.column), field.kind, field.is_optional)
@@ -94,30 +98,42 @@ class FilterSql:
             if field.has(FILTERED) and field.kind in _HELD
         }
 
-    def narrowed(self, expression: Expression, *, is_negated: bool = False) -> Narrowed:
+    def narrowed(
+        self, expression: Expression, *, is_negated: bool = False, seals: bool = False
+    ) -> Narrowed:
         """Return a condition that holds for every match of a filter, or of its negation.
 
         Negations are pushed to the tests, because the negation of a condition that holds for too
         many entries would hold for too few. Column names stand alone, without a table's name before
         them.
+
+        Args:
+            expression: The filter.
+            is_negated: Whether its negation is meant.
+            seals: Whether rows may be sealed, for which a test of a sealed column becomes true.
         """
         match expression:
             case All(parts):
-                return self._joined("OR" if is_negated else "AND", parts, is_negated=is_negated)
+                word = "OR" if is_negated else "AND"
+                return self._joined(word, parts, is_negated=is_negated, seals=seals)
             case AnyOf(parts):
-                return self._joined("AND" if is_negated else "OR", parts, is_negated=is_negated)
+                word = "AND" if is_negated else "OR"
+                return self._joined(word, parts, is_negated=is_negated, seals=seals)
             case Not(part):
-                return self.narrowed(part, is_negated=not is_negated)
+                return self.narrowed(part, is_negated=not is_negated, seals=seals)
             case Test():
                 condition = self._condition(expression)
                 if condition is None:
                     return Narrowed(self._always, [], is_exact=False)
-                return Narrowed(
-                    *(self._negated(condition) if is_negated else condition), is_exact=True
-                )
+                sql, values = self._negated(condition) if is_negated else condition
+                if seals and _COLUMNS[expression.field.name] in SEALED_COLUMNS:
+                    return Narrowed(f"({self._is_sealed} OR {sql})", values, is_exact=False)
+                return Narrowed(sql, values, is_exact=True)
 
-    def _joined(self, word: str, parts: Sequence[Expression], *, is_negated: bool) -> Narrowed:
-        narrow = [self.narrowed(part, is_negated=is_negated) for part in parts]
+    def _joined(
+        self, word: str, parts: Sequence[Expression], *, is_negated: bool, seals: bool
+    ) -> Narrowed:
+        narrow = [self.narrowed(part, is_negated=is_negated, seals=seals) for part in parts]
         # Constants go, which leaves at most as many parts as the tree has tests: SQLite counts
         # depth.
         constants = self._never, self._always
@@ -181,6 +197,7 @@ class FilterSql:
         return f"(NOT {sql})", values
 
 
+_COLUMNS: Final = {field.name: field.column for field in MEMORY_FIELDS}
 _SIGNS: Final = {Op.GT: ">", Op.GTE: ">=", Op.LT: "<", Op.LTE: "<="}
 
 

@@ -1,15 +1,17 @@
 """What storing entries takes and gives: encoded rows, options, results."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.model import MemoryEntry, NewEntry, OnConflict, OnDuplicate
 from mnemic.store.quota import NO_QUOTAS, Quotas
-from mnemic.store.row_codec import Columns, RowCodec
-from mnemic.store.values import Model, Replaced
+from mnemic.store.row_codec import COLUMN_NAMES, Columns, RowCodec, UsedKey
+from mnemic.store.values import Model, Replaced, StoredKey
+
+_CONTENT: Final = COLUMN_NAMES.index("content")
 
 
 class NewRow(NamedTuple):
@@ -21,7 +23,11 @@ class NewRow(NamedTuple):
         columns: Its columns, in the order of a codec.
         more: Its fingerprint, its idempotency key, and the fingerprint that the key came with.
         vectors: One for each chunk.
+        stored_vectors: The same, as they are stored.
         sums: Checksums of its columns and of its vectors, in a store that keeps some.
+        given_key: Its idempotency key, as it was given.
+        other_keys: The forms in which an entry that was sealed later, or was not sealed, has the
+            key, each with the fingerprint of the content.
     """
 
     entry: MemoryEntry
@@ -29,26 +35,48 @@ class NewRow(NamedTuple):
     columns: Columns
     more: tuple[bytes, str | None, bytes | None]
     vectors: Sequence[NDArray[np.float32]]
+    stored_vectors: Sequence[NDArray[np.float32] | bytes]
     sums: tuple[int | None, int | None] = (None, None)
+    given_key: str = ""
+    other_keys: Sequence[tuple[str, bytes]] = ()
+
+    @property
+    def shown_key(self) -> str | None:
+        """The given key for a message; None for an entry whose texts are hidden."""
+        return None if self.entry.hides_content else self.given_key
 
 
 def encoded(
     codec: RowCodec,
     entries: Sequence[NewEntry],
     vectors: Sequence[Sequence[NDArray[np.float32]]],
+    model: str | None,
 ) -> list[NewRow]:
-    """Return entries as a codec stores them, with the vectors of each."""
-    fingerprints = codec.fingerprints([new.entry.content for new in entries])
+    """Return entries as a codec stores them, with the vectors of each, which are of a model."""
+    stored = codec.rows(
+        [(new.entry, None if new.key is None else UsedKey(new.key)) for new in entries]
+    )
     return [
         NewRow(
             new.entry,
-            codec.content_size(new.entry),
-            codec.encode(new.entry),
-            (fingerprint, new.key, None if new.key is None else fingerprint),
+            codec.stored_content_size(row.columns[_CONTENT]),
+            row.columns,
+            row.more,
             parts,
+            _sealed(codec, new.entry, model, parts),
+            given_key=new.key or "",
+            other_keys=() if new.key is None else codec.other_keys(new.entry, new.key),
         )
-        for new, fingerprint, parts in zip(entries, fingerprints, vectors, strict=True)
+        for new, row, parts in zip(entries, stored, vectors, strict=True)
     ]
+
+
+def _sealed(
+    codec: RowCodec, entry: MemoryEntry, model: str | None, parts: Sequence[NDArray[np.float32]]
+) -> Sequence[NDArray[np.float32] | bytes]:
+    if model is None or not entry.is_encrypted:
+        return parts
+    return [codec.seal_vector(entry, model, part, each) for part, each in enumerate(parts)]
 
 
 class AddOptions(NamedTuple):
@@ -62,6 +90,7 @@ class AddOptions(NamedTuple):
         on_duplicate: Treatment of a text that the user already has.
         is_import: Whether a superseded entry may be missing.
         on_conflict: Treatment of an id that the user already has.
+        key: The agent's key that sealed entries; None if none can be sealed.
     """
 
     codec: RowCodec
@@ -71,6 +100,7 @@ class AddOptions(NamedTuple):
     on_duplicate: OnDuplicate = "keep"
     is_import: bool = False
     on_conflict: OnConflict = "raise"
+    key: StoredKey | None = None
 
 
 class Replacement(NamedTuple):

@@ -3,9 +3,9 @@
 import os
 from typing import Final
 
+from mnemic.crypto import Encryption
 from mnemic.errors import InvalidArgumentError, MissingExtraError
 from mnemic.store.base import Store
-from mnemic.store.row_codec import PlainRowCodec
 from mnemic.store.sqlite.store import SqliteStore
 
 _POSTGRES = ("postgresql://", "postgres://")
@@ -21,6 +21,7 @@ def open_store(
     read_only: bool = False,
     max_stale: float = MAX_STALE,
     row_security: bool = False,
+    encryption: Encryption | None = None,
 ) -> Store:
     """Open a store.
 
@@ -32,6 +33,7 @@ def open_store(
             are given from memory.
         row_security: Whether policies of the database must keep agents apart; they are put in force
             unless they are.
+        encryption: Seals sensitive entries; None seals none, and cannot read those that are.
 
     Raises:
         InvalidArgumentError: If a file is to have row-level security.
@@ -41,16 +43,27 @@ def open_store(
     text = os.fsdecode(url)
     if text.startswith(_POSTGRES):
         return _open_postgres(
-            text, read_only=read_only, max_stale=max_stale, row_security=row_security
+            text,
+            read_only=read_only,
+            max_stale=max_stale,
+            row_security=row_security,
+            encryption=encryption,
         )
     if row_security:
         raise InvalidArgumentError(
             "row_security: a file has no policies; only memories in PostgreSQL can have them"
         )
-    return SqliteStore(url, read_only=read_only, codec=PlainRowCodec())
+    return SqliteStore(url, read_only=read_only, encryption=encryption)
 
 
-def _open_postgres(url: str, *, read_only: bool, max_stale: float, row_security: bool) -> Store:
+def _open_postgres(
+    url: str,
+    *,
+    read_only: bool,
+    max_stale: float,
+    row_security: bool,
+    encryption: Encryption | None,
+) -> Store:
     try:
         from mnemic.store.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
     except ImportError as error:
@@ -60,7 +73,7 @@ def _open_postgres(url: str, *, read_only: bool, max_stale: float, row_security:
     return PostgresStore(
         url,
         read_only=read_only,
-        codec=PlainRowCodec(),
         max_stale=max_stale,
         row_security=row_security,
+        encryption=encryption,
     )

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from concurrent.futures import Future
 from typing import NamedTuple, Protocol
 
+from mnemic.errors import KeyUnavailableError
 from mnemic.store.values import Model
 
 
@@ -19,6 +20,14 @@ class ToEmbed(NamedTuple):
     wanted: int
 
 
+def reembedded_without_key(agent_id: str) -> KeyUnavailableError:
+    """Return the error of an agent with sealed entries that is embedded again without a key."""
+    return KeyUnavailableError(
+        f"agent {agent_id!r} has sealed memories, which cannot be embedded without their key; open "
+        "the memory with encryption=Encryption(key=...)"
+    )
+
+
 class Reembedding(Protocol):
     """Fills the companion vectors of a model, and makes that model the agent's own.
 
@@ -27,7 +36,11 @@ class Reembedding(Protocol):
     """
 
     def to_embed(self, agent_id: str, model: Model) -> ToEmbed:
-        """Return how many entries lack the companion vectors of a model, and how many need them."""
+        """Return how many entries lack the companion vectors of a model, and how many need them.
+
+        Raises:
+            KeyUnavailableError: If entries are sealed, and there is no key.
+        """
         ...
 
     def rows_to_embed(self, agent_id: str, model: Model, after: int, limit: int) -> list[int]:
@@ -46,9 +59,9 @@ class Reembedding(Protocol):
     ) -> Future[bool]:
         """Make the companion vectors of a model the agent's own, if no entry lacks them.
 
-        The vectors that were its own become companions of their model; those of sensitive entries
-        are deleted. Entries whose own vector is zero have a zero vector of the new model. The
-        change is logged for each user, and makes `rows_since` return all rows.
+        The vectors that were its own become companions of their model; those of sensitive and
+        sealed entries are deleted. Entries whose own vector is zero have a zero vector of the new
+        model. The change is logged for each user, and makes `rows_since` return all rows.
 
         Args:
             agent_id: The agent.

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from operator import itemgetter, methodcaller
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from uuid import UUID, SafeUUID
 
 import msgspec
@@ -19,7 +19,7 @@ from msgspec.structs import force_setattr
 from numpy.typing import NDArray
 
 from mnemic._core import RECORD_COLUMNS
-from mnemic.errors import InvalidEntryError
+from mnemic.errors import InvalidEntryError, KeyUnavailableError, MnemicError
 from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, Record, validation
 from mnemic.model.entry import MEMORY_FIELDS
 from mnemic.model.fields import CHANGED, Kind, MemoryField
@@ -27,6 +27,7 @@ from mnemic.model.timestamps import EPOCH, from_microseconds, to_microseconds
 from mnemic.model.validation import MAX_CONTENT_BYTES, MAX_METADATA_DEPTH
 from mnemic.records.numbered import NumberedEnum
 from mnemic.store.fingerprints import fingerprints
+from mnemic.store.values import StoredKey
 
 Columns: TypeAlias = tuple[Any, ...]
 
@@ -45,6 +46,15 @@ CHANGED_NAMES: Final = tuple(str(field.column) for field in CHANGED_FIELDS)
 
 _changed_of = itemgetter(*map(FIELDS.index, CHANGED_FIELDS))
 
+ENCRYPTED: Final = 1 + COLUMN_NAMES.index("is_encrypted")
+"""Index of the mark of sealed entries in a record, or in any row that begins with its number."""
+
+ENTRY_ID: Final = 1 + COLUMN_NAMES.index("id")
+"""Index of an entry's id in the same."""
+
+Place: TypeAlias = tuple[str, bytes]
+"""Agent and id of an entry."""
+
 UNREADABLE: Final = (
     ArithmeticError,
     LookupError,
@@ -54,6 +64,35 @@ UNREADABLE: Final = (
     msgspec.DecodeError,
 )
 """Errors of decoding a value that cannot have been stored; a message may quote the value."""
+
+
+class UsedKey(NamedTuple):
+    """An idempotency key in plain text.
+
+    Attributes:
+        key: The key.
+        fingerprint: Fingerprint of the content that it came with, in plain text; None is that of
+            the entry that it goes with.
+    """
+
+    key: str
+    fingerprint: bytes | None = None
+
+
+KeyedEntry: TypeAlias = tuple[MemoryEntry, UsedKey | None]
+"""An entry, and the idempotency key that it came with."""
+
+
+class EncodedRow(NamedTuple):
+    """An entry as it is stored, without its vectors.
+
+    Attributes:
+        columns: In the order of `COLUMN_NAMES`.
+        more: Its fingerprint, its idempotency key, and the fingerprint that the key came with.
+    """
+
+    columns: Columns
+    more: tuple[bytes, str | None, bytes | None]
 
 
 class LostContentError(ValueError):
@@ -76,6 +115,27 @@ class RowCodec(Protocol):
     """
 
     @property
+    def seals(self) -> bool:
+        """Whether it seals entries, so that columns of those marked as encrypted are unreadable."""
+        ...
+
+    @property
+    def is_visible_sql(self) -> str:
+        """SQL condition of the rows that it can read."""
+        ...
+
+    def prepare(self, agent_id: str) -> StoredKey | None:
+        """Make what encoding entries of an agent needs; return the key that seals, if any does.
+
+        It may write to the store, and must not be called in a transaction.
+        """
+        ...
+
+    def check_key(self, agent_id: str, *, can_write: bool) -> None:
+        """Check the keys of an agent; make one if it has none and the store can be written."""
+        ...
+
+    @property
     def content_size_sql(self) -> str:
         """SQL expression for the bytes that the content of a row counts in the quota.
 
@@ -83,16 +143,22 @@ class RowCodec(Protocol):
         """
         ...
 
-    def encode(self, entry: MemoryEntry) -> Columns:
-        """Return the columns of an entry, in the order of `COLUMN_NAMES`, without its vectors.
+    def rows(self, entries: Sequence[KeyedEntry]) -> list[EncodedRow]:
+        """Return entries as they are stored, each with the idempotency key that it came with.
+
+        Fingerprints are equal for equivalent texts, of sealed entries of one agent or of others.
 
         Raises:
             InvalidEntryError: If content, tags and metadata together are larger than 10 MB.
         """
         ...
 
+    def used_key(self, row: EncodedRow) -> UsedKey | None:
+        """Return the idempotency key of a stored row in plain text; None without one."""
+        ...
+
     def decode(self, columns: Sequence[Any]) -> MemoryEntry:
-        """Return the entry of the columns of `encode`.
+        """Return the entry of the columns of `rows`.
 
         Content, tags and metadata are as they were stored or an error; a content changed into
         another text is not detected.
@@ -106,22 +172,55 @@ class RowCodec(Protocol):
     def records(self, rows: list[Record]) -> list[Record]:
         """Return rows, each a number and columns, as the index reads them: in plain text.
 
-        Rows of a filter have placeholders in the columns that it does not test, None in those of
-        tags and metadata and an empty content; `agent_id` and `id` are always as they are stored.
+        Rows that the codec cannot open are left out. Rows of a filter have placeholders in the
+        columns that it does not test, None in those of tags and metadata and an empty content; what
+        opening a row needs is always as it is stored.
         """
         ...
 
-    def fingerprints(self, contents: list[str]) -> list[bytes]:
-        """Return the fingerprint of each content; equal for equivalent texts."""
+    def other_keys(self, entry: MemoryEntry, key: str) -> Sequence[tuple[str, bytes]]:
+        """Return the other forms of an idempotency key, each with the fingerprint of the content.
+
+        A memory that was stored with the key may have been sealed since, or not have been sealed.
+        """
         ...
 
-    def content_size(self, entry: MemoryEntry) -> int:
-        """Return the bytes that the content of an entry counts in the quota."""
+    def marked(self, entry: MemoryEntry) -> MemoryEntry:
+        """Return the entry, marked as encrypted if it is to be sealed.
+
+        Raises:
+            KeyUnavailableError: If it is marked already, and there is no key.
+            DetectorError: If a detector of sensitive texts fails.
+        """
+        ...
+
+    def seal_vector(self, entry: MemoryEntry, model: str, part: int, vector: Any) -> Any:
+        """Return a chunk's vector, a buffer, as it is stored of an entry."""
+        ...
+
+    def open_vector(self, place: Place, model: str, part: int, stored: object) -> bytes:
+        """Return the bytes of a chunk's vector of what `seal_vector` made for an encrypted entry.
+
+        Raises:
+            SealBrokenError: If it did not make it.
+        """
+        ...
+
+    def unopened(self, place: Place) -> MnemicError:
+        """Return the error of a sealed row that cannot be opened."""
         ...
 
     def stored_content_size(self, stored: object) -> int:
-        """Return the same for the column `content`, 0 for what is no content."""
+        """Return the bytes that a column `content` counts in the quota, 0 for what is none."""
         ...
+
+
+def sealed_without_key(place: Place) -> KeyUnavailableError:
+    """Return the error of a sealed entry that is read without a key."""
+    return KeyUnavailableError(
+        f"memory {uuid_of(place[1])} of agent {place[0]!r} is sealed, and there is no key; open "
+        "the memory with encryption=Encryption(key=...)"
+    )
 
 
 class PlainRowCodec:
@@ -129,6 +228,16 @@ class PlainRowCodec:
 
     def __init__(self) -> None:
         self._encode, self._decode = _functions()
+
+    @property
+    def seals(self) -> bool:
+        """Return False."""
+        return False
+
+    @property
+    def is_visible_sql(self) -> str:
+        """Return the condition of rows that are not sealed."""
+        return "is_encrypted = 0"
 
     @property
     def content_size_sql(self) -> str:
@@ -148,20 +257,61 @@ class PlainRowCodec:
         return () if stored is None else _to_tags(_text(stored))
 
     def records(self, rows: list[Record]) -> list[Record]:
-        """Return the rows themselves."""
-        return rows
+        """Return the rows themselves, without those that are sealed."""
+        return [row for row in rows if not row[ENCRYPTED]]
 
-    def fingerprints(self, contents: list[str]) -> list[bytes]:
-        """Return the fingerprint of each content."""
-        return fingerprints(contents)
+    def rows(self, entries: Sequence[KeyedEntry]) -> list[EncodedRow]:
+        """Return entries as they are stored."""
+        digests = fingerprints([entry.content for entry, _ in entries])
+        return [
+            EncodedRow(self._encode(entry), _keys(digest, key))
+            for (entry, key), digest in zip(entries, digests, strict=True)
+        ]
 
-    def content_size(self, entry: MemoryEntry) -> int:
-        """Return the bytes of UTF-8 of the content."""
-        return len(entry.content.encode())
+    def used_key(self, row: EncodedRow) -> UsedKey | None:
+        """Return the idempotency key of a row that is not sealed."""
+        _, key, fingerprint = row.more
+        return None if key is None or fingerprint is None else UsedKey(key, fingerprint)
+
+    def other_keys(self, entry: MemoryEntry, key: str) -> Sequence[tuple[str, bytes]]:  # noqa: ARG002 - none
+        """Return none."""
+        return ()
+
+    def marked(self, entry: MemoryEntry) -> MemoryEntry:
+        """Return the entry itself: nothing is sealed."""
+        if entry.is_encrypted:
+            raise sealed_without_key((entry.agent_id, entry.id.bytes))
+        return entry
+
+    def prepare(self, agent_id: str) -> None:
+        """Do nothing."""
+
+    def check_key(self, agent_id: str, *, can_write: bool) -> None:
+        """Do nothing."""
+
+    def seal_vector(self, entry: MemoryEntry, model: str, part: int, vector: Any) -> Any:  # noqa: ARG002 - stored as it is
+        """Return the vector itself."""
+        return vector
+
+    def open_vector(self, place: Place, model: str, part: int, stored: object) -> bytes:  # noqa: ARG002 - never
+        """Raise KeyUnavailableError."""
+        raise sealed_without_key(place)
+
+    def unopened(self, place: Place) -> MnemicError:
+        """Return the error of a row for which there is no key."""
+        return sealed_without_key(place)
 
     def stored_content_size(self, stored: object) -> int:
-        """Return the bytes of UTF-8 of the column `content`."""
+        """Return the bytes of the column `content`, in UTF-8; of a sealed row they are bytes."""
+        if isinstance(stored, bytes):
+            return len(stored)
         return len(stored.encode()) if isinstance(stored, str) else 0
+
+
+def _keys(fingerprint: bytes, used: UsedKey | None) -> tuple[bytes, str | None, bytes | None]:
+    if used is None:
+        return fingerprint, None, None
+    return fingerprint, used.key, used.fingerprint or fingerprint
 
 
 def changed_columns(columns: Columns) -> Columns:
@@ -171,10 +321,15 @@ def changed_columns(columns: Columns) -> Columns:
 
 
 def with_changed(entry: MemoryEntry, changed: MemoryEntry) -> MemoryEntry:
-    """Return the next version of an entry, with what an update may change of another state."""
+    """Return the next version of an entry, with what an update may change of another state.
+
+    One that became sensitive, or sealed, stays so.
+    """
     kept = copy.copy(entry)
     for field in CHANGED_FIELDS:
         force_setattr(kept, field.name, getattr(changed, field.name))
+    force_setattr(kept, "sensitive", entry.sensitive or changed.sensitive)
+    force_setattr(kept, "is_encrypted", entry.is_encrypted or changed.is_encrypted)
     force_setattr(kept, "version", next_version(entry.version))
     return kept
 

@@ -12,7 +12,8 @@ class Snapshots(Protocol):
 
     A snapshot is a file that an index is loaded from in place of all rows. It is a cache: it is of
     use if the store `has_change`, with its nonce, that the index had read last, and every row
-    changed since is read by `rows_since(…, with_sensitive=True)`, for it holds no sensitive entry.
+    changed since is read by `rows_since(…, with_sensitive=True)`, for it holds no sensitive entry
+    and no sealed one.
 
     `Store.erase` removes every snapshot, after the deletion has been committed. So that none with
     deleted content appears later, whoever saves one does all of this in `locked_snapshots`: it
@@ -24,8 +25,15 @@ class Snapshots(Protocol):
     def snapshot_folder(self) -> str | None:
         """The folder beside the file for snapshots of its indexes, which need not exist yet.
 
-        None where none may be kept: in memory, on a server, opened read-only, with a codec that
-        seals what it stores, or on a system without locks of files.
+        None where none may be kept: in memory, on a server, opened read-only, or on a system
+        without locks of files.
+        """
+        ...
+
+    def sealed_rows(self, agent_id: str) -> list[int]:
+        """Return the rows of an agent's sealed entries, in any state, which no snapshot may hold.
+
+        A row of a snapshot that was sealed then is among them unless something `has_removed_since`.
         """
         ...
 
@@ -81,6 +89,11 @@ class NoSnapshots:
     """The same of a store that keeps none."""
 
     snapshot_folder = None
+
+    def sealed_rows(self, agent_id: str) -> list[int]:
+        """Return none: no snapshot may be saved."""
+        del agent_id
+        return []
 
     def change_mark(self, agent_id: str, seq: int | None = None) -> None:
         """Return None."""

@@ -53,6 +53,22 @@ class ChangeMark(NamedTuple):
     nonce: int
 
 
+class StoredKey(NamedTuple):
+    """What is stored of a key of an agent.
+
+    Attributes:
+        key_id: Id of the master key, 8 bytes.
+        name: Its name.
+        salt: The agent's salt.
+        check_value: As of `Sealer.check_value`.
+    """
+
+    key_id: bytes
+    name: str
+    salt: bytes
+    check_value: bytes
+
+
 class AccessedRows(NamedTuple):
     """Accesses since a position, as of one moment.
 
@@ -172,10 +188,12 @@ class Replaced(NamedTuple):
     Attributes:
         entry: The entry as it is stored, with the vectors that came with it.
         content_changed: Whether its content is another than the old one's.
+        is_sealed_now: Whether it is sealed, and the old one was not.
     """
 
     entry: MemoryEntry
     content_changed: bool
+    is_sealed_now: bool = False
 
 
 class Stored(NamedTuple):

@@ -4,7 +4,8 @@ import os
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
-from mnemic.model import ReembedReport, UserUsage, VerifyReport
+from mnemic.crypto import KeyProvider, MasterKey
+from mnemic.model import DeleteResult, ReembedReport, UserUsage, VerifyReport
 from mnemic.progress import Progress
 from mnemic.verbs.base import ScopedBase
 
@@ -134,6 +135,54 @@ class AsyncMaintenanceVerbs(ScopedBase):
         """
         return await self._repository.create_vector_index()
 
+    async def rotate_key(
+        self, key: bytes | MasterKey | KeyProvider, *, progress: Progress | None = None
+    ) -> int:
+        """Seal this agent's memories under another master key, during reads and writes.
+
+        New memories are sealed under it at once; those that are sealed already follow in batches,
+        each in one transaction. Both keys open memories until the last one is sealed anew, and then
+        the former is needed no more, but for backups made before.
+
+        After a crash, open the memory with both keys, as by
+        `Encryption(key=new, previous=[old])`, and call it again: it goes on with what is left.
+        Other processes go on reading and writing if they have both keys, by `previous` or a
+        `KeyProvider`; otherwise they get `WrongKeyError` where they meet the new one.
+
+        Args:
+            key: The new master key, a `MasterKey`, or a `KeyProvider` whose current key it is.
+            progress: Called with the number of memories so far, and of all; or True for a bar.
+
+        Returns:
+            Number of memories that were sealed anew.
+
+        Raises:
+            InvalidArgumentError: If the key is invalid, or the memory was opened without
+                encryption.
+            KeyUnavailableError: If a key provider fails.
+            WrongKeyError: If memories are sealed under a third key.
+            SealBrokenError: If a sealed memory does not open; all others are sealed anew, and the
+                former key is kept.
+            ReadOnlyError: If the memory was opened read-only.
+        """
+        return await self._repository.rotate_key(key, progress=progress)
+
+    async def forget_agent(self) -> DeleteResult:
+        """Destroy the keys of this agent, and delete all its memories permanently.
+
+        What was sealed can never be opened again without what is destroyed here, wherever its bytes
+        may remain: on the disk, in a log, in a backup made afterwards. It does not reach backups
+        made before, which hold it: those open with the master key. Nor does it destroy the master
+        key, or what was stored in plain text and copied.
+
+        Returns:
+            How many memories were deleted, and whether their bytes are erased from the file.
+
+        Raises:
+            ReadOnlyError: If the memory was opened read-only.
+        """
+        return await self._repository.deleter.forget_agent()
+
     async def backup(
         self, path: str | os.PathLike[str], *, progress: Progress | None = None
     ) -> None:
@@ -169,6 +218,8 @@ class AsyncMaintenanceVerbs(ScopedBase):
             Counts and problems; its `ok` is true without problems.
 
         Raises:
+            SealBrokenError: If a sealed memory does not open, after all was read; its `report` is
+                what is returned otherwise.
             ReadOnlyError: If a file opened read-only is to be repaired.
         """
         return await self._repository.verify(repair=repair, progress=progress)

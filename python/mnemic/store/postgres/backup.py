@@ -14,8 +14,10 @@ from mnemic.store.postgres.target import Target
 _TABLES: Final = (
     "agent_memory_agents",
     "agent_memory_walls",
+    "agent_memory_keys",
     "agent_memory_entries",
     "agent_memory_embeddings",
+    "agent_memory_sealed_vectors",
     "agent_memory_links",
     "agent_memory_changes",
 )

@@ -1,11 +1,13 @@
 """The numbered changes of an agent: written with every change, read by index synchronisation."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemic.crypto.envelope import OVERHEAD
 from mnemic.errors import StoreCorruptError
 from mnemic.model import LinkType, Record, RowBatch, Scope, State
 from mnemic.store.base import BatchSink
@@ -15,8 +17,18 @@ from mnemic.store.filter_sql import Condition
 from mnemic.store.pending_accesses import RowAccesses
 from mnemic.store.postgres.notifications import CHANNEL, payload
 from mnemic.store.postgres.session import Columns, Session, uuids
-from mnemic.store.postgres.sql import EMBEDDINGS, ENTRIES, IS_HELD, LINKS, ROW
-from mnemic.store.postgres.stored import CHANGED, records_of
+from mnemic.store.postgres.sql import (
+    EMBEDDINGS,
+    ENTRIES,
+    IS_HELD,
+    LINKS,
+    ROW,
+    SEALED_VECTORS,
+    in_scope,
+    visible,
+)
+from mnemic.store.postgres.stored import CHANGED, records_of, sealed_ids
+from mnemic.store.postgres.vectors import Vectors, sealed_vectors
 from mnemic.store.quota import NO_QUOTAS, Quotas, check_quota, check_user_quota
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.values import AccessedRows, LogPosition, Model
@@ -49,7 +61,9 @@ _INSERT: Final = (  # and notifies, in the same round trip
 )
 _HAS_VECTORS: Final = (
     f"SELECT EXISTS (SELECT 1 FROM {EMBEDDINGS} WHERE agent_id = %s AND model = %s "
-    "AND NOT is_companion AND vector_dims(embedding) = %s)"
+    "AND NOT is_companion AND vector_dims(embedding) = %s) "
+    f"OR EXISTS (SELECT 1 FROM {SEALED_VECTORS} WHERE agent_id = %s AND model = %s "
+    f"AND octet_length(sealed) = 4 * %s + {OVERHEAD})"
 )
 _HAS_STATE: Final = {
     State.ACTIVE: IS_HELD,
@@ -141,7 +155,7 @@ def embedding_model(session: Session, agent_id: str) -> Model | None:
 
 
 def _has_vectors(session: Session, agent_id: str, model: Sequence[Any]) -> bool:
-    return bool(session.value(_HAS_VECTORS, (agent_id, *model)))
+    return bool(session.value(_HAS_VECTORS, (agent_id, *model, agent_id, *model)))
 
 
 def _check_model(session: Session, agent_id: str, known: Sequence[Any], model: Model) -> bool:
@@ -236,7 +250,7 @@ def rows_since(
     has_switched = model is not None and any(kind == "switch" for _, kind in changes)
     if not reaches_back or has_switched:
         collected = sink or _CollectedBatch()
-        everything = "agent_id = %s", [agent_id]
+        everything = Scope(agent_id, all_users=True)
         return _full_batch(
             session, everything, model, last, collected, codec=codec, state=state, hold=hold
         )
@@ -246,9 +260,9 @@ def rows_since(
     here = (agent_id, touched)
     where = "agent_id = %s AND row = ANY(%s)"
     sql = f"SELECT {ROW} FROM {ENTRIES} WHERE {where} AND {_HAS_STATE[state]}"
-    records = session.fetch(sql, here)
+    records = records_of(codec, session.fetch(sql, here))
     living = {columns[0] for columns in records}
-    embedded = session.vectors(agent_id, sorted(living), model[0]) if model else {}
+    embedded = _embedded(session, codec, agent_id, records, model)
     links = session.fetch(
         f"SELECT {_LINK} FROM {LINKS} AS l WHERE agent_id = %s AND from_row = ANY(%s)",
         (agent_id, sorted(living)),
@@ -264,7 +278,7 @@ def rows_since(
     return RowBatch(
         since=since,
         seq=last,
-        records=records_of(codec, records),
+        records=records,
         embedded=np.array([row for row, own in embedded.items() for _ in own], dtype=np.int64),
         vectors=_stacked([vector for own in embedded.values() for vector in own], model),
         gone=sorted((set(touched) - living) | replaced),
@@ -273,8 +287,23 @@ def rows_since(
     )
 
 
+def _embedded(
+    session: Session, codec: RowCodec, agent_id: str, records: list[Record], model: Model | None
+) -> dict[int, Vectors]:
+    """Return the vectors of rows by row; zeros for a row with a broken one."""
+    if model is None:
+        return {}
+    name, dimensions = model
+    sealed = sealed_ids(records)
+    rows = sorted(row for row, *_ in records)
+    found = session.vectors(agent_id, rows, name)  # zeros of sealed rows too
+    if not sealed:
+        return found
+    return found | sealed_vectors(session, codec, agent_id, sealed, name, dimensions=dimensions)
+
+
 def _sensitive_rows(session: Session, agent_id: str) -> set[int]:
-    sql = f"SELECT row FROM {ENTRIES} WHERE agent_id = %s AND is_sensitive"
+    sql = f"SELECT row FROM {ENTRIES} WHERE agent_id = %s AND (is_sensitive OR is_encrypted)"
     return {row for (row,) in session.fetch(sql, (agent_id,))}
 
 
@@ -302,20 +331,20 @@ class _CollectedBatch:
 
 
 def rows_of(
-    session: Session, codec: RowCodec, selected: Condition, model: Model | None
+    session: Session, codec: RowCodec, scope: Scope, model: Model | None
 ) -> tuple[RowBatch, list[Columns]]:
-    """Return the active rows of a condition with their vectors and links, and their columns."""
+    """Return the active rows of a scope with their vectors and links, and their columns."""
     rows: list[Columns] = []
     sink = _CollectedBatch()
     batch = _full_batch(
-        session, selected, model, 0, sink, codec=codec, state=State.ACTIVE, hold=rows.extend
+        session, scope, model, 0, sink, codec=codec, state=State.ACTIVE, hold=rows.extend
     )
     return batch, rows
 
 
 def _full_batch(
     session: Session,
-    selected: Condition,
+    scope: Scope,
     model: Model | None,
     seq: int,
     sink: BatchSink,
@@ -324,16 +353,22 @@ def _full_batch(
     state: State,
     hold: Callable[[list[Columns]], object] | None,
 ) -> RowBatch:
-    has_rows = False
-    where, values = f"{selected[0]} AND {_HAS_STATE[state]}", selected[1]
+    has_rows, sealed = False, dict[int, bytes]()
+    selected = in_scope(scope)
+    where, values = f"{selected[0]} AND {visible(codec)} AND {_HAS_STATE[state]}", selected[1]
     sql = f"SELECT {ROW} FROM {ENTRIES} WHERE {where} ORDER BY row"
     for rows in session.batches(sql, values, _PART):
-        sink.add_records(records_of(codec, rows))
+        records = records_of(codec, rows)
+        sealed |= sealed_ids(records)
+        sink.add_records(records)
         if hold is not None:
             hold(rows)
         has_rows = True
     if model is not None and has_rows:
-        for numbers, vectors in _vector_batches(session, (where, values), model):
+        for numbers, vectors in chain(
+            _vector_batches(session, (where, values), model),
+            _sealed_batches(session, codec, scope.agent_id, sealed, model),
+        ):
             sink.add_vectors(numbers, vectors)
     links: list[Columns] = []
     if state is State.ACTIVE:
@@ -367,12 +402,12 @@ _COPY_END: Final = 2
 def _vector_batches(
     session: Session, selected: Condition, model: Model
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Yield the vectors of the rows of a condition in batches; the chunks of a row together."""
+    """Yield the vectors in plain text of the rows of a condition; the chunks of a row together."""
     (where, values), (name, dim) = selected, model
     sql = (
         f"SELECT entry_row, embedding FROM {EMBEDDINGS} AS v JOIN {ENTRIES} AS e USING (agent_id) "
-        f"WHERE {where} AND e.row = v.entry_row AND model = %s AND NOT is_companion "
-        "ORDER BY entry_row, part"
+        f"WHERE {where} AND (NOT is_encrypted OR vector_norm(embedding) = 0) "
+        "AND e.row = v.entry_row AND model = %s AND NOT is_companion ORDER BY entry_row, part"
     )
     data = session.copied(sql, (*values, name))
     row = np.dtype(
@@ -400,6 +435,20 @@ def _vector_batches(
             end += 1
         yield rows[begin:end], table["vector"][begin:end].astype(np.float32)
         begin = end
+
+
+def _sealed_batches(
+    session: Session, codec: RowCodec, agent_id: str, sealed: Mapping[int, bytes], model: Model
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+    """Yield the vectors of sealed rows in batches, in plain text; zeros for broken ones."""
+    rows, (name, dimensions) = sorted(sealed), model
+    for first in range(0, len(rows), _PART):
+        part = {row: sealed[row] for row in rows[first : first + _PART]}
+        found = sealed_vectors(session, codec, agent_id, part, name, dimensions=dimensions)
+        if found:
+            numbers = [row for row, own in found.items() for _ in own]
+            vectors = _stacked([vector for own in found.values() for vector in own], model)
+            yield np.array(numbers, dtype=np.int64), vectors
 
 
 def accesses_since(session: Session, agent_id: str, accesses: int) -> AccessedRows:

@@ -16,6 +16,7 @@ from mnemic.store.changes import Change, ChangeKind
 from mnemic.store.duplicates import single
 from mnemic.store.eviction import Write
 from mnemic.store.filter_sql import Condition
+from mnemic.store.postgres.agent_keys import check_keys
 from mnemic.store.postgres.change_log import log_changes
 from mnemic.store.postgres.eviction import make_room, remove
 from mnemic.store.postgres.reads import matching_rows
@@ -25,13 +26,22 @@ from mnemic.store.postgres.sql import (
     ENTRIES,
     IS_ACTIVE,
     IS_NOT_SUPERSEDED,
-    ROW,
     in_scope,
     narrowed,
+    visible,
+    visible_in,
     with_id,
 )
 from mnemic.store.postgres.stored import entries_of
-from mnemic.store.postgres.writes import delete_vectors, put_vectors, write_changed
+from mnemic.store.postgres.vectors import (
+    NewVectors,
+    as_stored,
+    delete_companions,
+    delete_own_vectors,
+    put_vectors,
+    seal_vectors,
+)
+from mnemic.store.postgres.writes import STORED_ROW, write_changed
 from mnemic.store.quota import Quotas
 from mnemic.store.row_codec import RowCodec, uuid_of, with_changed
 from mnemic.store.values import Criteria, Model, UpdatedEntries, UpdatedEntry
@@ -81,10 +91,16 @@ def restore(session: Session, scope: Scope, entry_id: UUID, oldest: int, now: in
 
 
 def set_expiry(
-    session: Session, scope: Scope, ids: Sequence[UUID], expires_at: int | None, now: int
+    session: Session,
+    codec: RowCodec,
+    scope: Scope,
+    ids: Sequence[UUID],
+    expires_at: int | None,
+    *,
+    now: int,
 ) -> int:
     """Set the expiry of active entries; return how many had another one."""
-    where, values = in_scope(scope)
+    where, values = visible_in(scope, codec)
     found = session.fetch(
         f"SELECT row, id, user_id, expires_at FROM {ENTRIES} "
         f"WHERE {where} AND id = ANY(%s) AND {IS_ACTIVE} ORDER BY row",
@@ -119,22 +135,42 @@ def update(
     """Change a living entry; a new content takes the old vectors away, and brings its own."""
     where, values = with_id(scope, entry_id)
     is_there = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
-    sql = f"SELECT {ROW} FROM {ENTRIES} WHERE {where} AND {is_there}"
+    where = f"{where} AND {visible(codec)}"
+    sql = f"SELECT {STORED_ROW} FROM {ENTRIES} WHERE {where} AND {is_there}"
     found = single(session.fetch(sql, (*values, now)), scope, entry_id)
     if found is None:
         return None
-    done = _write_update(
-        session,
-        codec,
-        scope,
-        found,
-        change=change,
-        vectors=vectors,
-        replace_vectors=replace_vectors,
-    )
+    (changed,) = _changed(session, codec, scope, [found], change)
+    done = _write_update(session, codec, changed, vectors, replace_vectors=replace_vectors)
     room = make_room(session, codec, Write(scope.agent_id, [done.change], quotas, now))
     log_changes(session, scope.agent_id, [done.change, *room], done.model, quotas)
     return written(done.entry, [uuid_of(gone.entry_id) for gone in room])
+
+
+class _Changed(NamedTuple):
+    """A row with all of `STORED_ROW`, and its entry before and after a change."""
+
+    stored: Columns
+    before: MemoryEntry
+    after: MemoryEntry
+
+
+def _changed(
+    session: Session,
+    codec: RowCodec,
+    scope: Scope,
+    found: Sequence[Columns],
+    change: Callable[[MemoryEntry], MemoryEntry],
+) -> list[_Changed]:
+    """Return rows changed, which may be written then."""
+    entries = entries_of(codec, found, scope)
+    changed = [
+        _Changed(stored, before, with_changed(before, change(before)))
+        for stored, before in zip(found, entries, strict=True)
+    ]
+    if any(after.is_encrypted for *_, after in changed):
+        check_keys(session, codec, scope.agent_id)
+    return changed
 
 
 class _Updated(NamedTuple):
@@ -148,28 +184,28 @@ class _Updated(NamedTuple):
 def _write_update(
     session: Session,
     codec: RowCodec,
-    scope: Scope,
-    found: Columns,
-    *,
-    change: Callable[[MemoryEntry], MemoryEntry],
+    changed: _Changed,
     vectors: Vectors | None,
+    *,
     replace_vectors: bool = False,
 ) -> _Updated:
-    row, (before,) = found[0], entries_of(codec, [found], scope)
-    after = with_changed(before, change(before))
-    write_changed(session, codec, row, after)
+    (row, *_), before, after = changed
+    size = write_changed(session, codec, changed.stored, after)
     model = None
     changes_content = after.content != before.content
     if changes_content or replace_vectors:
-        delete_vectors(session, scope.agent_id, row, is_companion=False)
-        if changes_content:  # vectors of further models go with the content alone
-            delete_vectors(session, scope.agent_id, row, is_companion=True)
+        delete_own_vectors(session, after.agent_id, row, is_sealed=before.is_encrypted)
+        if changes_content or after.hides_content:
+            # Vectors of further models go with the content alone, or with what may be seen of it.
+            delete_companions(session, after.agent_id, row)
         if vectors is not None:
             name, parts = vectors
             model = name, parts.shape[1]
             time = to_microseconds(after.updated_at)
-            put_vectors(session, scope.agent_id, model, [(row, time, list(parts))])
-    size = codec.content_size(after) - codec.content_size(before)
+            new = NewVectors(row, time, as_stored(codec, after, name, parts))
+            put_vectors(session, after.agent_id, model, [new])
+    elif after.is_encrypted and not before.is_encrypted:
+        seal_vectors(session, codec, row, after)
     kind: ChangeKind = "replace" if replace_vectors and not changes_content else "update"
     return _Updated(after, Change(row, after.id.bytes, kind, after.user_id, size), model)
 
@@ -188,14 +224,16 @@ def update_all(
 ) -> UpdatedEntries:
     """Change the selected entries of a scope; see `update`."""
     state = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
+    state = f"{visible(codec)} AND {state}"
     rows = _selected(session, codec, scope, criteria, (state, [now]))
     changes: list[Change] = []
     updated: list[UpdatedEntry] = []
     model = None
     for first in range(0, len(rows), _AT_ONCE):
-        sql = f"SELECT {ROW} FROM {ENTRIES} WHERE agent_id = %s AND {AMONG} ORDER BY row"
-        for found in session.fetch(sql, (scope.agent_id, rows[first : first + _AT_ONCE])):
-            done = _write_update(session, codec, scope, found, change=change, vectors=vectors)
+        sql = f"SELECT {STORED_ROW} FROM {ENTRIES} WHERE agent_id = %s AND {AMONG} ORDER BY row"
+        found = session.fetch(sql, (scope.agent_id, rows[first : first + _AT_ONCE]))
+        for each in _changed(session, codec, scope, found, change):
+            done = _write_update(session, codec, each, vectors)
             changes.append(done.change)
             updated.append(UpdatedEntry(done.entry.id, done.entry.type))
             model = done.model or model
@@ -284,8 +322,8 @@ def _selected(
     where, values = f"{where} AND {state[0]}", [*values, *state[1]]
     if criteria.expression is None:
         return _rows(session, where, values)
-    sql, bound, is_exact = narrowed(criteria.expression)
-    where, values = f"{where} AND ({sql})", [*values, *bound]
+    sql, bound, is_exact = narrowed(criteria.expression, seals=codec.seals)
+    where, values = f"{where} AND {visible(codec)} AND ({sql})", [*values, *bound]
     if is_exact:
         return _rows(session, where, values)
     return matching_rows(session, codec, criteria.expression, (where, values))

@@ -9,14 +9,23 @@ from numpy.typing import NDArray
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.postgres.session import Session
-from mnemic.store.postgres.sql import AMONG, EMBEDDINGS, ENTRIES, ROW
+from mnemic.store.postgres.sql import AMONG, EMBEDDINGS, ENTRIES, ROW, SEALED_VECTORS
 from mnemic.store.postgres.stored import entries_of
-from mnemic.store.postgres.writes import put_vectors
+from mnemic.store.postgres.vectors import NewVectors, as_stored, put_vectors
 from mnemic.store.row_codec import RowCodec
 
 _OF_AGENT: Final = (
     f"SELECT entry_row, embedding FROM {EMBEDDINGS} WHERE agent_id = %s AND model = %s "
     "AND is_companion {rows} ORDER BY entry_row, part"
+)
+
+
+_IS_OTHER: Final = (  # than the agent's own model
+    "model IS DISTINCT FROM (SELECT model FROM mnemic.agent_memory_agents WHERE agent_id = %s)"
+)
+_ALL: Final = (
+    f"SELECT entry_row, model FROM {EMBEDDINGS} WHERE agent_id = %s AND is_companion UNION ALL "
+    f"SELECT entry_row, model FROM {SEALED_VECTORS} WHERE agent_id = %s AND {_IS_OTHER}"
 )
 
 
@@ -44,10 +53,10 @@ def companions(
 def companion_models(session: Session, agent_id: str) -> dict[str, int]:
     """Return the number of entries with companion vectors, by model."""
     sql = (
-        f"SELECT model, count(DISTINCT entry_row) FROM {EMBEDDINGS} "
-        "WHERE agent_id = %s AND is_companion GROUP BY model ORDER BY model"
+        f"SELECT model, count(DISTINCT entry_row) FROM ({_ALL}) AS found GROUP BY model "
+        "ORDER BY model"
     )
-    return {name: int(number) for name, number in session.fetch(sql, (agent_id,))}
+    return {name: int(number) for name, number in session.fetch(sql, (agent_id,) * 3)}
 
 
 def add_companions(
@@ -61,25 +70,35 @@ def add_companions(
     with_sensitive: bool = False,
 ) -> int:
     """Store the vectors of those of these rows whose contents are still the same."""
-    sql = f"SELECT {ROW} FROM {ENTRIES} WHERE agent_id = %s AND {AMONG} ORDER BY row"
+    takes_sealed = with_sensitive and codec.seals
+    where = f"agent_id = %s AND {AMONG} AND (NOT is_encrypted OR {takes_sealed})"
+    sql = f"SELECT {ROW} FROM {ENTRIES} WHERE {where} ORDER BY row"
     stored = session.fetch(sql, (agent_id, list(entries)))
     found = [
         (columns[0], entry)
         for columns, entry in zip(
             stored, entries_of(codec, stored, Scope(agent_id, all_users=True)), strict=True
         )
-        if entry.content == entries[columns[0]].content and (with_sensitive or not entry.sensitive)
+        if entry.content == entries[columns[0]].content
+        and (with_sensitive or not entry.hides_content)
     ]
-    session.run(
-        f"DELETE FROM {EMBEDDINGS} WHERE agent_id = %s AND entry_row = ANY(%s) AND model = %s "
-        "AND is_companion",
-        (agent_id, [row for row, _ in found], model),
-    )
+    where = "agent_id = %s AND entry_row = ANY(%s) AND model = %s"
+    written = (agent_id, [row for row, _ in found], model)
+    session.run(f"DELETE FROM {EMBEDDINGS} WHERE {where} AND is_companion", written)
+    if takes_sealed:
+        session.run(f"DELETE FROM {SEALED_VECTORS} WHERE {where}", written)
     put_vectors(
         session,
         agent_id,
         (model, 0),
-        [(row, to_microseconds(entry.updated_at), list(vectors[row])) for row, entry in found],
+        [
+            NewVectors(
+                row,
+                to_microseconds(entry.updated_at),
+                as_stored(codec, entry, model, vectors[row]),
+            )
+            for row, entry in found
+        ],
         is_companion=True,
     )
     return len(found)
@@ -88,8 +107,14 @@ def add_companions(
 def drop_companions(session: Session, agent_id: str, model: str | None) -> int:
     """Delete the companion vectors of a model, or of all; return of how many entries."""
     where, values = ("", []) if model is None else (" AND model = %s", [model])
-    sql = (
+    plain = (
         f"DELETE FROM {EMBEDDINGS} WHERE agent_id = %s AND is_companion{where} "
         "RETURNING entry_row, model"
     )
-    return len(set(session.fetch(sql, (agent_id, *values))))
+    sealed = (
+        f"DELETE FROM {SEALED_VECTORS} WHERE agent_id = %s AND {_IS_OTHER}{where} "
+        "RETURNING entry_row, model"
+    )
+    found = session.fetch(plain, (agent_id, *values))
+    found += session.fetch(sealed, (agent_id, agent_id, *values))
+    return len(set(found))

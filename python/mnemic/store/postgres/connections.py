@@ -106,6 +106,16 @@ class Connections:
             name="mnemic",
             open=True,
         )
+        self._apart: ConnectionPool[Connection] = ConnectionPool(
+            target.conninfo,
+            min_size=0,
+            max_size=1,
+            timeout=PATIENCE,
+            reconnect_timeout=_BACKOFF,
+            configure=self._configure,
+            name="mnemic-apart",
+            open=False,
+        )
 
     def _open_once(self, target: Target) -> Hashable:
         """Bring the tables up to date; return what names the database in this process."""
@@ -176,6 +186,7 @@ class Connections:
         *,
         deadline: float | None = None,
         one_moment: bool = False,
+        apart: bool = False,
     ) -> Result:
         """Run reads on one connection; after a lost connection once more, on another one.
 
@@ -186,13 +197,20 @@ class Connections:
             work: The reads.
             deadline: Statements that run past it raise DeadlineExceededError; None is no limit.
             one_moment: Whether all of them see the same state.
+            apart: Whether the calling thread may have a connection already. Then another one is
+                used than the pool's: if all threads that have one waited for a second one, none
+                would ever get it.
         """
         self.check_usable()
+        pool = self._pool
+        if apart:
+            pool = self._apart
+            pool.open()
         ends = time.monotonic() + PATIENCE
 
         def once() -> Result:
             with (
-                self._pool.connection(_seconds_until(deadline)) as connection,
+                pool.connection(_seconds_until(deadline)) as connection,
                 cancelled_with_task(connection),
             ):
                 session, naming = self._session(connection, agents)
@@ -350,6 +368,7 @@ class Connections:
             return
         self._is_closed = True
         self._pool.close()
+        self._apart.close()
 
 
 def _undo(session: Session, error: BaseException) -> None:

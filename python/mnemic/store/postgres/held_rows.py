@@ -47,9 +47,14 @@ def news(session: Session, agent_id: str, since: LogPosition) -> _News | None:
     seq, accesses, _ = found[0]
     values = (agent_id, since.seq, agent_id, since.accesses)
     touched = [row for (row,) in session.fetch(_TOUCHED, values)]
-    sql = f"SELECT {ROW} FROM {ENTRIES} WHERE agent_id = %s AND row = ANY(%s) AND {IS_HELD}"
-    rows = session.fetch(sql, (agent_id, touched)) if touched else []
+    rows = held_rows(session, agent_id, touched) if touched else []
     return _News(LogPosition(seq, accesses), touched, rows)
+
+
+def held_rows(session: Session, agent_id: str, rows: Sequence[int]) -> list[Columns]:
+    """Return those of these rows that are held, as they are stored now."""
+    sql = f"SELECT {ROW} FROM {ENTRIES} WHERE agent_id = %s AND row = ANY(%s) AND {IS_HELD}"
+    return session.fetch(sql, (agent_id, list(rows)))
 
 
 class HeldRows:
@@ -93,6 +98,14 @@ class HeldRows:
         if None in found:
             return None
         return [msgspec.msgpack.decode(row, type=tuple) for row in found if row is not None]
+
+    def renew(self, rows: Sequence[int], read: Callable[[], Iterable[Columns]]) -> None:
+        """Take in rows as they are stored now."""
+        with self._lock:
+            found = list(read())
+            for row in rows:
+                self._drop(row)
+            self.put(found)
 
     def catch_up(self, read: Callable[[LogPosition], _News | None]) -> bool:
         """Take in what changed; return False if the log does not go back so far."""

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
+from mnemic.model import NewEntry
 from mnemic.store.add_job import AddJob
-from mnemic.store.new_rows import AddedRows, AddOptions, NewRow
+from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, encoded
 from mnemic.store.pending_accesses import AccessFlush
+from mnemic.store.postgres.agent_keys import check_no_key, current_key, stored_keys
 from mnemic.store.postgres.change_log import write_accesses
 from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.writes import add
@@ -107,17 +109,47 @@ class AgentAddJob(AddJob):
     def __call__(self, connection: Session) -> AddedRows:
         """Store the entries."""
         self.stored = None
+        check_add_keys(connection, [self])
         self.stored = super().__call__(connection)
         return self.stored
 
     @staticmethod
     def run_together(connection: Session, jobs: "Sequence[AddJob]") -> list[AddedRows]:
         """Run jobs of one kind as one."""
+        check_add_keys(connection, jobs)
         results = AddJob.run_together(connection, jobs)
         for job, result in zip(jobs, results, strict=True):
             if isinstance(job, AgentAddJob):
                 job.stored = result
         return results
+
+
+def check_add_keys(session: Session, jobs: Sequence[AddJob]) -> None:
+    """Check the keys of what jobs of one kind store; seal it anew if the key was replaced.
+
+    Raises:
+        KeyUnavailableError: If the key was destroyed, or sensitive entries are stored without one.
+        WrongKeyError: If the agent has other keys now.
+    """
+    agent_id, rows = jobs[0].agent_id, [new for job in jobs for new in job.rows]
+    if jobs[0].rules.key is None:
+        if any(new.entry.sensitive for new in rows):
+            check_no_key(session, agent_id)
+        return
+    if not any(new.entry.is_encrypted for new in rows):
+        return
+    stored = stored_keys(session, agent_id)
+    for job in jobs:
+        key = current_key(job.rules.codec, agent_id, stored)
+        if job.rules.key != key:
+            job.rules = job.rules._replace(key=key)
+            job.rows = _sealed_anew(job.rows, job.rules)
+
+
+def _sealed_anew(rows: Sequence[NewRow], rules: AddOptions) -> list[NewRow]:
+    entries = [NewEntry(new.entry, None if new.more[1] is None else new.given_key) for new in rows]
+    model = None if rules.model is None else rules.model[0]
+    return encoded(rules.codec, entries, [new.vectors for new in rows], model)
 
 
 def outcome_check(jobs: Sequence[AgentsJob]) -> Callable[[Session], bool] | None:

@@ -13,9 +13,9 @@ from mnemic.store.duplicates import check_one_user, single
 from mnemic.store.filter_sql import Condition
 from mnemic.store.postgres.change_log import log_changes
 from mnemic.store.postgres.session import Columns, Session
-from mnemic.store.postgres.sql import ENTRIES, IS_PRESENT, LINKS, in_scope, with_id
+from mnemic.store.postgres.sql import ENTRIES, IS_PRESENT, LINKS, visible, visible_in, with_id
 from mnemic.store.postgres.stored import reading_stored
-from mnemic.store.row_codec import next_version, uuid_of
+from mnemic.store.row_codec import RowCodec, next_version, uuid_of
 from mnemic.store.values import Direction, LinkEnd, StoredLink
 
 _INSERT: Final = (
@@ -31,11 +31,14 @@ _READ: Final = (
 )
 
 
-def supersede(session: Session, entry: MemoryEntry, row: int, at: int) -> Change | None:
+def supersede(
+    session: Session, codec: RowCodec, entry: MemoryEntry, row: int, at: int
+) -> Change | None:
     """Mark the entry that a stored entry supersedes, and link the two.
 
     Args:
         session: In the transaction that stores the entry.
+        codec: Codec of the entries; one that it cannot read is superseded by none.
         entry: The stored entry.
         row: Its row.
         at: When it was stored, in microseconds since 1970 in UTC.
@@ -46,6 +49,7 @@ def supersede(session: Session, entry: MemoryEntry, row: int, at: int) -> Change
     if entry.supersedes is None:
         return None
     where, values = with_id(Scope(entry.agent_id, entry.user_id), entry.supersedes)
+    where = f"{where} AND {visible(codec)}"
     sql = f"SELECT row, status, updated_at, version FROM {ENTRIES} WHERE {where}"
     found = session.fetch(sql, values)
     if not found:
@@ -96,7 +100,9 @@ def end_supersession(session: Session, agent_id: str, row: int, at: int) -> list
     return changes
 
 
-def link(session: Session, scope: Scope, wanted: MemoryLink, now: int) -> MemoryLink:
+def link(
+    session: Session, codec: RowCodec, scope: Scope, wanted: MemoryLink, now: int
+) -> MemoryLink:
     """Write a link between two present entries of a scope; return it as it is then.
 
     Raises:
@@ -104,7 +110,8 @@ def link(session: Session, scope: Scope, wanted: MemoryLink, now: int) -> Memory
         LinkAcrossUsersError: If they are of different users.
     """
     source, target = (
-        _present_end(session, scope, entry_id, now) for entry_id in (wanted.from_id, wanted.to_id)
+        _present_end(session, codec, scope, entry_id, now)
+        for entry_id in (wanted.from_id, wanted.to_id)
     )
     check_one_user(source.user_id, target.user_id)
     time = to_microseconds(wanted.created_at)
@@ -116,10 +123,16 @@ def link(session: Session, scope: Scope, wanted: MemoryLink, now: int) -> Memory
 
 
 def unlink(
-    session: Session, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | None
+    session: Session,
+    codec: RowCodec,
+    scope: Scope,
+    from_id: UUID,
+    to_id: UUID,
+    *,
+    kind: LinkType | None,
 ) -> int:
     """Delete the links from one entry of a scope to another; return how many."""
-    source, target = _end(session, scope, from_id), _end(session, scope, to_id)
+    source, target = _end(session, codec, scope, from_id), _end(session, codec, scope, to_id)
     if source is None or target is None:
         return 0
     types, bound = _among_types(None if kind is None else [kind])
@@ -136,27 +149,32 @@ def unlink(
 
 def links(
     session: Session,
+    codec: RowCodec,
     scope: Scope,
     entry_id: UUID,
     direction: Direction,
-    kinds: Collection[LinkType] | None,
     *,
+    kinds: Collection[LinkType] | None,
     now: int,
 ) -> list[MemoryLink]:
     """Return the links of an entry whose ends are both present in the scope."""
-    own = _end(session, scope, entry_id, present_at=now)
+    own = _end(session, codec, scope, entry_id, present_at=now)
     if own is None:
         return []
-    return [read.link for read in _links_at(session, scope, own.row, direction, kinds, now=now)]
+    return [
+        read.link
+        for read in _links_at(session, codec, scope, own.row, direction, kinds=kinds, now=now)
+    ]
 
 
 def link_ends(
     session: Session,
+    codec: RowCodec,
     scope: Scope,
     row: int,
     direction: Direction,
-    kinds: Collection[LinkType] | None,
     *,
+    kinds: Collection[LinkType] | None,
     now: int,
 ) -> list[LinkEnd]:
     """Return what the links of a row's entry lead to; both ends present in the scope."""
@@ -166,7 +184,7 @@ def link_ends(
             read.link.type,
             read.link.strength,
         )
-        for read in _links_at(session, scope, row, direction, kinds, now=now)
+        for read in _links_at(session, codec, scope, row, direction, kinds=kinds, now=now)
     ]
 
 
@@ -182,14 +200,15 @@ def successor_rows(session: Session, agent_id: str, rows: Sequence[int]) -> list
 
 def _links_at(
     session: Session,
+    codec: RowCodec,
     scope: Scope,
     row: int,
     direction: Direction,
-    kinds: Collection[LinkType] | None,
     *,
+    kinds: Collection[LinkType] | None,
     now: int,
 ) -> "list[_Link]":
-    where, values = in_scope(scope)
+    where, values = visible_in(scope, codec)
     present = _of(f"{where} AND {IS_PRESENT}"), [*values, now]
     types, bound = _among_types(kinds)
     found: list[_Link] = []
@@ -209,9 +228,11 @@ def _of(where: str) -> str:
     )
 
 
-def links_within(session: Session, scope: Scope, present_at: int | None) -> list[StoredLink]:
+def links_within(
+    session: Session, codec: RowCodec, scope: Scope, present_at: int | None
+) -> list[StoredLink]:
     """Return the links between entries of one user; between all states if no time is given."""
-    where, values = in_scope(scope)
+    where, values = visible_in(scope, codec)
     if present_at is not None:
         where, values = f"{where} AND {IS_PRESENT}", [*values, present_at]
     sql = f"{_READ} WHERE l.agent_id = %s {_of(where)} AND f.user_id IS NOT DISTINCT FROM t.user_id"
@@ -219,14 +240,17 @@ def links_within(session: Session, scope: Scope, present_at: int | None) -> list
     return [StoredLink(read.link, read.user_id) for read in found]
 
 
-def add_links(session: Session, scope: Scope, new: Sequence[StoredLink]) -> int:
+def add_links(session: Session, codec: RowCodec, scope: Scope, new: Sequence[StoredLink]) -> int:
     """Write missing links whose ends are in a scope and of one user; return how many are new."""
     changes = [
         change
         for wanted, user_id in new
         if scope.all_users or scope.user_id == user_id
         for change in _add_link(
-            session, Scope(scope.agent_id, user_id, scope.project_id, scope.session_id), wanted
+            session,
+            codec,
+            Scope(scope.agent_id, user_id, scope.project_id, scope.session_id),
+            wanted,
         )
     ]
     if changes:
@@ -234,8 +258,11 @@ def add_links(session: Session, scope: Scope, new: Sequence[StoredLink]) -> int:
     return len(changes)
 
 
-def _add_link(session: Session, scope: Scope, wanted: MemoryLink) -> list[Change]:
-    source, target = _end(session, scope, wanted.from_id), _end(session, scope, wanted.to_id)
+def _add_link(session: Session, codec: RowCodec, scope: Scope, wanted: MemoryLink) -> list[Change]:
+    source, target = (
+        _end(session, codec, scope, wanted.from_id),
+        _end(session, codec, scope, wanted.to_id),
+    )
     if source is None or target is None:
         return []
     if wanted.type is LinkType.SUPERSEDES and source.supersedes != wanted.to_id.bytes:
@@ -291,10 +318,11 @@ class _End(NamedTuple):
 
 
 def _end(
-    session: Session, scope: Scope, entry_id: UUID, present_at: int | None = None
+    session: Session, codec: RowCodec, scope: Scope, entry_id: UUID, present_at: int | None = None
 ) -> _End | None:
     """Return the entry with an id in a scope, in any state if no time is given."""
     where, values = with_id(scope, entry_id)
+    where = f"{where} AND {visible(codec)}"
     if present_at is not None:
         where, values = f"{where} AND {IS_PRESENT}", [*values, present_at]
     sql = f"SELECT row, user_id, supersedes FROM {ENTRIES} WHERE {where}"
@@ -302,8 +330,8 @@ def _end(
     return None if found is None else _End(*found)
 
 
-def _present_end(session: Session, scope: Scope, entry_id: UUID, now: int) -> _End:
-    end = _end(session, scope, entry_id, now)
+def _present_end(session: Session, codec: RowCodec, scope: Scope, entry_id: UUID, now: int) -> _End:
+    end = _end(session, codec, scope, entry_id, now)
     if end is None:
         raise not_found(entry_id, scope)
     return end

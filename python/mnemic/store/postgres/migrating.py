@@ -3,6 +3,7 @@
 from typing import Final
 
 from mnemic.errors import SchemaVersionError, StoreFileError
+from mnemic.store.postgres.row_security import naming
 from mnemic.store.postgres.schema import MIGRATIONS
 from mnemic.store.postgres.session import Session
 
@@ -89,8 +90,19 @@ def _up(session: Session, at: int) -> None:
 
 
 def _down(session: Session, at: int) -> None:
+    _check_way_back(session, at)
     session.script(MIGRATIONS[at].down)
     session.run("DELETE FROM mnemic.schema_migrations WHERE number = %s", (MIGRATIONS[at].number,))
+
+
+def _check_way_back(session: Session, at: int) -> None:
+    """Raise SchemaVersionError if a step cannot be undone without a loss."""
+    obstacle = MIGRATIONS[at].obstacle
+    if obstacle is None:
+        return
+    session.fetch(naming(session.connection, None))  # where policies hide every agent's rows
+    for (reason,) in session.fetch(obstacle):
+        raise SchemaVersionError(f"the tables cannot go back to an older version: {reason}")
 
 
 def check_readable(session: Session) -> None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from mnemic.model import All, MemoryEntry, RowBatch, Scope
 from mnemic.store.filter_sql import Condition
+from mnemic.store.postgres.reads import has_sealed
 from mnemic.store.postgres.session import Columns, Session, Vector
 from mnemic.store.postgres.sql import (
     AMONG,
@@ -17,8 +18,10 @@ from mnemic.store.postgres.sql import (
     IS_ACTIVE,
     IS_HELD,
     ROW,
-    in_scope,
+    SEALED_VECTORS,
     narrowed,
+    visible,
+    visible_in,
 )
 from mnemic.store.postgres.stored import active_entries, records_of
 from mnemic.store.postgres.vector_indexes import VectorIndex, find_vector_index
@@ -49,8 +52,8 @@ class _Row(NamedTuple):
 
 def nearest(session: Session, codec: RowCodec, wanted: NearestRequest) -> SelectedRows | None:
     """Return rows among which the most similar are; see `VectorSearch.nearest`."""
-    selected = _selected(wanted)
-    if selected is None:
+    selected = _selected(codec, wanted)
+    if selected is None or has_sealed(session, codec, selected):
         return None
     found, is_approximate = None, False
     if not wanted.is_exact:
@@ -68,16 +71,19 @@ def nearest(session: Session, codec: RowCodec, wanted: NearestRequest) -> Select
 
 
 def rows_without_vectors(
-    session: Session, agent_id: str, model: str, among: Sequence[int] | None
+    session: Session, codec: RowCodec, agent_id: str, model: str, among: Sequence[int] | None
 ) -> list[int]:
     """Return the active rows of an agent, or those of some rows, without a vector of a model."""
     some, values = ("", []) if among is None else (f"AND {AMONG}", [list(among)])
     sql = (
-        f"SELECT row FROM {ENTRIES} WHERE agent_id = %s AND {IS_HELD} {some} AND NOT EXISTS ("
-        f"SELECT FROM {EMBEDDINGS} AS v WHERE v.agent_id = %s AND entry_row = row AND model = %s "
-        "AND NOT is_companion)"
+        f"SELECT row FROM {ENTRIES} WHERE agent_id = %s AND {IS_HELD} AND {visible(codec)} {some} "
+        f"AND NOT EXISTS (SELECT FROM {EMBEDDINGS} AS v WHERE v.agent_id = %s AND entry_row = row "
+        "AND model = %s AND NOT is_companion) AND NOT EXISTS ("
+        f"SELECT FROM {SEALED_VECTORS} AS v WHERE v.agent_id = %s AND entry_row = row "
+        "AND model = %s)"
     )
-    return [row for (row,) in session.fetch(sql, (agent_id, *values, agent_id, model))]
+    found = session.fetch(sql, (agent_id, *values, agent_id, model, agent_id, model))
+    return [row for (row,) in found]
 
 
 def entries_among(
@@ -92,12 +98,13 @@ def entries_among(
     return entries
 
 
-def _selected(wanted: NearestRequest) -> Condition | None:
+def _selected(codec: RowCodec, wanted: NearestRequest) -> Condition | None:
     """Return the condition of the rows to compare; None if it would hold for too many."""
-    narrow = narrowed(All(()) if wanted.filters is None else wanted.filters)
+    expression = All(()) if wanted.filters is None else wanted.filters
+    narrow = narrowed(expression, seals=codec.seals)
     if not narrow.is_exact:
         return None
-    where, values = in_scope(wanted.scope)
+    where, values = visible_in(wanted.scope, codec)
     return f"{where} AND {IS_ACTIVE} AND {narrow.sql}", [*values, wanted.now, *narrow.values]
 
 

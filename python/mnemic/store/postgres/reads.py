@@ -2,8 +2,8 @@
 
 import sys
 from collections import Counter
-from collections.abc import Generator, Sequence
-from typing import Final
+from collections.abc import Generator, Iterable, Sequence
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from mnemic._core import distinct_values
@@ -31,16 +31,27 @@ from mnemic.store.postgres.sql import (
     EMBEDDINGS,
     ENTRIES,
     IS_ACTIVE,
+    IS_HELD,
     IS_PRESENT,
     ROW,
+    SEALED_VECTORS,
     USER_KEY,
     in_scope,
     narrowed,
+    visible,
+    visible_in,
     with_id,
 )
-from mnemic.store.postgres.stored import entries_of, reading_stored
-from mnemic.store.row_codec import RowCodec, key_of
-from mnemic.store.selection import batches, by_filter, selected
+from mnemic.store.postgres.stored import (
+    entries_of,
+    readable_entries,
+    reading_stored,
+    records_of,
+    sealed_ids,
+)
+from mnemic.store.postgres.vectors import Vectors, sealed_vectors
+from mnemic.store.row_codec import EncodedRow, RowCodec, key_of
+from mnemic.store.selection import Decide, batches, by_filter, selected
 from mnemic.store.values import Located, OwnedId, PageCursor, StoredEntry
 
 _AT_ONCE: Final = 512
@@ -59,7 +70,7 @@ def entries_of_ids(
     include_deleted: bool,
 ) -> dict[UUID, Located]:
     """Return the entries with these ids in the scope, in any state if requested."""
-    where, values = in_scope(scope)
+    where, values = visible_in(scope, codec)
     if not include_deleted:
         where, values = f"{where} AND {IS_ACTIVE}", [*values, now]
     sql = f"SELECT {ROW} FROM {ENTRIES} WHERE {where} AND id = ANY(%s)"
@@ -85,19 +96,18 @@ def entries_of_rows(
     include_deleted: bool = False,
 ) -> dict[int, MemoryEntry]:
     """Return the entries of these rows in the scope, in any state if requested."""
-    where, values = in_scope(scope)
+    where, values = visible_in(scope, codec)
     if not include_deleted:
         where, values = f"{where} AND {IS_ACTIVE}", [*values, now]
     sql = f"SELECT {ROW} FROM {ENTRIES} WHERE {where} AND {AMONG} ORDER BY row"
     found = session.fetch(sql, (*values, [int(row) for row in rows]))
-    entries = entries_of(codec, found, scope)
-    return {columns[0]: entry for columns, entry in zip(found, entries, strict=True)}
+    return readable_entries(codec, found, scope)
 
 
-def row_of(session: Session, scope: Scope, entry_id: UUID, now: int) -> int | None:
+def row_of(session: Session, codec: RowCodec, scope: Scope, entry_id: UUID, now: int) -> int | None:
     """Return the row of an active entry of a scope."""
     where, values = with_id(scope, entry_id)
-    sql = f"SELECT row FROM {ENTRIES} WHERE {where} AND {IS_ACTIVE}"
+    sql = f"SELECT row FROM {ENTRIES} WHERE {where} AND {visible(codec)} AND {IS_ACTIVE}"
     found = single(session.fetch(sql, (*values, now)), scope, entry_id)
     return None if found is None else int(found[0])
 
@@ -112,10 +122,10 @@ def entries_matching(
     now: int,
 ) -> list[MemoryEntry]:
     """Return the entries of a scope that match a filter, with its order, limit and offset."""
-    narrow = _narrowed_list(scope, expression, now, include_deleted=page.include_forgotten)
+    narrow = _narrowed_list(codec, scope, expression, now, include_deleted=page.include_forgotten)
     order = f"{order_by(page.list_order)}, {USER_KEY}"
-    found = _listed(session, codec, narrow, expression, order, limit=page.limit, offset=page.offset)
-    return entries_of(codec, found, scope)
+    wanted = _List(narrow, expression, order, page.limit, page.offset)
+    return _listed_entries(session, codec, scope, wanted)
 
 
 def entries_after(
@@ -131,7 +141,7 @@ def entries_after(
     include_deleted: bool,
 ) -> list[MemoryEntry]:
     """Return the next entries of the list, newest first."""
-    narrow = _narrowed_list(scope, expression, now, include_deleted=include_deleted)
+    narrow = _narrowed_list(codec, scope, expression, now, include_deleted=include_deleted)
     if after is not None:
         # The cursor of a list of one user names none.
         user = (after.user_id if scope.all_users else scope.user_id) or ""
@@ -142,32 +152,79 @@ def entries_after(
             values=[*narrow.values, -time, after.id, user, time],
         )
     order = f"created_at DESC, id, {USER_KEY}"
-    found = _listed(session, codec, narrow, expression, order, limit=limit, offset=offset)
-    return entries_of(codec, found, scope)
+    wanted = _List(narrow, expression, order, limit, offset)
+    return _listed_entries(session, codec, scope, wanted)
 
 
-def _listed(
-    session: Session,
-    codec: RowCodec,
-    narrow: Narrowed,
-    expression: Expression,
-    order: str,
-    *,
-    limit: int,
-    offset: int = 0,
-) -> list[Columns]:
+class _List(NamedTuple):
+    """A list of entries, ordered and cut.
+
+    Attributes:
+        narrow: Condition of the rows, which holds for every match.
+        expression: Filter that decides, unless the condition is exact.
+        order: Terms of ORDER BY.
+        limit: Maximum number of entries.
+        offset: Number of first entries to skip.
+    """
+
+    narrow: Narrowed
+    expression: Expression
+    order: str
+    limit: int
+    offset: int = 0
+
+    def without(self, rows: list[int]) -> "_List":
+        """Return the list without some rows."""
+        sql, values, is_exact = self.narrow
+        narrow = Narrowed(f"{sql} AND row <> ALL(%s)", [*values, rows], is_exact)
+        return self._replace(narrow=narrow)
+
+
+def _listed_entries(
+    session: Session, codec: RowCodec, scope: Scope, wanted: _List
+) -> list[MemoryEntry]:
+    """Return the entries of a list; those whose seal is broken take no other's place in it."""
+    while True:
+        found = _listed(session, codec, wanted)
+        readable = readable_entries(codec, found, scope)
+        if len(readable) == len(found):
+            return list(readable.values())
+        wanted = wanted.without([row for row, *_ in found if row not in readable])
+
+
+def _listed(session: Session, codec: RowCodec, wanted: _List) -> list[Columns]:
     """Return the rows of a list; the core decides them unless the condition is exact."""
+    narrow, expression, order, limit, offset = wanted
     sql = f"SELECT {ROW} FROM {ENTRIES} WHERE {narrow.sql} ORDER BY {order}"
     if narrow.is_exact:
         cut = (min(limit, sys.maxsize), min(offset, sys.maxsize))
         return session.fetch(f"{sql} LIMIT %s OFFSET %s", (*narrow.values, *cut))
+    rows, decide = _streamed(session, sql, narrow.values), _decision(codec, expression)
+    return selected(rows, decide, limit=limit, offset=offset)
+
+
+def has_sealed(session: Session, codec: RowCodec, where: Condition) -> bool:
+    """Return whether a condition holds for sealed rows that a codec can read."""
+    if not codec.seals:
+        return False
+    sql = f"SELECT EXISTS (SELECT FROM {ENTRIES} WHERE {where[0]} AND is_encrypted)"
+    return bool(session.value(sql, where[1]))
+
+
+def _decision(codec: RowCodec, expression: Expression) -> Decide:
+    """Return the decision of a filter over stored rows; those that cannot be opened are out."""
     passes = by_filter(expression)
 
-    def decide(records: list[Record]) -> Sequence[bool]:
+    def decide(rows: list[Record]) -> Sequence[bool]:
+        plain = records_of(codec, rows)
         with reading_stored("a memory"):
-            return passes(codec.records(records))
+            found = passes(plain)
+        if len(plain) == len(rows):
+            return found
+        verdicts = dict(zip((row for row, *_ in plain), found, strict=True))
+        return [verdicts.get(row, False) for row, *_ in rows]
 
-    return selected(_streamed(session, sql, narrow.values), decide, limit=limit, offset=offset)
+    return decide
 
 
 def _streamed(
@@ -182,7 +239,7 @@ def matching_rows(
 ) -> list[int]:
     """Return the rows of a condition that match a filter, decided in batches by the core."""
     narrow = Narrowed(*where, is_exact=False)
-    found = _listed(session, codec, narrow, expression, "row", limit=sys.maxsize)
+    found = _listed(session, codec, _List(narrow, expression, "row", sys.maxsize))
     return [row for row, *_ in found]
 
 
@@ -197,37 +254,61 @@ def entries_stored_after(
     model: str | None,
 ) -> list[StoredEntry]:
     """Return entries by row, with keys and vectors; in any state if no time is given."""
-    where, values = in_scope(scope)
+    where, values = visible_in(scope, codec)
     if present_at is not None:
         where, values = f"{where} AND {IS_PRESENT}", [*values, present_at]
     sql = (
-        f"SELECT {ROW}, idempotency_key FROM {ENTRIES} "
+        f"SELECT {ROW}, fingerprint, idempotency_key, key_fingerprint FROM {ENTRIES} "
         f"WHERE {where} AND row > %s ORDER BY row LIMIT %s"
     )
-    found = session.fetch(sql, (*values, row, min(limit, sys.maxsize)))
-    entries = entries_of(codec, found, scope)
-    rows = [columns[0] for columns in found]
-    vectors = {} if model is None else session.vectors(scope.agent_id, rows, model)
+    while found := session.fetch(sql, (*values, row, min(limit, sys.maxsize))):
+        stored = _stored(session, codec, scope, found, model)
+        if stored:
+            return stored
+        row = found[-1][0]  # of a page whose seals are all broken
+    return []
+
+
+def _stored(
+    session: Session, codec: RowCodec, scope: Scope, found: list[Columns], model: str | None
+) -> list[StoredEntry]:
+    """Return the entries of rows, with keys and vectors, without those whose seal is broken."""
+    entries = readable_entries(codec, found, scope)
+    found = [columns for columns in found if columns[0] in entries]
+    vectors: dict[int, Vectors] = {}
+    if model is not None:
+        vectors = session.vectors(scope.agent_id, list(entries), model)
+        opened = sealed_vectors(
+            session, codec, scope.agent_id, sealed_ids(found), model, dimensions=0
+        )
+        vectors |= {row: own for row, own in opened.items() if own[0].size}
     with reading_stored("a memory's key"):
-        stored = []
-        for columns, entry in zip(found, entries, strict=True):
-            first, *more = vectors.get(columns[0], (None,))
-            if first is not None and model is not None:
-                entry = entry.with_embedding(first, model)  # noqa: PLW2901 - the same entry
-            stored.append(StoredEntry(columns[0], entry, key_of(columns[-1]), tuple(more)))
-        return stored
+        return [
+            _with_vectors(codec, columns, entries[columns[0]], vectors.get(columns[0], ()), model)
+            for columns in found
+        ]
+
+
+def _with_vectors(
+    codec: RowCodec, columns: Columns, entry: MemoryEntry, vectors: Vectors, model: str | None
+) -> StoredEntry:
+    first, *more = vectors or (None,)
+    if first is not None and model is not None:
+        entry = entry.with_embedding(first, model)
+    used = codec.used_key(EncodedRow(columns[1:-3], columns[-3:]))
+    return StoredEntry(columns[0], entry, key_of(used and used.key), tuple(more))
 
 
 def _narrowed_list(
-    scope: Scope, expression: Expression, now: int, *, include_deleted: bool
+    codec: RowCodec, scope: Scope, expression: Expression, now: int, *, include_deleted: bool
 ) -> Narrowed:
     """Return the condition of a list; without a test of the status only active entries match."""
-    where, values = in_scope(scope)
+    where, values = visible_in(scope, codec)
     if not include_deleted:
         where, values = f"{where} AND {IS_PRESENT}", [*values, now]
     if not references(expression, "status"):
         where = f"{where} AND status = 0"
-    sql, bound, is_exact = narrowed(expression)
+    sql, bound, is_exact = narrowed(expression, seals=codec.seals)
     return Narrowed(f"{where} AND ({sql})", [*values, *bound], is_exact)
 
 
@@ -236,10 +317,15 @@ def count(
 ) -> int:
     """Return the number of entries of the scope that a search can find, and that match."""
     expression = All(()) if expression is None else expression
-    narrow = _narrowed_list(scope, expression, now, include_deleted=False)
+    narrow = _narrowed_list(codec, scope, expression, now, include_deleted=False)
     if not narrow.is_exact:
         return len(matching_rows(session, codec, expression, (narrow.sql, narrow.values)))
-    return int(session.value(f"SELECT count(*) FROM {ENTRIES} WHERE {narrow.sql}", narrow.values))
+    sql = f"SELECT count(*) FROM {ENTRIES} WHERE {narrow.sql} AND NOT is_encrypted"
+    plain = int(session.value(sql, narrow.values))
+    if not codec.seals:
+        return plain
+    sealed = f"{narrow.sql} AND is_encrypted"  # those that do not open do not count
+    return plain + len(matching_rows(session, codec, expression, (sealed, narrow.values)))
 
 
 def stored_entries(session: Session, scope: Scope) -> int:
@@ -259,8 +345,8 @@ def distinct(
 ) -> list[DistinctValue]:
     """Return the distinct values of a field; the core counts them unless SQL decides exactly."""
     expression = wanted.narrowed(expression)
-    narrow = _narrowed_list(scope, expression, now, include_deleted=False)
-    if narrow.is_exact:
+    narrow = _narrowed_list(codec, scope, expression, now, include_deleted=False)
+    if narrow.is_exact and not has_sealed(session, codec, narrow[:2]):
         column = wanted.declared.column
         sql = (
             f"SELECT {column}, count(*) FROM {ENTRIES} WHERE {narrow.sql} "
@@ -288,7 +374,7 @@ _FORGOTTEN, _EXPIRED = -2, -1
 
 def stats(session: Session, codec: RowCodec, scope: Scope, now: int) -> LongTermMemoryStats:
     """Return statistics of a scope, without figures of embedder and quota, which are not stored."""
-    where, values = in_scope(scope)
+    where, values = visible_in(scope, codec)
     states = session.fetch(
         f"SELECT {_STATE}, count(*), sum({codec.content_size_sql})::bigint FROM {ENTRIES} "
         f"WHERE {where} GROUP BY 1",
@@ -301,6 +387,7 @@ def stats(session: Session, codec: RowCodec, scope: Scope, now: int) -> LongTerm
     tags = session.fetch(
         f"SELECT tags::text, count(*) {entries} AND tags IS NOT NULL GROUP BY tags::text", found
     )
+    sealed = _sealed_stats(session, codec, scope, now)
     ((oldest, newest),) = session.fetch(f"SELECT min(created_at), max(created_at) {entries}", found)
     with reading_stored("a memory's type or time"):
         return LongTermMemoryStats(
@@ -309,19 +396,62 @@ def stats(session: Session, codec: RowCodec, scope: Scope, now: int) -> LongTerm
             superseded_entries=number.get(MemoryStatus.SUPERSEDED, 0),
             forgotten_entries=number.get(_FORGOTTEN, 0),
             expired_entries=number.get(_EXPIRED, 0),
-            storage_bytes_used=sum(size for *_, size in states),
+            sealed_entries=sealed.entries,
+            unreadable_entries=sealed.unreadable,
+            storage_bytes_used=sum(size for *_, size in states) + sealed.hidden_bytes,
             entries_by_type={MemoryType.numbered(kind): used for kind, used in types},
-            top_tags=_top_tags(codec, tags),
+            top_tags=_top_tags(
+                [*_read_tags(codec, tags), *((entry.tags, 1) for entry in sealed.active)]
+            ),
             oldest_entry=None if oldest is None else from_microseconds(oldest),
             newest_entry=None if newest is None else from_microseconds(newest),
         )
 
 
-def _top_tags(codec: RowCodec, found: list[Columns]) -> tuple[TagUsage, ...]:
+class _SealedStats(NamedTuple):
+    """Figures of the sealed entries of a scope, in any state.
+
+    Attributes:
+        entries: Their number.
+        unreadable: Number of those that cannot be opened.
+        hidden_bytes: Bytes that those count which a codec cannot read for lack of a key.
+        active: Those that searches find.
+    """
+
+    entries: int
+    unreadable: int
+    hidden_bytes: int
+    active: list[MemoryEntry]
+
+
+def _sealed_stats(session: Session, codec: RowCodec, scope: Scope, now: int) -> _SealedStats:
+    """Return figures of the sealed entries of a scope, each of which is opened."""
+    where, values = in_scope(scope)
+    if not codec.seals:
+        where = f"{where} AND is_encrypted"
+        sizes = f"coalesce(sum({codec.content_size_sql}), 0)::bigint"
+        sql = f"SELECT count(*), {sizes} FROM {ENTRIES} WHERE {where}"
+        ((number, size),) = session.fetch(sql, values)
+        return _SealedStats(number, number, size, [])
+    where = f"{where} AND is_encrypted"
+    number, readable, active = 0, 0, list[MemoryEntry]()
+    moment = from_microseconds(now)
+    for batch in session.batches(f"SELECT {ROW} FROM {ENTRIES} WHERE {where}", values, _AT_ONCE):
+        found = readable_entries(codec, batch, scope)
+        number, readable = number + len(batch), readable + len(found)
+        active += [entry for entry in found.values() if entry.is_active(moment)]
+    return _SealedStats(number, number - readable, 0, active)
+
+
+def _read_tags(codec: RowCodec, found: list[Columns]) -> list[tuple[tuple[str, ...], int]]:
+    return [(codec.decode_tags(stored), entries) for stored, entries in found]
+
+
+def _top_tags(found: Iterable[tuple[tuple[str, ...], int]]) -> tuple[TagUsage, ...]:
     """Return the most used tags, of lists of tags and the number of their entries."""
     used: Counter[str] = Counter()
-    for stored, entries in found:
-        for tag in set(codec.decode_tags(stored)):
+    for tags, entries in found:
+        for tag in set(tags):
             used[tag] += entries
     top = sorted(used.items(), key=lambda each: (-each[1], each[0]))[:_TOP_TAGS]
     return tuple(TagUsage(tag, entries) for tag, entries in top)
@@ -333,11 +463,11 @@ def contents(
     """Return the contents of those of these rows that are active."""
     sql = (
         f"SELECT {ROW} FROM {ENTRIES} "
-        f"WHERE agent_id = %s AND forgotten_at IS NULL AND status = 0 AND {AMONG}"
+        f"WHERE agent_id = %s AND {IS_HELD} AND {visible(codec)} AND {AMONG}"
     )
     found = session.fetch(sql, (agent_id, [int(row) for row in rows]))
-    entries = entries_of(codec, found, Scope(agent_id, all_users=True))
-    return {columns[0]: entry.content for columns, entry in zip(found, entries, strict=True)}
+    entries = readable_entries(codec, found, Scope(agent_id, all_users=True))
+    return {row: entry.content for row, entry in entries.items()}
 
 
 _OF_USER = (
@@ -372,12 +502,15 @@ def _begins_with(prefix: str) -> Condition:
     return "user_key >= %s AND user_key < %s", [prefix, end]
 
 
-def owned(session: Session, agent_id: str, wanted: Sequence[OwnedId]) -> list[Columns]:
+def owned(
+    session: Session, codec: RowCodec, agent_id: str, wanted: Sequence[OwnedId]
+) -> list[Columns]:
     """Return row, user, id, version and time of change of entries, by user and id."""
     sql = (
         f"SELECT row, user_id, id, version, updated_at FROM {ENTRIES} AS entry "
         "JOIN unnest(%s::text[], %s::uuid[]) AS wanted (wanted_user, wanted_id) "
-        f"ON id = wanted_id AND {USER_KEY} = wanted_user WHERE agent_id = %s"
+        f"ON id = wanted_id AND {USER_KEY} = wanted_user "
+        f"WHERE agent_id = %s AND {visible(codec)}"
     )
     names = [user_id or "" for user_id, _ in wanted]
     return session.fetch(sql, (names, [entry_id for _, entry_id in wanted], agent_id))
@@ -387,6 +520,9 @@ def rows_with_vectors(session: Session, agent_id: str, rows: Sequence[int], mode
     """Return those of these rows that have a vector of a model; zeros stand for no vector."""
     sql = (
         f"SELECT entry_row FROM {EMBEDDINGS} WHERE agent_id = %s AND entry_row = ANY(%s) "
-        "AND model = %s AND NOT is_companion AND part = 0 AND vector_norm(embedding) > 0"
+        "AND model = %s AND NOT is_companion AND part = 0 AND vector_norm(embedding) > 0 "
+        f"UNION SELECT entry_row FROM {SEALED_VECTORS} WHERE agent_id = %s AND entry_row = ANY(%s) "
+        "AND model = %s AND part = 0"
     )
-    return {row for (row,) in session.fetch(sql, (agent_id, list(rows), model))}
+    some = agent_id, list(rows), model
+    return {row for (row,) in session.fetch(sql, (*some, *some))}

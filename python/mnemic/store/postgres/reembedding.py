@@ -5,10 +5,11 @@ from typing import Final
 
 import numpy as np
 
+from mnemic.crypto.envelope import OVERHEAD
 from mnemic.store.changes import Change
 from mnemic.store.postgres.change_log import log_changes
 from mnemic.store.postgres.session import Columns, Session, Vector
-from mnemic.store.postgres.sql import EMBEDDINGS, ENTRIES
+from mnemic.store.postgres.sql import EMBEDDINGS, ENTRIES, SEALED_VECTORS
 from mnemic.store.reembedding import ToEmbed
 from mnemic.store.values import Model
 
@@ -22,7 +23,13 @@ _WANTED: Final = (
     f"AND NOT EXISTS ({_ZERO})"
 )
 _LACKS: Final = (
-    f"NOT EXISTS ({_VECTOR} AND v.is_companion AND v.model = %s AND vector_dims(v.embedding) = %s)"
+    f"NOT EXISTS ({_VECTOR} AND v.is_companion AND v.model = %s AND vector_dims(v.embedding) = %s) "
+    f"AND NOT EXISTS (SELECT FROM {SEALED_VECTORS} AS s WHERE s.agent_id = e.agent_id "
+    "AND s.entry_row = e.row AND s.part = 0 AND s.model = %s AND octet_length(s.sealed) = %s)"
+)
+_HAS_SEALED: Final = f"SELECT EXISTS (SELECT FROM {ENTRIES} WHERE agent_id = %s AND is_encrypted)"
+_DROP_SEALED: Final = (
+    f"DELETE FROM {SEALED_VECTORS} WHERE agent_id = %s AND (model <> %s OR entry_row = ANY(%s))"
 )
 _DROP_STALE: Final = (  # of the agent's model, and of rows that shall have no vector
     f"DELETE FROM {EMBEDDINGS} AS v WHERE v.agent_id = %s AND v.is_companion AND ("
@@ -33,7 +40,7 @@ _DROP_STALE: Final = (  # of the agent's model, and of rows that shall have no v
 _DROP_OWN: Final = (
     f"DELETE FROM {EMBEDDINGS} AS v USING {ENTRIES} AS e WHERE v.agent_id = %s "
     "AND NOT v.is_companion AND e.agent_id = v.agent_id AND e.row = v.entry_row "
-    "AND (e.is_sensitive OR v.entry_row = ANY(%s))"
+    "AND (e.is_sensitive OR e.is_encrypted OR v.entry_row = ANY(%s))"
 )
 _KEEP: Final = (
     f"UPDATE {EMBEDDINGS} SET is_companion = true WHERE agent_id = %s AND NOT is_companion"
@@ -55,9 +62,22 @@ _USERS: Final = (
 
 def to_embed(session: Session, agent_id: str, model: Model) -> ToEmbed:
     """Return how many entries lack the companion vectors of a model, and how many need them."""
-    lacking = session.value(f"SELECT count(*) {_WANTED} AND {_LACKS}", (agent_id, 0, *model))
+    lacking = session.value(
+        f"SELECT count(*) {_WANTED} AND {_LACKS}", (agent_id, 0, *_stored(model))
+    )
     wanted = session.value(f"SELECT count(*) {_WANTED}", (agent_id, 0))
     return ToEmbed(int(lacking), int(wanted))
+
+
+def has_sealed(session: Session, agent_id: str) -> bool:
+    """Return whether an agent has sealed entries."""
+    return bool(session.value(_HAS_SEALED, (agent_id,)))
+
+
+def _stored(model: Model) -> tuple[str, int, str, int]:
+    """Return the name and the size of new vectors, in plain text and sealed."""
+    name, dimensions = model
+    return name, dimensions, name, 4 * dimensions + OVERHEAD
 
 
 def rows_to_embed(
@@ -65,7 +85,7 @@ def rows_to_embed(
 ) -> list[int]:
     """Return rows that lack the companion vectors of a model, ascending."""
     sql = f"SELECT e.row {_WANTED} AND {_LACKS} ORDER BY e.row LIMIT %s"
-    return [row for (row,) in session.fetch(sql, (agent_id, after, *model, limit))]
+    return [row for (row,) in session.fetch(sql, (agent_id, after, *_stored(model), limit))]
 
 
 def switch_model(session: Session, agent_id: str, model: Model, skipped: Collection[int]) -> bool:
@@ -82,6 +102,7 @@ def switch_model(session: Session, agent_id: str, model: Model, skipped: Collect
     session.run(_DROP_OWN, (agent_id, zero))
     session.run(_KEEP, (agent_id,))
     session.run(_TAKE_OVER, (agent_id, name))
+    session.run(_DROP_SEALED, (agent_id, name, zero))
     if zero:
         nothing = Vector(np.zeros(dimensions, np.float32))
         session.run(_INSERT_ZERO, (name, nothing, agent_id, zero))

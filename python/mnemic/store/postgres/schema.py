@@ -13,11 +13,13 @@ class Migration(NamedTuple):
         number: Names the version that it leads to.
         up: To the next version.
         down: Back from it.
+        obstacle: A query whose row says why there is no way back; none if it returns no row.
     """
 
     number: str
     up: str
     down: str
+    obstacle: str | None = None
 
 
 def _partitions(table: str) -> str:
@@ -162,9 +164,48 @@ _SECOND_DOWN: Final = """
 DROP TABLE mnemic.agent_memory_embeddings;
 """
 
+# What is stored of the keys under which agents' entries are sealed: a key cannot be derived again
+# without its salt. Sealed entries have their sealed field in `content`, in Base64; pgvector has no
+# sealed vectors.
+_THIRD: Final = f"""
+CREATE TABLE mnemic.agent_memory_keys (
+    agent_id    text COLLATE "C" NOT NULL,
+    number      bigint NOT NULL,
+    key_id      bytea NOT NULL,
+    name        text COLLATE "C" NOT NULL,
+    salt        bytea NOT NULL,
+    check_value bytea NOT NULL,
+    PRIMARY KEY (agent_id, number),
+    UNIQUE (agent_id, key_id)
+);
+
+CREATE TABLE mnemic.agent_memory_sealed_vectors (
+    agent_id   text COLLATE "C" NOT NULL,
+    entry_row  bigint NOT NULL,
+    model      text COLLATE "C" NOT NULL,
+    part       integer NOT NULL,
+    created_at bigint NOT NULL,
+    sealed     bytea NOT NULL,
+    PRIMARY KEY (agent_id, entry_row, model, part),
+    FOREIGN KEY (agent_id, entry_row) REFERENCES mnemic.agent_memory_entries ON DELETE CASCADE
+) PARTITION BY HASH (agent_id);
+{_partitions("agent_memory_sealed_vectors")}
+CREATE INDEX agent_memory_entries_by_seal
+    ON mnemic.agent_memory_entries (agent_id, row) WHERE is_encrypted;
+"""
+
+_THIRD_DOWN: Final = """
+DROP INDEX mnemic.agent_memory_entries_by_seal;
+DROP TABLE mnemic.agent_memory_sealed_vectors;
+DROP TABLE mnemic.agent_memory_keys;
+"""
+
+_THIRD_OBSTACLE: Final = "SELECT 'memories are sealed' FROM mnemic.agent_memory_keys LIMIT 1"
+
 MIGRATIONS: Final = (
     Migration("20260204_001", _FIRST, _FIRST_DOWN),
     Migration("20260204_002", _SECOND, _SECOND_DOWN),
+    Migration("20260204_003", _THIRD, _THIRD_DOWN, _THIRD_OBSTACLE),
 )
 """The versions of the tables, in their order. The extension stays on the way back: others may use
 it."""

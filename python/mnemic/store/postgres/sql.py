@@ -13,12 +13,13 @@ from mnemic.model import Scope
 from mnemic.model.fields import Kind
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.filter_sql import Condition, FilterSql
-from mnemic.store.row_codec import CHANGED_NAMES, COLUMN_NAMES, uuid_of
+from mnemic.store.row_codec import CHANGED_NAMES, COLUMN_NAMES, RowCodec, uuid_of
 
 Columns = tuple[Any, ...]
 
 ENTRIES: Final = "mnemic.agent_memory_entries"
 EMBEDDINGS: Final = "mnemic.agent_memory_embeddings"
+SEALED_VECTORS: Final = "mnemic.agent_memory_sealed_vectors"
 LINKS: Final = "mnemic.agent_memory_links"
 
 COLUMNS: Final = ", ".join(COLUMN_NAMES)
@@ -47,14 +48,19 @@ USER_KEY: Final = "coalesce(user_id, '')"
 
 
 def bound(columns: Columns, names: Sequence[str] = COLUMN_NAMES) -> Columns:
-    """Return columns of a codec as they are bound: ids as UUIDs, flags as booleans."""
+    """Return columns of a codec as they are bound: ids as UUIDs, flags as booleans, texts."""
     return tuple(
         _BOUND[name](value) if name in _BOUND and value is not None else value
         for name, value in zip(names, columns, strict=True)
     )
 
 
+def _text(content: str | bytes) -> str:
+    return content if isinstance(content, str) else content.decode()
+
+
 _BOUND: Final[Mapping[str, Callable[[Any], object]]] = {
+    "content": _text,  # that of a sealed entry is bytes of Base64
     "id": uuid_of,
     "supersedes": uuid_of,
     "is_sensitive": bool,
@@ -81,6 +87,17 @@ def _with_user(where: str, values: list[Any], user_id: str | None) -> Condition:
     return f"{where} AND user_id = %s", [*values, user_id]
 
 
+def visible(codec: RowCodec) -> str:
+    """Return the condition of rows that a codec can read: sealed ones need a key."""
+    return "true" if codec.seals else "NOT is_encrypted"
+
+
+def visible_in(scope: Scope, codec: RowCodec) -> Condition:
+    """Return `in_scope` without rows that a codec cannot read."""
+    where, values = in_scope(scope)
+    return f"{where} AND {visible(codec)}", values
+
+
 def with_id(scope: Scope, entry_id: UUID) -> Condition:
     """Return `in_scope` for an id: at most one entry, unless the scope is of all users."""
     where, values = in_scope(scope)
@@ -100,6 +117,7 @@ class _Postgres:
     mark = "%s"
     never = "false"
     always = "true"
+    sealed = "is_encrypted"
     holds_nul = False
     bound: Mapping[Kind, Callable[[Any], object]] = _BOUND_KINDS
 

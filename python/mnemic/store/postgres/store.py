@@ -5,14 +5,14 @@ import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from datetime import datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.errors import InvalidEntryError, StoreClosedError
+from mnemic.errors import InvalidEntryError, SealBrokenError, StoreClosedError
 from mnemic.licensing import Quota
 from mnemic.model import (
     LinkType,
@@ -45,16 +45,16 @@ from mnemic.store.postgres import (
 )
 from mnemic.store.postgres.backup import backup_to
 from mnemic.store.postgres.database import SHARED, Database
-from mnemic.store.postgres.held_rows import HeldRows, news
+from mnemic.store.postgres.held_rows import HeldRows, held_rows, news
 from mnemic.store.postgres.jobs import AgentAddJob, AgentJob
 from mnemic.store.postgres.nearest import entries_among, nearest, rows_without_vectors
+from mnemic.store.postgres.sealing import PostgresSealing
 from mnemic.store.postgres.session import Columns, Session
-from mnemic.store.postgres.sql import in_scope
 from mnemic.store.postgres.store_reads import PostgresReads
 from mnemic.store.postgres.target import target_of
-from mnemic.store.postgres.writes import MAX_DIMENSIONS
+from mnemic.store.postgres.vectors import MAX_DIMENSIONS
 from mnemic.store.quota import NO_ROOM, Quotas, Room
-from mnemic.store.row_codec import PlainRowCodec, RowCodec
+from mnemic.store.row_codec import RowCodec
 from mnemic.store.snapshots import NoSnapshots
 from mnemic.store.values import (
     EVERY_ENTRY,
@@ -67,12 +67,15 @@ from mnemic.store.values import (
 )
 from mnemic.store.vector_search import NearestRequest, SelectedRows
 
+if TYPE_CHECKING:
+    from mnemic.crypto import Encryption
+
 Result = TypeVar("Result")
 
 _REMAINS = False
 
 
-class PostgresStore(PostgresReads, NoSnapshots):
+class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
     """Keeps memories in the schema `mnemic` of a PostgreSQL database; see `Store`.
 
     A write runs in the calling thread, or in a thread of the store's own if the calling one runs an
@@ -84,10 +87,11 @@ class PostgresStore(PostgresReads, NoSnapshots):
         url: `postgresql://user@host/database`, with the options of libpq.
         read_only: Whether nothing may be changed. Then the tables must be there, and every write is
             a `ReadOnlyError`.
-        codec: Codec of the entries; plain text if None.
+        codec: Codec of the entries; if None, plain text, or what the encryption makes of it.
         max_stale: Maximum seconds since the last sign of a server that is away for which searches
             are answered from memory.
         row_security: Whether policies keep agents apart; they are put in force unless they are.
+        encryption: Seals sensitive entries; None seals none, and cannot read those that are.
 
     Raises:
         StoreFileError: If the URL cannot be read.
@@ -107,10 +111,11 @@ class PostgresStore(PostgresReads, NoSnapshots):
         codec: RowCodec | None = None,
         max_stale: float,
         row_security: bool = False,
+        encryption: "Encryption | None" = None,
     ) -> None:
         target = target_of(url)
         self.path = target.shown
-        self._codec = PlainRowCodec() if codec is None else codec
+        self._codec = self.codec_of(encryption) if codec is None else codec
         self._max_stale = max_stale
         self._database = SHARED.opened(target, read_only=read_only)
         self._release = weakref.finalize(self, SHARED.released, self._database)
@@ -150,6 +155,11 @@ class PostgresStore(PostgresReads, NoSnapshots):
         agents = None if agent_id is None else [agent_id]
         connections = self._usable().connections
         return connections.read(agents, work, deadline=deadline, one_moment=one_moment)
+
+    def _prepare(self, agent_id: str) -> None:
+        """Make the key that seals entries of an agent, if it has none."""
+        self._writable()
+        self._codec.prepare(agent_id)
 
     def _write(self, agent_id: str, job: Callable[[Session], Result]) -> Future[Result]:
         database = self._writable()
@@ -243,6 +253,16 @@ class PostgresStore(PostgresReads, NoSnapshots):
             if not is_current:
                 database.held.release(agent_id)
                 return None
+        found = held.of(rows)
+        former = [] if found is None else self._under_former_keys(agent_id, found)
+        if not former:
+            return found
+        held.renew(
+            former,
+            lambda: self._read(
+                agent_id, lambda on: held_rows(on, agent_id, former), deadline=deadline
+            ),
+        )
         return held.of(rows)
 
     def nearest(
@@ -269,7 +289,7 @@ class PostgresStore(PostgresReads, NoSnapshots):
         """Return all active rows of a scope with vectors and links."""
 
         def work(on: Session) -> SelectedRows:
-            batch, rows = change_log.rows_of(on, self._codec, in_scope(scope), model)
+            batch, rows = change_log.rows_of(on, self._codec, scope, model)
             return SelectedRows(batch, entries_among(self._codec, rows))
 
         return self._read(scope.agent_id, work, deadline=deadline, one_moment=True)
@@ -285,7 +305,7 @@ class PostgresStore(PostgresReads, NoSnapshots):
         """Return the active rows, of an agent or among some, without a vector of a model."""
         return self._read(
             agent_id,
-            lambda on: rows_without_vectors(on, agent_id, model[0], among),
+            lambda on: rows_without_vectors(on, self._codec, agent_id, model[0], among),
             deadline=deadline,
         )
 
@@ -315,19 +335,20 @@ class PostgresStore(PostgresReads, NoSnapshots):
                 )
         model = model_of(new.entry for new in entries)
         codec = self._codec
-        rows = encoded(codec, entries, list(map(stored_vectors, entries)))
+        database = self._writable()
+        key = codec.prepare(agent_id)
+        rows = encoded(codec, entries, list(map(stored_vectors, entries)), model and model[0])
         quotas = Quotas(quota, user_quota, room)
         rules = AddOptions(
-            codec, to_microseconds(now), model, quotas, on_duplicate, is_import, on_conflict
+            codec, to_microseconds(now), model, quotas, on_duplicate, is_import, on_conflict, key
         )
-
-        database = self._writable()
         if on_conflict == "replace":
             self._write_pending_accesses(agent_id)  # they are the old entry's
         elif room.evicts:
             self._write_pending_accesses(agent_id)  # what goes first depends on them
         job = AgentAddJob(agent_id, rows, rules)
-        return database.writer_of(agent_id).write(job, lambda added: stored_of(codec, added, rows))
+        writer = database.writer_of(agent_id)
+        return writer.write(job, lambda added: stored_of(codec, added, job.rows))
 
     def _write_pending_accesses(self, agent_id: str) -> None:
         """Hand in the writing of an agent's accesses before the next write."""
@@ -348,9 +369,8 @@ class PostgresStore(PostgresReads, NoSnapshots):
             for (row, content), parts in zip(contents.items(), vectors, strict=True)
         }
         known = model, vectors[0].shape[1] if vectors else 0
-        codec = self._codec
         return self._write(
-            agent_id, lambda on: writes.add_embeddings(on, codec, agent_id, given, known)
+            agent_id, lambda on: writes.add_embeddings(on, self._codec, agent_id, given, known)
         )
 
     def soft_delete(self, scope: Scope, entry_id: UUID, now: datetime) -> Future[bool | None]:
@@ -389,6 +409,7 @@ class PostgresStore(PostgresReads, NoSnapshots):
     ) -> Future[MemoryEntry | None]:
         """Change an entry; return its new state, or None if the scope has no such entry."""
         time = to_microseconds(now)
+        self._prepare(scope.agent_id)
         if room.evicts:
             self._write_pending_accesses(scope.agent_id)
         return self._write(
@@ -414,7 +435,8 @@ class PostgresStore(PostgresReads, NoSnapshots):
         new = None if expires_at is None else to_microseconds(expires_at)
         time = to_microseconds(now)
         return self._write(
-            scope.agent_id, lambda on: changing.set_expiry(on, scope, ids, new, time)
+            scope.agent_id,
+            lambda on: changing.set_expiry(on, self._codec, scope, ids, new, now=time),
         )
 
     def soft_delete_all(
@@ -457,6 +479,7 @@ class PostgresStore(PostgresReads, NoSnapshots):
     ) -> Future[UpdatedEntries]:
         """Change the selected entries of a scope, all or none; return those changed."""
         time = to_microseconds(now)
+        self._prepare(scope.agent_id)
         if room.evicts:
             self._write_pending_accesses(scope.agent_id)
         return self._write(
@@ -477,17 +500,22 @@ class PostgresStore(PostgresReads, NoSnapshots):
     def link(self, scope: Scope, wanted: MemoryLink, *, now: datetime) -> Future[MemoryLink]:
         """Write a link between two entries of a scope; return its new state."""
         time = to_microseconds(now)
-        return self._write(scope.agent_id, lambda on: links.link(on, scope, wanted, time))
+        return self._write(
+            scope.agent_id, lambda on: links.link(on, self._codec, scope, wanted, time)
+        )
 
     def unlink(
         self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | None
     ) -> Future[int]:
         """Delete the links from one entry of a scope to another; return their number."""
-        return self._write(scope.agent_id, lambda on: links.unlink(on, scope, from_id, to_id, kind))
+        return self._write(
+            scope.agent_id,
+            lambda on: links.unlink(on, self._codec, scope, from_id, to_id, kind=kind),
+        )
 
     def add_links(self, scope: Scope, new: Sequence[StoredLink]) -> Future[int]:
         """Write links of any type between entries of a scope; return how many are new."""
-        return self._write(scope.agent_id, lambda on: links.add_links(on, scope, new))
+        return self._write(scope.agent_id, lambda on: links.add_links(on, self._codec, scope, new))
 
     def add_companions(
         self,
@@ -540,15 +568,20 @@ class PostgresStore(PostgresReads, NoSnapshots):
         """Read all memories and compare them with what was counted; see `Store.verify`."""
         if repair:
             self._writable()
-        found = self._read(
-            None,
-            lambda on: verification.Verification(on, self._codec, report).report(),
-            one_moment=True,
-        )
-        if not repair:
-            return found
-        agents = self._database.write(None, lambda on: verification.repair(on, self._codec))
-        return msgspec.structs.replace(found, repaired_agents=tuple(agents))
+        found, broken = self._read(None, lambda on: self._verified(on, report), one_moment=True)
+        if repair:
+            agents = self._database.write(None, lambda on: verification.repair(on, self._codec))
+            found = msgspec.structs.replace(found, repaired_agents=tuple(agents))
+        if broken is not None:
+            broken.report = found
+            raise broken
+        return found
+
+    def _verified(
+        self, session: Session, report: Report
+    ) -> tuple[VerifyReport, SealBrokenError | None]:
+        walk = verification.Verification(session, self._codec, report)
+        return walk.report(), walk.broken
 
     def watch(self, listener: ChangeListener) -> None:
         """Call a method after each change that this process commits to the database."""

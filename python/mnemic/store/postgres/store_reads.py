@@ -25,7 +25,8 @@ from mnemic.model.timestamps import to_microseconds
 from mnemic.store.postgres import change_log, companions, links, reads, reembedding, writes
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.stored import active_entries
-from mnemic.store.reembedding import ToEmbed
+from mnemic.store.postgres.vectors import own_vectors
+from mnemic.store.reembedding import ToEmbed, reembedded_without_key
 from mnemic.store.row_codec import RowCodec, uuid_of
 from mnemic.store.values import (
     AccessedRows,
@@ -124,7 +125,8 @@ class PostgresReads(Protocol):
     def row_of(self, scope: Scope, entry_id: UUID, *, now: datetime) -> int | None:
         """Return the row of an active entry, or None if the scope has no such entry."""
         return self._read(
-            scope.agent_id, lambda on: reads.row_of(on, scope, entry_id, to_microseconds(now))
+            scope.agent_id,
+            lambda on: reads.row_of(on, self._codec, scope, entry_id, to_microseconds(now)),
         )
 
     def need_vectors(
@@ -156,7 +158,9 @@ class PostgresReads(Protocol):
         time = to_microseconds(now)
         return self._read(
             scope.agent_id,
-            lambda on: links.links(on, scope, entry_id, direction, kinds, now=time),
+            lambda on: links.links(
+                on, self._codec, scope, entry_id, direction, kinds=kinds, now=time
+            ),
             one_moment=True,
         )
 
@@ -173,7 +177,9 @@ class PostgresReads(Protocol):
         time = to_microseconds(now)
         return self._read(
             scope.agent_id,
-            lambda on: links.link_ends(on, scope, row, direction, kinds, now=time),
+            lambda on: links.link_ends(
+                on, self._codec, scope, row, direction, kinds=kinds, now=time
+            ),
             one_moment=True,
         )
 
@@ -217,7 +223,9 @@ class PostgresReads(Protocol):
         """Return the links between entries of one user that `stored_after` returns."""
         moment = None if include_deleted else to_microseconds(now)
         return self._read(
-            scope.agent_id, lambda on: links.links_within(on, scope, moment), deadline=deadline
+            scope.agent_id,
+            lambda on: links.links_within(on, self._codec, scope, moment),
+            deadline=deadline,
         )
 
     def stored_agent_id(self, agent_id: str) -> str:
@@ -357,7 +365,9 @@ class PostgresReads(Protocol):
 
     def vectors(self, agent_id: str, row: int, model: str) -> NDArray[np.float32]:
         """Return the vectors of a row's chunks, shape (chunks, dimensions); (0, 0) for none."""
-        found = self._read(agent_id, lambda on: on.vectors(agent_id, [row], model))
+        found = self._read(
+            agent_id, lambda on: own_vectors(on, self._codec, agent_id, [row], model)
+        )
         return np.stack(found[row]) if found else np.empty((0, 0), dtype=np.float32)
 
     def vectors_of(
@@ -366,8 +376,9 @@ class PostgresReads(Protocol):
         """Return the vectors of entries, in any state, by user and id."""
 
         def work(on: Session) -> dict[OwnedId, EntryVectors]:
-            found = reads.owned(on, agent_id, list(wanted))
-            vectors = on.vectors(agent_id, [row for row, *_ in found], model)
+            found = reads.owned(on, self._codec, agent_id, list(wanted))
+            rows = [row for row, *_ in found]
+            vectors = own_vectors(on, self._codec, agent_id, rows, model)
             return {
                 (user_id, uuid_of(entry_id)): EntryVectors(
                     version, updated_at, np.stack(vectors[row]) if row in vectors else None
@@ -395,7 +406,13 @@ class PostgresReads(Protocol):
 
     def to_embed(self, agent_id: str, model: Model) -> ToEmbed:
         """Return how many entries lack a model's vectors, and how many need them."""
-        return self._read(agent_id, lambda on: reembedding.to_embed(on, agent_id, model))
+
+        def work(on: Session) -> ToEmbed:
+            if not self._codec.seals and reembedding.has_sealed(on, agent_id):
+                raise reembedded_without_key(agent_id)
+            return reembedding.to_embed(on, agent_id, model)
+
+        return self._read(agent_id, work)
 
     def rows_to_embed(self, agent_id: str, model: Model, after: int, limit: int) -> list[int]:
         """Return rows that lack the companion vectors of a model, ascending."""

@@ -4,10 +4,18 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 
-from mnemic.errors import MnemicError, StoreCorruptError
+from mnemic.errors import MnemicError, SealBrokenError, StoreCorruptError
 from mnemic.model import MemoryEntry, Record, Scope
 from mnemic.store.postgres.session import Columns
-from mnemic.store.row_codec import COLUMN_NAMES, UNREADABLE, LostContentError, RowCodec
+from mnemic.store.row_codec import (
+    COLUMN_NAMES,
+    ENCRYPTED,
+    ENTRY_ID,
+    UNREADABLE,
+    LostContentError,
+    RowCodec,
+)
+from mnemic.store.sealing_codec import log_broken
 
 CHANGED: str = "another program changed it, or the database is damaged: restore a backup"
 """Advice for values that mnemic cannot have stored."""
@@ -46,13 +54,38 @@ def entries_of(codec: RowCodec, rows: Iterable[Columns], scope: Scope) -> list[M
     return entries
 
 
+def readable_entries(
+    codec: RowCodec, rows: Sequence[Columns], scope: Scope
+) -> dict[int, MemoryEntry]:
+    """Return `entries_of` by row, without those whose seal is broken, which are logged."""
+    try:
+        entries = entries_of(codec, rows, scope)
+    except SealBrokenError as error:
+        if len(rows) > 1:
+            found = [readable_entries(codec, [row], scope) for row in rows]
+            return {row: entry for one in found for row, entry in one.items()}
+        log_broken(error)
+        return {}
+    return {row[0]: entry for row, entry in zip(rows, entries, strict=True)}
+
+
 def active_entries(
     codec: RowCodec, rows: Sequence[Columns], scope: Scope, now: datetime
 ) -> dict[int, MemoryEntry]:
     """Return the active entries of a scope among rows of its agent, by their numbers."""
     everybody = Scope(scope.agent_id, all_users=True)
-    found = zip(rows, entries_of(codec, rows, everybody), strict=True)
-    return {row[0]: entry for row, entry in found if scope.has(entry) and entry.is_active(now)}
+    found = readable_entries(codec, visible_rows(codec, rows), everybody)
+    return {row: entry for row, entry in found.items() if scope.has(entry) and entry.is_active(now)}
+
+
+def visible_rows(codec: RowCodec, rows: Sequence[Columns]) -> Sequence[Columns]:
+    """Return the rows that a codec can read."""
+    return rows if codec.seals else [row for row in rows if not row[ENCRYPTED]]
+
+
+def sealed_ids(rows: Iterable[Columns]) -> dict[int, bytes]:
+    """Return the ids of the sealed rows among rows, by their numbers."""
+    return {row[0]: row[ENTRY_ID] for row in rows if row[ENCRYPTED]}
 
 
 def records_of(codec: RowCodec, rows: Sequence[Columns]) -> list[Record]:

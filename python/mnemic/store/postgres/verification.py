@@ -1,18 +1,33 @@
 """Reads all memories of a database and compares what was counted with what is there."""
 
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Final
 
 from mnemic._core import RECORD_COLUMNS
-from mnemic.errors import StoreCorruptError
+from mnemic.errors import (
+    KeyUnavailableError,
+    SealBrokenError,
+    StoreCorruptError,
+    WrongKeyError,
+)
 from mnemic.model import Scope, VerifyProblem, VerifyReport
 from mnemic.progress import Report
-from mnemic.store.postgres.session import Session
-from mnemic.store.postgres.sql import EMBEDDINGS, ENTRIES, LINKS, ROW
-from mnemic.store.postgres.stored import entries_of
-from mnemic.store.row_codec import RowCodec
+from mnemic.store.postgres.session import Columns, Session
+from mnemic.store.postgres.sql import EMBEDDINGS, ENTRIES, LINKS, ROW, SEALED_VECTORS
+from mnemic.store.postgres.stored import entries_of, sealed_ids
+from mnemic.store.postgres.vectors import opened
+from mnemic.store.row_codec import ENCRYPTED, RowCodec
 
 _PAGE = 1000
-_USER, _CONTENT = map(RECORD_COLUMNS.index, ("user_id", "content"))
+_SEALED: Final = (
+    f"SELECT entry_row, model, sealed FROM {SEALED_VECTORS} WHERE agent_id = %s "
+    "AND entry_row = ANY(%s) ORDER BY entry_row, model, part"
+)
+_AGENT, _USER, _CONTENT = map(RECORD_COLUMNS.index, ("agent_id", "user_id", "content"))
 
 
 class Verification:
@@ -24,12 +39,16 @@ class Verification:
         session: In a transaction that reads one state.
         codec: Codec of the entries.
         report: Called periodically with the number of memories so far.
+
+    Attributes:
+        broken: The error of the first sealed memory that does not open.
     """
 
     def __init__(self, session: Session, codec: RowCodec, report: Report) -> None:
         self._session = session
         self._codec = codec
         self._report = report
+        self.broken: SealBrokenError | None = None
         self._problems: list[VerifyProblem] = []
         self._memories = 0
 
@@ -40,7 +59,10 @@ class Verification:
             self._check_agent(agent_id, used)
         return VerifyReport(
             self._memories,
-            int(self._session.value(f"SELECT count(*) FROM {EMBEDDINGS}")),
+            sum(
+                int(self._session.value(f"SELECT count(*) FROM {table}"))
+                for table in (EMBEDDINGS, SEALED_VECTORS)
+            ),
             int(self._session.value(f"SELECT count(*) FROM {LINKS}")),
             0,
             tuple(self._problems),
@@ -53,16 +75,42 @@ class Verification:
         for page in self._session.batches(sql, (agent_id,), _PAGE):
             for row in page:
                 sizes[row[_USER] or ""] += self._codec.stored_content_size(row[_CONTENT])
-                try:
-                    entries_of(self._codec, [row], scope)
-                except StoreCorruptError as error:
-                    self._problems.append(VerifyProblem(str(error), agent_id, row[0], None))
+                self._guarded(partial(entries_of, self._codec, [row], scope), row)
+            self._check_vectors(agent_id, page)
             self._memories += len(page)
             self._report(self._memories, None)
         if sizes.total() != used:
             what = f"has {sizes.total()} bytes of content, and {used} were counted"
             self._problems.append(VerifyProblem(what, agent_id, None, None))
         self._check_users(agent_id, sizes)
+
+    def _check_vectors(self, agent_id: str, page: list[Columns]) -> None:
+        """Open the vectors of the sealed rows of a page."""
+        sealed = sealed_ids(page) if self._codec.seals else {}
+        if not sealed:
+            return
+        rows = {row[0]: row for row in page}
+        found = self._session.fetch(_SEALED, (agent_id, list(sealed)))
+        for (number, model), parts in groupby(found, itemgetter(0, 1)):
+            place, blobs = (agent_id, sealed[number]), [blob for *_, blob in parts]
+            self._guarded(partial(opened, self._codec, place, model, blobs), rows[number])
+
+    def _guarded(self, work: Callable[[], object], row: Columns) -> None:
+        """Run a part of the pass over a row, unless its key is not given; report its error."""
+        if row[ENCRYPTED] and not self._codec.seals:
+            return
+        try:
+            work()
+        except (WrongKeyError, KeyUnavailableError):  # of another agent
+            return
+        except StoreCorruptError as error:
+            entry_id = None
+            if isinstance(error, SealBrokenError):
+                self.broken = self.broken or error
+                entry_id = error.entry_id
+            problem = VerifyProblem(str(error), row[_AGENT], row[0], entry_id)
+            if problem not in self._problems[-1:]:
+                self._problems.append(problem)
 
     def _check_users(self, agent_id: str, sizes: Counter[str]) -> None:
         sql = "SELECT user_key, used_bytes FROM mnemic.agent_memory_walls WHERE agent_id = %s"

@@ -9,20 +9,19 @@ import numpy as np
 from msgspec.structs import force_setattr
 from numpy.typing import NDArray
 
-from mnemic.errors import InvalidEntryError
 from mnemic.model import MemoryEntry, MemoryStatus, OnConflict, Scope
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.add_job import are_independent
 from mnemic.store.changes import Change, ChangeKind
-from mnemic.store.duplicates import check_key, id_in_use, merged, superseded_missing
+from mnemic.store.duplicates import check_idempotency_key, id_in_use, merged, superseded_missing
 from mnemic.store.eviction import Write
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome, Replacement
-from mnemic.store.postgres.binary_copy import VectorRow, vectors_copied
+from mnemic.store.postgres.agent_keys import check_keys
 from mnemic.store.postgres.change_log import log_changes
 from mnemic.store.postgres.eviction import make_room
 from mnemic.store.postgres.links import end_supersession, supersede
 from mnemic.store.postgres.reads import rows_with_vectors
-from mnemic.store.postgres.session import Columns, Session, Vector
+from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import (
     AMONG,
     CHANGEABLE,
@@ -31,15 +30,28 @@ from mnemic.store.postgres.sql import (
     IS_ACTIVE,
     LINKS,
     ROW,
+    SEALED_VECTORS,
     USER_KEY,
     bound,
     in_scope,
+    visible,
 )
-from mnemic.store.postgres.stored import entries_of
+from mnemic.store.postgres.stored import entries_of, records_of
+from mnemic.store.postgres.vectors import (
+    COPIED,
+    NewVectors,
+    as_stored,
+    delete_companions,
+    delete_own_vectors,
+    put_vectors,
+)
 from mnemic.store.row_codec import (
     CHANGED_NAMES,
     COLUMN_NAMES,
+    ENTRY_ID,
+    EncodedRow,
     RowCodec,
+    UsedKey,
     changed_columns,
     next_version,
     uuid_of,
@@ -51,32 +63,31 @@ Place: TypeAlias = tuple[str, bytes]
 """User, '' for none, and id of an entry of one agent."""
 
 _MORE: Final = ("fingerprint", "idempotency_key", "key_fingerprint")
+STORED_ROW: Final = f"{ROW}, {', '.join(_MORE)}"
+"""A row's number, its columns, and its fingerprint and idempotency key."""
+
 _INSERT: Final = f"COPY {ENTRIES} (row, {', '.join(COLUMN_NAMES)}, {', '.join(_MORE)}) FROM STDIN"
 _INSERT_ONE: Final = (
     f"INSERT INTO {ENTRIES} (row, {', '.join(COLUMN_NAMES)}, {', '.join(_MORE)}) "
     f"VALUES ({', '.join(['%s'] * (1 + len(COLUMN_NAMES) + len(_MORE)))})"
 )
 _NEW_ROWS: Final = "SELECT nextval('mnemic.agent_memory_rows') FROM generate_series(1, %s)"
+_OF_KEY: Final = (
+    f"SELECT row, id, key_fingerprint FROM {ENTRIES} "
+    f"WHERE agent_id = %s AND {USER_KEY} = %s AND idempotency_key = %s"
+)
 _STORED: Final = (
-    f"SELECT {ROW}, {', '.join(_MORE)} FROM {ENTRIES} "
+    f"SELECT {STORED_ROW} FROM {ENTRIES} "
     "JOIN unnest(%s::text[], %s::uuid[]) AS wanted (wanted_user, wanted_id) "
     f"ON id = wanted_id AND {USER_KEY} = wanted_user WHERE agent_id = %s"
 )
-_VECTOR_COLUMNS: Final = "agent_id, entry_row, model, is_companion, part, created_at, embedding"
-_INSERT_VECTOR: Final = (
-    f"INSERT INTO {EMBEDDINGS} ({_VECTOR_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s)"
+_WITHOUT_VECTORS: Final = (
+    f"SELECT {ROW} FROM {ENTRIES} WHERE agent_id = %s AND {AMONG} AND {{visible}} AND NOT EXISTS ("
+    f"SELECT 1 FROM {EMBEDDINGS} AS v WHERE v.agent_id = %s AND entry_row = row AND model = %s "
+    "AND NOT is_companion AND part = 0) AND NOT EXISTS ("
+    f"SELECT 1 FROM {SEALED_VECTORS} AS v WHERE v.agent_id = %s AND entry_row = row "
+    "AND model = %s AND part = 0) ORDER BY row"
 )
-_COPY_VECTORS: Final = f"COPY {EMBEDDINGS} ({_VECTOR_COLUMNS}) FROM STDIN (FORMAT BINARY)"
-MAX_DIMENSIONS: Final = 16_000
-"""Of pgvector's type `vector`."""
-
-MIN_LENGTH: Final = 1e-6
-MAX_LENGTH: Final = 1e18
-"""Between them squares of lengths, which pgvector adds up in single precision, are exact enough."""
-
-_COPIED: Final = 32
-"""Rows from which on a COPY is faster than statements."""
-
 _KEPT: Final = frozenset({"agent_id", "id", "user_id", "created_at"})
 """Columns that a replacement leaves as they are."""
 
@@ -85,6 +96,7 @@ _REPLACE: Final = (
     f"UPDATE {ENTRIES} SET {', '.join(f'{name} = %s' for name in _REPLACED)} "
     "WHERE agent_id = %s AND row = %s"
 )
+_CHANGE: Final = f"UPDATE {ENTRIES} SET {CHANGEABLE} WHERE agent_id = %s AND row = %s"
 _AT: Final = {name: at for at, name in enumerate(COLUMN_NAMES)}
 
 
@@ -112,7 +124,7 @@ def add(session: Session, agent_id: str, rows: Sequence[NewRow], rules: AddOptio
 
 def _is_copied(session: Session, rows: Sequence[NewRow]) -> bool:
     """Return whether entries or vectors are inserted by COPY, for which no pipeline may run."""
-    return session.can_copy and max(len(rows), sum(len(new.vectors) for new in rows)) >= _COPIED
+    return session.can_copy and max(len(rows), sum(len(new.vectors) for new in rows)) >= COPIED
 
 
 def _add(session: Session, agent_id: str, rows: Sequence[NewRow], rules: AddOptions) -> AddedRows:
@@ -171,14 +183,14 @@ def _insert(
 ) -> _Written:
     """Insert entries as the rows of these numbers, ascending."""
     values = [(row, *bound(new.columns), *new.more) for row, new in zip(numbers, rows, strict=True)]
-    is_copied = session.can_copy and len(values) >= _COPIED
+    is_copied = session.can_copy and len(values) >= COPIED
     session.insert(_INSERT if is_copied else _INSERT_ONE, values)
     put_vectors(
         session,
         agent_id,
         rules.model,
         [
-            (row, new.columns[_AT["created_at"]], new.vectors)
+            NewVectors(row, new.columns[_AT["created_at"]], new.stored_vectors)
             for row, new in zip(numbers, rows, strict=True)
         ],
     )
@@ -192,61 +204,18 @@ def _insert(
     )
 
 
-def put_vectors(
-    session: Session,
-    agent_id: str,
-    model: Model | None,
-    rows: Iterable[tuple[int, int, Sequence[NDArray[np.float32]]]],
-    *,
-    is_companion: bool = False,
-) -> None:
-    """Insert the vectors of rows, given with row and time, that have none of the model."""
-    if model is None:
-        return
-    new = [
-        VectorRow(row, part, time, vector)
-        for row, time, vectors in rows
-        for part, vector in enumerate(vectors)
-    ]
-    for *_, vector in new:
-        _check_vector(vector)
-    if len(new) < _COPIED or not session.can_copy:
-        values = [
-            (agent_id, row, model[0], is_companion, part, time, Vector(vector))
-            for row, part, time, vector in new
-        ]
-        session.run_all(_INSERT_VECTOR, values)
-        return
-    data = vectors_copied(agent_id, model[0], new, is_companion=is_companion)
-    with session.incoming(_COPY_VECTORS) as copy:
-        copy.write(data)
-
-
-def _check_vector(vector: NDArray[np.float32]) -> None:
-    """Check that PostgreSQL has a vector, and compares it as the core does."""
-    if vector.size > MAX_DIMENSIONS:
-        raise InvalidEntryError(
-            f"PostgreSQL's vectors have at most {MAX_DIMENSIONS:,} dimensions; use an embedder "
-            "with fewer, or a store in a file"
-        )
-    length = float(np.linalg.norm(vector.astype(np.float64)))
-    if length and not MIN_LENGTH <= length <= MAX_LENGTH:
-        raise InvalidEntryError(
-            f"PostgreSQL compares vectors whose length is 0 or from {MIN_LENGTH:g} to "
-            f"{MAX_LENGTH:g}; this one's is {length:.3g}: scale it, or use a store in a file"
-        )
-
-
 def _put_one(session: Session, agent_id: str, new: NewRow, rules: AddOptions) -> _Written:
     repeated = _found_by_key(session, agent_id, new)
     if repeated is not None:
         return repeated
     place = place_of(new)
+    if rules.on_conflict == "raise":  # without opening what is stored
+        if session.fetch(*_stored_statement(agent_id, [place])):
+            return _found_by_text(session, agent_id, new, rules) or _refused(new, agent_id)
+        return _insert_or_merge(session, agent_id, new, rules)
     old = stored_rows(session, rules.codec, agent_id, [place]).get(place)
     if old is None:
         return _insert_or_merge(session, agent_id, new, rules)
-    if rules.on_conflict == "raise":
-        return _found_by_text(session, agent_id, new, rules) or _refused(new, agent_id)
     if rules.on_conflict == "skip":
         return _Written([Outcome(old.row, place[1], is_new=False)], [])
     ended = []
@@ -278,7 +247,7 @@ def _superseding(
     """Mark the entry that a written one supersedes."""
     if entry.supersedes is None:
         return written
-    superseded = supersede(session, entry, written.outcomes[0].row, at)
+    superseded = supersede(session, rules.codec, entry, written.outcomes[0].row, at)
     if superseded is not None:
         return _Written(written.outcomes, [*written.changes, superseded])
     if rules.is_import:
@@ -288,19 +257,16 @@ def _superseding(
 
 def _found_by_key(session: Session, agent_id: str, new: NewRow) -> _Written | None:
     """Find the entry of an earlier call with the same idempotency key."""
-    fingerprint, key, _ = new.more
-    if key is None:
+    _, key, fingerprint = new.more
+    if key is None or fingerprint is None:
         return None
-    found = session.fetch(
-        f"SELECT row, id, key_fingerprint FROM {ENTRIES} "
-        f"WHERE agent_id = %s AND {USER_KEY} = %s AND idempotency_key = %s",
-        (agent_id, new.entry.user_id or "", key),
-    )
-    if not found:
-        return None
-    row, entry_id, known = found[0]
-    check_key(key, known, fingerprint, uuid_of(entry_id))
-    return _Written([Outcome(row, entry_id, is_new=False)], [])
+    for stored_key, of_content in ((key, fingerprint), *new.other_keys):
+        for row, entry_id, known in session.fetch(
+            _OF_KEY, (agent_id, new.entry.user_id or "", stored_key)
+        ):
+            check_idempotency_key(new.shown_key, known, of_content, uuid_of(entry_id))
+            return _Written([Outcome(row, entry_id, is_new=False)], [])
+    return None
 
 
 def _found_by_text(
@@ -312,7 +278,7 @@ def _found_by_text(
     scope = Scope(agent_id, new.entry.user_id)
     where, values = in_scope(scope)
     found = session.fetch(
-        f"SELECT {ROW} FROM {ENTRIES} WHERE {where} AND fingerprint = %s AND {IS_ACTIVE} "
+        f"SELECT {STORED_ROW} FROM {ENTRIES} WHERE {where} AND fingerprint = %s AND {IS_ACTIVE} "
         "ORDER BY created_at, row LIMIT 1",
         (*values, new.more[0], rules.now),
     )
@@ -325,18 +291,27 @@ def _found_by_text(
     changed = merged(old, new.entry, from_microseconds(rules.now))
     if changed is None:
         return _Written(outcomes, [])
-    write_changed(session, rules.codec, row, with_changed(old, changed))
-    return _Written(outcomes, [Change(row, old.id.bytes, "update", old.user_id)])
+    size = write_changed(session, rules.codec, found[0], with_changed(old, changed))
+    return _Written(outcomes, [Change(row, old.id.bytes, "update", old.user_id, size)])
 
 
-def write_changed(session: Session, codec: RowCodec, row: int, entry: MemoryEntry) -> None:
-    """Write another state of a row."""
-    (fingerprint,) = codec.fingerprints([entry.content])
-    columns = bound(changed_columns(codec.encode(entry)), CHANGED_NAMES)
-    session.run(
-        f"UPDATE {ENTRIES} SET {CHANGEABLE} WHERE agent_id = %s AND row = %s",
-        (*columns, fingerprint, entry.agent_id, row),
-    )
+def write_changed(session: Session, codec: RowCodec, row: Columns, entry: MemoryEntry) -> int:
+    """Write another state of a row, given with all of `STORED_ROW`; return by how much it grew."""
+    old = EncodedRow(row[1 : -len(_MORE)], row[-len(_MORE) :])
+    (new,) = codec.rows([(entry, codec.used_key(old))])
+    place = entry.agent_id, row[0]
+    if entry.is_encrypted:  # what an update leaves as it is was in plain text, or is sealed too
+        session.run(_REPLACE, (*_replaced(new), *place))
+    else:
+        columns = bound(changed_columns(new.columns), CHANGED_NAMES)
+        session.run(_CHANGE, (*columns, new.more[0], *place))
+    size, at = codec.stored_content_size, _AT["content"]
+    return size(new.columns[at]) - size(old.columns[at])
+
+
+def _replaced(row: EncodedRow) -> Columns:
+    named = dict(zip((*COLUMN_NAMES, *_MORE), (*bound(row.columns), *row.more), strict=True))
+    return tuple(named[name] for name in _REPLACED)
 
 
 class _StoredRow(NamedTuple):
@@ -347,6 +322,11 @@ class _StoredRow(NamedTuple):
     more: Columns
     content: str
     size: int
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether it is sealed."""
+        return bool(self.columns[_AT["is_encrypted"]])
 
     @property
     def was_active(self) -> bool:
@@ -363,9 +343,18 @@ def _stored_statement(agent_id: str, places: Sequence[Place]) -> tuple[str, Colu
 def stored_rows(
     session: Session, codec: RowCodec, agent_id: str, places: Sequence[Place]
 ) -> dict[Place, _StoredRow]:
-    """Return what is stored, in any state, under the ids of users."""
+    """Return what is stored, in any state, under the ids of users.
+
+    Raises:
+        KeyUnavailableError: If a row is sealed, and there is no key.
+        SealBrokenError: If one does not open.
+    """
     found = session.fetch(*_stored_statement(agent_id, places))
-    plain = codec.records([columns[: -len(_MORE)] for columns in found])
+    plain = records_of(codec, [columns[: -len(_MORE)] for columns in found])
+    if len(plain) < len(found):
+        opened = {record[0] for record in plain}
+        lost = next(columns[ENTRY_ID] for columns in found if columns[0] not in opened)
+        raise codec.unopened((agent_id, lost))
     return {
         (columns[1 + _AT["user_id"]] or "", columns[1 + _AT["id"]]): _StoredRow(
             row=columns[0],
@@ -398,6 +387,7 @@ def need_vectors(
         place not in stored
         or stored[place].row not in embedded
         or stored[place].content != entry.content
+        or stored[place].is_sealed != entry.is_encrypted
         for place, entry in zip(places, entries, strict=True)
     ]
 
@@ -411,57 +401,53 @@ def _replace(
     if the content does and no others are given. Its idempotency key stays unless another is given,
     so that a late repetition of the first call still finds what it stored.
     """
-    entry, columns = _replacing(new, old, rules.now)
-    fingerprint, *key = new.more
-    more = (fingerprint, *(old.more[1:] if key[0] is None else key))
+    entry, row = _replacing(rules.codec, new, old, rules.now)
     changes_content = entry.content != old.content
-    named = dict(zip((*COLUMN_NAMES, *_MORE), (*bound(columns), *more), strict=True))
-    session.run(_REPLACE, (*(named[name] for name in _REPLACED), agent_id, old.row))
+    session.run(_REPLACE, (*_replaced(row), agent_id, old.row))
     session.run(f"DELETE FROM {LINKS} WHERE agent_id = %s AND from_row = %s", (agent_id, old.row))
-    if entry.sensitive:
-        delete_vectors(session, agent_id, old.row, is_companion=True)
-    keeps_vectors = not changes_content and not new.vectors
+    is_sealed_alike = entry.is_encrypted == old.is_sealed
+    keeps_vectors = not changes_content and not new.vectors and is_sealed_alike
+    if changes_content or entry.hides_content:
+        delete_companions(session, agent_id, old.row)
     if not keeps_vectors:
-        delete_vectors(session, agent_id, old.row, is_companion=False)
-        if changes_content:
-            delete_vectors(session, agent_id, old.row, is_companion=True)
-        time = columns[_AT["updated_at"]]
-        put_vectors(session, agent_id, rules.model, [(old.row, time, new.vectors)])
+        delete_own_vectors(session, agent_id, old.row, is_sealed=old.is_sealed)
+        vectors = NewVectors(old.row, row.columns[_AT["updated_at"]], new.stored_vectors)
+        put_vectors(session, agent_id, rules.model, [vectors])
     is_anew = (
         bool(old.columns[_AT["access_count"]])
         or (bool(new.vectors) and not changes_content)
         or (keeps_vectors and not old.was_active)
     )
-    shown = Replaced(entry, content_changed=changes_content)
-    replacement = Replacement(shown, columns, is_anew)
+    shown = Replaced(entry, changes_content, entry.is_encrypted and not old.is_sealed)
+    replacement = Replacement(shown, row.columns, is_anew)
     kind: ChangeKind = "replace" if is_anew else "update"
     entry_id = new.columns[_AT["id"]]
+    size = rules.codec.stored_content_size(row.columns[_AT["content"]]) - old.size
     return _Written(
         [Outcome(old.row, entry_id, is_new=False, replacement=replacement)],
-        [Change(old.row, entry_id, kind, entry.user_id, new.size - old.size)],
+        [Change(old.row, entry_id, kind, entry.user_id, size)],
     )
 
 
-def _replacing(new: NewRow, old: _StoredRow, now: int) -> tuple[MemoryEntry, Columns]:
-    """Return an entry that takes another one's place, and its columns."""
+def _replacing(
+    codec: RowCodec, new: NewRow, old: _StoredRow, now: int
+) -> tuple[MemoryEntry, EncodedRow]:
+    """Return an entry that takes another one's place, and how it is stored."""
     created_at = old.columns[_AT["created_at"]]
     updated_at, version = max(now, created_at), next_version(old.columns[_AT["version"]])
     entry = copy.copy(new.entry)
     force_setattr(entry, "created_at", from_microseconds(created_at))
     force_setattr(entry, "updated_at", from_microseconds(updated_at))
     force_setattr(entry, "version", version)
+    is_key_given = new.more[1] is not None
+    if entry.is_encrypted or (not is_key_given and old.more[1] is not None):
+        # The time of creation is sealed too, and a kept key is known in plain text alone.
+        kept = None if is_key_given else codec.used_key(EncodedRow(old.columns, old.more))
+        return entry, codec.rows([(entry, UsedKey(new.given_key) if is_key_given else kept)])[0]
     columns = list(new.columns)
     columns[_AT["created_at"]], columns[_AT["updated_at"]] = created_at, updated_at
     columns[_AT["version"]] = version
-    return entry, tuple(columns)
-
-
-def delete_vectors(session: Session, agent_id: str, row: int, *, is_companion: bool) -> None:
-    """Delete the vectors of a row: the agent's own, or those of further models."""
-    session.run(
-        f"DELETE FROM {EMBEDDINGS} WHERE agent_id = %s AND entry_row = %s AND is_companion = %s",
-        (agent_id, row, is_companion),
-    )
+    return entry, EncodedRow(tuple(columns), new.more)
 
 
 def add_embeddings(
@@ -473,10 +459,8 @@ def add_embeddings(
 ) -> None:
     """Insert the vectors of those of these rows without any and with the same content."""
     stored = session.fetch(
-        f"SELECT {ROW} FROM {ENTRIES} WHERE agent_id = %s AND {AMONG} AND NOT EXISTS ("
-        f"SELECT 1 FROM {EMBEDDINGS} AS v WHERE v.agent_id = %s AND entry_row = row AND model = %s "
-        "AND NOT is_companion AND part = 0) ORDER BY row",
-        (agent_id, list(vectors), agent_id, model[0]),
+        _WITHOUT_VECTORS.format(visible=visible(codec)),
+        (agent_id, list(vectors), agent_id, model[0], agent_id, model[0]),
     )
     entries = entries_of(codec, stored, Scope(agent_id, all_users=True))
     found = [
@@ -486,11 +470,16 @@ def add_embeddings(
     ]
     if not found:
         return
-    put_vectors(
-        session,
-        agent_id,
-        model,
-        [(row, to_microseconds(entry.created_at), list(vectors[row][1])) for row, entry in found],
-    )
+    if any(entry.is_encrypted for _, entry in found):
+        check_keys(session, codec, agent_id)
+    new = [
+        NewVectors(
+            row,
+            to_microseconds(entry.created_at),
+            as_stored(codec, entry, model[0], vectors[row][1]),
+        )
+        for row, entry in found
+    ]
+    put_vectors(session, agent_id, model, new)
     changes = [Change(row, entry.id.bytes, "embed", entry.user_id) for row, entry in found]
     log_changes(session, agent_id, changes, model)

@@ -53,6 +53,7 @@ def update_all(
 ) -> UpdatedEntries:
     """Change the selected entries of a scope; see `updates.update`."""
     state = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
+    state = f"{codec.is_visible_sql} AND {state}"
     where, values = selected(connection, codec, scope, criteria, (state, [now]))
     changes: list[Change] = []
     updated: list[UpdatedEntry] = []

@@ -72,6 +72,7 @@ class SqliteBulkWrites(Protocol):
     ) -> Future[UpdatedEntries]:
         """Change the selected entries of a scope, all or none; return those changed."""
         vectors, time = vectors_of(embedded), to_microseconds(now)
+        self._codec.prepare(scope.agent_id)
         return self._write_making_room(
             room,
             lambda on: bulk_updates.update_all(

@@ -1,8 +1,8 @@
 """The numbered changes of an agent: written with every change, read by index synchronisation."""
 
 import os
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic._core import VectorSums
+from mnemic.crypto.envelope import OVERHEAD
 from mnemic.errors import StoreCorruptError
 from mnemic.model import LinkType, Record, RowBatch, Scope, State
 from mnemic.store.base import BatchSink
@@ -19,20 +20,20 @@ from mnemic.store.embedding_model import check_model
 from mnemic.store.quota import NO_QUOTAS, Quotas, check_quota, check_user_quota
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.checksums import (
-    CHECKED_COLUMNS,
     MASK,
     NO_SUMS,
     SUM_COLUMNS,
     Sums,
     added,
-    check,
     check_links,
     check_no_vector_is_lost,
     check_vectors,
+    checked_columns,
     read_vectors,
 )
-from mnemic.store.sqlite.damage import DAMAGED, plain_records
+from mnemic.store.sqlite.damage import DAMAGED
 from mnemic.store.sqlite.hardening import GuardedConnection
+from mnemic.store.sqlite.sealed_rows import ReadSums, VectorOpener, read_rows
 from mnemic.store.sqlite.sql import (
     AMONG,
     BY_ROW,
@@ -76,11 +77,16 @@ _BEGIN = (
     "(seq, used_bytes, summed_rows, rows_sum, model, dimensions, agent_id) "
     "VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
+_ADD_SUMS = (
+    "UPDATE agent_memory_agents SET summed_rows = summed_rows + ?, "
+    f"rows_sum = (rows_sum + ?) & {MASK} WHERE agent_id = ?"
+)
 _CHANGE_MODEL = "UPDATE agent_memory_agents SET model = ?, dimensions = ? WHERE agent_id = ?"
 _HAS_VECTORS = (
     "SELECT EXISTS (SELECT 1 FROM agent_memory_entries AS e "
     "CROSS JOIN agent_memory_embeddings AS v ON v.entry_row = e.row "
-    "WHERE e.agent_id = ? AND v.model = ? AND length(v.embedding) = 4 * ?)"
+    "WHERE e.agent_id = ?1 AND v.model = ?2 "
+    f"AND length(v.embedding) IN (4 * ?3, 4 * ?3 + {OVERHEAD}))"  # the latter sealed
 )
 _ADVANCED = "SELECT seq, used_bytes, model, dimensions FROM agent_memory_agents WHERE agent_id = ?"
 _HAS_SWITCHED = (
@@ -88,7 +94,7 @@ _HAS_SWITCHED = (
     "AND kind = 'switch')"
 )
 # Expired rows are included: the reader knows their expiry.
-_RECORD = ", ".join(f"e.{name}" for name in CHECKED_COLUMNS.split(", "))
+_RECORD = checked_columns("e.")
 _HAS_STATE = {
     State.ACTIVE: "e.forgotten_at IS NULL AND e.status = 0",
     State.INACTIVE: "e.forgotten_at IS NULL AND e.status <> 0",
@@ -147,7 +153,9 @@ _CHANGES = "SELECT entry_row, kind FROM agent_memory_changes WHERE agent_id = ? 
 _TOUCHED = "SELECT entry_row FROM agent_memory_changes WHERE agent_id = ?1 AND seq > ?2"
 _SENSITIVE = (
     "SELECT row FROM agent_memory_entries INDEXED BY agent_memory_entries_by_sensitive "
-    "WHERE agent_id = ?1 AND is_sensitive <> 0"
+    "WHERE agent_id = ?1 AND is_sensitive <> 0 "
+    "UNION ALL SELECT row FROM agent_memory_entries INDEXED BY agent_memory_entries_by_seal "
+    "WHERE agent_id = ?1 AND is_encrypted <> 0"
 )
 
 
@@ -336,14 +344,18 @@ def rows_since(
     if with_sensitive:
         touched.update(row for (row,) in fetch(connection, _SENSITIVE, (agent_id,)))
     name, dim = model or (None, 0)
-    records = fetch(connection, reads.records, here)
-    checked = check(records)
-    embedded = fetch(connection, reads.vectors, (*here, name)) if records and model else []
-    if model:
-        check_vectors(model[0], embedded, checked.vectors, is_all=True)
+    of_vectors = ReadSums(VectorSums(), VectorSums())
+    read = read_rows(codec, fetch(connection, reads.records, here), of_vectors)
+    records = read.records
     living = {columns[0] for columns in records}
+    embedded = []
+    if model and records:
+        found = fetch(connection, reads.vectors, (*here, name))
+        opener = VectorOpener(codec, agent_id, model[0], read.sealed)
+        wanted = [vector for vector in found if vector[0] in living]
+        embedded = _checked(opener, wanted, of_vectors, model[1])
     links = fetch(connection, reads.links, here) if records else []
-    check_links(links, checked.links)
+    check_links(links, read.links)
     others = touched - living
     kept, supersessions = others, list[Columns]()
     if others:
@@ -353,7 +365,7 @@ def rows_since(
     return RowBatch(
         since=since,
         seq=last,
-        records=plain_records(codec, records),
+        records=records,
         embedded=np.array([row for row, _ in embedded], dtype=np.int64),
         vectors=_vectors([blob for _, blob in embedded], dim),
         gone=sorted((touched - living) | replaced),
@@ -389,21 +401,25 @@ def _full_batch(
     state: State,
 ) -> RowBatch:
     rows_read: set[int] = set()
-    of_vectors = VectorSums()
+    sealed: dict[int, bytes] = {}
+    of_vectors = ReadSums(VectorSums(), VectorSums())
     of_links: dict[int, int] = {}
     sums = _sums_of_other_states(connection, agent_id, state)
-    for records in fetch_batches(connection, _ALL_RECORDS[state], (agent_id,), _PART):
-        checked = check(records, of_vectors)
-        sums = sums.plus(checked.sums)
-        of_links |= checked.links
-        rows_read.update(map(itemgetter(0), records))
-        sink.add_records(plain_records(codec, records))
+    for stored in fetch_batches(connection, _ALL_RECORDS[state], (agent_id,), _PART):
+        read = read_rows(codec, stored, of_vectors)
+        sums = sums.plus(read.sums)
+        of_links |= read.links
+        rows_read.update(map(itemgetter(0), read.records))
+        sealed |= read.sealed
+        sink.add_records(read.records)
     _check_sums(connection, agent_id, sums)
-    batches = (
-        _vector_batches(connection, agent_id, model, rows_read, of_vectors)
-        if model and rows_read
-        else ()
-    )
+    batches: Iterable[tuple[NDArray[np.int64], NDArray[np.float32]]] = ()
+    if model and rows_read:
+        plain = _vector_batches(
+            connection, agent_id, model, rows_read - sealed.keys(), of_vectors.plain
+        )
+        opener = VectorOpener(codec, agent_id, model[0], sealed)
+        batches = chain(plain, _sealed_batches(connection, opener, model[1], of_vectors.sealed))
     for rows, vectors in batches:
         sink.add_vectors(rows, vectors)
     links, supersessions = [], []
@@ -468,6 +484,33 @@ def _vector_batches(
     check_no_vector_is_lost(sums, checked)
 
 
+def _sealed_batches(
+    connection: apsw.Connection, opener: VectorOpener, dimensions: int, sums: VectorSums
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+    """Yield the vectors of sealed rows in batches, in plain text."""
+    rows, found_rows = sorted(opener.sealed), 0
+    for first in range(0, len(rows), _PART):
+        values = (opener.agent_id, json_array(rows[first : first + _PART]), opener.model)
+        found = fetch(connection, _LONG_VECTORS, values)
+        if found:
+            opened = opener.readable(found, sums, dimensions)
+            numbers = [row for row, _ in opened]
+            found_rows += len(set(numbers))
+            vectors = _vectors([blob for _, blob in opened], dimensions)
+            yield np.array(numbers, dtype=np.int64), vectors
+    check_no_vector_is_lost(sums, found_rows)
+
+
+def _checked(
+    opener: VectorOpener, found: list[Columns], sums: ReadSums, dimensions: int
+) -> list[Columns]:
+    """Return vectors, compared with their sums, in plain text."""
+    plain = [vector for vector in found if vector[0] not in opener.sealed]
+    check_vectors(opener.model, plain, sums.plain, is_all=True)
+    sealed = [vector for vector in found if vector[0] in opener.sealed]
+    return [*plain, *opener.readable(sealed, sums.sealed, dimensions)] if sealed else plain
+
+
 def _stored_vectors(
     connection: apsw.Connection, agent_id: str, model: str, wanted_rows: set[int]
 ) -> Iterator[Columns]:
@@ -526,6 +569,11 @@ def log_changes(
     if mark is not None:
         _prune(connection, agent_id, mark)
     return last
+
+
+def add_to_sums(connection: apsw.Connection, agent_id: str, sums: Sums) -> None:
+    """Add to the sums of an agent's rows where no entry changes."""
+    connection.execute(_ADD_SUMS, (*sums, agent_id))
 
 
 def _drawn_nonce() -> int:

@@ -6,6 +6,11 @@ from mnemic.store.sqlite.change_log import reaches_back
 from mnemic.store.sqlite.sql import fetch, integers
 from mnemic.store.values import ChangeMark
 
+_SEALED = (
+    "SELECT row FROM agent_memory_entries INDEXED BY agent_memory_entries_by_seal "
+    "WHERE agent_id = ? AND is_encrypted <> 0"
+)
+
 _MARK = (
     "SELECT seq, nonce FROM agent_memory_changes WHERE agent_id = ?1 AND seq = "
     "ifnull(?2, (SELECT seq FROM agent_memory_agents WHERE agent_id = ?1))"
@@ -36,3 +41,8 @@ def has_removed_since(connection: apsw.Connection, agent_id: str, since: int) ->
     if not reaches_back(connection, agent_id, since):
         return True
     return bool(fetch(connection, _REMOVES_CONTENT, (agent_id, since))[0][0])
+
+
+def sealed_rows(connection: apsw.Connection, agent_id: str) -> list[int]:
+    """Return the rows of an agent's sealed entries, in any state."""
+    return integers([row for (row,) in fetch(connection, _SEALED, (agent_id,))])

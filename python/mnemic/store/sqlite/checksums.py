@@ -29,17 +29,35 @@ from mnemic._core import check_vectors as vectors_differing
 from mnemic._core import read_vectors as vectors_read
 from mnemic.errors import MnemicError, StoreCorruptError
 from mnemic.model import MemoryEntry
-from mnemic.store.row_codec import COLUMN_NAMES, UNREADABLE, RowCodec
+from mnemic.store.row_codec import (
+    COLUMN_NAMES,
+    ENCRYPTED,
+    ENTRY_ID,
+    UNREADABLE,
+    EncodedRow,
+    RowCodec,
+)
+from mnemic.store.sealing_codec import broken
 from mnemic.store.sqlite.damage import DAMAGED, decoded, reading_stored, unreadable
-from mnemic.store.sqlite.sql import BY_ROW, COLUMNS, Columns, among, fetch
+from mnemic.store.sqlite.sql import BY_ROW, Columns, among, fetch, read_columns
 from mnemic.store.values import Model
 
 MASK: Final = 2**62 - 1
 """Sums have 62 bits: two of them can be added in SQL."""
 
-CHECKED_COLUMNS: Final = (
-    f"row, {COLUMNS}, fingerprint, idempotency_key, key_fingerprint, row_sum, vector_sum, link_sum"
+_CHECKED: Final = (
+    *("fingerprint", "idempotency_key", "key_fingerprint"),
+    *("row_sum", "vector_sum", "link_sum"),
 )
+
+
+def checked_columns(table: str = "") -> str:
+    """Return the columns of a row that `check` needs."""
+    more = ", ".join(f"{table}{name}" for name in _CHECKED)
+    return f"{table}row, {read_columns(table)}, {more}"
+
+
+CHECKED_COLUMNS: Final = checked_columns()
 """The columns of a row that `check` needs."""
 
 KEY: Final = 2 + len(COLUMN_NAMES)
@@ -47,7 +65,6 @@ KEY: Final = 2 + len(COLUMN_NAMES)
 
 _SUMMED = slice(1, 1 + len(SUMMED_COLUMNS))
 _RECORD = slice(1, len(RECORD_COLUMNS))
-_KEYS = slice(KEY, KEY + 2)
 _ID = RECORD_COLUMNS.index("id")
 _ROW_SUM = 1 + len(SUMMED_COLUMNS)
 
@@ -129,6 +146,8 @@ def check(rows: list[Columns], vectors: VectorSums | None = None) -> Checked:
 
 def damaged(row: Columns) -> StoreCorruptError:
     """Return the error for a row whose sum is wrong; columns as in `check`."""
+    if row[ENCRYPTED]:
+        return broken(row[ENTRY_ID], "it is sealed, and not as it was stored")
     return StoreCorruptError(f"{named(row)} is not as it was stored; {DAMAGED}")
 
 
@@ -150,11 +169,9 @@ def entries_of(codec: RowCodec, rows: list[Columns]) -> list[MemoryEntry]:
     return decoded(codec, (row[_RECORD] for row in rows))
 
 
-def rewritten(row: Columns, columns: Columns, fingerprint: bytes) -> int | None:
-    """Return the sum of a row with other columns; None if the row had no sum."""
-    if row[_ROW_SUM] is None:
-        return None
-    return row_sums([(*columns, fingerprint, *row[_KEYS])])[0]
+def rewritten(row: Columns, new: EncodedRow) -> int | None:
+    """Return the sum of a row that is written anew; None if the row had no sum."""
+    return None if row[_ROW_SUM] is None else row_sums([(*new.columns, *new.more)])[0]
 
 
 def column_change(column: str, old: object, new: object) -> int:

@@ -78,7 +78,8 @@ _DROP: Final = (
 )
 _ALL: Final = (
     "SELECT entry_row, embedding, model FROM agent_memory_embeddings "
-    f"WHERE NOT {IS_OWN} ORDER BY entry_row, model, part"
+    f"WHERE NOT {IS_OWN} AND entry_row NOT IN "  # which have no checksum of this kind
+    "(SELECT row FROM agent_memory_entries WHERE is_encrypted <> 0) ORDER BY entry_row, model, part"
 )
 
 
@@ -171,11 +172,14 @@ def add_companions(
     with_sensitive: bool = False,
 ) -> int:
     """Store the vectors of those of these rows whose contents are still the same."""
-    stored = fetch(connection, _STORED, (agent_id, json_array(list(entries))))
+    takes_sealed = with_sensitive and codec.seals
+    sql = _STORED if takes_sealed else f"{_STORED} AND is_encrypted = 0"
+    stored = fetch(connection, sql, (agent_id, json_array(list(entries))))
     found = {
         columns[0]: entry
         for columns, entry in zip(stored, entries_of(codec, stored), strict=True)
-        if entry.content == entries[columns[0]].content and (with_sensitive or not entry.sensitive)
+        if entry.content == entries[columns[0]].content
+        and (with_sensitive or not entry.hides_content)
     }
     name = MARK + model
     execute_all(connection, _DELETE, [(row, name) for row in found])
@@ -185,10 +189,21 @@ def add_companions(
         [
             (row, name, part, to_microseconds(entry.updated_at), blob)
             for row, entry in found.items()
-            for part, blob in enumerate(_blobs(name, row, vectors[row]))
+            for part, blob in enumerate(_stored_blobs(codec, entry, name, row, vectors[row]))
         ],
     )
     return len(found)
+
+
+def _stored_blobs(
+    codec: RowCodec, entry: MemoryEntry, name: str, row: int, vectors: NDArray[np.float32]
+) -> list[bytes]:
+    """Return vectors as they are stored; those of a sealed entry as if they were its own."""
+    if not entry.is_encrypted or not vectors.any():
+        return _blobs(name, row, vectors)
+    plain = vectors.astype("<f4", copy=False)
+    model, seal = name[len(MARK) :], codec.seal_vector
+    return [seal(entry, model, part, each.tobytes()) for part, each in enumerate(plain)]
 
 
 def _blobs(name: str, row: int, vectors: NDArray[np.float32]) -> list[bytes]:

@@ -43,6 +43,8 @@ def decoded(codec: RowCodec, rows: Iterable[Sequence[Any]]) -> list[MemoryEntry]
     """
     try:
         return list(map(codec.decode, rows))
+    except MnemicError:
+        raise
     except LostContentError as error:
         problem = StoreCorruptError(
             f"memory {error.entry_id} has lost a part of its content; {DAMAGED}"

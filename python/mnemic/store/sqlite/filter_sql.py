@@ -33,6 +33,7 @@ class _Sqlite:
     mark = "?"
     never = "0"
     always = "1"
+    sealed = "is_encrypted <> 0"
     holds_nul = True
     bound: Mapping[Kind, Callable[[Any], object]] = _BOUND
 

@@ -13,7 +13,7 @@ from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.changes import Change
 from mnemic.store.duplicates import check_one_user, single
 from mnemic.store.filter_sql import Condition
-from mnemic.store.row_codec import next_version, uuid_of
+from mnemic.store.row_codec import RowCodec, next_version, uuid_of
 from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.checksums import (
     ADD_TO_ROW,
@@ -32,9 +32,9 @@ from mnemic.store.sqlite.sql import (
     IS_PRESENT,
     Columns,
     fetch,
-    in_scope,
     integers,
     json_array,
+    visible_in,
     with_id,
 )
 from mnemic.store.values import Direction, LinkEnd, StoredLink
@@ -75,12 +75,13 @@ _KNOWN = (
 
 
 def supersede(
-    connection: apsw.Connection, entry: MemoryEntry, row: int, at: int
+    connection: apsw.Connection, codec: RowCodec, entry: MemoryEntry, row: int, at: int
 ) -> tuple[Change, Sums] | None:
     """Mark the entry that a stored entry supersedes, and link the two.
 
     Args:
         connection: In the transaction that stores the entry.
+        codec: Codec of the entries; one that it cannot read is superseded by none.
         entry: The stored entry.
         row: Its row.
         at: When it was stored, in microseconds since 1970 in UTC.
@@ -91,6 +92,7 @@ def supersede(
     if entry.supersedes is None:
         return None
     where, values = with_id(Scope(entry.agent_id, entry.user_id), entry.supersedes)
+    where = f"{where} AND {codec.is_visible_sql}"
     sql = f"SELECT row, status, updated_at, version FROM agent_memory_entries WHERE {where}"
     found = fetch(connection, sql, values)
     if not found:
@@ -183,7 +185,9 @@ def links_leading_to(
     return difference(before, rows_with_sums(connection, staying))
 
 
-def link(connection: apsw.Connection, scope: Scope, wanted: MemoryLink, now: int) -> MemoryLink:
+def link(
+    connection: apsw.Connection, codec: RowCodec, scope: Scope, wanted: MemoryLink, now: int
+) -> MemoryLink:
     """Write a link between two present entries of a scope; return it as it is then.
 
     Raises:
@@ -191,7 +195,7 @@ def link(connection: apsw.Connection, scope: Scope, wanted: MemoryLink, now: int
         LinkAcrossUsersError: If they are of different users.
     """
     source, target = (
-        _present_end(connection, scope, entry_id, now)
+        _present_end(connection, codec, scope, entry_id, now)
         for entry_id in (wanted.from_id, wanted.to_id)
     )
     check_one_user(source.user_id, target.user_id)
@@ -207,10 +211,16 @@ def link(connection: apsw.Connection, scope: Scope, wanted: MemoryLink, now: int
 
 
 def unlink(
-    connection: apsw.Connection, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | None
+    connection: apsw.Connection,
+    codec: RowCodec,
+    scope: Scope,
+    from_id: UUID,
+    to_id: UUID,
+    *,
+    kind: LinkType | None,
 ) -> int:
     """Delete the links from one entry of a scope to another; return how many."""
-    source, target = _end(connection, scope, from_id), _end(connection, scope, to_id)
+    source, target = _end(connection, codec, scope, from_id), _end(connection, codec, scope, to_id)
     if source is None or target is None:
         return 0
     types, bound = _among_types(None if kind is None else [kind])
@@ -231,27 +241,32 @@ def unlink(
 
 def links(
     connection: apsw.Connection,
+    codec: RowCodec,
     scope: Scope,
     entry_id: UUID,
     direction: Direction,
-    kinds: Collection[LinkType] | None,
     *,
+    kinds: Collection[LinkType] | None,
     now: int,
 ) -> list[MemoryLink]:
     """Return the links of an entry whose ends are both present in the scope."""
-    own = _end(connection, scope, entry_id, present_at=now)
+    own = _end(connection, codec, scope, entry_id, present_at=now)
     if own is None:
         return []
-    return [read.link for read in _links_at(connection, scope, own.row, direction, kinds, now=now)]
+    return [
+        read.link
+        for read in _links_at(connection, codec, scope, own.row, direction, kinds=kinds, now=now)
+    ]
 
 
 def link_ends(
     connection: apsw.Connection,
+    codec: RowCodec,
     scope: Scope,
     row: int,
     direction: Direction,
-    kinds: Collection[LinkType] | None,
     *,
+    kinds: Collection[LinkType] | None,
     now: int,
 ) -> list[LinkEnd]:
     """Return what the links of a row's entry lead to; both ends present in the scope."""
@@ -261,7 +276,7 @@ def link_ends(
             read.link.type,
             read.link.strength,
         )
-        for read in _links_at(connection, scope, row, direction, kinds, now=now)
+        for read in _links_at(connection, codec, scope, row, direction, kinds=kinds, now=now)
     ]
 
 
@@ -277,14 +292,15 @@ def successor_rows(connection: apsw.Connection, rows: Sequence[int]) -> list[int
 
 def _links_at(
     connection: apsw.Connection,
+    codec: RowCodec,
     scope: Scope,
     row: int,
     direction: Direction,
-    kinds: Collection[LinkType] | None,
     *,
+    kinds: Collection[LinkType] | None,
     now: int,
 ) -> "list[_Link]":
-    where, values = in_scope(scope)
+    where, values = visible_in(scope, codec)
     present = f"SELECT row FROM agent_memory_entries WHERE {where} AND {IS_PRESENT}"
     types, bound = _among_types(kinds)
     found: list[_Link] = []
@@ -301,10 +317,10 @@ def _links_at(
 
 
 def links_within(
-    connection: apsw.Connection, scope: Scope, present_at: int | None
+    connection: apsw.Connection, codec: RowCodec, scope: Scope, present_at: int | None
 ) -> list[StoredLink]:
     """Return the links between entries of one user; between all states if no time is given."""
-    where, values = in_scope(scope)
+    where, values = visible_in(scope, codec)
     if present_at is not None:
         where, values = f"{where} AND {IS_PRESENT}", [*values, present_at]
     ends = [
@@ -319,14 +335,16 @@ def links_within(
     return [StoredLink(read.link, read.user_id) for read in found]
 
 
-def add_links(connection: apsw.Connection, scope: Scope, new: Sequence[StoredLink]) -> int:
+def add_links(
+    connection: apsw.Connection, codec: RowCodec, scope: Scope, new: Sequence[StoredLink]
+) -> int:
     """Write missing links whose ends are in a scope and of one user; return how many are new."""
     changes: list[Change] = []
     sums = NO_SUMS
     for wanted, user_id in new:
         if scope.all_users or scope.user_id == user_id:
             own = Scope(scope.agent_id, user_id, scope.project_id, scope.session_id)
-            added, difference = _add_link(connection, own, wanted)
+            added, difference = _add_link(connection, codec, own, wanted)
             changes += added
             sums = sums.plus(difference)
     if changes:
@@ -335,9 +353,12 @@ def add_links(connection: apsw.Connection, scope: Scope, new: Sequence[StoredLin
 
 
 def _add_link(
-    connection: apsw.Connection, scope: Scope, wanted: MemoryLink
+    connection: apsw.Connection, codec: RowCodec, scope: Scope, wanted: MemoryLink
 ) -> tuple[list[Change], Sums]:
-    source, target = _end(connection, scope, wanted.from_id), _end(connection, scope, wanted.to_id)
+    source, target = (
+        _end(connection, codec, scope, wanted.from_id),
+        _end(connection, codec, scope, wanted.to_id),
+    )
     if source is None or target is None:
         return [], NO_SUMS
     if wanted.type is LinkType.SUPERSEDES and source.supersedes != wanted.to_id.bytes:
@@ -398,10 +419,15 @@ class _End(NamedTuple):
 
 
 def _end(
-    connection: apsw.Connection, scope: Scope, entry_id: UUID, present_at: int | None = None
+    connection: apsw.Connection,
+    codec: RowCodec,
+    scope: Scope,
+    entry_id: UUID,
+    present_at: int | None = None,
 ) -> _End | None:
     """Return the entry with an id in a scope, in any state if no time is given."""
     where, values = with_id(scope, entry_id)
+    where = f"{where} AND {codec.is_visible_sql}"
     if present_at is not None:
         where, values = f"{where} AND {IS_PRESENT}", [*values, present_at]
     sql = f"SELECT row, user_id, supersedes FROM agent_memory_entries WHERE {where}"
@@ -409,8 +435,10 @@ def _end(
     return None if found is None else _End(*found)
 
 
-def _present_end(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> _End:
-    end = _end(connection, scope, entry_id, now)
+def _present_end(
+    connection: apsw.Connection, codec: RowCodec, scope: Scope, entry_id: UUID, now: int
+) -> _End:
+    end = _end(connection, codec, scope, entry_id, now)
     if end is None:
         raise not_found(entry_id, scope)
     return end

@@ -24,11 +24,11 @@ def new_rows(
     model: str | None,
 ) -> list[NewRow]:
     """Return entries, with the vectors of each, and their checksums."""
-    plain = encoded(codec, entries, vectors)
+    plain = encoded(codec, entries, vectors, model)
     of_rows = row_sums([(*new.columns, *new.more) for new in plain])
     of_vectors: Sequence[int | None] = [None] * len(plain)
     if model is not None:
-        sums = vector_sums(model, vectors)
+        sums = vector_sums(model, [new.stored_vectors for new in plain])
         of_vectors = [
             of_row if parts else None for of_row, parts in zip(sums, vectors, strict=True)
         ]
@@ -71,7 +71,7 @@ def _write_vectors(
         vectors = [
             (row, model[0], part, time, vector)
             for row, time, new in rows
-            for part, vector in enumerate(new.vectors)
+            for part, vector in enumerate(new.stored_vectors)
         ]
         execute_all(connection, statement, vectors)
 

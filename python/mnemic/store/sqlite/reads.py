@@ -2,9 +2,10 @@
 
 import sys
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from itertools import islice
+from typing import NamedTuple
 from uuid import UUID
 
 import apsw
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic._core import distinct_values
-from mnemic.errors import StoreCorruptError
+from mnemic.errors import SealBrokenError, StoreCorruptError
 from mnemic.model import (
     All,
     Expression,
@@ -31,12 +32,22 @@ from mnemic.model.filter import references
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.duplicates import single
 from mnemic.store.filter_sql import Condition, Narrowed, order_by
-from mnemic.store.row_codec import COLUMN_NAMES, FIELDS, RowCodec, key_of, vector_of
+from mnemic.store.row_codec import (
+    COLUMN_NAMES,
+    FIELDS,
+    EncodedRow,
+    RowCodec,
+    key_of,
+    vector_of,
+)
+from mnemic.store.sealed_columns import COPIED_COLUMNS
+from mnemic.store.sealing_codec import log_broken
 from mnemic.store.selection import Decide, batches, by_filter, selected
 from mnemic.store.sqlite import filter_sql
 from mnemic.store.sqlite.change_log import embedding_model
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, KEY, check, check_vectors, entries_of
 from mnemic.store.sqlite.damage import DAMAGED, reading_stored
+from mnemic.store.sqlite.sealed_rows import VectorOpener, sealed_ids
 from mnemic.store.sqlite.sql import (
     AMONG,
     BY_ROW,
@@ -51,7 +62,9 @@ from mnemic.store.sqlite.sql import (
     integers,
     json_array,
     one_moment,
+    read_column,
     stream,
+    visible_in,
     with_id,
 )
 from mnemic.store.values import Located, PageCursor, StoredEntry
@@ -76,6 +89,7 @@ def entries_of_ids(
         where, values = with_id(scope, entry_id)
         if not include_deleted:
             where, values = f"{where} AND {IS_ACTIVE}", [*values, now]
+        where = f"{where} AND {codec.is_visible_sql}"
         sql = f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries WHERE {where}"
         columns = single(fetch(connection, sql, values), scope, entry_id)
         if columns is not None:
@@ -87,6 +101,19 @@ def entries_of_ids(
         entry_id: Located(columns[0], entry)
         for (entry_id, columns), entry in zip(found.items(), entries, strict=True)
     }
+
+
+def _readable(codec: RowCodec, scope: Scope, rows: list[Columns]) -> dict[int, MemoryEntry]:
+    """Return entries by row, checked as by `_entries`, without those whose seal is broken."""
+    try:
+        entries = _entries(codec, scope, rows)
+    except SealBrokenError as error:
+        if len(rows) > 1:
+            found = [_readable(codec, scope, [row]) for row in rows]
+            return {row: entry for one in found for row, entry in one.items()}
+        log_broken(error)
+        return {}
+    return {columns[0]: entry for columns, entry in zip(rows, entries, strict=True)}
 
 
 def _entries(codec: RowCodec, scope: Scope, rows: list[Columns]) -> list[MemoryEntry]:
@@ -107,7 +134,7 @@ def entries_of_rows(
     include_deleted: bool = False,
 ) -> dict[int, MemoryEntry]:
     """Return the entries of these rows in the scope, in any state if requested."""
-    where, values = in_scope(scope)
+    where, values = visible_in(scope, codec)
     if not include_deleted:
         where, values = f"{where} AND {IS_ACTIVE}", [*values, now]
     is_wanted, wanted = among(rows)
@@ -117,15 +144,17 @@ def entries_of_rows(
     found: dict[int, MemoryEntry] = {}
     with closing(fetch_batches(connection, sql, (*values, *wanted), _DECODED_AT_ONCE)) as batches:
         for batch in batches:
-            entries = _entries(codec, scope, batch)
-            found.update(zip((columns[0] for columns in batch), entries, strict=True))
+            found.update(_readable(codec, scope, batch))
     return found
 
 
-def row_of(connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int) -> int | None:
+def row_of(
+    connection: apsw.Connection, codec: RowCodec, scope: Scope, entry_id: UUID, now: int
+) -> int | None:
     """Return the row of an active entry of a scope."""
     where, values = with_id(scope, entry_id)
-    sql = f"SELECT row FROM agent_memory_entries WHERE {where} AND {IS_ACTIVE}"
+    where = f"{where} AND {codec.is_visible_sql} AND {IS_ACTIVE}"
+    sql = f"SELECT row FROM agent_memory_entries WHERE {where}"
     found = single(fetch(connection, sql, (*values, now)), scope, entry_id)
     return None if found is None else int(found[0])
 
@@ -140,12 +169,10 @@ def entries_matching(
     now: int,
 ) -> list[MemoryEntry]:
     """Return the entries of a scope that match a filter, with its order, limit and offset."""
-    narrow = _narrowed_list(scope, expression, now, include_deleted=page.include_forgotten)
+    narrow = _narrowed_list(codec, scope, expression, now, include_deleted=page.include_forgotten)
     order = f"{order_by(page.list_order)}{_then_by_user(scope)}"
-    found = _listed(
-        connection, narrow, expression, order, codec=codec, limit=page.limit, offset=page.offset
-    )
-    return _entries(codec, scope, found)
+    wanted = _List(narrow, expression, order, page.limit, page.offset)
+    return _listed_entries(connection, codec, scope, wanted)
 
 
 def entries_after(
@@ -161,34 +188,62 @@ def entries_after(
     include_deleted: bool,
 ) -> list[MemoryEntry]:
     """Return the next entries of the list, newest first."""
-    narrow = _narrowed_list(scope, expression, now, include_deleted=include_deleted)
+    narrow = _narrowed_list(codec, scope, expression, now, include_deleted=include_deleted)
     if after is not None:
         is_after, bound = _after(scope, after)
         sql, values = f"{narrow.sql} AND {is_after}", [*narrow.values, *bound]
         narrow = narrow._replace(sql=sql, values=values)
     order = f"created_at DESC, id{_then_by_user(scope)}"
-    found = _listed(connection, narrow, expression, order, codec=codec, limit=limit, offset=offset)
-    return _entries(codec, scope, found)
+    wanted = _List(narrow, expression, order, limit, offset)
+    return _listed_entries(connection, codec, scope, wanted)
 
 
-def _listed(
-    connection: apsw.Connection,
-    narrow: Narrowed,
-    expression: Expression,
-    order: str,
-    *,
-    codec: RowCodec,
-    limit: int,
-    offset: int = 0,
-) -> list[Columns]:
+class _List(NamedTuple):
+    """A list of entries, ordered and cut.
+
+    Attributes:
+        narrow: Condition of the rows, which holds for every match.
+        expression: Filter that decides, unless the condition is exact.
+        order: Terms of ORDER BY.
+        limit: Maximum number of entries.
+        offset: Number of first entries to skip.
+    """
+
+    narrow: Narrowed
+    expression: Expression
+    order: str
+    limit: int
+    offset: int
+
+    def without(self, rows: Sequence[int]) -> "_List":
+        """Return the list without some rows."""
+        sql, values, is_exact = self.narrow
+        sql = f"{sql} AND row NOT IN (SELECT value FROM json_each(?))"
+        return self._replace(narrow=Narrowed(sql, [*values, json_array(rows)], is_exact))
+
+
+def _listed_entries(
+    connection: apsw.Connection, codec: RowCodec, scope: Scope, wanted: _List
+) -> list[MemoryEntry]:
+    """Return the entries of a list; those whose seal is broken take no other's place in it."""
+    while True:
+        found = _listed(connection, codec, wanted)
+        readable = _readable(codec, scope, found)
+        if len(readable) == len(found):
+            return list(readable.values())
+        wanted = wanted.without([row for row, *_ in found if row not in readable])
+
+
+def _listed(connection: apsw.Connection, codec: RowCodec, wanted: _List) -> list[Columns]:
     """Return the rows of a list; the core decides them unless the condition is exact."""
+    narrow, expression, order, limit, offset = wanted
     if narrow.is_exact:
         sql = (
             f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries WHERE {narrow.sql} "
             f"ORDER BY {order} LIMIT ? OFFSET ?"
         )
         return fetch(connection, sql, (*narrow.values, limit, offset))
-    sql = _records_sql(expression)
+    sql = _records_sql(codec, expression)
     decide = _decision(codec, expression)
     with one_moment(connection):
         with closing(_in_order(connection, narrow, order, sql)) as records:
@@ -202,7 +257,12 @@ def _decision(codec: RowCodec, expression: Expression) -> Decide:
 
     def decide(records: list[Record]) -> Sequence[bool]:
         with reading_stored("a memory"):
-            return passes(codec.records(records))
+            plain = codec.records(records)
+            found = passes(plain)
+        if len(plain) == len(records):
+            return found
+        verdicts = dict(zip((row for row, *_ in plain), found, strict=True))
+        return [verdicts.get(row, False) for row, *_ in records]
 
     return decide
 
@@ -225,19 +285,20 @@ def _in_order(
             yield from stream(connection, records_sql, (json_array(rows),))
 
 
-def _records_sql(expression: Expression) -> str:
+def _records_sql(codec: RowCodec, expression: Expression) -> str:
     """Return the statement that reads records; untested columns are placeholders.
 
     Reading all columns takes five times as long as deciding a record.
     """
-    return _IN_ORDER.format(_record_columns(expression))
+    return _IN_ORDER.format(_record_columns(codec, expression))
 
 
-def _record_columns(expression: Expression) -> str:
+def _record_columns(codec: RowCodec, expression: Expression) -> str:
+    kept = _SEALED_COLUMNS if codec.seals else _KEPT_COLUMNS
     columns = [
-        column
-        if column in _KEPT_COLUMNS or references(expression, field.name)
-        else _placeholder(field)
+        read_column(column)
+        if column in kept or references(expression, field.name)
+        else _placeholder(codec, field)
         for column, field in zip(COLUMN_NAMES, FIELDS, strict=True)
     ]
     return ", ".join(["row", *columns])
@@ -251,17 +312,23 @@ def matching_rows(
     values: Sequence[object],
 ) -> list[int]:
     """Return the rows of a condition that match a filter, decided in batches by the core."""
-    sql = f"SELECT {_record_columns(expression)} FROM agent_memory_entries WHERE {where}"
+    columns = _record_columns(codec, expression)
+    sql = f"SELECT {columns} FROM agent_memory_entries WHERE {where}"
     decide = _decision(codec, expression)
     with closing(stream(connection, sql, values)) as records:
         return [row for row, *_ in selected(records, decide, limit=sys.maxsize)]
 
 
-_KEPT_COLUMNS = frozenset({"agent_id", "id"})
+_KEPT_COLUMNS = frozenset({"agent_id", "id", "is_encrypted"})
 """Columns that a codec is always given."""
 
+_SEALED_COLUMNS = _KEPT_COLUMNS.union(COPIED_COLUMNS)
+"""Columns that a codec which seals is always given, beside the content of sealed rows."""
 
-def _placeholder(field: MemoryField) -> str:
+
+def _placeholder(codec: RowCodec, field: MemoryField) -> str:
+    if codec.seals and field.kind is Kind.CONTENT:
+        return "CASE WHEN is_encrypted THEN CAST(content AS BLOB) ELSE '' END"
     if field.is_optional or field.kind in {Kind.TAGS, Kind.METADATA}:
         return "NULL"
     return "''" if field.kind in {Kind.CONTENT, Kind.NAME, Kind.TYPE_NAME} else "0"
@@ -296,24 +363,41 @@ def entries_stored_after(
     model: str | None,
 ) -> list[StoredEntry]:
     """Return entries by row, with keys and vectors; in any state if no time is given."""
-    where, values = in_scope(scope)
+    where, values = visible_in(scope, codec)
     if present_at is not None:
         where, values = f"{where} AND {IS_PRESENT}", [*values, present_at]
     sql = (
         f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries "
         f"INDEXED BY agent_memory_entries_by_agent WHERE {where} AND row > ? ORDER BY row LIMIT ?"
     )
-    found = fetch(connection, sql, (*values, row, limit))
-    entries = _entries(codec, scope, found)
-    vectors = {} if model is None else _vectors_of(connection, scope.agent_id, model, found)
+    while found := fetch(connection, sql, (*values, row, limit)):
+        stored = _stored(connection, codec, scope, found, model)
+        if stored:
+            return stored
+        row = found[-1][0]  # of a page whose seals are all broken
+    return []
+
+
+def _stored(
+    connection: apsw.Connection,
+    codec: RowCodec,
+    scope: Scope,
+    found: list[Columns],
+    model: str | None,
+) -> list[StoredEntry]:
+    """Return the entries of rows, with keys and vectors, without those whose seal is broken."""
+    entries = _readable(codec, scope, found)
+    found = [columns for columns in found if columns[0] in entries]
+    vectors = {} if model is None else _vectors_of(connection, codec, scope.agent_id, model, found)
     with reading_stored("a memory's key"):
         return [
-            _with_vectors(columns, entry, vectors.get(columns[0], ()), model)
-            for columns, entry in zip(found, entries, strict=True)
+            _with_vectors(codec, columns, entries[columns[0]], vectors.get(columns[0], ()), model)
+            for columns in found
         ]
 
 
 def _with_vectors(
+    codec: RowCodec,
     columns: Columns,
     entry: MemoryEntry,
     vectors: tuple[NDArray[np.float32], ...],
@@ -322,11 +406,16 @@ def _with_vectors(
     first, *more = vectors or (None,)
     if first is not None and model is not None:
         entry = entry.with_embedding(first, model)
-    return StoredEntry(columns[0], entry, key_of(columns[KEY]), tuple(more))
+    used = codec.used_key(EncodedRow(columns[1 : KEY - 1], columns[KEY - 1 : KEY + 2]))
+    return StoredEntry(columns[0], entry, key_of(used and used.key), tuple(more))
 
 
 def _vectors_of(
-    connection: apsw.Connection, agent_id: str, model: str, found: list[Columns]
+    connection: apsw.Connection,
+    codec: RowCodec,
+    agent_id: str,
+    model: str,
+    found: list[Columns],
 ) -> dict[int, tuple[NDArray[np.float32], ...]]:
     """Return the checked vectors of rows by row; rows without vectors are missing."""
     sql = (
@@ -338,24 +427,31 @@ def _vectors_of(
     blobs = fetch(connection, sql, (agent_id, rows, model))
     known = embedding_model(connection, agent_id)
     is_all = known is not None and known[0] == model
-    check_vectors(model, blobs, check(found).vectors, is_all=is_all)
+    sealed = sealed_ids(found)
+    plain = [vector for vector in blobs if vector[0] not in sealed]
+    of_plain = check([columns for columns in found if columns[0] not in sealed]).vectors
+    check_vectors(model, plain, of_plain, is_all=is_all)
+    of_sealed = check([columns for columns in found if columns[0] in sealed]).vectors
+    opener = VectorOpener(codec, agent_id, model, sealed)
+    blobs = [vector for vector in blobs if vector[0] in sealed]
+    opened = opener.readable(blobs, of_sealed, 0) if sealed else []
     vectors: dict[int, tuple[NDArray[np.float32], ...]] = {}
     with reading_stored("a vector"):
-        for row, blob in blobs:
+        for row, blob in [*plain, *(vector for vector in opened if vector[1])]:
             vectors[row] = (*vectors.get(row, ()), vector_of(blob))
     return vectors
 
 
 def _narrowed_list(
-    scope: Scope, expression: Expression, now: int, *, include_deleted: bool
+    codec: RowCodec, scope: Scope, expression: Expression, now: int, *, include_deleted: bool
 ) -> Narrowed:
     """Return the condition of a list; without a test of the status only active entries match."""
-    where, values = in_scope(scope)
+    where, values = visible_in(scope, codec)
     if not include_deleted:
         where, values = f"{where} AND {IS_PRESENT}", [*values, now]
     if not references(expression, "status"):
         where = f"{where} AND status = 0"
-    sql, bound, is_exact = filter_sql.narrowed(expression)
+    sql, bound, is_exact = filter_sql.narrowed(expression, seals=codec.seals)
     return Narrowed(f"{where} AND ({sql})", [*values, *bound], is_exact)
 
 
@@ -368,11 +464,13 @@ def count(
 ) -> int:
     """Return the number of entries of the scope that a search can find, and that match."""
     expression = All(()) if expression is None else expression
-    narrow = _narrowed_list(scope, expression, now, include_deleted=False)
+    narrow = _narrowed_list(codec, scope, expression, now, include_deleted=False)
     if not narrow.is_exact:
         return len(matching_rows(connection, codec, expression, narrow.sql, narrow.values))
-    sql = f"SELECT count(*) FROM agent_memory_entries WHERE {narrow.sql}"
-    return int(fetch(connection, sql, narrow.values)[0][0])
+    sql = f"SELECT count(*) FROM agent_memory_entries WHERE {narrow.sql} AND is_encrypted = 0"
+    plain = int(fetch(connection, sql, narrow.values)[0][0])
+    sealed = f"{narrow.sql} AND is_encrypted <> 0"  # those that do not open do not count
+    return plain + len(matching_rows(connection, codec, expression, sealed, narrow.values))
 
 
 def distinct(
@@ -386,10 +484,11 @@ def distinct(
 ) -> list[DistinctValue]:
     """Return the distinct values of a field; the core counts them unless SQL decides exactly."""
     expression = wanted.narrowed(expression)
-    narrow = _narrowed_list(scope, expression, now, include_deleted=False)
-    if narrow.is_exact:
+    narrow = _narrowed_list(codec, scope, expression, now, include_deleted=False)
+    if narrow.is_exact and not codec.seals:
         return _grouped(connection, narrow, wanted)
-    sql = f"SELECT {_record_columns(expression)} FROM agent_memory_entries WHERE {narrow.sql}"
+    columns = _record_columns(codec, expression)
+    sql = f"SELECT {columns} FROM agent_memory_entries WHERE {narrow.sql}"
     with reading_stored("a memory"), closing(stream(connection, sql, narrow.values)) as records:
         some = map(codec.records, batches(records))
         page = wanted.prefix, wanted.offset, min(wanted.limit, sys.maxsize)
@@ -443,7 +542,7 @@ def stats(
     connection: apsw.Connection, codec: RowCodec, scope: Scope, now: int
 ) -> LongTermMemoryStats:
     """Return statistics of a scope, without figures of embedder and quota, which are not stored."""
-    where, values = in_scope(scope)
+    where, values = visible_in(scope, codec)
     states = fetch(
         connection,
         f"SELECT {_STATE}, count(*), sum({codec.content_size_sql}) FROM agent_memory_entries "
@@ -463,6 +562,7 @@ def stats(
         f"SELECT tags, count(*) {entries} AND tags IS NOT NULL GROUP BY tags",
         found,
     )
+    sealed = _sealed_stats(connection, codec, scope, now)
     times = f"SELECT min(created_at), max(created_at) {entries}"
     oldest, newest = fetch(connection, times, found)[0]
     with reading_stored("a memory's type or time"):
@@ -472,19 +572,64 @@ def stats(
             superseded_entries=number.get(MemoryStatus.SUPERSEDED, 0),
             forgotten_entries=number.get("forgotten", 0),
             expired_entries=number.get("expired", 0),
-            storage_bytes_used=sum(size for *_, size in states),
+            sealed_entries=sealed.entries,
+            unreadable_entries=sealed.unreadable,
+            storage_bytes_used=sum(size for *_, size in states) + sealed.hidden_bytes,
             entries_by_type={MemoryType.numbered(kind): used for kind, used in types},
-            top_tags=_top_tags(codec, tags),
+            top_tags=_top_tags(
+                [*_read_tags(codec, tags), *((entry.tags, 1) for entry in sealed.active)]
+            ),
             oldest_entry=None if oldest is None else from_microseconds(oldest),
             newest_entry=None if newest is None else from_microseconds(newest),
         )
 
 
-def _top_tags(codec: RowCodec, found: list[Columns]) -> tuple[TagUsage, ...]:
+class _SealedStats(NamedTuple):
+    """Figures of the sealed entries of a scope, in any state.
+
+    Attributes:
+        entries: Their number.
+        unreadable: Number of those that cannot be opened.
+        hidden_bytes: Bytes that those count which a codec cannot read for lack of a key.
+        active: Those that searches find.
+    """
+
+    entries: int
+    unreadable: int
+    hidden_bytes: int
+    active: list[MemoryEntry]
+
+
+def _sealed_stats(
+    connection: apsw.Connection, codec: RowCodec, scope: Scope, now: int
+) -> _SealedStats:
+    """Return figures of the sealed entries of a scope, each of which is opened."""
+    where, values = in_scope(scope)
+    where = f"{where} AND is_encrypted <> 0"
+    if not codec.seals:
+        sql = f"SELECT count(*), ifnull(sum({codec.content_size_sql}), 0) FROM agent_memory_entries"
+        number, size = integers(fetch(connection, f"{sql} WHERE {where}", values)[0])
+        return _SealedStats(number, number, size, [])
+    sql = f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries WHERE {where}"
+    number, readable, active = 0, 0, list[MemoryEntry]()
+    moment = from_microseconds(now)
+    with closing(fetch_batches(connection, sql, values, _DECODED_AT_ONCE)) as batches:
+        for batch in batches:
+            found = _readable(codec, scope, batch)
+            number, readable = number + len(batch), readable + len(found)
+            active += [entry for entry in found.values() if entry.is_active(moment)]
+    return _SealedStats(number, number - readable, 0, active)
+
+
+def _read_tags(codec: RowCodec, found: list[Columns]) -> list[tuple[tuple[str, ...], int]]:
+    return [(codec.decode_tags(stored), entries) for stored, entries in found]
+
+
+def _top_tags(found: Iterable[tuple[tuple[str, ...], int]]) -> tuple[TagUsage, ...]:
     """Return the most used tags, of lists of tags and the number of their entries."""
     used: Counter[str] = Counter()
-    for stored, entries in found:
-        for tag in set(codec.decode_tags(stored)):
+    for tags, entries in found:
+        for tag in set(tags):
             used[tag] += entries
     top = sorted(used.items(), key=lambda each: (-each[1], each[0]))[:_TOP_TAGS]
     return tuple(TagUsage(tag, entries) for tag, entries in top)
@@ -496,8 +641,9 @@ def contents(
     """Return the contents of those of these rows that are active."""
     sql = (
         f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries {BY_ROW} "
-        f"WHERE agent_id = ? AND forgotten_at IS NULL AND status = 0 AND {AMONG}"
+        f"WHERE agent_id = ? AND forgotten_at IS NULL AND status = 0 AND {codec.is_visible_sql} "
+        f"AND {AMONG}"
     )
     found = fetch(connection, sql, (agent_id, json_array(rows)))
-    entries = entries_of(codec, found)
-    return {columns[0]: entry.content for columns, entry in zip(found, entries, strict=True)}
+    everyone = Scope(agent_id, all_users=True)
+    return {row: entry.content for row, entry in _readable(codec, everyone, found).items()}

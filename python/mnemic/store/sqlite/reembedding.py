@@ -12,11 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic._core import VectorSums, vector_sums
+from mnemic.crypto.envelope import OVERHEAD
 from mnemic.errors import StoreCorruptError
 from mnemic.store.added import vector_blobs
 from mnemic.store.changes import Change
-from mnemic.store.reembedding import ToEmbed
+from mnemic.store.reembedding import ToEmbed, reembedded_without_key
+from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.change_log import Charge, log_changes
+from mnemic.store.sqlite.change_marks import sealed_rows
 from mnemic.store.sqlite.checksums import (
     NO_SUMS,
     SET_VECTOR_SUM,
@@ -42,13 +45,13 @@ _WANTED: Final = (
     f"{_ENTRIES} WHERE agent_id = ? AND row > ? AND forgotten_at IS NULL AND NOT EXISTS "
     f"({_VECTOR} AND {IS_OWN} AND embedding = zeroblob(length(embedding)))"
 )
-_LACKS: Final = f"NOT EXISTS ({_VECTOR} AND model = ? AND length(embedding) = ?)"
+_LACKS: Final = f"NOT EXISTS ({_VECTOR} AND model = ? AND length(embedding) IN (?, ?))"
 _COUNT_WANTED: Final = f"SELECT count(*) {_WANTED}"
 _COUNT_LACKING: Final = f"{_COUNT_WANTED} AND {_LACKS}"
 _LACKING: Final = f"SELECT row {_WANTED} AND {_LACKS} ORDER BY row LIMIT ?"
 
 _ROWS: Final = (
-    "SELECT row, row_sum, vector_sum, is_sensitive, updated_at "
+    "SELECT row, row_sum, vector_sum, is_sensitive <> 0 OR is_encrypted <> 0, updated_at "
     f"{_ENTRIES} WHERE agent_id = ? AND row > ? ORDER BY row LIMIT ?"
 )
 _OWN: Final = (
@@ -58,7 +61,14 @@ _OWN: Final = (
 )
 _FILLED: Final = (
     "SELECT entry_row FROM agent_memory_embeddings WHERE part = 0 "
-    "AND entry_row IN (SELECT value FROM json_each(?)) AND model = ? AND length(embedding) = ?"
+    "AND entry_row IN (SELECT value FROM json_each(?)) AND model = ? "
+    "AND length(embedding) IN (?, ?)"
+)
+_SEALED: Final = (
+    "SELECT entry_row, embedding FROM agent_memory_embeddings WHERE model = ? "
+    f"AND length(embedding) = ? AND entry_row IN (SELECT row {_ENTRIES} "
+    "WHERE agent_id = ? AND row IN (SELECT value FROM json_each(?)) AND is_encrypted <> 0) "
+    "ORDER BY entry_row, part"
 )
 _DROP: Final = "DELETE FROM agent_memory_embeddings WHERE entry_row = ? AND model = ?"
 _KEEP: Final = (
@@ -69,6 +79,7 @@ _OWN_NOW: Final = (
     "UPDATE agent_memory_embeddings SET model = ?, embedding = "
     f"substr(embedding, 1, length(embedding) - {SUM_BYTES}) WHERE entry_row = ? AND model = ?"
 )
+_RENAME: Final = "UPDATE agent_memory_embeddings SET model = ? WHERE entry_row = ? AND model = ?"
 _USERS: Final = (
     f"SELECT min(row), id, user_id {_ENTRIES} WHERE agent_id = ? GROUP BY user_id ORDER BY 1"
 )
@@ -101,9 +112,10 @@ def rows_to_embed(
     return [row for (row,) in found]
 
 
-def _stored(model: Model) -> tuple[str, int]:
-    """Return the stored name of companions of a model, and their bytes."""
-    return MARK + model[0], 4 * model[1] + SUM_BYTES
+def _stored(model: Model) -> tuple[str, int, int]:
+    """Return the stored name of companions of a model, and their bytes, plain and sealed."""
+    size = 4 * model[1]
+    return MARK + model[0], size + SUM_BYTES, size + OVERHEAD
 
 
 def switch_model(
@@ -142,13 +154,17 @@ def _switch_page(
     before = rows_with_sums(connection, rows)
     own = _own_vectors(connection, page)
     fresh = companions(connection, agent_id, model[0], rows, model[1])
-    _check_sound(connection, model, rows, {*fresh, *skipped})
+    sealed = _sealed_vectors(connection, agent_id, model, rows)
+    _check_sound(connection, model, rows, {*fresh, *sealed, *skipped})
     for row, vectors in own.items():
         if vectors.is_zero:
             fresh[row] = np.zeros((1, model[1]), np.float32)
+            sealed.pop(row, None)
     _put_away(connection, own, {row for row, *_, is_sensitive, _ in page if is_sensitive})
     _take_over(connection, model, fresh, {row: updated_at for row, *_, updated_at in page})
-    _set_sums(connection, model, rows, fresh)
+    connection.executemany(_RENAME, [(model[0], row, MARK + model[0]) for row in sealed])
+    stored = {row: [vector.tobytes() for vector in own] for row, own in fresh.items()}
+    _set_sums(connection, model, rows, stored | sealed)
     return difference(before, rows_with_sums(connection, rows))
 
 
@@ -168,12 +184,20 @@ def _own_vectors(connection: apsw.Connection, page: list[Columns]) -> dict[int, 
     return own
 
 
+def _sealed_vectors(
+    connection: apsw.Connection, agent_id: str, model: Model, rows: Sequence[int]
+) -> dict[int, list[bytes]]:
+    """Return the new vectors of sealed rows, as they are stored now and as the agent's own."""
+    name, _, size = _stored(model)
+    found = fetch(connection, _SEALED, (name, size, agent_id, json_array(list(rows))))
+    return {row: [blob for _, blob in parts] for row, parts in groupby(found, itemgetter(0))}
+
+
 def _check_sound(
     connection: apsw.Connection, model: Model, rows: list[int], sound: Collection[int]
 ) -> None:
     """Raise StoreCorruptError if a row has new vectors, and they are not as stored."""
-    name, size = _stored(model)
-    for (row,) in fetch(connection, _FILLED, (json_array(rows), name, size)):
+    for (row,) in fetch(connection, _FILLED, (json_array(rows), *_stored(model))):
         if row not in sound:
             raise StoreCorruptError(
                 f"the new vectors of row {row} are not as stored; {DAMAGED}, or have "
@@ -232,17 +256,19 @@ def _set_sums(
     connection: apsw.Connection,
     model: Model,
     rows: Sequence[int],
-    fresh: Mapping[int, NDArray[np.float32]],
+    stored: Mapping[int, Sequence[bytes]],
 ) -> None:
     """Set the checksums of the vectors of rows."""
-    with_vectors = [row for row in rows if row in fresh]
-    sums = vector_sums(model[0], [list(fresh[row]) for row in with_vectors])
+    with_vectors = [row for row in rows if row in stored]
+    sums = vector_sums(model[0], [list(stored[row]) for row in with_vectors])
     of_vectors = dict(zip(with_vectors, sums, strict=True))
     connection.executemany(SET_VECTOR_SUM, [(of_vectors.get(row), row) for row in rows])
 
 
 class SqliteReembedding(Protocol):
     """Makes another model the agent's own; see `Reembedding`."""
+
+    _codec: RowCodec
 
     def _reading(self, deadline: float | None = None) -> AbstractContextManager[GuardedConnection]:
         """Lend a connection that reads."""
@@ -255,6 +281,8 @@ class SqliteReembedding(Protocol):
     def to_embed(self, agent_id: str, model: Model) -> ToEmbed:
         """Return how many entries lack a model's vectors, and how many need them."""
         with self._reading() as connection, one_moment(connection):
+            if not self._codec.seals and sealed_rows(connection, agent_id):
+                raise reembedded_without_key(agent_id)
             return to_embed(connection, agent_id, model)
 
     def rows_to_embed(self, agent_id: str, model: Model, after: int, limit: int) -> list[int]:

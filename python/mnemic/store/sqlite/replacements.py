@@ -12,10 +12,17 @@ from msgspec.structs import force_setattr
 from mnemic._core import row_sums
 from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry, MemoryStatus, OnConflict
-from mnemic.model.timestamps import from_microseconds
+from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.changes import Change, ChangeKind
 from mnemic.store.new_rows import NewRow, Outcome, Replacement
-from mnemic.store.row_codec import COLUMN_NAMES, RowCodec, next_version
+from mnemic.store.row_codec import (
+    COLUMN_NAMES,
+    ENTRY_ID,
+    EncodedRow,
+    RowCodec,
+    UsedKey,
+    next_version,
+)
 from mnemic.store.sqlite.checksums import (
     CHECKED_COLUMNS,
     KEY,
@@ -26,7 +33,14 @@ from mnemic.store.sqlite.checksums import (
 from mnemic.store.sqlite.companions import DELETE_OF_ROW, IS_OWN
 from mnemic.store.sqlite.damage import DAMAGED, plain_records, reading_stored
 from mnemic.store.sqlite.new_rows import Written, put_vectors
-from mnemic.store.sqlite.sql import USER_KEY, Columns, execute_all, fetch, json_array
+from mnemic.store.sqlite.sql import (
+    USER_KEY,
+    Columns,
+    assigned,
+    execute_all,
+    fetch,
+    json_array,
+)
 from mnemic.store.values import Model, Replaced
 
 Place: TypeAlias = tuple[str, bytes]
@@ -67,6 +81,7 @@ _AGENT, _ID, _USER = _AT["agent_id"], _AT["id"], _AT["user_id"]
 _CREATED_AT, _UPDATED_AT, _VERSION = _AT["created_at"], _AT["updated_at"], _AT["version"]
 _STATUS, _FORGOTTEN_AT = _AT["status"], _AT["forgotten_at"]
 _CONTENT, _ACCESSES = _AT["content"], _AT["access_count"]
+_ENCRYPTED: Final = _AT["is_encrypted"]
 
 
 class StoredRow(NamedTuple):
@@ -92,6 +107,11 @@ class StoredRow(NamedTuple):
     def is_superseded(self) -> bool:
         """Whether another entry superseded it."""
         return bool(self.columns[_STATUS] == MemoryStatus.SUPERSEDED)
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether it is sealed."""
+        return bool(self.columns[_ENCRYPTED])
 
     @property
     def was_active(self) -> bool:
@@ -130,7 +150,7 @@ def stored_rows(
     if not found:
         return {}
     check(found)
-    plain = plain_records(codec, [row[: KEY - 1] for row in found])
+    plain = _opened(codec, agent_id, [row[: KEY - 1] for row in found])
     stored = {
         (row[1 + _USER] or "", row[1 + _ID]): StoredRow(
             row=row[0],
@@ -146,6 +166,20 @@ def stored_rows(
     if not is_own or not stored.keys() <= set(places):
         raise StoreCorruptError(f"an index leads to another memory; {DAMAGED}")
     return stored
+
+
+def _opened(codec: RowCodec, agent_id: str, rows: list[Columns]) -> list[Columns]:
+    """Return rows in plain text.
+
+    Raises:
+        KeyUnavailableError: If one is sealed, and there is no key.
+        SealBrokenError: If one does not open.
+    """
+    opened = plain_records(codec, rows)
+    if len(opened) < len(rows):
+        lost = {row[0] for row in rows} - {row[0] for row in opened}
+        raise codec.unopened((agent_id, next(row[ENTRY_ID] for row in rows if row[0] in lost)))
+    return opened
 
 
 def need_vectors(
@@ -168,6 +202,7 @@ def need_vectors(
         place not in stored
         or stored[place].row not in embedded
         or stored[place].content != entry.content
+        or stored[place].is_sealed != entry.is_encrypted
         for place, entry in zip(places, entries, strict=True)
     ]
 
@@ -199,14 +234,20 @@ class _Put(NamedTuple):
     more: Columns
 
     @property
+    def size(self) -> int:
+        """Bytes of the content that count in the quota."""
+        return self.new.size if not self.entry.is_encrypted else len(self.columns[_CONTENT])
+
+    @property
     def changes_content(self) -> bool:
         """Whether the content is another one."""
         return self.entry.content != self.old.content
 
     @property
     def keeps_vectors(self) -> bool:
-        """Whether the vectors stay."""
-        return not self.changes_content and not self.new.vectors
+        """Whether the vectors stay; those of an entry that is sealed now do not."""
+        is_sealed_alike = self.entry.is_encrypted == self.old.is_sealed
+        return not self.changes_content and not self.new.vectors and is_sealed_alike
 
     @property
     def is_anew(self) -> bool:
@@ -221,6 +262,7 @@ class _Put(NamedTuple):
 
 def replace(
     connection: apsw.Connection,
+    codec: RowCodec,
     pairs: Sequence[tuple[NewRow, StoredRow]],
     now: int,
     model: Model | None,
@@ -231,7 +273,7 @@ def replace(
     the content does and no others are given. Its idempotency key stays unless another is given, so
     that a late repetition of the first call still finds what it stored.
     """
-    puts = [_put(new, old, now) for new, old in pairs]
+    puts = [_put(codec, new, old, now) for new, old in pairs]
     of_rows = row_sums([(*put.columns, *put.more) for put in puts])
     sums = [_sums(put, of_row) for put, of_row in zip(puts, of_rows, strict=True)]
     _update_rows(connection, zip(puts, sums, strict=True))
@@ -246,7 +288,7 @@ def replace(
     return Written([_outcome(put) for put in puts], [_change(put) for put in puts], change)
 
 
-def _put(new: NewRow, old: StoredRow, now: int) -> _Put:
+def _put(codec: RowCodec, new: NewRow, old: StoredRow, now: int) -> _Put:
     with reading_stored("a memory"):
         created_at = from_microseconds(old.columns[_CREATED_AT])
         version = next_version(old.columns[_VERSION])
@@ -255,12 +297,23 @@ def _put(new: NewRow, old: StoredRow, now: int) -> _Put:
     force_setattr(entry, "created_at", created_at)
     force_setattr(entry, "updated_at", from_microseconds(updated_at))
     force_setattr(entry, "version", version)
+    if new.more[1] is None and (entry.is_encrypted or old.more[1] is not None):
+        used = codec.used_key(EncodedRow(old.columns, old.more))
+        columns, more = codec.rows([(entry, used)])[0]
+    else:
+        more, columns = new.more, _columns(codec, new, entry)
+    return _Put(new, old, entry, columns, more)
+
+
+def _columns(codec: RowCodec, new: NewRow, entry: MemoryEntry) -> Columns:
+    """Return the columns of an entry as it is stored over another one."""
+    if entry.is_encrypted:  # the time of creation is sealed too
+        used = UsedKey(new.given_key) if new.more[1] is not None else None
+        return codec.rows([(entry, used)])[0].columns
     columns = list(new.columns)
-    columns[_CREATED_AT] = old.columns[_CREATED_AT]
-    columns[_UPDATED_AT], columns[_VERSION] = updated_at, version
-    fingerprint, *key = new.more
-    kept = old.more[1:] if key[0] is None else key
-    return _Put(new, old, entry, tuple(columns), (fingerprint, *kept))
+    columns[_CREATED_AT] = to_microseconds(entry.created_at)
+    columns[_UPDATED_AT], columns[_VERSION] = to_microseconds(entry.updated_at), entry.version
+    return tuple(columns)
 
 
 def _sums(put: _Put, of_row: int) -> tuple[int | None, int | None]:
@@ -293,9 +346,8 @@ class _Statement(NamedTuple):
 @cache
 def _statement(same: frozenset[str]) -> _Statement:
     names = [name for name in _WRITTEN if name not in _KEPT | same]
-    assigned = ", ".join(f"{name} = ?" for name in names)
     sql = (
-        f"UPDATE agent_memory_entries SET {assigned}, row_sum = ?, vector_sum = ?, "
+        f"UPDATE agent_memory_entries SET {assigned(names)}, row_sum = ?, vector_sum = ?, "
         "link_sum = NULL WHERE row = ?"
     )
     return _Statement(sql, itemgetter(*map(_WRITTEN.index, names)))
@@ -308,7 +360,7 @@ def _summed(put: _Put, sums: tuple[int | None, int | None]) -> Columns:
 def _replace_vectors(
     connection: apsw.Connection, puts: Sequence[_Put], model: Model | None
 ) -> None:
-    hidden = [(put.old.row,) for put in puts if put.entry.sensitive]
+    hidden = [(put.old.row,) for put in puts if put.entry.hides_content]
     if hidden:
         execute_all(connection, DELETE_OF_ROW, hidden)
     outdated = [put for put in puts if not put.keeps_vectors]
@@ -327,12 +379,13 @@ def _replace_vectors(
 
 
 def _outcome(put: _Put) -> Outcome:
-    shown = Replaced(put.entry, content_changed=put.changes_content)
+    is_sealed_now = put.entry.is_encrypted and not put.old.is_sealed
+    shown = Replaced(put.entry, put.changes_content, is_sealed_now)
     replacement = Replacement(shown, put.columns, put.is_anew)
     return Outcome(put.old.row, put.new.columns[_ID], is_new=False, replacement=replacement)
 
 
 def _change(put: _Put) -> Change:
     kind: ChangeKind = "replace" if put.is_anew else "update"
-    size = put.new.size - put.old.size
+    size = put.size - put.old.size
     return Change(put.old.row, put.new.columns[_ID], kind, put.entry.user_id, size)

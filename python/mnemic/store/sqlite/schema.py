@@ -308,6 +308,31 @@ ALTER TABLE agent_memory_changes DROP COLUMN nonce;
 """
 
 
+# What is stored of the keys under which agents' entries are sealed: a key cannot be derived again
+# without its salt. Sealed entries have their sealed field in `content`, in Base64.
+_TENTH = """
+CREATE TABLE agent_memory_keys (
+    agent_id    TEXT NOT NULL,
+    number      INTEGER NOT NULL,
+    key_id      BLOB NOT NULL,
+    name        TEXT NOT NULL,
+    salt        BLOB NOT NULL,
+    check_value BLOB NOT NULL,
+    PRIMARY KEY (agent_id, number),
+    UNIQUE (agent_id, key_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX agent_memory_entries_by_seal ON agent_memory_entries (agent_id)
+    WHERE is_encrypted <> 0;
+"""
+
+_TENTH_DOWN = """
+DROP INDEX agent_memory_entries_by_seal;
+DROP TABLE agent_memory_keys;
+"""
+
+_TENTH_OBSTACLE = "SELECT 'memories are sealed' FROM agent_memory_keys LIMIT 1"
+
+
 class Migration(NamedTuple):
     """Statements that lead from one schema version to the next, and back.
 
@@ -354,5 +379,6 @@ MIGRATIONS = (
     _added_column("source", "TEXT"),
     Migration(_EIGHTH, _EIGHTH_DOWN),
     Migration(_NINTH, _NINTH_DOWN),
+    Migration(_TENTH, _TENTH_DOWN, _TENTH_OBSTACLE),
 )
 """Step n leads from schema version n to n + 1; the version is SQLite's `user_version`."""

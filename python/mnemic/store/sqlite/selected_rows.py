@@ -34,7 +34,7 @@ def selected(
 
     Args:
         connection: In the transaction that writes.
-        codec: Codec of the entries.
+        codec: Codec of the entries; those that it cannot read match no filter.
         scope: The scope.
         criteria: The entries.
         state: A further condition.
@@ -48,7 +48,8 @@ def selected(
     where, values = f"{where} AND {state[0]}", [*values, *state[1]]
     if criteria.expression is None:
         return where, values
-    sql, bound, is_exact = filter_sql.narrowed(criteria.expression)
+    where = f"{where} AND {codec.is_visible_sql}"
+    sql, bound, is_exact = filter_sql.narrowed(criteria.expression, seals=codec.seals)
     where, values = f"{where} AND ({sql})", [*values, *bound]
     if not is_exact:
         rows = matching_rows(connection, codec, criteria.expression, where, values)

@@ -4,7 +4,7 @@ Every statement that touches an agent's data names the agent. Values are always 
 constants of this package are concatenated.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar
@@ -16,7 +16,7 @@ import msgspec
 from mnemic.errors import StoreCorruptError
 from mnemic.model import Scope
 from mnemic.store.filter_sql import Condition
-from mnemic.store.row_codec import CHANGED_NAMES, COLUMN_NAMES
+from mnemic.store.row_codec import CHANGED_NAMES, COLUMN_NAMES, RowCodec
 from mnemic.store.sqlite.damage import DAMAGED
 
 Columns: TypeAlias = tuple[Any, ...]
@@ -24,8 +24,35 @@ Columns: TypeAlias = tuple[Any, ...]
 COLUMNS = ", ".join(COLUMN_NAMES)
 """The columns of an entry, in the order of its codec."""
 
-CHANGEABLE = ", ".join(f"{name} = ?" for name in (*CHANGED_NAMES, "fingerprint"))
+
+def read_columns(table: str = "") -> str:
+    """Return `COLUMNS` to be read; the content of sealed rows as bytes, which always can be."""
+    return ", ".join(read_column(name, table) for name in COLUMN_NAMES)
+
+
+def read_column(name: str, table: str = "") -> str:
+    """Return a column to be read; see `read_columns`."""
+    column = f"{table}{name}"
+    if name != "content":
+        return column
+    return f"CASE WHEN {table}is_encrypted THEN CAST({column} AS BLOB) ELSE {column} END"
+
+
+def mark_of(name: str) -> str:
+    """Return the placeholder of a column's value: that of sealed contents is bytes."""
+    return "CAST(? AS TEXT)" if name == "content" else "?"
+
+
+def assigned(names: Iterable[str]) -> str:
+    """Return assignments of columns, in an UPDATE."""
+    return ", ".join(f"{name} = {mark_of(name)}" for name in names)
+
+
+CHANGEABLE = assigned((*CHANGED_NAMES, "fingerprint"))
 """Assignments of what an update may change."""
+
+SEALED = assigned((*COLUMN_NAMES, "fingerprint", "idempotency_key", "key_fingerprint"))
+"""Assignments of all that a row has, for a sealed entry."""
 
 INSERT_VECTOR = (
     "INSERT OR IGNORE INTO agent_memory_embeddings "
@@ -64,6 +91,12 @@ def in_scope(scope: Scope) -> Condition:
         if value is not None:
             where, values = f"{where} AND {column} = ?", [*values, value]
     return where, values
+
+
+def visible_in(scope: Scope, codec: RowCodec) -> Condition:
+    """Return `in_scope` without rows that a codec cannot read."""
+    where, values = in_scope(scope)
+    return f"{where} AND {codec.is_visible_sql}", values
 
 
 def with_id(scope: Scope, entry_id: UUID) -> Condition:

@@ -8,7 +8,7 @@ from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 import apsw
@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.errors import InvalidEntryError, StoreFileError
+from mnemic.errors import InvalidEntryError, SealBrokenError, StoreFileError
 from mnemic.licensing import Quota
 from mnemic.model import (
     LinkType,
@@ -43,7 +43,7 @@ from mnemic.store.group_commit import Finish, Job, Writer, unchanged
 from mnemic.store.new_rows import AddOptions
 from mnemic.store.pending_accesses import AccessFlush, PendingAccesses
 from mnemic.store.quota import NO_ROOM, Quotas, Room
-from mnemic.store.row_codec import PlainRowCodec, RowCodec
+from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite import (
     change_log,
     change_marks,
@@ -67,6 +67,7 @@ from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.lists import SqliteLists
 from mnemic.store.sqlite.new_rows import new_rows
 from mnemic.store.sqlite.reembedding import SqliteReembedding
+from mnemic.store.sqlite.sealing import SqliteSealing
 from mnemic.store.sqlite.sql import one_moment
 from mnemic.store.sqlite.transactions import FileTransactions
 from mnemic.store.sqlite.usage import SqliteUsageReads
@@ -87,6 +88,9 @@ from mnemic.store.values import (
 )
 from mnemic.store.vector_search import NoVectorSearch
 
+if TYPE_CHECKING:
+    from mnemic.crypto import Encryption
+
 Result = TypeVar("Result")
 
 
@@ -96,6 +100,7 @@ class SqliteStore(
     SqliteUsageReads,
     SqliteCompanions,
     SqliteReembedding,
+    SqliteSealing,
     NoVectorSearch,
 ):
     """Keeps memories in one SQLite file; see `Store` for what its methods promise.
@@ -108,7 +113,8 @@ class SqliteStore(
         path: A file, made if there is none (mode 0600), or ":memory:"; or a URL, see `path_of`.
         read_only: Whether nothing of the file may change. Then it must be there, and every write is
             a `ReadOnlyError`. What other processes write is seen.
-        codec: Codec of the entries; plain text if None.
+        codec: Codec of the entries; if None, plain text, or what the encryption makes of it.
+        encryption: Seals sensitive entries; None seals none, and cannot read those that are.
 
     Raises:
         StoreFileError: If the path cannot be used or holds something else.
@@ -126,9 +132,11 @@ class SqliteStore(
         *,
         read_only: bool = False,
         codec: RowCodec | None = None,
+        encryption: "Encryption | None" = None,
     ) -> None:
         self.path = path_of(path)
-        self._codec = PlainRowCodec() if codec is None else codec
+        self._is_read_only = read_only
+        self._codec = self.codec_of(encryption) if codec is None else codec
         fork_guard.check_not_inherited(self.path)
         self._connections = Connections(self.path, read_only=read_only)
         number = fork_guard.register_open(self.path)
@@ -181,14 +189,15 @@ class SqliteStore(
                 raise InvalidEntryError(
                     f"memory {new.entry.id} is agent {new.entry.agent_id!r}'s, not {agent_id!r}'s"
                 )
+        self._connections.check_writable()
+        key = self._codec.prepare(agent_id)
         model = model_of(new.entry for new in entries)
         codec, vectors = self._codec, list(map(stored_vectors, entries))
         rows = new_rows(codec, entries, vectors, model and model[0])
         quotas = Quotas(quota, user_quota, room)
         rules = AddOptions(
-            codec, to_microseconds(now), model, quotas, on_duplicate, is_import, on_conflict
+            codec, to_microseconds(now), model, quotas, on_duplicate, is_import, on_conflict, key
         )
-        self._connections.check_writable()
         job = AddJob(writes.add, agent_id, rows, rules)
         # They are the replaced entry's, and what goes first depends on them.
         if (on_conflict == "replace" or room.evicts) and self._accesses.is_pending():
@@ -309,6 +318,8 @@ class SqliteStore(
     ) -> Future[MemoryEntry | None]:
         """Change an entry; return its new state, or None if the scope has no such entry."""
         vectors, time = vectors_of(embedded), to_microseconds(now)
+        self._connections.check_writable()
+        self._codec.prepare(scope.agent_id)
         return self._write_making_room(
             room,
             lambda on: updates.update(
@@ -331,7 +342,9 @@ class SqliteStore(
         """Set the expiry of the active entries with these ids; return the number of changes."""
         new = None if expires_at is None else to_microseconds(expires_at)
         time = to_microseconds(now)
-        return self._write(lambda on: updates.set_expiry(on, scope, ids, new, time))
+        return self._write(
+            lambda on: updates.set_expiry(on, self._codec, scope, ids, new, now=time)
+        )
 
     def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:
         """Record accesses of rows, written later together with other writes."""
@@ -354,13 +367,15 @@ class SqliteStore(
     def link(self, scope: Scope, wanted: MemoryLink, *, now: datetime) -> Future[MemoryLink]:
         """Write a link between two entries of a scope; return its new state."""
         time = to_microseconds(now)
-        return self._write(lambda on: links.link(on, scope, wanted, time))
+        return self._write(lambda on: links.link(on, self._codec, scope, wanted, time))
 
     def unlink(
         self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | None
     ) -> Future[int]:
         """Delete the links from one entry of a scope to another; return their number."""
-        return self._write(lambda on: links.unlink(on, scope, from_id, to_id, kind))
+        return self._write(
+            lambda on: links.unlink(on, self._codec, scope, from_id, to_id, kind=kind)
+        )
 
     def links(
         self,
@@ -374,7 +389,9 @@ class SqliteStore(
         """Return the links of an entry whose ends both exist."""
         with self._reading() as connection, one_moment(connection):
             time = to_microseconds(now)
-            return links.links(connection, scope, entry_id, direction, kinds, now=time)
+            return links.links(
+                connection, self._codec, scope, entry_id, direction, kinds=kinds, now=time
+            )
 
     def link_ends(
         self,
@@ -388,7 +405,9 @@ class SqliteStore(
         """Return the other ends of the links of a row's entry, in the order of `links`."""
         with self._reading() as connection, one_moment(connection):
             time = to_microseconds(now)
-            return links.link_ends(connection, scope, row, direction, kinds, now=time)
+            return links.link_ends(
+                connection, self._codec, scope, row, direction, kinds=kinds, now=time
+            )
 
     def successors(
         self, scope: Scope, rows: Sequence[int], *, now: datetime, deadline: float | None = None
@@ -425,11 +444,11 @@ class SqliteStore(
         """Return the links between entries of one user that `stored_after` returns."""
         moment = None if include_deleted else to_microseconds(now)
         with self._reading(deadline) as connection, one_moment(connection):
-            return links.links_within(connection, scope, moment)
+            return links.links_within(connection, self._codec, scope, moment)
 
     def add_links(self, scope: Scope, new: Sequence[StoredLink]) -> Future[int]:
         """Write links of any type between entries of a scope; return how many are new."""
-        return self._write(lambda on: links.add_links(on, scope, new))
+        return self._write(lambda on: links.add_links(on, self._codec, scope, new))
 
     def stored_agent_id(self, agent_id: str) -> str:
         """Return an agent's id as it is stored."""
@@ -441,8 +460,13 @@ class SqliteStore(
         """Read the whole file and compare it with its checksums; see `Store.verify`."""
         if repair:
             self._connections.check_writable()
-        found = self._verify(report)
-        return self._repaired(found) if repair else found
+        found, broken = self._verify(report)
+        if repair:
+            found = self._repaired(found)
+        if broken is not None:
+            broken.report = found
+            raise broken
+        return found
 
     def _repaired(self, report: VerifyReport) -> VerifyReport:
         checksums_added = after = 0
@@ -458,10 +482,10 @@ class SqliteStore(
             report, checksums_added=checksums_added, repaired_agents=tuple(agents)
         )
 
-    def _verify(self, report: Report) -> VerifyReport:
+    def _verify(self, report: Report) -> tuple[VerifyReport, SealBrokenError | None]:
         with self._reading() as connection, one_moment(connection):
             walk = verification.Verification(connection, self._codec, report)
-            return walk.report(self._connections.log_problem)
+            return walk.report(self._connections.log_problem), walk.broken
 
     def _rows_without_sums(self, after: int) -> list[int]:
         with self._reading() as connection:
@@ -482,19 +506,19 @@ class SqliteStore(
     def vectors(self, agent_id: str, row: int, model: str) -> NDArray[np.float32]:
         """Return the vectors of a row's chunks, shape (chunks, dimensions); (0, 0) for none."""
         with self._reading() as connection:
-            return vectors.vectors(connection, agent_id, row, model)
+            return vectors.vectors(connection, self._codec, agent_id, row, model)
 
     def vectors_of(
         self, agent_id: str, wanted: Collection[OwnedId], model: str
     ) -> dict[OwnedId, EntryVectors]:
         """Return the vectors of entries, in any state, by user and id."""
         with self._reading() as connection:
-            return vectors.vectors_of(connection, agent_id, wanted, model)
+            return vectors.vectors_of(connection, self._codec, agent_id, wanted, model)
 
     def row_of(self, scope: Scope, entry_id: UUID, *, now: datetime) -> int | None:
         """Return the row of an active entry, or None if the scope has no such entry."""
         with self._reading() as connection:
-            return reads.row_of(connection, scope, entry_id, to_microseconds(now))
+            return reads.row_of(connection, self._codec, scope, entry_id, to_microseconds(now))
 
     def position(self, agent_id: str) -> LogPosition:
         """Return the agent's position in its change log and access log."""
@@ -561,8 +585,12 @@ class SqliteStore(
     def snapshot_folder(self) -> str | None:
         """The folder beside the file for snapshots of its indexes; None where none may be kept."""
         folder = self._connections.snapshots
-        is_plain = isinstance(self._codec, PlainRowCodec)
-        return folder.path if folder is not None and is_plain else None
+        return None if folder is None else folder.path
+
+    def sealed_rows(self, agent_id: str) -> list[int]:
+        """Return the rows of an agent's sealed entries, in any state."""
+        with self._reading() as connection:
+            return change_marks.sealed_rows(connection, agent_id)
 
     def change_mark(self, agent_id: str, seq: int | None = None) -> ChangeMark | None:
         """Return a change of an agent with its nonce; see `Snapshots.change_mark`."""

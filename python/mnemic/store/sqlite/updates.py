@@ -14,14 +14,23 @@ from mnemic.store.changes import Change, ChangeKind
 from mnemic.store.duplicates import single
 from mnemic.store.eviction import Write
 from mnemic.store.quota import Quotas
-from mnemic.store.row_codec import RowCodec, changed_columns, with_changed
+from mnemic.store.row_codec import (
+    COLUMN_NAMES,
+    EncodedRow,
+    RowCodec,
+    changed_columns,
+    with_changed,
+)
 from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.checksums import (
     ADD_TO_ROW,
     CHECKED_COLUMNS,
+    KEY,
     SET_VECTOR_SUM,
     Sums,
     add_missing_sums,
+    check,
+    check_vectors,
     column_change,
     difference,
     entries_of,
@@ -36,6 +45,7 @@ from mnemic.store.sqlite.sql import (
     INSERT_VECTOR,
     IS_ACTIVE,
     IS_NOT_SUPERSEDED,
+    SEALED,
     Columns,
     execute_all,
     fetch,
@@ -43,10 +53,15 @@ from mnemic.store.sqlite.sql import (
 )
 from mnemic.store.values import Model
 
+_CONTENT = COLUMN_NAMES.index("content")
 _SET_EXPIRY = f"UPDATE agent_memory_entries SET expires_at = ?, {ADD_TO_ROW} WHERE row = ?"
 
 _DELETE_VECTORS = "DELETE FROM agent_memory_embeddings WHERE entry_row = ?"
 _DELETE_OWN_VECTORS = f"{_DELETE_VECTORS} AND {IS_OWN}"
+_OWN_VECTORS = (
+    "SELECT model, embedding FROM agent_memory_embeddings "
+    f"WHERE entry_row = ? AND {IS_OWN} ORDER BY model, part"
+)
 
 
 def update(
@@ -65,6 +80,7 @@ def update(
     """Change a living entry; a new content takes the old vectors away, and brings its own."""
     where, values = with_id(scope, entry_id)
     is_there = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
+    is_there = f"{codec.is_visible_sql} AND {is_there}"
     sql = f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries WHERE {where} AND {is_there}"
     found = single(fetch(connection, sql, (*values, now)), scope, entry_id)
     if found is None:
@@ -80,13 +96,19 @@ def update(
 
 
 def set_expiry(
-    connection: apsw.Connection, scope: Scope, ids: Sequence[UUID], expires_at: int | None, now: int
+    connection: apsw.Connection,
+    codec: RowCodec,
+    scope: Scope,
+    ids: Sequence[UUID],
+    expires_at: int | None,
+    *,
+    now: int,
 ) -> int:
     """Set the expiry of active entries; return how many had another one."""
     found = [
         row
         for entry_id in dict.fromkeys(ids)
-        if (row := _with_expiry(connection, scope, entry_id, now)) is not None
+        if (row := _with_expiry(connection, codec, scope, entry_id, now)) is not None
         and row[3] != expires_at
     ]
     if not found:
@@ -104,12 +126,12 @@ def set_expiry(
 
 
 def _with_expiry(
-    connection: apsw.Connection, scope: Scope, entry_id: UUID, now: int
+    connection: apsw.Connection, codec: RowCodec, scope: Scope, entry_id: UUID, now: int
 ) -> Columns | None:
     """Return row, id, user and expiry of an active entry."""
     where, values = with_id(scope, entry_id)
-    columns = "row, id, user_id, expires_at"
-    sql = f"SELECT {columns} FROM agent_memory_entries WHERE {where} AND {IS_ACTIVE}"
+    where = f"{where} AND {codec.is_visible_sql} AND {IS_ACTIVE}"
+    sql = f"SELECT row, id, user_id, expires_at FROM agent_memory_entries WHERE {where}"
     return single(fetch(connection, sql, (*values, now)), scope, entry_id)
 
 
@@ -145,37 +167,85 @@ def write_update(
     """
     row, (before,) = found[0], entries_of(codec, [found])
     after = with_changed(before, change(before))
-    sums = write_changed(connection, codec, found, after)
+    is_sealed_now = after.is_encrypted and not before.is_encrypted
+    sums, added_size = write_changed(connection, codec, found, after)
     model = None
     changes_content = after.content != before.content
     if changes_content or replace_vectors:
-        old = rows_with_sums(connection, [row])
+        model = None if vectors is None else vectors[0]
         # Vectors of further models go with the content alone.
-        connection.execute(_DELETE_VECTORS if changes_content else _DELETE_OWN_VECTORS, (row,))
-        if vectors is not None:
-            model, blobs = vectors
-            changed_at = to_microseconds(after.updated_at)
-            values = [(row, model[0], part, changed_at, blob) for part, blob in enumerate(blobs)]
-            execute_all(connection, INSERT_VECTOR, values)
-        of_vectors = None if vectors is None else vector_sums(vectors[0][0], [vectors[1]])[0]
-        connection.execute(SET_VECTOR_SUM, (of_vectors, row))
-        sums = sums.plus(difference(old, rows_with_sums(connection, [row])))
+        delete = _DELETE_VECTORS if changes_content else _DELETE_OWN_VECTORS
+        sums = sums.plus(_replace_vectors(connection, codec, (row, after), vectors, delete))
+    elif is_sealed_now:
+        sums = sums.plus(_seal_vectors(connection, codec, found, after))
     sums = sums.plus(add_missing_sums(connection, [row]))  # where it comes from an earlier version
-    added_size = codec.content_size(after) - codec.content_size(before)
     kind: ChangeKind = "replace" if replace_vectors and not changes_content else "update"
     logged = Change(row, after.id.bytes, kind, after.user_id, added_size)
     return Updated(after, logged, model, sums)
 
 
+def _replace_vectors(
+    connection: apsw.Connection,
+    codec: RowCodec,
+    changed: tuple[int, MemoryEntry],
+    vectors: tuple[Model, Sequence[bytes]] | None,
+    delete: str,
+) -> Sums:
+    """Write the vectors of a row's entry, after a statement has deleted others.
+
+    Returns:
+        What that adds to the agent's sums.
+    """
+    row, entry = changed
+    before = rows_with_sums(connection, [row])
+    connection.execute(delete, (row,))
+    of_vectors = None
+    if vectors is not None:
+        (name, _), plain = vectors
+        blobs = [codec.seal_vector(entry, name, part, blob) for part, blob in enumerate(plain)]
+        changed_at = to_microseconds(entry.updated_at)
+        values = [(row, name, part, changed_at, blob) for part, blob in enumerate(blobs)]
+        execute_all(connection, INSERT_VECTOR, values)
+        of_vectors = vector_sums(name, [blobs])[0]
+    connection.execute(SET_VECTOR_SUM, (of_vectors, row))
+    return difference(before, rows_with_sums(connection, [row]))
+
+
+def _seal_vectors(
+    connection: apsw.Connection, codec: RowCodec, found: Columns, entry: MemoryEntry
+) -> Sums:
+    """Seal the vectors of a row that was not sealed; those of further models are deleted."""
+    own = fetch(connection, _OWN_VECTORS, (found[0],))
+    plain = None
+    if own:
+        model = own[0][0]
+        check_vectors(model, [(found[0], blob) for _, blob in own], check([found]).vectors)
+        plain = (model, 0), [blob for _, blob in own]
+    return _replace_vectors(connection, codec, (found[0], entry), plain, _DELETE_VECTORS)
+
+
+class Written(NamedTuple):
+    """What the write of another state adds to the agent's sums, and to the bytes of contents."""
+
+    sums: Sums
+    size: int
+
+
 def write_changed(
     connection: apsw.Connection, codec: RowCodec, row: Columns, entry: MemoryEntry
-) -> Sums:
-    """Write another state of a row that was read whole; return what that adds to the agent."""
+) -> Written:
+    """Write another state of a row that was read whole."""
     before = rows_with_sums(connection, [row[0]])
-    columns, (fingerprint,) = codec.encode(entry), codec.fingerprints([entry.content])
-    row_sum = rewritten(row, columns, fingerprint)
+    old = EncodedRow(row[1 : KEY - 1], row[KEY - 1 : KEY + 2])
+    (new,) = codec.rows([(entry, codec.used_key(old))])
+    if entry.is_encrypted:
+        statement, values = SEALED, (*new.columns, *new.more)
+    else:
+        statement, values = CHANGEABLE, (*changed_columns(new.columns), new.more[0])
     connection.execute(
-        f"UPDATE agent_memory_entries SET {CHANGEABLE}, row_sum = ? WHERE agent_id = ? AND row = ?",
-        (*changed_columns(columns), fingerprint, row_sum, entry.agent_id, row[0]),
+        f"UPDATE agent_memory_entries SET {statement}, row_sum = ? WHERE agent_id = ? AND row = ?",
+        (*values, rewritten(row, new), entry.agent_id, row[0]),
     )
-    return difference(before, rows_with_sums(connection, [row[0]]))
+    sums = difference(before, rows_with_sums(connection, [row[0]]))
+    size = codec.stored_content_size
+    return Written(sums, size(new.columns[_CONTENT]) - size(old.columns[_CONTENT]))

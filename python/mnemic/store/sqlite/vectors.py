@@ -12,56 +12,66 @@ from numpy.typing import NDArray
 
 from mnemic._core import VectorSums
 from mnemic.errors import StoreCorruptError
-from mnemic.store.row_codec import uuid_of, vector_of
-from mnemic.store.sqlite.checksums import check_vectors, read_vectors
+from mnemic.store.row_codec import RowCodec, uuid_of, vector_of
+from mnemic.store.sqlite.checksums import read_vectors
 from mnemic.store.sqlite.damage import DAMAGED, reading_stored
+from mnemic.store.sqlite.sealed_rows import VectorOpener
 from mnemic.store.sqlite.sql import BY_ROW, USER_KEY, Columns, fetch, integers
 from mnemic.store.values import EntryVectors, OwnedId
 
 _OF_IDS: Final = (
-    "SELECT row, row_sum, vector_sum, user_id, id, version, updated_at, embedding FROM "
+    "SELECT row, row_sum, vector_sum, is_encrypted, user_id, id, version, updated_at, embedding "
+    "FROM "
     "(SELECT value ->> 0 AS wanted_user, unhex(value ->> 1) AS wanted_id FROM json_each(?)) "
     "CROSS JOIN agent_memory_entries "
     f"ON agent_id = ? AND {USER_KEY} = wanted_user AND id = wanted_id "
-    "LEFT JOIN agent_memory_embeddings ON entry_row = row AND model = ? ORDER BY row, part"
+    "LEFT JOIN agent_memory_embeddings ON entry_row = row AND model = ?"
 )
 _to_json = msgspec.json.Encoder().encode
 
 
 def vectors(
-    connection: apsw.Connection, agent_id: str, row: int, model: str
+    connection: apsw.Connection, codec: RowCodec, agent_id: str, row: int, model: str
 ) -> NDArray[np.float32]:
     """Return the vectors of a row's chunks in their order."""
     sql = (
-        "SELECT row, row_sum, vector_sum, embedding FROM agent_memory_entries "
-        f"{BY_ROW} CROSS JOIN agent_memory_embeddings "
-        "ON entry_row = row WHERE agent_id = ? AND row = ? AND model = ? ORDER BY part"
+        "SELECT row, row_sum, vector_sum, is_encrypted, id, embedding FROM agent_memory_entries "
+        f"{BY_ROW} CROSS JOIN agent_memory_embeddings ON entry_row = row "
+        f"WHERE agent_id = ? AND row = ? AND model = ? AND {codec.is_visible_sql} ORDER BY part"
     )
     found = fetch(connection, sql, (agent_id, row, model))
     with reading_stored("a vector's checksum"):
         known = VectorSums(
-            [(row, of_vectors or 0) for row, of_row, of_vectors, _ in found if of_row is not None]
+            [(row, of_vectors or 0) for row, of_row, of_vectors, *_ in found if of_row is not None]
         )
-    check_vectors(model, [(row, blob) for row, *_, blob in found], known)
+    blobs = [(row, blob) for row, *_, blob in found]
+    sealed = {row: entry_id for row, _, _, is_sealed, entry_id, _ in found if is_sealed}
+    opener = VectorOpener(codec, agent_id, model, sealed)
+    opened = opener.checked(blobs, known)
     with reading_stored("a vector"):
-        parts = [vector_of(blob) for *_, blob in found]
+        parts = [vector_of(blob) for _, blob in opened]
         return np.stack(parts) if parts else np.empty((0, 0), dtype=np.float32)
 
 
 def vectors_of(
-    connection: apsw.Connection, agent_id: str, wanted: Iterable[OwnedId], model: str
+    connection: apsw.Connection,
+    codec: RowCodec,
+    agent_id: str,
+    wanted: Iterable[OwnedId],
+    model: str,
 ) -> dict[OwnedId, EntryVectors]:
     """Return the vectors of entries, read in one statement; unknown ids are missing."""
     named = [(user_id or "", entry_id.hex) for user_id, entry_id in wanted]
-    found = fetch(connection, _OF_IDS, (_to_json(named).decode(), agent_id, model))
-    read = _read([row for row in found if row[-1] is not None], model)
+    sql = f"{_OF_IDS} WHERE {codec.is_visible_sql} ORDER BY row, part"
+    found = fetch(connection, sql, (_to_json(named).decode(), agent_id, model))
+    read = _read(codec, agent_id, [row for row in found if row[-1] is not None], model)
     vectors: dict[OwnedId, EntryVectors] = {}
     at = 0
     with reading_stored("a vector"):
         for _, parts in groupby(found, itemgetter(0)):
             first, *more = parts
             end = at + (first[-1] is not None) + len(more)
-            _, _, _, user_id, entry_id, version, updated_at, _ = first
+            *_, user_id, entry_id, version, updated_at, _ = first
             version, updated_at = integers([version, updated_at])
             own = _own(read[at:end]) if end > at else None
             vectors[user_id, uuid_of(entry_id)] = EntryVectors(version, updated_at, own)
@@ -69,7 +79,7 @@ def vectors_of(
     return vectors
 
 
-def _read(found: list[Columns], model: str) -> NDArray[np.float32]:
+def _read(codec: RowCodec, agent_id: str, found: list[Columns], model: str) -> NDArray[np.float32]:
     """Return checked vectors, shape (n, dimensions)."""
     if not found:
         return np.empty((0, 0), dtype=np.float32)
@@ -77,9 +87,14 @@ def _read(found: list[Columns], model: str) -> NDArray[np.float32]:
         known = VectorSums(
             [(row, of_vectors or 0) for row, of_row, of_vectors, *_ in found if of_row is not None]
         )
+    blobs = [(row[0], row[-1]) for row in found]
+    sealed = {row[0]: row[5] for row in found if row[3]}
+    if sealed:  # their sums are of what is stored, which is longer than the vectors
+        blobs = VectorOpener(codec, agent_id, model, sealed).checked(blobs, known)
+        known = VectorSums()
     with reading_stored("a vector"):
-        dimensions = vector_of(found[0][-1]).size
-    read = read_vectors((model, dimensions), [(row[0], row[-1]) for row in found], known).vectors
+        dimensions = vector_of(blobs[0][1]).size
+    read = read_vectors((model, dimensions), blobs, known).vectors
     if not np.isfinite(read).all():
         raise StoreCorruptError(f"a vector has a component that is no number; {DAMAGED}")
     return read

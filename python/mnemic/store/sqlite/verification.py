@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -11,13 +12,18 @@ from uuid import UUID
 import apsw
 
 from mnemic._core import RECORD_COLUMNS
-from mnemic.errors import StoreCorruptError
+from mnemic.errors import (
+    KeyUnavailableError,
+    SealBrokenError,
+    StoreCorruptError,
+    WrongKeyError,
+)
 from mnemic.model import VerifyProblem, VerifyReport
 from mnemic.progress import Report, silent
-from mnemic.store.row_codec import RowCodec, uuid_of, vector_of
+from mnemic.store.row_codec import ENCRYPTED, RowCodec, uuid_of, vector_of
+from mnemic.store.sqlite.change_log import add_to_sums
 from mnemic.store.sqlite.checksums import (
     CHECKED_COLUMNS,
-    MASK,
     NO_SUMS,
     SUM_COLUMNS,
     Sums,
@@ -26,10 +32,12 @@ from mnemic.store.sqlite.checksums import (
     check,
     check_links,
     check_vectors,
+    damaged,
     entries_of,
 )
 from mnemic.store.sqlite.companions import MARK, check_companions
 from mnemic.store.sqlite.damage import reading_stored
+from mnemic.store.sqlite.sealed_rows import VectorOpener, sealed_ids
 from mnemic.store.sqlite.sql import BY_ROW, Columns, fetch
 
 PAGE = 1000
@@ -59,10 +67,6 @@ _USERS = "SELECT agent_id, user_key, used_bytes FROM agent_memory_walls"
 _WITHOUT_SUMS = (
     f"SELECT row FROM agent_memory_entries {BY_ROW} "
     "WHERE row_sum IS NULL AND row > ? ORDER BY row LIMIT ?"
-)
-_ADD = (
-    f"UPDATE agent_memory_agents SET summed_rows = summed_rows + ?, "
-    f"rows_sum = (rows_sum + ?) & {MASK} WHERE agent_id = ?"
 )
 _PLACED = f"SELECT {SUM_COLUMNS} FROM agent_memory_entries WHERE agent_id = ?"
 _SET = (
@@ -98,6 +102,9 @@ class Verification:
         connection: The connection.
         codec: Codec of the entries.
         report: Called periodically with the number of memories so far.
+
+    Attributes:
+        broken: The error of the first sealed memory that does not open.
     """
 
     def __init__(
@@ -106,6 +113,7 @@ class Verification:
         self._connection = connection
         self._codec = codec
         self._report = report
+        self.broken: SealBrokenError | None = None
         self._problems: list[VerifyProblem] = []
         self._agents: dict[str, _Agent] = {}
         self._user_sizes: Counter[_User] = Counter()
@@ -179,12 +187,25 @@ class Verification:
 
     def _intact_rows(self, page: list[Columns]) -> dict[int, Columns]:
         """Return the rows of a page by number; report the damaged ones."""
+        plain = [row for row in page if not row[ENCRYPTED]]
         try:
-            entries_of(self._codec, page)
+            check(page)
+            entries_of(self._codec, plain)
         except StoreCorruptError:
             for row in page:
+                self._guarded(partial(check, [row]), row)
+            for row in plain:
                 self._guarded(partial(entries_of, self._codec, [row]), row)
+        for row in page:
+            if row[ENCRYPTED]:
+                self._if_opened(partial(entries_of, self._codec, [row]), row)
         return {row[0]: row for row in page}
+
+    def _if_opened(self, work: Callable[[], object], row: Columns) -> None:
+        """Run a part of the pass that opens a row, unless it is sealed and its key is not given."""
+        if self._codec.seals or not row[ENCRYPTED]:
+            with suppress(WrongKeyError, KeyUnavailableError):  # of another agent
+                self._guarded(work, row)
 
     def _check_vectors(self, found: list[Columns], rows: dict[int, Columns]) -> None:
         vectors = {row: list(of_row) for row, of_row in groupby(found, itemgetter(0))}
@@ -192,7 +213,10 @@ class Verification:
             of_row, others = _apart(vectors.get(number, []))
             if of_row or row[-2]:
                 self._guarded(partial(_check_vectors_of, row, of_row), row)
-            if others:
+                self._if_opened(partial(_open_vectors_of, self._codec, row, of_row), row)
+            if others and row[ENCRYPTED]:
+                self._if_opened(partial(_open_companions_of, self._codec, row, others), row)
+            elif others:
                 self._guarded(partial(check_companions, number, others), row)
 
     def _check_links(self, found: list[Columns], rows: dict[int, Columns]) -> None:
@@ -238,6 +262,8 @@ class Verification:
             with reading_stored("a memory"):
                 work()
         except (StoreCorruptError, apsw.Error) as error:
+            if isinstance(error, SealBrokenError) and self.broken is None:
+                self.broken = error
             if row is None:
                 self._add_problem(str(error))
             else:
@@ -271,12 +297,31 @@ def _apart(vectors: list[Columns]) -> tuple[list[Columns], list[Columns]]:
 
 
 def _check_vectors_of(row: Columns, vectors: list[Columns]) -> None:
-    for _, blob, _ in vectors:
-        vector_of(blob)
+    """Compare the vectors of a row with their checksum."""
     if row[-3] is None:
         return
     model = vectors[0][2] if vectors else ""
-    check_vectors(model, [found[:2] for found in vectors], check([row]).vectors, is_all=True)
+    try:
+        blobs = [found[:2] for found in vectors]
+        check_vectors(model, blobs, check([row]).vectors, is_all=True)
+    except StoreCorruptError:
+        if row[ENCRYPTED]:
+            raise damaged(row) from None
+        raise
+
+
+def _open_vectors_of(codec: RowCodec, row: Columns, vectors: list[Columns]) -> None:
+    model = vectors[0][2] if vectors else ""
+    blobs = [found[:2] for found in vectors]
+    opener = VectorOpener(codec, row[_AGENT_ID], model, sealed_ids([row]))
+    for _, blob in opener.opened(blobs):
+        vector_of(blob)
+
+
+def _open_companions_of(codec: RowCodec, row: Columns, vectors: list[Columns]) -> None:
+    for model, of_model in groupby(vectors, itemgetter(2)):
+        named = [(number, blob, model[len(MARK) :]) for number, blob, _ in of_model]
+        _open_vectors_of(codec, row, named)
 
 
 def rows_without_sums(connection: apsw.Connection, after: int) -> list[int]:
@@ -291,12 +336,13 @@ def add_missing_checksums(connection: apsw.Connection, codec: RowCodec, rows: li
         where = f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries {BY_ROW} WHERE row = ?"
         found = fetch(connection, where, (row,))
         try:
-            entries_of(codec, found)
+            if codec.seals or not any(row[ENCRYPTED] for row in found):
+                entries_of(codec, found)
             sums = add_missing_sums(connection, [row])
         except StoreCorruptError:  # which the report has named
             continue
         if found:
-            connection.execute(_ADD, (*sums, found[0][_AGENT_ID]))
+            add_to_sums(connection, found[0][_AGENT_ID], sums)
             checksums_added += sums.rows
     return checksums_added
 

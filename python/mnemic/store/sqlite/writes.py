@@ -9,10 +9,11 @@ from mnemic.model import MemoryEntry
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.add_job import are_independent
 from mnemic.store.changes import Change
-from mnemic.store.duplicates import check_key, id_in_use, merged, superseded_missing
+from mnemic.store.duplicates import check_idempotency_key, id_in_use, merged, superseded_missing
 from mnemic.store.eviction import Write
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome
 from mnemic.store.row_codec import COLUMN_NAMES, RowCodec, with_changed
+from mnemic.store.sqlite.agent_keys import check_key, check_no_key
 from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.checksums import (
     CHECKED_COLUMNS,
@@ -37,11 +38,12 @@ from mnemic.store.sqlite.sql import (
     execute_all,
     fetch,
     json_array,
+    mark_of,
 )
 from mnemic.store.sqlite.updates import write_changed
 from mnemic.store.values import Model
 
-_PLACES = ", ".join("?" * (len(COLUMN_NAMES) + 5))
+_PLACES = ", ".join([*map(mark_of, COLUMN_NAMES), *"?????"])
 _ID, _STATUS, _FORGOTTEN_AT, _CREATED_AT = map(
     COLUMN_NAMES.index, ("id", "status", "forgotten_at", "created_at")
 )
@@ -67,6 +69,7 @@ def add(
     connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
 ) -> AddedRows:
     """Store entries with their vectors."""
+    _check_keys(connection, agent_id, rows, rules)
     if rules.on_conflict != "raise":
         written = _put_all(connection, agent_id, rows, rules)
     elif are_independent(rows, rules):
@@ -85,6 +88,17 @@ def add(
     seq = log_changes(connection, agent_id, logged, model, charge) if logged else 0
     gone = [change.entry_id for change in room.changes]
     return AddedRows(seq, len(logged), outcomes, _others_changed(written), gone)
+
+
+def _check_keys(
+    connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
+) -> None:
+    """Check that the key which sealed entries is still the agent's, and that none needed one."""
+    if rules.key is not None:
+        if any(new.entry.is_encrypted for new in rows):
+            check_key(connection, agent_id, rules.key)
+    elif any(new.entry.sensitive for new in rows):
+        check_no_key(connection, agent_id)
 
 
 def _others_changed(written: Written) -> list[int]:
@@ -169,7 +183,7 @@ def _superseding(
     """Mark the entry that a written one supersedes."""
     if entry.supersedes is None:
         return written
-    superseded = supersede(connection, entry, written.outcomes[0].row, at)
+    superseded = supersede(connection, rules.codec, entry, written.outcomes[0].row, at)
     if superseded is None:
         if rules.is_import:
             return written
@@ -179,15 +193,16 @@ def _superseding(
 
 def _found_by_key(connection: apsw.Connection, agent_id: str, new: NewRow) -> Written | None:
     """Find the entry of an earlier call with the same idempotency key."""
-    fingerprint, key, _ = new.more
-    if key is None:
+    _, key, fingerprint = new.more
+    if key is None or fingerprint is None:
         return None
-    found = fetch(connection, _OF_KEY, (agent_id, new.entry.user_id or "", key))
-    if not found:
-        return None
-    row, entry_id, known = found[0]
-    check_key(key, known, fingerprint, uuids_of([entry_id])[0])
-    return Written([Outcome(row, entry_id, is_new=False)], [])
+    for stored_key, of_content in ((key, fingerprint), *new.other_keys):
+        found = fetch(connection, _OF_KEY, (agent_id, new.entry.user_id or "", stored_key))
+        for row, entry_id, known in found:
+            (existing,) = uuids_of([entry_id])
+            check_idempotency_key(new.shown_key, known, of_content, existing)
+            return Written([Outcome(row, entry_id, is_new=False)], [])
+    return None
 
 
 def _found_by_text(
@@ -207,8 +222,8 @@ def _found_by_text(
     changed = merged(old, new.entry, from_microseconds(rules.now))
     if changed is None:
         return Written(outcomes, [])
-    sums = write_changed(connection, rules.codec, found[0], with_changed(old, changed))
-    return Written(outcomes, [Change(found[0][0], old.id.bytes, "update", old.user_id)], sums)
+    sums, size = write_changed(connection, rules.codec, found[0], with_changed(old, changed))
+    return Written(outcomes, [Change(found[0][0], old.id.bytes, "update", old.user_id, size)], sums)
 
 
 def _put_all(
@@ -250,7 +265,7 @@ def _replace_or_skip(
     if rules.on_conflict == "skip":
         outcomes = [Outcome(old.row, new.columns[_ID], is_new=False) for new, old in pairs]
         return Written(outcomes, [])
-    return replace(connection, pairs, rules.now, rules.model)
+    return replace(connection, rules.codec, pairs, rules.now, rules.model)
 
 
 def _put_each(
@@ -290,7 +305,8 @@ def add_embeddings(
     """Insert the vectors of those of these rows without any and with the same content."""
     sql = (
         f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries {BY_ROW} "
-        f"WHERE agent_id = ? AND {AMONG} AND NOT EXISTS (SELECT 1 FROM agent_memory_embeddings "
+        f"WHERE agent_id = ? AND {AMONG} AND {codec.is_visible_sql} "
+        "AND NOT EXISTS (SELECT 1 FROM agent_memory_embeddings "
         "WHERE entry_row = row AND model = ? AND part = 0)"
     )
     values = (agent_id, json_array(list(vectors)), model[0])
@@ -304,14 +320,21 @@ def add_embeddings(
         return
     rows = [row for row, _ in found]
     before = rows_with_sums(connection, rows)
-    of_vectors = vector_sums(model[0], [vectors[row][1] for row in rows])
+    blobs = [
+        [
+            codec.seal_vector(entry, model[0], part, each)
+            for part, each in enumerate(vectors[row][1])
+        ]
+        for row, entry in found
+    ]
+    of_vectors = vector_sums(model[0], blobs)
     connection.executemany(SET_VECTOR_SUM, list(zip(of_vectors, rows, strict=True)))
     connection.executemany(
         INSERT_VECTOR,
         [
             (row, model[0], part, to_microseconds(entry.created_at), blob)
-            for row, entry in found
-            for part, blob in enumerate(vectors[row][1])
+            for (row, entry), of_row in zip(found, blobs, strict=True)
+            for part, blob in enumerate(of_row)
         ],
     )
     changes = [Change(row, entry.id.bytes, "embed", entry.user_id) for row, entry in found]

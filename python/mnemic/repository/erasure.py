@@ -1,0 +1,48 @@
+"""Erases the plain bytes of memories that a write has sealed."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from mnemic.errors import MnemicError
+from mnemic.store import Store
+from mnemic.sync_bridge import arrived
+
+Result = TypeVar("Result")
+
+
+class Erasure:
+    """The erasure after one write, which begins as soon as it is durable.
+
+    It begins whatever becomes of the caller then: one that is cancelled does not leave plain bytes.
+
+    Args:
+        store: Erases them.
+        is_due: Returns for the result of the write whether it has sealed what was plain.
+    """
+
+    def __init__(self, store: Store, is_due: Callable[[Any], bool]) -> None:
+        self._store = store
+        self._is_due = is_due
+        self._was_due = False
+        self._erased: Future[bool] | None = None
+
+    async def arrived(self, written: Future[Result]) -> Result:
+        """Wait for the write; return its result."""
+        written.add_done_callback(self._begin)
+        result = await arrived(written)
+        self._was_due = self._is_due(result)
+        return result
+
+    def _begin(self, written: Future[Any]) -> None:
+        if written.cancelled() or written.exception() is not None:
+            return
+        if self._is_due(written.result()):
+            with suppress(MnemicError):  # of a memory that was closed: the last one erases
+                self._erased = self._store.erase()
+
+    async def finish(self) -> None:
+        """Wait for the erasure, if there is one."""
+        if self._was_due:  # a waiting thread may go on before the callback has run
+            await arrived(self._erased or self._store.erase())

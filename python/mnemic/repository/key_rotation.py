@@ -1,0 +1,69 @@
+"""Changes the key under which memories are sealed, and destroys it."""
+
+from typing import Final
+
+from mnemic.crypto import Encryption, KeyProvider, MasterKey
+from mnemic.errors import InvalidArgumentError, SealBrokenError
+from mnemic.progress import Report, silent
+from mnemic.store import Store
+from mnemic.sync_bridge import arrived, run_blocking
+
+RESEALED_AT_ONCE: Final = 1000
+"""Memories of one transaction: other writes wait for about 50 ms."""
+
+
+class KeyRotation:
+    """Seals the memories of one agent under another key.
+
+    Args:
+        store: Where they are.
+        agent_id: Whose memories.
+        encryption: The options that the memory was opened with; None seals nothing.
+    """
+
+    def __init__(self, store: Store, agent_id: str, encryption: Encryption | None) -> None:
+        self._store = store
+        self._agent_id = agent_id
+        self._encryption = encryption
+
+    async def rotate(self, key: bytes | MasterKey | KeyProvider, report: Report = silent) -> int:
+        """Seal under another key from now on, and all that is sealed; see `Memory.rotate_key`."""
+        if self._encryption is None:
+            raise InvalidArgumentError(
+                "the memory was opened without encryption, and has no key to replace; open it with "
+                "encryption=Encryption(key=...)"
+            )
+        rotated = self._encryption.rotated_to(key)
+        await run_blocking(lambda: self._store.begin_rotation(self._agent_id, rotated), self._store)
+        self._encryption = rotated
+        number = await self._resealed(report)
+        while not await arrived(self._store.end_rotation(self._agent_id)):
+            again = await self._resealed(silent)  # those that other processes sealed meanwhile
+            if not again:
+                raise await self._unfinished()
+            number += again
+        return number
+
+    async def _resealed(self, report: Report) -> int:
+        total = await run_blocking(self._left, self._store)
+        done = after = 0
+        report(done, total)
+        while True:
+            sealed, last = await arrived(
+                self._store.reseal(self._agent_id, after, RESEALED_AT_ONCE)
+            )
+            if not last:
+                return done
+            done, after = done + sealed, last
+            report(done, max(done, total))
+
+    def _left(self) -> int:
+        return self._store.sealed_under_other_keys(self._agent_id)
+
+    async def _unfinished(self) -> SealBrokenError:
+        left = await run_blocking(self._left, self._store)
+        return SealBrokenError(
+            f"{left} sealed memories of agent {self._agent_id!r} do not open, and were not sealed "
+            "under the new key; the former keys are kept for them. verify() names them: restore a "
+            "backup, or delete them, and rotate again"
+        )

@@ -1,0 +1,122 @@
+"""What is stored of the keys of agents, and how they are kept by one of many processes."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from mnemic.errors import KeyUnavailableError
+from mnemic.store.agent_keys import AgentKeys, Keyring, stored_key
+from mnemic.store.postgres.session import Session
+from mnemic.store.row_codec import RowCodec
+from mnemic.store.sealing_codec import SealingRowCodec
+from mnemic.store.values import StoredKey
+
+_KEYS: Final = "mnemic.agent_memory_keys"
+_OF_AGENT: Final = (
+    f"SELECT key_id, name, salt, check_value FROM {_KEYS} WHERE agent_id = %s ORDER BY number"
+)
+_INSERT: Final = (
+    f"INSERT INTO {_KEYS} (agent_id, number, key_id, name, salt, check_value) "
+    f"VALUES (%s, (SELECT 1 + coalesce(max(number), 0) FROM {_KEYS} WHERE agent_id = %s), "
+    "%s, %s, %s, %s)"
+)
+_MAKE_NEWEST: Final = (
+    f"UPDATE {_KEYS} SET number = "
+    f"(SELECT 1 + max(number) FROM {_KEYS} WHERE agent_id = %s) "
+    "WHERE agent_id = %s AND key_id = %s"
+)
+_DELETE: Final = f"DELETE FROM {_KEYS} WHERE agent_id = %s"
+
+
+class ServerKeyring(Keyring):
+    """Keys that are read once, and again under the agent's lock by each write that seals.
+
+    A read before each write would have a thread with an event loop wait for the network.
+    """
+
+    def prepared(self, agent_id: str) -> AgentKeys:
+        """Return the keys of an agent as they were read; see `Keyring.prepared`."""
+        keys = self.keys(agent_id)
+        return keys if keys.stored else super().prepared(agent_id)
+
+    def current_of(self, agent_id: str, stored: Sequence[StoredKey]) -> StoredKey:
+        """Take in the keys that an agent has now; return the one that seals.
+
+        Raises:
+            KeyUnavailableError: If it has none any more, or the key provider fails.
+            WrongKeyError: If no master key of them is given.
+            SealBrokenError: If what is stored of a key is damaged.
+        """
+        known = self._known.get(agent_id)
+        if not stored:
+            self.forget(agent_id)
+            raise KeyUnavailableError(
+                f"the key of agent {agent_id!r} was destroyed by another process while this was "
+                "written; write it again to seal it under a new one"
+            )
+        if known is None or known.stored != tuple(stored):
+            known = self._known_from(agent_id, stored)
+        sealing = known.current
+        return next(key for key in stored if sealing is not None and key.key_id == sealing.key_id)
+
+
+def check_keys(session: Session, codec: RowCodec, agent_id: str) -> None:
+    """Take in the keys that an agent has, before entries are sealed.
+
+    In a transaction with the agent's lock, under which no other process stores or destroys a key.
+
+    Raises:
+        MnemicError: As `current_key` does.
+    """
+    current_key(codec, agent_id, stored_keys(session, agent_id))
+
+
+def current_key(codec: RowCodec, agent_id: str, stored: Sequence[StoredKey]) -> StoredKey | None:
+    """Take in the keys that an agent has; return the one that seals, None if none can.
+
+    Raises:
+        MnemicError: As `ServerKeyring.current_of` does.
+    """
+    if not isinstance(codec, SealingRowCodec) or not isinstance(codec.keyring, ServerKeyring):
+        return None
+    return codec.keyring.current_of(agent_id, stored)
+
+
+def stored_keys(session: Session, agent_id: str) -> list[StoredKey]:
+    """Return what is stored of the keys of an agent, oldest first."""
+    return [stored_key(agent_id, key) for key in session.fetch(_OF_AGENT, (agent_id,))]
+
+
+def store_key(
+    session: Session, agent_id: str, key: StoredKey, *, beside_others: bool
+) -> list[StoredKey]:
+    """Store a key unless the agent has it, or another and it is to have one; return all then.
+
+    In a transaction with the agent's lock: of two processes the second finds the key of the first.
+    """
+    stored = stored_keys(session, agent_id)
+    if stored and not beside_others:
+        return stored
+    if any(old.key_id == key.key_id for old in stored):
+        session.run(_MAKE_NEWEST, (agent_id, agent_id, key.key_id))
+    else:
+        session.run(_INSERT, (agent_id, agent_id, *key))
+    return stored_keys(session, agent_id)
+
+
+def delete_other_keys(session: Session, agent_id: str, key_id: bytes) -> None:
+    """Destroy the keys of an agent but one; nothing may be sealed under them any more."""
+    session.run(f"{_DELETE} AND key_id <> %s", (agent_id, key_id))
+
+
+def delete_keys(session: Session, agent_id: str) -> None:
+    """Destroy the keys of an agent: what was sealed under them never opens again."""
+    session.run(_DELETE, (agent_id,))
+
+
+def check_no_key(session: Session, agent_id: str) -> None:
+    """Raise KeyUnavailableError if entries of an agent are sealed."""
+    if stored_keys(session, agent_id):
+        raise KeyUnavailableError(
+            f"agent {agent_id!r} seals its sensitive memories, and this one would be stored in "
+            "plain text; open the memory with encryption=Encryption(key=...)"
+        )

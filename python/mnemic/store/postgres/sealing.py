@@ -1,0 +1,140 @@
+"""Sealing in the PostgreSQL store, and its keys."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Protocol, TypeVar
+from uuid import UUID
+
+from mnemic.crypto import Encryption
+from mnemic.errors import InvalidArgumentError
+from mnemic.model import MemoryEntry, Scope
+from mnemic.store.postgres import agent_keys, changing, rotation
+from mnemic.store.postgres.agent_keys import ServerKeyring
+from mnemic.store.postgres.database import Database
+from mnemic.store.postgres.jobs import AgentJob
+from mnemic.store.postgres.session import Columns, Session
+from mnemic.store.row_codec import ENCRYPTED, PlainRowCodec, RowCodec
+from mnemic.store.sealing_codec import SealingRowCodec, sealed_prefix
+from mnemic.store.values import EVERY_ENTRY, StoredKey
+
+Result = TypeVar("Result")
+
+
+class PostgresSealing(Protocol):
+    """Seals entries, and changes or destroys keys; see `Sealing`."""
+
+    _codec: RowCodec
+    _database: Database
+
+    def _read(
+        self,
+        agent_id: str | None,
+        work: Callable[[Session], Result],
+        *,
+        deadline: float | None = None,
+        one_moment: bool = False,
+    ) -> Result:
+        """Run reads on one connection, of an agent's rows; None is of every agent's."""
+        ...
+
+    def _write(self, agent_id: str, job: Callable[[Session], Result]) -> Future[Result]:
+        """Hand in a job."""
+        ...
+
+    def _usable(self) -> Database:
+        """Return the database; raise a typed error if it cannot be read."""
+        ...
+
+    def _writable(self) -> Database:
+        """Return the database; raise a typed error if it cannot be written."""
+        ...
+
+    def codec_of(self, encryption: Encryption | None) -> RowCodec:
+        """Return the codec of these options."""
+        if encryption is None:
+            return PlainRowCodec()
+        return SealingRowCodec(ServerKeyring(encryption, self._stored_keys, self._store_key))
+
+    def _stored_keys(self, agent_id: str) -> Sequence[StoredKey]:
+        connections = self._usable().connections  # a row that is being read may need its key
+        return connections.read(
+            [agent_id], lambda on: agent_keys.stored_keys(on, agent_id), apart=True
+        )
+
+    def _store_key(
+        self, agent_id: str, key: StoredKey, *, beside_others: bool
+    ) -> Sequence[StoredKey]:
+        return self._write(
+            agent_id,
+            lambda on: agent_keys.store_key(on, agent_id, key, beside_others=beside_others),
+        ).result()
+
+    def marked(self, entry: MemoryEntry) -> MemoryEntry:
+        """Return an entry, marked as encrypted if it is to be sealed."""
+        return self._codec.marked(entry)
+
+    def check_key(self, agent_id: str) -> None:
+        """Check the keys of an agent, and make one if its entries are to be sealed."""
+        self._codec.check_key(agent_id, can_write=not self._database.connections.is_read_only)
+
+    def begin_rotation(self, agent_id: str, encryption: Encryption) -> None:
+        """Seal entries of an agent under the current key of these options from now on."""
+        codec = self._sealing_codec()
+        self._writable()
+        codec.keyring.rotate(agent_id, encryption)
+
+    def sealed_under_other_keys(self, agent_id: str) -> int:
+        """Return the number of entries that are not sealed under the newest key."""
+        key = self._sealing_codec().newest_key(agent_id)
+        return self._read(
+            agent_id, lambda on: rotation.sealed_under_others(on, agent_id, key.key_id)
+        )
+
+    def reseal(self, agent_id: str, after: int, limit: int) -> Future[tuple[int, int]]:
+        """Seal entries under the newest key that are sealed under others."""
+        codec = self._sealing_codec()
+        return self._write(
+            agent_id, lambda on: rotation.reseal(on, codec, agent_id, after=after, limit=limit)
+        )
+
+    def end_rotation(self, agent_id: str) -> Future[bool]:
+        """Destroy the keys of an agent but the newest, unless entries are sealed under them."""
+        codec = self._sealing_codec()
+        return self._write(agent_id, lambda on: rotation.end_rotation(on, codec, agent_id))
+
+    def forget_agent(self, agent_id: str) -> Future[list[UUID]]:
+        """Destroy the keys of an agent, and delete its entries; return their ids."""
+        everyone = Scope(agent_id, all_users=True)
+
+        def forget(on: Session) -> list[UUID]:
+            agent_keys.delete_keys(on, agent_id)
+            return changing.delete_all(on, self._codec, everyone, EVERY_ENTRY)
+
+        def forgotten(ids: list[UUID]) -> list[UUID]:
+            if isinstance(self._codec, SealingRowCodec):
+                self._codec.keyring.forget(agent_id)
+            return ids
+
+        writer = self._writable().writer_of(agent_id)
+        return writer.write(AgentJob(agent_id, forget), forgotten)
+
+    def _sealing_codec(self) -> SealingRowCodec:
+        if isinstance(self._codec, SealingRowCodec):
+            return self._codec
+        raise InvalidArgumentError(
+            "the memory was opened without encryption, and has no key to replace; open it with "
+            "encryption=Encryption(key=...)"
+        )
+
+    def _under_former_keys(self, agent_id: str, rows: Sequence[Columns]) -> list[int]:
+        """Return the numbers of sealed rows that no present key of their agent opens.
+
+        They were sealed anew since they were read: that changes nothing of them, and is not logged.
+        """
+        if not isinstance(self._codec, SealingRowCodec):
+            return []
+        sealed = [row for row in rows if row[ENCRYPTED]]
+        if not sealed:
+            return []
+        known = set(map(sealed_prefix, self._codec.keyring.keys(agent_id).sealers))
+        return [row[0] for row in sealed if not rotation.is_under(row, known)]

@@ -1,0 +1,234 @@
+"""The vectors of entries: in pgvector's column, and those of sealed entries in another table."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mnemic.errors import InvalidEntryError, StoreCorruptError
+from mnemic.model import MemoryEntry
+from mnemic.store.postgres.binary_copy import VectorRow, vectors_copied
+from mnemic.store.postgres.session import Session, Vector
+from mnemic.store.postgres.sql import EMBEDDINGS, ENTRIES, SEALED_VECTORS
+from mnemic.store.postgres.stored import reading_stored
+from mnemic.store.row_codec import RowCodec, vector_of
+from mnemic.store.sealing_codec import broken, log_broken
+from mnemic.store.values import Model
+
+_COLUMNS: Final = "agent_id, entry_row, model, is_companion, part, created_at, embedding"
+_INSERT: Final = f"INSERT INTO {EMBEDDINGS} ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s)"
+_COPY: Final = f"COPY {EMBEDDINGS} ({_COLUMNS}) FROM STDIN (FORMAT BINARY)"
+_SEALED_COLUMNS: Final = "agent_id, entry_row, model, part, created_at, sealed"
+_INSERT_SEALED: Final = (
+    f"INSERT INTO {SEALED_VECTORS} ({_SEALED_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s)"
+)
+_COPY_SEALED: Final = f"COPY {SEALED_VECTORS} ({_SEALED_COLUMNS}) FROM STDIN"
+_OF_ROWS: Final = (
+    f"SELECT entry_row, sealed FROM {SEALED_VECTORS} WHERE agent_id = %s AND entry_row = ANY(%s) "
+    "AND model = %s ORDER BY entry_row, part"
+)
+_WITHIN: Final = f"SELECT row, id FROM {ENTRIES} WHERE agent_id = %s AND row = ANY(%s)"
+
+MAX_DIMENSIONS: Final = 16_000
+"""Of pgvector's type `vector`."""
+
+MIN_LENGTH: Final = 1e-6
+MAX_LENGTH: Final = 1e18
+"""Between them squares of lengths, which pgvector adds up in single precision, are exact enough."""
+
+COPIED: Final = 32
+"""Rows from which on a COPY is faster than statements."""
+
+Vectors = tuple[NDArray[np.float32], ...]
+"""The vectors of a row's chunks."""
+
+
+class NewVectors(NamedTuple):
+    """The vectors of a row's chunks, sealed or not, and when they were stored."""
+
+    row: int
+    time: int
+    vectors: Sequence[NDArray[np.float32] | bytes]
+
+
+def put_vectors(
+    session: Session,
+    agent_id: str,
+    model: Model | None,
+    rows: Iterable[NewVectors],
+    *,
+    is_companion: bool = False,
+) -> None:
+    """Insert the vectors of rows that have none of the model."""
+    if model is None:
+        return
+    plain: list[VectorRow] = []
+    sealed: list[tuple[object, ...]] = []
+    for row, time, vectors in rows:
+        for part, vector in enumerate(vectors):
+            if isinstance(vector, bytes):
+                sealed.append((agent_id, row, model[0], part, time, vector))
+            else:
+                plain.append(VectorRow(row, part, time, vector))
+    _put_plain(session, agent_id, model[0], plain, is_companion=is_companion)
+    if sealed:
+        is_copied = session.can_copy and len(sealed) >= COPIED
+        session.insert(_COPY_SEALED if is_copied else _INSERT_SEALED, sealed)
+
+
+def _put_plain(
+    session: Session, agent_id: str, model: str, new: list[VectorRow], *, is_companion: bool
+) -> None:
+    for *_, vector in new:
+        _check_vector(vector)
+    if len(new) < COPIED or not session.can_copy:
+        values = [
+            (agent_id, row, model, is_companion, part, time, Vector(vector))
+            for row, part, time, vector in new
+        ]
+        session.run_all(_INSERT, values)
+        return
+    data = vectors_copied(agent_id, model, new, is_companion=is_companion)
+    with session.incoming(_COPY) as copy:
+        copy.write(data)
+
+
+def _check_vector(vector: NDArray[np.float32]) -> None:
+    """Check that PostgreSQL has a vector, and compares it as the core does."""
+    if vector.size > MAX_DIMENSIONS:
+        raise InvalidEntryError(
+            f"PostgreSQL's vectors have at most {MAX_DIMENSIONS:,} dimensions; use an embedder "
+            "with fewer, or a store in a file"
+        )
+    length = float(np.linalg.norm(vector.astype(np.float64)))
+    if length and not MIN_LENGTH <= length <= MAX_LENGTH:
+        raise InvalidEntryError(
+            f"PostgreSQL compares vectors whose length is 0 or from {MIN_LENGTH:g} to "
+            f"{MAX_LENGTH:g}; this one's is {length:.3g}: scale it, or use a store in a file"
+        )
+
+
+def as_stored(
+    codec: RowCodec, entry: MemoryEntry, model: str, vectors: Iterable[NDArray[np.float32]]
+) -> list[NDArray[np.float32] | bytes]:
+    """Return the vectors of an entry's chunks as they are stored."""
+    return [
+        codec.seal_vector(entry, model, part, vector.astype("<f4", copy=False))
+        for part, vector in enumerate(vectors)
+    ]
+
+
+def delete_own_vectors(session: Session, agent_id: str, row: int, *, is_sealed: bool) -> None:
+    """Delete the vectors of a row by the agent's own model."""
+    where = "agent_id = %s AND entry_row = %s"
+    session.run(f"DELETE FROM {EMBEDDINGS} WHERE {where} AND NOT is_companion", (agent_id, row))
+    if is_sealed:
+        session.run(f"DELETE FROM {SEALED_VECTORS} WHERE {where}", (agent_id, row))
+
+
+def delete_companions(session: Session, agent_id: str, row: int) -> None:
+    """Delete the vectors of a row by further models."""
+    where = "agent_id = %s AND entry_row = %s AND is_companion"
+    session.run(f"DELETE FROM {EMBEDDINGS} WHERE {where}", (agent_id, row))
+
+
+def seal_vectors(session: Session, codec: RowCodec, row: int, entry: MemoryEntry) -> None:
+    """Move the vectors of a row that is sealed now; those of further models are deleted."""
+    own = session.fetch(
+        f"DELETE FROM {EMBEDDINGS} WHERE agent_id = %s AND entry_row = %s "
+        "RETURNING model, part, is_companion, created_at, embedding",
+        (entry.agent_id, row),
+    )
+    kept = sorted((vector for vector in own if not vector[2]), key=itemgetter(0, 1))
+    for model, parts in groupby(kept, itemgetter(0)):
+        (*_, time, vector), *more = parts
+        sealed = as_stored(codec, entry, model, [vector, *(each for *_, each in more)])
+        put_vectors(session, entry.agent_id, (model, 0), [NewVectors(row, time, sealed)])
+
+
+def own_vectors(
+    session: Session,
+    codec: RowCodec,
+    agent_id: str,
+    rows: Sequence[int],
+    model: str,
+    *,
+    sealed: Mapping[int, bytes] | None = None,
+) -> dict[int, Vectors]:
+    """Return the vectors of rows by row; rows without any are missing.
+
+    Args:
+        session: The connection.
+        codec: Opens those of sealed rows.
+        agent_id: The agent.
+        rows: The rows, none of which is invisible to the codec.
+        model: Model of the vectors.
+        sealed: The ids of the sealed ones among them by row; None reads them.
+
+    Raises:
+        SealBrokenError: If a sealed vector does not open.
+    """
+    if sealed is None and codec.seals:
+        found = session.fetch(f"{_WITHIN} AND is_encrypted", (agent_id, list(rows)))
+        sealed = dict(found)
+    plain = session.vectors(agent_id, list(rows), model)  # zeros of sealed rows too
+    return plain | (sealed_vectors(session, codec, agent_id, sealed, model) if sealed else {})
+
+
+def sealed_vectors(
+    session: Session,
+    codec: RowCodec,
+    agent_id: str,
+    sealed: Mapping[int, bytes],
+    model: str,
+    *,
+    dimensions: int | None = None,
+) -> dict[int, Vectors]:
+    """Return the vectors of sealed rows in plain text, by row.
+
+    Args:
+        session: The connection.
+        codec: Opens them.
+        agent_id: The agent.
+        sealed: The ids of the rows' entries.
+        model: Model of the vectors.
+        dimensions: A row with a broken vector is logged, and gets a vector of so many zeros, which
+            is similar to nothing: without one it would be embedded again and again. None is an
+            error.
+
+    Raises:
+        SealBrokenError: If one does not open.
+    """
+    found: dict[int, Vectors] = {}
+    for row, parts in groupby(
+        session.fetch(_OF_ROWS, (agent_id, list(sealed), model)), itemgetter(0)
+    ):
+        blobs = [blob for _, blob in parts]
+        try:
+            found[row] = opened(codec, (agent_id, sealed[row]), model, blobs)
+            if dimensions and any(own.size != dimensions for own in found[row]):
+                raise broken(sealed[row], "a sealed vector is not as it was stored")
+        except StoreCorruptError:
+            if dimensions is None:
+                raise
+            log_broken(broken(sealed[row], "a sealed vector is not as it was stored"))
+            found[row] = (np.zeros(dimensions, dtype=np.float32),)
+    return found
+
+
+def opened(
+    codec: RowCodec, place: tuple[str, bytes], model: str, blobs: Sequence[bytes]
+) -> Vectors:
+    """Return the vectors of a sealed row's chunks in plain text.
+
+    Raises:
+        SealBrokenError: If one does not open.
+    """
+    with reading_stored("a vector"):
+        return tuple(
+            vector_of(codec.open_vector(place, model, part, blob)).astype(np.float32, copy=False)
+            for part, blob in enumerate(blobs)
+        )

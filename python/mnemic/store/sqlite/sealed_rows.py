@@ -1,0 +1,196 @@
+"""Sealed rows and their vectors: compared with their checksums, and opened.
+
+A sealed row that is damaged costs itself alone: reads of many rows leave it out.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple
+
+from mnemic._core import RECORD_COLUMNS, VectorSums
+from mnemic.errors import SealBrokenError, StoreCorruptError
+from mnemic.model import Record
+from mnemic.store.row_codec import ENCRYPTED, ENTRY_ID, RowCodec
+from mnemic.store.sealing_codec import broken, log_broken
+from mnemic.store.sqlite.checksums import Checked, Sums, added, check, check_vectors
+from mnemic.store.sqlite.damage import plain_records
+from mnemic.store.sqlite.sql import Columns
+
+_STATUS = RECORD_COLUMNS.index("status")
+_FORGOTTEN_AT = RECORD_COLUMNS.index("forgotten_at")
+
+
+_DAMAGED_VECTOR = "a sealed vector of it is not as it was stored"
+
+
+class ReadSums(NamedTuple):
+    """The sums of the vectors of the rows that were read.
+
+    Attributes:
+        plain: Of rows in plain text.
+        sealed: Of sealed rows that open.
+    """
+
+    plain: VectorSums
+    sealed: VectorSums
+
+
+class ReadRows(NamedTuple):
+    """Rows that agree with their checksums, and open.
+
+    Attributes:
+        records: In plain text, by row.
+        sealed: The ids of those that are sealed, by row.
+        sums: Part of all the given rows in the agent's sum.
+        links: Sum of each row's links, where it has or had any.
+    """
+
+    records: list[Record]
+    sealed: dict[int, bytes]
+    sums: Sums
+    links: dict[int, int]
+
+
+def read_rows(codec: RowCodec, rows: list[Columns], vectors: ReadSums) -> ReadRows:
+    """Read rows, each the columns of `CHECKED_COLUMNS`, without sealed ones that do not open.
+
+    Args:
+        codec: Codec of the entries.
+        rows: The rows.
+        vectors: Gets the sums of their vectors.
+
+    Raises:
+        StoreCorruptError: If a row that is not sealed is damaged.
+        WrongKeyError: If one is sealed under a key that is not given.
+    """
+    sealed = [row for row in rows if row[ENCRYPTED]]
+    if not sealed:
+        checked = check(rows, vectors.plain)
+        return ReadRows(plain_records(codec, rows), {}, checked.sums, checked.links)
+    plain = [row for row in rows if not row[ENCRYPTED]]
+    checked = check(plain, vectors.plain)
+    opened = plain_records(codec, _intact(codec, sealed))
+    ids = {row[0]: row[ENTRY_ID] for row in opened}
+    of_sealed = check([row for row in sealed if row[0] in ids], vectors.sealed)
+    return ReadRows(
+        sorted([*plain_records(codec, plain), *opened], key=itemgetter(0)),
+        ids,
+        checked.sums.plus(added([placed(row) for row in sealed])),
+        checked.links | of_sealed.links,
+    )
+
+
+def placed(row: Columns) -> Columns:
+    """Return the `SUM_COLUMNS` of a row, the columns of `CHECKED_COLUMNS`."""
+    return (row[0], *row[-3:], row[_STATUS], row[_FORGOTTEN_AT])
+
+
+def _intact(codec: RowCodec, rows: list[Columns]) -> list[Columns]:
+    """Return the sealed rows that agree with their checksums; others are logged."""
+    if _checked(rows) is not None:
+        return rows
+    intact = [row for row in rows if _checked([row]) is not None]
+    if codec.seals:
+        for row in rows:
+            if row not in intact:
+                log_broken(broken(row[ENTRY_ID], "it is sealed, and not as it was stored"))
+    return intact
+
+
+def _checked(rows: list[Columns]) -> Checked | None:
+    try:
+        return check(rows)
+    except StoreCorruptError:
+        return None
+
+
+def sealed_ids(rows: Iterable[Sequence[object]]) -> dict[int, bytes]:
+    """Return the ids of the sealed rows among rows that begin with number and columns."""
+    return {row[0]: row[ENTRY_ID] for row in rows if row[ENCRYPTED]}  # type: ignore[misc]
+
+
+class VectorOpener(NamedTuple):
+    """Opens the vectors of sealed rows.
+
+    Attributes:
+        codec: Codec of the entries.
+        agent_id: The agent.
+        model: Model of the vectors.
+        sealed: The ids of sealed rows, by row.
+    """
+
+    codec: RowCodec
+    agent_id: str
+    model: str
+    sealed: Mapping[int, bytes]
+
+    def opened(self, found: list[Columns]) -> list[Columns]:
+        """Return vectors, each a row and bytes, in plain text.
+
+        Args:
+            found: All vectors of each row, ordered by row and part.
+
+        Raises:
+            SealBrokenError: If one does not open.
+        """
+        if not self.sealed:
+            return found
+        return [
+            (row, self._opened(row, part, blob))
+            for row, parts in groupby(found, itemgetter(0))
+            for part, (_, blob) in enumerate(parts)
+        ]
+
+    def _opened(self, row: int, part: int, blob: object) -> object:
+        entry_id = self.sealed.get(row)
+        if entry_id is None:
+            return blob
+        return self.codec.open_vector((self.agent_id, entry_id), self.model, part, blob)
+
+    def checked(self, found: list[Columns], known: VectorSums) -> list[Columns]:
+        """Return vectors, compared with their sums, in plain text; see `opened`.
+
+        Raises:
+            SealBrokenError: If one of a sealed row is damaged.
+            StoreCorruptError: If another is.
+        """
+        try:
+            check_vectors(self.model, found, known)
+        except StoreCorruptError:
+            for row, parts in groupby(found, itemgetter(0)):
+                self._check_row(row, list(parts), known)
+        return self.opened(found)
+
+    def _check_row(self, row: int, found: list[Columns], known: VectorSums) -> None:
+        try:
+            check_vectors(self.model, found, known)
+        except StoreCorruptError:
+            if row not in self.sealed:
+                raise
+            raise broken(self.sealed[row], _DAMAGED_VECTOR) from None
+
+    def readable(self, found: list[Columns], known: VectorSums, dimensions: int) -> list[Columns]:
+        """Return the vectors of sealed rows, as `checked`, whatever is damaged.
+
+        A row with a damaged vector is logged, and gets a vector of zeros, which is similar to
+        nothing: without one it would be embedded again and again.
+        """
+        with suppress(SealBrokenError):
+            return self._fitting(self.checked(found, known), dimensions)
+        readable: list[Columns] = []
+        for row, parts in groupby(found, itemgetter(0)):
+            try:
+                readable += self._fitting(self.checked(list(parts), known), dimensions)
+            except SealBrokenError as error:
+                log_broken(error)
+                readable.append((row, bytes(4 * dimensions)))
+        return readable
+
+    def _fitting(self, opened: list[Columns], dimensions: int) -> list[Columns]:
+        """Return vectors if all have so many dimensions; zeros may have been written there."""
+        for row, blob in opened:
+            if dimensions and len(blob) != 4 * dimensions:
+                raise broken(self.sealed[row], _DAMAGED_VECTOR)
+        return opened

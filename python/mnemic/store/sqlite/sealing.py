@@ -1,0 +1,104 @@
+"""Sealing in the SQLite store, and its keys."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeVar
+from uuid import UUID
+
+import apsw
+
+from mnemic.crypto import Encryption
+from mnemic.errors import InvalidArgumentError
+from mnemic.model import MemoryEntry, Scope
+from mnemic.store.agent_keys import Keyring
+from mnemic.store.row_codec import PlainRowCodec, RowCodec
+from mnemic.store.sealing_codec import SealingRowCodec
+from mnemic.store.sqlite import agent_keys, deletes, rotation
+from mnemic.store.sqlite.hardening import GuardedConnection
+from mnemic.store.values import EVERY_ENTRY, StoredKey
+
+Result = TypeVar("Result")
+
+
+class SqliteSealing(Protocol):
+    """Seals entries, and changes or destroys keys; see `Sealing`."""
+
+    _codec: RowCodec
+    _is_read_only: bool
+
+    def _reading(self, deadline: float | None = None) -> AbstractContextManager[GuardedConnection]:
+        """Lend a connection that reads."""
+        ...
+
+    def _write(self, job: Callable[[apsw.Connection], Result]) -> Future[Result]:
+        """Hand in a job."""
+        ...
+
+    def codec_of(self, encryption: Encryption | None) -> RowCodec:
+        """Return the codec of these options."""
+        if encryption is None:
+            return PlainRowCodec()
+        return SealingRowCodec(Keyring(encryption, self._stored_keys, self._store_key))
+
+    def _stored_keys(self, agent_id: str) -> Sequence[StoredKey]:
+        with self._reading() as connection:
+            return agent_keys.stored_keys(connection, agent_id)
+
+    def _store_key(
+        self, agent_id: str, key: StoredKey, *, beside_others: bool
+    ) -> Sequence[StoredKey]:
+        return self._write(
+            lambda on: agent_keys.store_key(on, agent_id, key, beside_others=beside_others)
+        ).result()
+
+    def marked(self, entry: MemoryEntry) -> MemoryEntry:
+        """Return an entry, marked as encrypted if it is to be sealed."""
+        return self._codec.marked(entry)
+
+    def check_key(self, agent_id: str) -> None:
+        """Check the keys of an agent, and make one if its entries are to be sealed."""
+        self._codec.check_key(agent_id, can_write=not self._is_read_only)
+
+    def begin_rotation(self, agent_id: str, encryption: Encryption) -> None:
+        """Seal entries of an agent under the current key of these options from now on."""
+        self._sealing_codec().keyring.rotate(agent_id, encryption)
+
+    def sealed_under_other_keys(self, agent_id: str) -> int:
+        """Return the number of entries that are not sealed under the newest key."""
+        key = self._newest_key(agent_id)
+        with self._reading() as connection:
+            return rotation.sealed_under_others(connection, agent_id, key.key_id)
+
+    def reseal(self, agent_id: str, after: int, limit: int) -> Future[tuple[int, int]]:
+        """Seal entries under the newest key that are sealed under others."""
+        codec, key = self._sealing_codec(), self._newest_key(agent_id)
+        return self._write(
+            lambda on: rotation.reseal(on, codec, agent_id, key, after=after, limit=limit)
+        )
+
+    def end_rotation(self, agent_id: str) -> Future[bool]:
+        """Destroy the keys of an agent but the newest, unless entries are sealed under them."""
+        key = self._newest_key(agent_id)
+        return self._write(lambda on: rotation.end_rotation(on, agent_id, key))
+
+    def forget_agent(self, agent_id: str) -> Future[list[UUID]]:
+        """Destroy the keys of an agent, and delete its entries; return their ids."""
+        everyone = Scope(agent_id, all_users=True)
+
+        def forget(on: apsw.Connection) -> list[UUID]:
+            agent_keys.delete_keys(on, agent_id)
+            return deletes.delete_all(on, self._codec, everyone, EVERY_ENTRY)
+
+        return self._write(forget)
+
+    def _sealing_codec(self) -> SealingRowCodec:
+        if isinstance(self._codec, SealingRowCodec):
+            return self._codec
+        raise InvalidArgumentError(
+            "the memory was opened without encryption, and has no key to replace; open it with "
+            "encryption=Encryption(key=...)"
+        )
+
+    def _newest_key(self, agent_id: str) -> StoredKey:
+        return self._sealing_codec().newest_key(agent_id)
