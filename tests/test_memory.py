@@ -16,6 +16,7 @@ from mnemic.errors import (
     EntryNotFoundError,
     InvalidArgumentError,
     InvalidEntryError,
+    KeyUnavailableError,
 )
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, Scope
@@ -132,9 +133,9 @@ def test_an_id_that_is_none_is_refused_and_not_replaced_by_a_new_one(memory, ent
     assert memory.count() == 0
 
 
-def test_fields_that_would_not_be_honoured_yet_are_refused(memory):
+def test_a_sealed_record_is_stored_in_plain_text_by_nobody(memory):
     base = MemoryEntry(id=uuid4(), agent_id="default", content="x", created_at=NOON)
-    with pytest.raises(InvalidEntryError, match="not supported yet"):
+    with pytest.raises(KeyUnavailableError, match="is sealed, and there is no key"):
         memory.add_many([msgspec.structs.replace(base, is_encrypted=True)])
 
 
@@ -320,6 +321,8 @@ def test_a_scoped_view_has_the_same_methods_and_names_the_scope_for_them(memory)
         "drop_vectors",
         "embedder",
         "erase_pending",
+        "forget_agent",
+        "rotate_key",
         "events",
         "index",
         "model_of",

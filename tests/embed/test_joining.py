@@ -128,7 +128,7 @@ def test_adds_of_tasks_that_wait_for_one_call_go_in_the_next_one(embedder):
             first = asyncio.create_task(memory.add("first"))
             await asyncio.to_thread(embedder.begun.wait, 60)
             others = [asyncio.create_task(memory.add(f"text {at}")) for at in range(CALLERS - 1)]
-            validated = memory.repository._embedder
+            validated = memory.repository._models.embedder
             await asyncio.to_thread(until, lambda: waiting_of(validated) == CALLERS - 1)
             embedder.let_go.set()
             await asyncio.gather(first, *others)
@@ -164,7 +164,9 @@ def test_a_joined_add_of_tasks_that_fails_fails_nobody_elses_text(embedder):
             first = asyncio.create_task(memory.add("first"))
             await asyncio.to_thread(embedder.begun.wait, 60)
             others = [asyncio.create_task(memory.add(text)) for text in ("one", "poison", "two")]
-            await asyncio.to_thread(until, lambda: waiting_of(memory.repository._embedder) == 3)
+            await asyncio.to_thread(
+                until, lambda: waiting_of(memory.repository._models.embedder) == 3
+            )
             embedder.let_go.set()
             results = await asyncio.gather(first, *others, return_exceptions=True)
             assert [getattr(each, "content", type(each)) for each in results] == [
@@ -181,7 +183,7 @@ def test_a_joined_add_of_tasks_that_fails_fails_nobody_elses_text(embedder):
 def test_a_task_that_is_cancelled_leaves_the_call_of_the_others(embedder):
     async def scenario():
         async with AsyncMemory(":memory:", embedder=embedder) as memory:
-            validated = memory.repository._embedder
+            validated = memory.repository._models.embedder
             first = asyncio.create_task(memory.add("first"))
             await asyncio.to_thread(embedder.begun.wait, 60)
             others = [asyncio.create_task(memory.add(text)) for text in ("one", "two", "three")]
@@ -380,7 +382,7 @@ def test_a_closed_memory_ends_waiting_calls(monkeypatch):
     futures = begin(memory.add, "first")
     assert embedder.begun.wait(60)
     futures += begin(memory.add, "one", "two")
-    until(lambda: waiting_of(memory.repository._embedder) == 2)
+    until(lambda: waiting_of(memory.repository._models.embedder) == 2)
     memory.close()
     for future in futures:
         assert isinstance(future.exception(60), EmbeddingError)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import numpy as np
 
-from tests.faults.workload import FORGOTTEN, GONE, LIVING, PlainDoor
+from tests.faults.workload import FORGOTTEN, GONE, LIVING, PlainDoor, is_sealed
 from tests.support.embedders import WordEmbedder
 
 _ABSENT = (None, GONE)
@@ -67,13 +67,19 @@ class History:
         return wrong
 
     def left_in(self, folder):
-        """Return which erased contents are in any file, by a word that no other content has."""
+        """Return which erased or sealed contents are in a file, by a word that is theirs alone."""
         files = (path for path in Path(folder).rglob("*") if path.is_file())
         data = b"".join(path.read_bytes() for path in files)
         words = set(_WORD.findall(data.decode("latin-1")))
+        sealed = {
+            text
+            for key, states in self.possible.items()
+            for text, _ in states
+            if text and is_sealed(key)
+        }
         return [
-            f"erased and still there: {text[:80]}"
-            for text in self.erased
+            f"erased or sealed, and there: {text[:80]}"
+            for text in self.erased | sealed
             if text.split()[1] in words
         ]
 

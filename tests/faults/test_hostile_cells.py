@@ -12,10 +12,12 @@ import apsw
 import numpy as np
 import pytest
 
+from mnemic.crypto import Encryption
 from mnemic.errors import MnemicError
 from mnemic.memory import Memory
 from mnemic.model import MemoryQuery
 from tests.support.embedders import WordEmbedder
+from tests.support.keys import KEY
 
 SEED = 20260502
 CELLS = 500 + 50 * int(os.environ.get("MNEMIC_TORTURE_ROUNDS", "0"))
@@ -38,10 +40,14 @@ COLUMNS = (
 )
 
 
+def opened(path):
+    return Memory(path, embedder=WordEmbedder(), encryption=Encryption(KEY))
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     path = tmp_path_factory.mktemp("whole") / "a.db"
-    with Memory(path, embedder=WordEmbedder()) as memory:
+    with opened(path) as memory:
         entries = memory.add_many(
             {
                 "content": f"fact{at} tea höhe",
@@ -55,6 +61,7 @@ def whole(tmp_path_factory):
                 "source": "notes.md",
                 "importance": 0.9,
                 "idempotency_key": f"k{at}",
+                "sensitive": at > 5,  # and sealed
             }
             for at in range(8)
         )
@@ -93,9 +100,11 @@ def put(path, table, column, value, choose):
     connection.execute(change, (loose, table))
     connection.execute("PRAGMA writable_schema = RESET")
     key = "(agent_id, seq)" if table.endswith("changes") else None
-    key = {"agent_memory_agents": "agent_id", "agent_memory_links": "(from_row, to_row, type)"}.get(
-        table, key or "rowid"
-    )
+    key = {
+        "agent_memory_agents": "agent_id",
+        "agent_memory_links": "(from_row, to_row, type)",
+        "agent_memory_keys": "(agent_id, number)",
+    }.get(table, key or "rowid")
     number = connection.execute(f"SELECT count(*) FROM {table}").get  # noqa: S608 - constants
     place = choose.randrange(number)
     with contextlib.suppress(apsw.ConstraintError, apsw.SQLError):
@@ -152,7 +161,7 @@ def played(path, entry_id):
     """Call every verb; return the names of those that raised something untyped."""
     wrong = []
     try:
-        memory = Memory(path, embedder=WordEmbedder())
+        memory = opened(path)
     except MnemicError:
         return []
     with memory:
@@ -170,7 +179,7 @@ def test_the_verbs_answer_where_nothing_is_damaged(tmp_path, whole):
     original, _, entry_id = whole
     path = tmp_path / "a.db"
     shutil.copy(original, path)
-    with Memory(path, embedder=WordEmbedder()) as memory:
+    with opened(path) as memory:
         for name, verb in verbs(memory, entry_id).items():
             if name != "link":  # of a memory to itself
                 verb()

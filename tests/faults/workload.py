@@ -8,10 +8,12 @@ import time
 from datetime import UTC, datetime
 from uuid import UUID
 
+from mnemic.crypto import Encryption
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, MemoryEntryUpdate
 from tests.support.embedders import WordEmbedder
+from tests.support.keys import KEY
 
 LIVING, FORGOTTEN, GONE = "living", "forgotten", "gone"
 USER = "alice"
@@ -31,15 +33,18 @@ class PlainDoor:
     """The operations of a workload, through `Memory`."""
 
     def __init__(self, path):
-        self.memory = Memory(path, embedder=WordEmbedder())
+        self.memory = Memory(path, embedder=WordEmbedder(), encryption=Encryption(KEY))
         self.view = self.memory.scoped(user_id=USER)
         self.store = self.memory._repository._store
 
     def add(self, entry_id, content):
-        self.view.add(content, id=entry_id)
+        self.view.add(content, id=entry_id, sensitive=is_sealed(entry_id))
 
     def add_many(self, contents):
-        self.view.add_many([{"id": key, "content": text} for key, text in contents.items()])
+        self.view.add_many(
+            {"id": key, "content": text, "sensitive": is_sealed(key)}
+            for key, text in contents.items()
+        )
 
     def update(self, entry_id, content):
         self.view.update(entry_id, content=content)
@@ -68,7 +73,8 @@ class AsyncDoor:
 
     def __init__(self, path):
         self.loop = asyncio.new_event_loop()
-        self.memory = self._run(LongTermMemory.open(path, embedder=WordEmbedder()))
+        opening = LongTermMemory.open(path, embedder=WordEmbedder(), encryption=Encryption(KEY))
+        self.memory = self._run(opening)
         self.store = self.memory._repository._store
 
     def _run(self, coroutine):
@@ -119,7 +125,13 @@ def entry_of(entry_id, content):
         user_id=USER,
         content=content,
         created_at=datetime.now(UTC),
+        sensitive=is_sealed(entry_id),
     )
+
+
+def is_sealed(entry_id):
+    """Return whether a memory of a workload is sealed: a third of them are."""
+    return UUID(entry_id).int % 3 == 0
 
 
 class Worker:

@@ -31,7 +31,7 @@ WHOLE_FILE = {
     "open",
     "retrieval_stats",
 }
-WHOLE_FILE |= {"drop_vectors", "reembed", "create_vector_index"}
+WHOLE_FILE |= {"drop_vectors", "reembed", "create_vector_index", "rotate_key", "forget_agent"}
 BY_RECORDS = {"import_", "store", "store_batch", "users", "get_stats", "model_of"}
 """Verbs for records that name their users, and for the operator of all users."""
 

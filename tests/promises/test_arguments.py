@@ -114,6 +114,7 @@ NAMES = {
     for module in (
         "embed.base",
         "context",
+        "context.redaction",
         "model",
         "recall",
         "retrieval",

@@ -12,6 +12,7 @@ SELDOM_USED |= {"dataclasses", "pathlib", "multiprocessing", "concurrent.futures
 SERVICES = {"retrieval", "recall", "context", "contradictions", "llm", "demo", "long_term"}
 SERVICES |= {"policy"}
 HEAVY = {"onnxruntime", "tokenizers", "mnemic_minilm", "httpx", "faiss", "asyncio"}
+HEAVY |= {"cryptography"}
 
 
 def modules_after(statement):

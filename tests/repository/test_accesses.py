@@ -330,8 +330,8 @@ def test_what_was_accessed_before_the_index_had_it_is_seen_after():
         store, sync = repository._store, repository._indexes.active
         memory.search("tea")
         new = entry("tea", agent_id=memory.agent_id)
-        embedding = repository._embedder.embed([new.content])[0]
-        new = NewEntry(new.with_embedding(embedding, repository._embedder.model))
+        embedding = repository._models.embedder.embed([new.content])[0]
+        new = NewEntry(new.with_embedding(embedding, repository._models.embedder.model))
         stored = store.add(memory.agent_id, [new], now=NOON).result()
         store.touch(memory.agent_id, stored.rows, NOON)
         store.write_accesses().result()

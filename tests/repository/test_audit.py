@@ -3,16 +3,16 @@
 import asyncio
 from datetime import timedelta
 
-import msgspec
 import numpy as np
 import pytest
 
-from mnemic import AsyncMemory, LongTermMemory, Memory, MemoryAudit
+from mnemic import AsyncMemory, Encryption, LongTermMemory, Memory, MemoryAudit
 from mnemic.errors import DeadlineExceededError, InvalidArgumentError, StoreClosedError
 from mnemic.policy import RedactionPattern
 from mnemic.repository import audit, near_duplicates
 from tests.support.clock import NOON, Clock
 from tests.support.embedders import WordEmbedder
+from tests.support.keys import KEY as MASTER_KEY
 from tests.support.places import STORES, Places
 
 KEY = "sk-ant-" + "a1B2c3D4e5F6g7H8i9J0" * 2
@@ -229,24 +229,16 @@ def test_memories_that_are_to_have_no_vector_are_not_unembedded(memory):
     assert memory.audit().unembedded == 0
 
 
-def test_sealed_memories_are_counted_and_not_scanned(memory, monkeypatch):
-    store = memory.repository._store
-    entry = memory.add(KEY)
-    memory.add("plain")
-    read = store.stored_after
-
-    def sealed(*given, **named):
-        return [
-            one._replace(entry=msgspec.structs.replace(one.entry, is_encrypted=True))
-            if one.entry.id == entry.id
-            else one
-            for one in read(*given, **named)
-        ]
-
-    monkeypatch.setattr(store, "stored_after", sealed)
-    found = memory.audit(ids=True)
+def test_sealed_memories_are_counted_and_not_scanned(tmp_path):
+    path, options = tmp_path / "a.db", {"embedder": None}
+    with Memory(path, encryption=Encryption(MASTER_KEY), **options) as memory:
+        entry = memory.add("Pays with 4111 1111 1111 1111", user_id="ann", sensitive=True)
+        found = memory.audit(user_id="ann", ids=True)
     assert found.ids("sealed") == (entry.id,)
-    assert (found.sealed, found.secrets) == (1, 0)
+    assert (found.memories, found.sealed, found.secrets) == (1, 1, 0)
+    with Memory(path, **options) as memory:
+        found = memory.audit(user_id="ann", ids=True)
+    assert (found.memories, found.sealed, found.ids("sealed")) == (0, 1, ())
 
 
 def test_inactive_memories_count_by_their_state_alone(memory, clock):

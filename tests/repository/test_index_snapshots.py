@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemic import Memory
+from mnemic import Encryption, Memory
 from mnemic._core import MemoryIndex
 from mnemic.errors import OutOfMemoryError
 from mnemic.model import State
@@ -24,6 +24,7 @@ from mnemic.repository.index_snapshots import IndexSnapshots
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support import file_formats
 from tests.support.embedders import WordEmbedder
+from tests.support.keys import KEY
 from tests.support.processes import ENVIRONMENT
 
 WORDS = [first + last for first in "bdfgklmnprst" for last in ("ale", "ing", "on", "ure", "est")]
@@ -157,6 +158,41 @@ def test_sensitive_memories_are_in_no_snapshot(tmp_path):
     for word in ("zyxwvu", "passphrase", "qqqtag", "zorblax", "kkkey", "vvvalue"):
         for encoding in ("utf-8", "utf-16-le"):
             assert word.encode(encoding) not in stored, word
+
+
+def test_sealed_memories_are_in_no_snapshot_and_are_found_beside_one(tmp_path, loaded):
+    path, options = tmp_path / "a.db", {"track_access": False}
+    with opened(path, encryption=Encryption(KEY), **options) as memory:
+        filled(memory)
+        with opened(path, encryption=Encryption(KEY, encrypt_all=True), **options) as sealing:
+            secret = {"content": "zyxwvu passphrase", "tags": ["qqqtag"], "speaker": "Zorblax"}
+            sealed = sealing.add(**secret, user_id="ann")
+            assert sealed.is_encrypted
+            assert not sealed.sensitive
+        saved(memory)
+        wanted = answers(memory)
+    stored = files(path)[0].read_bytes().lower()
+    assert b"bale" in stored
+    for word in (b"zyxwvu", b"passphrase", b"qqqtag", b"zorblax"):
+        assert word not in stored, word
+    loaded.clear()
+    with opened(path, encryption=Encryption(KEY), **options) as memory:
+        assert answers(memory) == wanted
+        assert memory.search("zyxwvu", user_id="ann")[0].id == sealed.id
+        numbers = [one.is_encrypted for one in memory.list(all_users=True, limit=1000)]
+    assert loaded == [241 - sum(numbers)]
+    with opened(path, **options) as memory:
+        assert sealed.id not in [hit.id for hit in memory.search("zyxwvu", user_id="ann")]
+        assert memory.stats(all_users=True).sealed_entries == sum(numbers)
+
+
+def test_no_snapshot_is_saved_of_what_is_mostly_sealed(tmp_path):
+    path = tmp_path / "a.db"
+    with opened(path, encryption=Encryption(KEY, encrypt_all=True)) as memory:
+        sync = filled(memory).repository._indexes.active
+        memory.search("bale", user_id="ann")
+        assert sync._snapshots.due(240, 240, lambda: False) is None
+    assert not files(path)
 
 
 def test_nothing_of_a_removed_memory_is_in_a_later_snapshot(tmp_path):

@@ -5,16 +5,22 @@ from contextlib import suppress
 
 import pytest
 
+from mnemic.crypto import Encryption
 from mnemic.errors import StoreError
 from mnemic.store import changes, open_store
+from tests.support.keys import KEY
 from tests.support.postgres_server import SERVER
 
 URLS = {
     "file": "sqlite:///{folder}/{name}.db",
     "memory": "sqlite:///:memory:",
+    "sealed": "sqlite:///{folder}/{name}.db",
     "postgres": "postgres {folder} {name}",
+    "sealed postgres": "postgres {folder} {name}",
 }
 """URLs of empty stores: `{folder}` is a directory of the test's own, `{name}` a name in it.
+
+Those whose kind names "sealed" seal every entry.
 
 The environment variable MNEMIC_STORE_URL adds another store, MNEMIC_ROW_SECURITY one whose
 database keeps agents apart by policies.
@@ -36,7 +42,7 @@ class Places:
         self._databases = {}
 
     def url(self, name="a"):
-        if self._kind not in {"postgres", "guarded"}:
+        if self._kind not in {"postgres", "sealed postgres", "guarded"}:
             return URLS[self._kind].format(folder=self._folder, name=name)
         if name not in self._databases:
             self._databases[name] = self._new(has_tables=name == "a")
@@ -52,6 +58,25 @@ class Places:
             SERVER.drop(url)
 
 
+def encryption_of(kind):
+    """Return the encryption of a kind of store; None seals nothing."""
+    return Encryption(KEY, encrypt_all=True) if "sealed" in kind else None
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out the tests of plain text of stores that seal every entry."""
+    left_out = list(filter(is_of_plain_text, items))
+    items[:] = [item for item in items if not is_of_plain_text(item)]
+    config.hook.pytest_deselected(items=left_out)
+
+
+def is_of_plain_text(item):
+    """Return whether an item runs a test of plain text on a store that seals every entry."""
+    params = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    is_sealed = any(isinstance(value, str) and "sealed" in value.split() for value in params)
+    return is_sealed and item.get_closest_marker("plain_text") is not None
+
+
 @pytest.fixture(scope="session", autouse=True)
 def postgres_server():
     """Stop the server, if a test has started it."""
@@ -63,7 +88,7 @@ def postgres_server():
 def store(request, tmp_path):
     """Return a new store of each kind."""
     places = Places(request.param, tmp_path)
-    opened = open_store(places.url())
+    opened = open_store(places.url(), encryption=encryption_of(request.param))
     yield opened
     with suppress(StoreError):  # closed, or meant to be damaged
         report = opened.verify()
@@ -78,7 +103,8 @@ def opening(request, tmp_path):
     opened, places = [], Places(request.param, tmp_path)
 
     def opens(name="a", **options):
-        opened.append(open_store(places.url(name), **options))
+        encryption = encryption_of(request.param)
+        opened.append(open_store(places.url(name), encryption=encryption, **options))
         return opened[-1]
 
     opens.place = places.url

@@ -55,7 +55,7 @@ def link_of(from_number, to_number, kind=LinkType.RELATED, strength=0.5, created
 
 
 def adding(store, agent, entries, keys=None, now=NOON, **rules):
-    new = map(NewEntry, entries, keys or [None] * len(entries))
+    new = map(NewEntry, map(store.marked, entries), keys or [None] * len(entries))
     return store.add(agent, list(new), now=now, **rules)
 
 

@@ -154,9 +154,11 @@ def test_a_key_is_known_within_one_call(store):
 def test_a_key_belongs_to_one_content(store):
     added(store, "a", [numbered(1)], ["k"])
     before = state_of(store)
-    with pytest.raises(DuplicateEntryError, match="'k' was used for another content"):
+    is_hidden = store.marked(numbered(9)).hides_content
+    one, other = ("<hidden>", "<hidden>") if is_hidden else ("'k'", "'l'")
+    with pytest.raises(DuplicateEntryError, match=f"{one} was used for another content"):
         added(store, "a", [numbered(2), numbered(3)], [None, "k"])
-    with pytest.raises(DuplicateEntryError, match="'l' was used for another content"):
+    with pytest.raises(DuplicateEntryError, match=f"{other} was used for another content"):
         added(store, "a", [numbered(4), numbered(5)], ["l", "l"])
     assert state_of(store) == before
 
@@ -361,6 +363,7 @@ def test_an_imported_entry_supersedes_what_is_there(store):
 # Quota
 
 
+@pytest.mark.plain_text("counts bytes of contents")
 def test_a_quota_is_full_at_its_last_byte(store):
     added(store, "a", [numbered(1, content="é" * 5)], quota=Quota(10, "Tiny"))
     with pytest.raises(StorageQuotaExceededError) as caught:
@@ -370,6 +373,7 @@ def test_a_quota_is_full_at_its_last_byte(store):
     assert paged(store) == [1]
 
 
+@pytest.mark.plain_text("counts bytes of contents")
 def test_a_call_that_would_pass_the_quota_stores_nothing(store):
     entries = [numbered(at, content="12345") for at in range(3)]
     with pytest.raises(StorageQuotaExceededError):
@@ -378,11 +382,13 @@ def test_a_call_that_would_pass_the_quota_stores_nothing(store):
     added(store, "a", entries, quota=Quota(15, "Tiny"))
 
 
+@pytest.mark.plain_text("counts bytes of contents")
 def test_a_quota_is_one_agents_alone(store):
     added(store, "b", [numbered(1, agent_id="b", content="x" * 10)])
     added(store, "a", [numbered(1, content="x" * 10)], quota=Quota(10, "Tiny"))
 
 
+@pytest.mark.plain_text("counts bytes of contents")
 def test_what_is_not_stored_again_needs_no_room(store):
     full = Quota(8, "Tiny")
     added(store, "a", [numbered(1)], ["k"], quota=full)
@@ -431,6 +437,7 @@ def test_stores_at_once_each_get_their_own_step_of_the_feed(store):
     assert np.array_equal(np.concatenate([batch.vectors for batch in batches]), everything.vectors)
 
 
+@pytest.mark.plain_text("counts bytes of contents")
 def test_twenty_writers_at_once_never_pass_the_quota(stores):
     quota = Quota(100, "Tiny")
 
@@ -448,6 +455,7 @@ def test_twenty_writers_at_once_never_pass_the_quota(stores):
     assert counted(stores[0], AGENT) == 10
 
 
+@pytest.mark.plain_text("counts bytes of contents")
 def test_twenty_threads_at_once_never_pass_the_quota(store):
     refused = []
 
@@ -466,6 +474,7 @@ def test_twenty_threads_at_once_never_pass_the_quota(store):
     assert store.used_bytes("a") == 100
 
 
+@pytest.mark.plain_text("counts bytes of contents")
 def test_used_bytes_are_those_of_all_contents_that_are_stored(store):
     assert store.used_bytes("a") == 0
     added(store, "a", [numbered(1, content="é🙂", user_id="alice"), numbered(2, content="abc")])
@@ -480,6 +489,7 @@ def test_used_bytes_are_those_of_all_contents_that_are_stored(store):
     assert store.used_bytes("a") == 0
 
 
+@pytest.mark.plain_text("counts bytes of contents")
 def test_purged_contents_take_no_bytes(store):
     added(store, "a", [numbered(1), numbered(2, forgotten_at=NOON - HOUR)])
     store.purge(EVERYONE, NOON).result()

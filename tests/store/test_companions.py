@@ -24,6 +24,7 @@ from tests.support.entries import numbered, uid
 
 pytestmark = pytest.mark.requirement("R339", "C115")
 
+PLAIN_TEXT = pytest.mark.plain_text("sealed entries have none")
 FIRST = np.array([[1, 2, 3]], np.float32)
 CHUNKS = np.array([[1, 0, 0], [0, 1, 0]], np.float32)
 
@@ -42,6 +43,7 @@ def held(store, model="other", agent="a", **options):
     return {numbers[row]: vectors.tolist() for row, vectors in found.items()}
 
 
+@PLAIN_TEXT
 def test_they_are_read_by_row_with_all_chunks_in_order(store):
     added(store, "a", [numbered(1), numbered(2), numbered(3)])
     assert kept(store, 2, CHUNKS) == 1
@@ -52,6 +54,7 @@ def test_they_are_read_by_row_with_all_chunks_in_order(store):
     assert held(store, rows=[]) == held(store, model="unknown") == {}
 
 
+@PLAIN_TEXT
 def test_vectors_take_the_place_of_earlier_ones_of_the_model_alone(store):
     added(store, "a", [numbered(1)])
     kept(store, 1, CHUNKS)
@@ -82,6 +85,7 @@ def test_they_are_in_no_export(store):
     assert store.vectors_of("a", [wanted], "other")[wanted].vectors is None
 
 
+@PLAIN_TEXT
 def test_the_vectors_of_a_model_that_becomes_the_agents_own_are_kept_apart(store):
     added(store, "a", [numbered(1), numbered(2)])
     kept(store, 1, np.array([[7, 7]], np.float32), model="m")
@@ -95,6 +99,7 @@ def test_the_vectors_of_a_model_that_becomes_the_agents_own_are_kept_apart(store
     assert rows_since(store, None).vectors.tolist() == [[1, 1], [1, 1]]
 
 
+@PLAIN_TEXT
 def test_vectors_of_another_length_are_left_out(store):
     added(store, "a", [numbered(1), numbered(2)])
     kept(store, 1)
@@ -120,6 +125,7 @@ def kept_for_stranger(store):
     return store.add_companions("b", "other", {row: entry}, {row: FIRST}).result()
 
 
+@PLAIN_TEXT
 def test_agents_have_vectors_of_their_own(store):
     added(store, "a", [numbered(1)])
     added(store, "b", [numbered(1, agent_id="b")])
@@ -130,6 +136,7 @@ def test_agents_have_vectors_of_their_own(store):
     assert held(store) == {1: FIRST.tolist()}
 
 
+@PLAIN_TEXT
 def test_a_new_content_takes_all_of_them_away_and_other_changes_none(store):
     added(store, "a", [embedded(1)])
     kept(store, 1)
@@ -140,6 +147,7 @@ def test_a_new_content_takes_all_of_them_away_and_other_changes_none(store):
     assert store.companion_models("a") == {}
 
 
+@PLAIN_TEXT
 def test_other_own_vectors_for_the_same_content_leave_them(store):
     added(store, "a", [embedded(1)])
     kept(store, 1)
@@ -150,6 +158,7 @@ def test_other_own_vectors_for_the_same_content_leave_them(store):
 
 
 @pytest.mark.parametrize("own", [True, False], ids=["with own vectors", "without"])
+@PLAIN_TEXT
 def test_an_entry_stored_over_another_keeps_them_if_the_content_stays(store, own):
     def again(**fields):
         entry = embedded(1, **fields) if own else numbered(1, **fields)
@@ -168,6 +177,7 @@ def test_an_entry_stored_over_another_keeps_them_if_the_content_stays(store, own
     assert held(store) == {}
 
 
+@PLAIN_TEXT
 def test_deleted_entries_keep_them_until_they_are_deleted_permanently(store):
     added(store, "a", [numbered(1), numbered(2)])
     kept(store, 1)
@@ -178,6 +188,7 @@ def test_deleted_entries_keep_them_until_they_are_deleted_permanently(store):
     assert held(store) == {2: FIRST.tolist()}
 
 
+@PLAIN_TEXT
 def test_dropping_a_model_leaves_all_other_vectors(store):
     added(store, "a", [embedded(1), embedded(2)])
     for number in (1, 2):
@@ -193,6 +204,7 @@ def test_dropping_a_model_leaves_all_other_vectors(store):
     assert rows_since(store, None).vectors.tolist() == [[1, 0], [1, 0]]
 
 
+@PLAIN_TEXT
 def test_what_one_opening_stores_another_reads(stores):
     first, second = stores
     added(first, "a", [numbered(1)])
@@ -202,6 +214,7 @@ def test_what_one_opening_stores_another_reads(stores):
     assert held(first) == {}
 
 
+@PLAIN_TEXT
 def test_a_store_that_is_only_read_keeps_none(opening):
     added(store := opening(), "a", [numbered(1)])
     kept(store, 1)
@@ -214,6 +227,7 @@ def test_a_store_that_is_only_read_keeps_none(opening):
         only_read.drop_companions("a", "other")
 
 
+@PLAIN_TEXT
 def test_a_backup_has_them(opening):
     added(store := opening(), "a", [numbered(1)])
     kept(store, 1)
@@ -221,6 +235,7 @@ def test_a_backup_has_them(opening):
     assert held(opening("copy")) == {1: FIRST.tolist()}
 
 
+@PLAIN_TEXT
 def test_a_write_that_fails_leaves_them_as_they_were(store):
     added(store, "a", [embedded(1)])
     kept(store, 1)

@@ -70,6 +70,7 @@ def updated(store, number, content, scope=ALICE, **rules):
 # What goes first
 
 
+@pytest.mark.plain_text("counts bytes of plain contents")
 @pytest.mark.requirement("R005", "C201")
 def test_the_least_important_goes_first(store):
     put(store, sized(1, 40, 0.3), sized(2, 40, 0.1), sized(3, 20, 0.2))
@@ -165,6 +166,7 @@ def test_what_is_more_important_stays_and_the_write_is_refused(store):
     assert put(store, small(3, 0.5), room=room) == [1]
 
 
+@pytest.mark.plain_text("counts bytes of plain contents")
 def test_nothing_of_importance_one_goes(store):
     put(store, sized(1, 50, 1.0), sized(2, 50, 1.0))
     with pytest.raises(StorageQuotaExceededError, match="Current: 100 bytes, Limit: 100 bytes"):
@@ -172,6 +174,7 @@ def test_nothing_of_importance_one_goes(store):
     assert left(store) == [1, 2]
 
 
+@pytest.mark.plain_text("counts bytes of plain contents")
 def test_entries_of_one_batch_do_not_go_for_each_other(store):
     put(store, sized(1, 10, 0.5))
     with pytest.raises(StorageQuotaExceededError):
@@ -209,6 +212,7 @@ def test_a_write_frees_no_more_than_it_adds(store):
     assert len(left(store)) == 10
 
 
+@pytest.mark.plain_text("counts bytes of plain contents")
 def test_what_frees_nothing_needed_stays(store):
     empty = sized(1, 0, 0.1, metadata={"kind": "marker"})
     put(store, empty, sized(2, 99, 0.2))
@@ -250,6 +254,7 @@ def test_another_agents_entries_stay(store):
     assert store.get(Scope("b", "alice"), [uid(1)], now=NOON)
 
 
+@pytest.mark.plain_text("counts bytes of plain contents")
 def test_in_a_batch_of_several_users_each_frees_at_most_what_it_adds(store):
     put(store, sized(1, 40, 0.1), *(sized(n, 10, 0.1, "bob") for n in (2, 3, 4)), sized(5, 30, 0.9))
     gone = put(store, sized(6, 35), sized(7, 10, 0.5, "bob"), quota=Quota(100))
@@ -258,6 +263,7 @@ def test_in_a_batch_of_several_users_each_frees_at_most_what_it_adds(store):
     assert store.used_bytes("a") == 95
 
 
+@pytest.mark.plain_text("counts bytes of plain contents")
 def test_both_limits_of_a_user_and_the_agent_are_kept(store):
     put(store, sized(1, 40, 0.1), sized(2, 40, 0.2), sized(3, 10, 0.3, "bob"))
     rules = {"quota": Quota(100), "user_quota": 90, "room": Room(3, 2, evicts=True)}
@@ -322,6 +328,7 @@ def test_a_change_is_refused_where_what_is_left_is_more_important(store):
     assert one(store, ALICE, 2).content == "x" * 40
 
 
+@pytest.mark.plain_text("counts bytes of plain contents")
 def test_a_change_of_many_makes_room(store):
     put(
         store,
@@ -373,6 +380,7 @@ def test_a_refused_write_deletes_nothing_and_is_no_change(store):
     assert (left(store), seq_of(store)) == ([1, 2], before)
 
 
+@pytest.mark.plain_text("counts bytes of plain contents")
 def test_many_small_ones_go_for_a_large_one(store):
     put(store, *(sized(number, 1, 0.1) for number in range(1, 201)))
     gone = put(store, sized(999, 150), user_quota=200)
@@ -397,6 +405,7 @@ def check_books(store, quota):
     assert store.used_bytes("a") == total <= quota
 
 
+@pytest.mark.plain_text("counts bytes of plain contents")
 @pytest.mark.requirement("C082", "C201")
 def test_twenty_writers_at_once_never_pass_the_limits(stores):
     quota = Quota(100, "Tiny")

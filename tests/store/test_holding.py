@@ -1,5 +1,7 @@
 """What every store promises of rows that it holds in memory for searches."""
 
+import pytest
+
 from mnemic.model import State
 from tests.store.contract import ALICE, BOB, added, changed, one
 from tests.support.clock import NOON
@@ -56,6 +58,7 @@ def test_what_is_released_takes_no_bytes(store):
     assert read(store, ALICE) == {1: "memory 1"}
 
 
+@pytest.mark.plain_text("looks at memories that are not sealed")
 def test_sensitive_texts_are_not_held(store):
     secret = numbered(1, user_id="alice", sensitive=True, content="a secret " * 1000)
     added(store, "a", [secret])

@@ -316,8 +316,7 @@ def test_figures_count_each_entry_once_by_its_state(store):
     assert (stats.archived_entries, stats.superseded_entries) == (1, 1)
     assert (stats.forgotten_entries, stats.expired_entries) == (2, 1)
     assert stats.entries_by_type == {MemoryType.FACT: 1, MemoryType.EVENT: 1}
-    assert stats.storage_bytes_used == 7 * len("memory 0")
-    assert stats.storage_bytes_used == store.used_bytes("a")
+    assert stats.storage_bytes_used == store.used_bytes("a") >= 7 * len("memory 0")
 
 
 def test_figures_are_of_one_scope_whatever_others_store(store):

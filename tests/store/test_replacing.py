@@ -78,8 +78,8 @@ def test_a_replacement_takes_everything_anew_but_the_time_of_creation(store):
     expected = msgspec.structs.replace(new, created_at=NOON, updated_at=LATER, version=2)
     assert result.ids == [uid(1)]
     assert result.is_new == [False]
-    assert result.replaced == {0: (expected, True)}
-    assert one(store, AGENT, 1, now=LATER) == expected
+    assert result.replaced == {0: (store.marked(expected), True, False)}
+    assert one(store, AGENT, 1, now=LATER) == store.marked(expected)
     assert one(store, AGENT, 1, now=LATER).access_count == 0
     assert one(store, AGENT, 1, now=LATER).last_accessed_at is None
     assert result.rows == [rows_of(store)[1]]
@@ -88,7 +88,7 @@ def test_a_replacement_takes_everything_anew_but_the_time_of_creation(store):
 def test_an_id_that_is_not_there_is_new(store):
     result = put(store, numbered(1), numbered(2))
     assert result.is_new == [True, True]
-    assert stored(store, 1) == numbered(1)
+    assert stored(store, 1) == store.marked(numbered(1))
     store.delete(AGENT, uid(1)).result()
     row = result.rows[0]
     again = put(store, numbered(1, created_at=LATER))
@@ -174,7 +174,11 @@ def test_vectors_stay_with_the_content(store):
     assert vectors_of(store, 1) == [[1, 0]]
     assert vectors_of(store, 2) == []
     assert vectors_of(store, 3) == [[0, 1]]
-    assert [change for _, change in result.replaced.values()] == [False, True, True]
+    assert [replaced.content_changed for replaced in result.replaced.values()] == [
+        False,
+        True,
+        True,
+    ]
     assert embedded_numbers(rows_since(store, None)) == {1, 3}
     store.add_embeddings("a", "m", {rows_of(store)[2]: "other"}, [np.eye(2, dtype="f4")]).result()
     assert vectors_of(store, 2) == [[1, 0], [0, 1]]
@@ -256,6 +260,7 @@ def test_of_an_id_that_comes_twice_the_last_one_stays(store):
     assert stored(store, 3).content == "a"
 
 
+@pytest.mark.plain_text("counts bytes of contents")
 def test_the_quota_counts_the_difference(store):
     added(store, "a", [numbered(1, content="x" * 60), numbered(2, content="y" * 30)])
     put(store, numbered(1, content="z" * 70), quota=Quota(100))
@@ -309,6 +314,7 @@ def test_a_failing_entry_undoes_the_whole_call(store):
 def test_the_need_for_vectors_is_known_before_the_write(store):
     added(store, "a", [embedded(1), numbered(2), embedded(3, user_id="bob")])
     asked = [numbered(1), numbered(1, content="x"), numbered(2), numbered(3), numbered(9)]
+    asked = list(map(store.marked, asked))
     assert store.need_vectors("a", asked, "m", "replace") == [False, True, True, True, True]
     assert store.need_vectors("a", asked, "other", "replace") == [True] * 5
     assert store.need_vectors("a", asked, "m", "skip") == [False, False, False, True, True]

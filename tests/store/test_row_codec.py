@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemic.errors import InvalidEntryError
+from mnemic.errors import InvalidEntryError, KeyUnavailableError
 from mnemic.model import MemoryEntry, MemoryStatus, MemoryType
 from mnemic.model.entry import MEMORY_FIELDS
 from mnemic.model.fields import CHANGED, Kind
@@ -17,6 +17,7 @@ from mnemic.store.row_codec import (
     UNREADABLE,
     LostContentError,
     PlainRowCodec,
+    UsedKey,
     changed_columns,
     check_size,
     key_of,
@@ -152,26 +153,56 @@ def test_an_update_writes_the_changed_columns_and_no_others():
     merged = with_changed(before, after)
     for field in FIELDS:
         source = after if field.has(CHANGED) else before
-        if field.name != "version":
+        if field.name not in {"version", "sensitive", "is_encrypted"}:
             assert getattr(merged, field.name) == getattr(source, field.name), field.name
     assert merged.version == before.version + 1
+    assert merged.sensitive
+    assert merged.is_encrypted
     stored = dict(zip(COLUMN_NAMES, CODEC.encode(merged), strict=True))
     written = changed_columns(CODEC.encode(merged))
     assert written == tuple(stored[field.column] for field in CHANGED_FIELDS)
     assert not {"agent_id", "id", "created_at"} & {field.column for field in CHANGED_FIELDS}
 
 
+@pytest.mark.parametrize("name", ["sensitive", "is_encrypted"])
+def test_an_entry_that_became_sensitive_or_sealed_stays_so(name):
+    plain, marked = entry("a"), entry("a", **{name: True})
+    for before, after in ((plain, marked), (marked, plain), (marked, marked)):
+        assert getattr(with_changed(before, after), name) is True
+    assert getattr(with_changed(plain, plain), name) is False
+
+
 def test_a_size_counts_the_bytes_of_the_content():
-    made = entry("für 5 €", tags=["a"], metadata={"a": "b"})
-    assert CODEC.content_size(made) == 10
     assert CODEC.stored_content_size("für 5 €") == 10
-    assert [CODEC.stored_content_size(wrong) for wrong in (None, 3, b"x")] == [0, 0, 0]
+    assert CODEC.stored_content_size(b"sealed") == 6
+    assert [CODEC.stored_content_size(wrong) for wrong in (None, 3, 1.5)] == [0, 0, 0]
 
 
 def test_equivalent_texts_have_one_fingerprint():
-    one, two, three = CODEC.fingerprints(["Tea  time", "tea time", "tea"])
+    rows = CODEC.rows([(entry(text), None) for text in ("Tea  time", "tea time", "tea")])
+    one, two, three = (row.more[0] for row in rows)
     assert one == two != three
     assert len(one) == 16
+    assert [row.more[1:] for row in rows] == [(None, None)] * 3
+
+
+def test_an_idempotency_key_comes_back_with_the_fingerprint_of_its_content():
+    (row,) = CODEC.rows([(entry("tea"), UsedKey("k"))])
+    assert CODEC.used_key(row) == UsedKey("k", row.more[0])
+    (later,) = CODEC.rows([(entry("coffee"), CODEC.used_key(row))])
+    assert later.more[1:] == row.more[1:]
+    assert later.more[0] != row.more[0]
+    assert CODEC.used_key(CODEC.rows([(entry("tea"), None)])[0]) is None
+
+
+def test_a_codec_without_a_key_shows_no_sealed_row_and_marks_none():
+    made = entry("tea")
+    sealed = (1, *CODEC.encode(entry("tea", is_encrypted=True)))
+    plain = (2, *CODEC.encode(made))
+    assert CODEC.records([sealed, plain]) == [plain]
+    assert CODEC.marked(made) is made
+    with pytest.raises(KeyUnavailableError, match=r"encryption=Encryption\(key=...\)"):
+        CODEC.marked(entry("tea", is_encrypted=True))
 
 
 def test_stored_tags_are_read_alone():

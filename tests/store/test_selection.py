@@ -116,6 +116,7 @@ def test_an_error_of_the_decision_is_raised_and_the_store_goes_on(many, monkeypa
     assert many.get(AGENT, [uid(5000)], now=NOON)
 
 
+@pytest.mark.plain_text("lists of sealed entries are always decided")
 def test_a_filter_that_needs_no_decision_is_not_decided(many, monkeypatch):
     monkeypatch.delattr(selection, "matches")
     where = {"type": "fact", "created_at": {"gte": NOON + 1498 * MICROSECOND}}

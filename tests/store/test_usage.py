@@ -47,6 +47,7 @@ def of_size(number, size, user_id="alice", **fields):
     return numbered(number, user_id=user_id, content="x" * size, **fields)
 
 
+@pytest.mark.plain_text("counts bytes of contents")
 def test_each_write_counts_for_its_own_user(store):
     added(store, "a", [of_size(1, 10), of_size(2, 20), of_size(3, 5, "bob"), of_size(4, 7, None)])
     added(store, "b", [of_size(1, 100, agent_id="b")])
@@ -72,6 +73,7 @@ def test_each_write_counts_for_its_own_user(store):
     )
 
 
+@pytest.mark.plain_text("counts bytes of contents")
 def test_the_quota_of_a_user_is_no_others(store):
     added(store, "a", [of_size(1, 60)], user_quota=100)
     added(
@@ -88,6 +90,7 @@ def test_the_quota_of_a_user_is_no_others(store):
     added(store, "a", [of_size(8, 1)])  # without a quota
 
 
+@pytest.mark.plain_text("counts bytes of contents")
 def test_the_user_is_named_and_the_agents_sum_is_not(store):
     added(store, "a", [of_size(1, 77, "bob"), of_size(2, 3)])
     both = {"quota": Quota(81), "user_quota": 4}
@@ -103,6 +106,7 @@ def test_the_user_is_named_and_the_agents_sum_is_not(store):
     assert (raised.value.quota, raised.value.current_usage) == ("agent", 80)
 
 
+@pytest.mark.plain_text("counts bytes of contents")
 def test_a_batch_over_several_users_is_stored_whole_or_not_at_all(store):
     with pytest.raises(StorageQuotaExceededError, match="'bob'"):
         added(store, "a", [of_size(1, 5), of_size(2, 11, "bob")], user_quota=10)
@@ -110,6 +114,7 @@ def test_a_batch_over_several_users_is_stored_whole_or_not_at_all(store):
     assert listed(store) == []
 
 
+@pytest.mark.plain_text("counts bytes of contents")
 def test_a_change_may_grow_to_the_quota_and_always_shrink(store):
     added(store, "a", [of_size(1, 10), of_size(2, 10)])
     update = MemoryEntryUpdate(content="y" * 11)
@@ -131,6 +136,7 @@ def test_a_change_may_grow_to_the_quota_and_always_shrink(store):
     assert used(store)["alice"] == 11
 
 
+@pytest.mark.plain_text("counts bytes of contents")
 def test_of_writes_that_share_a_transaction_those_that_fit_are_stored(stores):
     mine, other = stores
     futures = [
@@ -152,6 +158,7 @@ def test_of_writes_that_share_a_transaction_those_that_fit_are_stored(stores):
 # Users
 
 
+@pytest.mark.plain_text("counts bytes of contents")
 def test_users_come_in_order_with_what_is_active_and_what_is_stored(store):
     assert listed(store) == []
     added(store, "b", [of_size(1, 9, "carol", agent_id="b")])

@@ -21,7 +21,10 @@ MODEL = ("words", 2)
 EVERYBODY = Scope("a", all_users=True)
 
 
-@pytest.fixture(params=[kind for kind in URLS if kind not in {"file", "memory"}])
+NOT_SEARCHED = {"file", "memory", "sealed", "sealed postgres"}
+
+
+@pytest.fixture(params=[kind for kind in URLS if kind not in NOT_SEARCHED])
 def searched(request, tmp_path):
     """Return a new store of each kind that searches vectors."""
     places = Places(request.param, tmp_path)
@@ -61,6 +64,7 @@ def found(store, request=None):
     return {entry.id.int for entry in entries.values()}
 
 
+@pytest.mark.plain_text("compares vectors, which no store does that are sealed")
 def test_a_store_that_does_not_search_says_so(store):
     added(store, "a", [embedded(1, 1, 0)])
     is_searching = store.searches_vectors

@@ -135,6 +135,7 @@ def test_an_update_with_a_vector_of_another_model_is_refused(store, other):
     assert state_of(store) == before
 
 
+@pytest.mark.plain_text("counts bytes of contents")
 def test_a_content_that_grows_past_the_quota_is_refused(store):
     added(store, "a", [numbered(1, content="x" * 8), numbered(2, content="y" * 8)])
     before = state_of(store)

@@ -24,7 +24,10 @@ IN_POSTGRES = tuple(kind for kind in KINDS if kind != "sqlite")
 STORES = ("sqlite", "postgres")
 SEARCHED = (*STORES, "postgres-search")
 
-TABLES = ("links", "embeddings", "entries", "changes", "walls", "agents")
+TABLES = (
+    *("links", "embeddings", "sealed_vectors", "entries"),
+    *("changes", "walls", "agents", "keys"),
+)
 EMPTY = "; ".join(
     [
         *(f"DELETE FROM mnemic.agent_memory_{table}" for table in TABLES),  # noqa: S608 - constants

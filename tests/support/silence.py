@@ -27,6 +27,7 @@ from mnemic.observability import events
 from mnemic.policy import RetrievalRequest
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
+from tests.support.keys import OTHER_KEY
 from tests.support.places import Places
 
 HIDDEN_WORD = "zqsecret"
@@ -212,6 +213,7 @@ RIGHT = {
     "entry": lambda world: world.entry(),
     "entries": lambda world: [world.entry(), world.entry()],
     "idempotency_keys": lambda world: [f"key-{next(world.numbers)}", None],
+    "key": lambda _: OTHER_KEY,
     "idempotency_key": lambda world: f"key-{next(world.numbers)}",
     "tags": lambda _: fields()["tags"],
     "tag": lambda _: fields()["tags"][0],

@@ -45,13 +45,16 @@ def unsealed(columns, first=0):
     return sealed(columns, first, seal=lambda text: bytes.fromhex(text).decode())
 
 
-class HexCodec:
+class HexCodec(PlainRowCodec):
     """Hides content, tags and metadata from whoever reads the file without a second look."""
 
     content_size_sql = "octet_length(content) / 2"
 
-    def encode(self, entry):
-        return sealed(_PLAIN.encode(entry))
+    def rows(self, entries):
+        return [
+            row._replace(columns=sealed(row.columns), more=(row.more[0][::-1], *row.more[1:]))
+            for row in _PLAIN.rows(entries)
+        ]
 
     def decode(self, columns):
         return _PLAIN.decode(unsealed(columns))
@@ -61,12 +64,6 @@ class HexCodec:
 
     def records(self, rows):
         return [unsealed(row, 1) for row in rows]
-
-    def fingerprints(self, contents):
-        return [found[::-1] for found in _PLAIN.fingerprints(contents)]
-
-    def content_size(self, entry):
-        return _PLAIN.content_size(entry)
 
     def stored_content_size(self, stored):
         return len(stored) // 2 if isinstance(stored, str) else 0

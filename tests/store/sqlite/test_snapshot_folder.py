@@ -17,7 +17,6 @@ from mnemic.memory import Memory
 from mnemic.model import NewEntry, Scope
 from mnemic.store.sqlite import snapshot_folder
 from mnemic.store.sqlite.store import SqliteStore
-from tests.store.sqlite.test_codec import HexCodec
 from tests.support.entries import numbered, uid
 from tests.support.paths import names_in
 
@@ -109,13 +108,13 @@ def test_the_folder_lies_beside_the_file_itself_wherever_a_link_is(path, tmp_pat
     store.close()
 
 
-def test_in_memory_and_with_sealed_texts_no_snapshots_are_kept(path):
-    for store in (SqliteStore(":memory:"), SqliteStore(path, codec=HexCodec())):
-        assert store.snapshot_folder is None
-        with pytest.raises(StoreFileError, match="no snapshots"):
-            store.locked_snapshots()
-        assert store.erase().result()
-        store.close()
+def test_in_memory_no_snapshots_are_kept():
+    store = SqliteStore(":memory:")
+    assert store.snapshot_folder is None
+    with pytest.raises(StoreFileError, match="no snapshots"):
+        store.locked_snapshots()
+    assert store.erase().result()
+    store.close()
 
 
 def test_one_at_a_time_writes_and_others_wait_as_long_as_they_want(path, store):
