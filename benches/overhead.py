@@ -55,7 +55,7 @@ def watched(memory):
     """Lend a stopwatch that runs inside the core and the embedder."""
     stopwatch = Stopwatch()
     index = memory.repository._indexes.active.index  # noqa: SLF001 - nothing public leads there
-    embedder = memory.repository._embedder  # noqa: SLF001
+    embedder = memory.repository._models.embedder  # noqa: SLF001
     core, embed = index._core, embedder.embed_queries  # noqa: SLF001
     index._core, embedder.embed_queries = TimedCore(core, stopwatch), stopwatch.timed(embed)  # noqa: SLF001
     try:

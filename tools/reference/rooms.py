@@ -128,6 +128,12 @@ ROOMS = (
         ("mnemic.llm",),
     ),
     Room(
+        "encryption.md",
+        "Encryption",
+        "Keys of sealed memories, and which memories are sealed.",
+        ("mnemic.crypto.encryption", "mnemic.crypto"),
+    ),
+    Room(
         "hosts.md",
         "Hosts",
         "Licences, clocks, ids, files: what a program may supply.",
@@ -176,6 +182,8 @@ INTERNAL = {
     "CheckedEntry.of",
     "CircuitBreaker.settle",
     "ContextItem.with_changes",
+    "Encryption.master_key",
+    "MasterKey.derive",
     "MemoryEntry.detached",
     "MemoryEntry.empty",
     "MemoryEntry.is_active",
