@@ -273,7 +273,7 @@ class PlainRowCodec:
         _, key, fingerprint = row.more
         return None if key is None or fingerprint is None else UsedKey(key, fingerprint)
 
-    def other_keys(self, entry: MemoryEntry, key: str) -> Sequence[tuple[str, bytes]]:  # noqa: ARG002 - none
+    def other_keys(self, entry: MemoryEntry, key: str) -> Sequence[tuple[str, bytes]]:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - none
         """Return none."""
         return ()
 
@@ -283,17 +283,17 @@ class PlainRowCodec:
             raise sealed_without_key((entry.agent_id, entry.id.bytes))
         return entry
 
-    def prepare(self, agent_id: str) -> None:
+    def prepare(self, agent_id: str) -> None:  # pyright: ignore[reportUnusedParameter]
         """Do nothing."""
 
-    def check_key(self, agent_id: str, *, can_write: bool) -> None:
+    def check_key(self, agent_id: str, *, can_write: bool) -> None:  # pyright: ignore[reportUnusedParameter]
         """Do nothing."""
 
-    def seal_vector(self, entry: MemoryEntry, model: str, part: int, vector: Any) -> Any:  # noqa: ARG002 - stored as it is
+    def seal_vector(self, entry: MemoryEntry, model: str, part: int, vector: Any) -> Any:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - stored as it is
         """Return the vector itself."""
         return vector
 
-    def open_vector(self, place: Place, model: str, part: int, stored: object) -> bytes:  # noqa: ARG002 - never
+    def open_vector(self, place: Place, model: str, part: int, stored: object) -> bytes:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - never
         """Raise KeyUnavailableError."""
         raise sealed_without_key(place)
 

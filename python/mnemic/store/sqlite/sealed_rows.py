@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mnemic._core import RECORD_COLUMNS, VectorSums
 from mnemic.errors import SealBrokenError, StoreCorruptError
@@ -106,9 +106,9 @@ def _checked(rows: list[Columns]) -> Checked | None:
         return None
 
 
-def sealed_ids(rows: Iterable[Sequence[object]]) -> dict[int, bytes]:
+def sealed_ids(rows: Iterable[Sequence[Any]]) -> dict[int, bytes]:
     """Return the ids of the sealed rows among rows that begin with number and columns."""
-    return {row[0]: row[ENTRY_ID] for row in rows if row[ENCRYPTED]}  # type: ignore[misc]
+    return {row[0]: row[ENTRY_ID] for row in rows if row[ENCRYPTED]}
 
 
 class VectorOpener(NamedTuple):
