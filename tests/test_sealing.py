@@ -21,7 +21,7 @@ from mnemic.errors import (
     WrongKeyError,
 )
 from mnemic.licensing import DocumentedLicenses, LicenseTier
-from mnemic.model import MemoryEntryUpdate
+from mnemic.model import MemoryEntryUpdate, MemoryStatus
 from mnemic.observability.events import (
     MemoryRetrievedEvent,
     MemorySearchCompletedEvent,
@@ -734,7 +734,7 @@ def test_without_a_key_a_sealed_memory_is_no_end_of_a_link(path, way):
             with pytest.raises(EntryNotFoundError):
                 calls[way]()
     with sealing(path) as memory:
-        assert memory.get(uid(1)).status == "active"
+        assert memory.get(uid(1)).status is MemoryStatus.ACTIVE
         assert [link.to_id for link in memory.links(uid(2))] == [uid(1)]
 
 
