@@ -19,6 +19,7 @@ from mnemic.errors import (
 )
 from mnemic.repository import key_rotation
 from tests.support.doors import opened
+from tests.support.embedders import WordEmbedder
 from tests.support.entries import uid
 from tests.support.keys import KEY, OTHER_KEY, SALT, shows, told
 from tests.support.processes import ENVIRONMENT
@@ -306,6 +307,48 @@ def test_another_opening_of_a_forgotten_agent_finds_nothing_and_seals_under_a_ne
     with sealing(path) as memory:
         assert memory.get(uid(60)).content == SECRET
         assert memory.verify().ok
+
+
+@pytest.mark.parametrize("way", ["add", "add_many", "replace", "update", "reembed"])
+def test_another_opening_seals_under_the_new_key_without_having_read_it(path, way):
+    filled(path)
+    with sealing(path) as memory, sealing(path, previous=[OTHER_KEY]) as other:
+        other.add(f"{SECRET} 50", sensitive=True, id=uid(50))
+        memory.rotate_key(OTHER_KEY)
+        ways = {
+            "add": lambda: other.add("the zqnight", sensitive=True, id=uid(60)),
+            "add_many": lambda: other.add_many(
+                [{"content": "the zqnight", "sensitive": True}, {"content": "zqmore"}]
+            ),
+            "replace": lambda: other.add(
+                "the zqnight", sensitive=True, id=uid(100), on_conflict="replace"
+            ),
+            "update": lambda: other.update(uid(100), metadata={"sensitive": True}),
+            "reembed": lambda: other.reembed(WordEmbedder(model="others")),
+        }
+        ways[way]()
+        found = contents(other)
+        assert len(found) == len(contents(memory))
+    assert key_ids(path) == [MasterKey(OTHER_KEY).key_id]
+    with opened(path, encryption=Encryption(OTHER_KEY), snapshots=False, embedder=None) as memory:
+        assert contents(memory) == found
+        assert memory.stats(all_users=True).unreadable_entries == 0
+        assert memory.verify().ok
+
+
+def test_another_opening_without_the_new_key_stores_nothing(path):
+    filled(path)
+    with sealing(path) as memory, sealing(path) as other:
+        other.add(f"{SECRET} 50", sensitive=True, id=uid(50))
+        memory.rotate_key(OTHER_KEY)
+        before = contents(memory)
+        for refused in (
+            lambda: other.add("the zqnight", sensitive=True, id=uid(60)),
+            lambda: other.update(uid(100), metadata={"sensitive": True}),
+        ):
+            with pytest.raises(WrongKeyError):
+                refused()
+        assert contents(memory) == before
 
 
 def test_keys_that_openings_make_at_once_are_one(path):

@@ -66,19 +66,19 @@ def _batch(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> RowBatc
     linked: list[int] = []
     for outcome, new in stored:
         row, replacement = outcome.row, outcome.replacement
-        is_active, columns = _is_active(new.entry), new.columns
+        is_active, own = _is_active(new.entry), [(row, *(new.plain or new.columns))]
         if replacement is not None:
             linked.append(row)
             gone += [] if is_active else [row]
-            columns = replacement.columns
+            own = codec.records([(row, *replacement.columns)])
         if is_active:
-            records.append((row, *columns))
+            records += own
             embedded += [row] * len(new.vectors)
             vectors += new.vectors
     return RowBatch(
         since=added.seq - added.steps,
         seq=added.seq,
-        records=codec.records(records),
+        records=records,
         embedded=np.array(embedded, dtype=np.int64),
         vectors=_stacked(vectors),
         gone=gone,

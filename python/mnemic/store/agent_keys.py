@@ -44,6 +44,12 @@ class AgentKeys(NamedTuple):
     current: Sealer | None
 
     @property
+    def sealing(self) -> StoredKey | None:
+        """What is stored of the one that seals."""
+        key_id = self.current and self.current.key_id
+        return next((key for key in self.stored if key.key_id == key_id), None)
+
+    @property
     def missing(self) -> list[StoredKey]:
         """Those of which no master key is given."""
         return [key for key in self.stored if key.key_id not in self.sealers]
@@ -67,6 +73,9 @@ class StoreKey(Protocol):
 
 class Keyring:
     """The sealers of the agents of one store, from any thread.
+
+    Keys are read once, and again by each transaction that seals, because another process may
+    replace them; see `take_in`.
 
     Args:
         encryption: Gives the master keys.
@@ -104,9 +113,26 @@ class Keyring:
         return self._known_from(agent_id, stored)
 
     def prepared(self, agent_id: str) -> AgentKeys:
-        """Return `refreshed`; a key is made and stored if the agent has none."""
-        keys = self.refreshed(agent_id)
+        """Return `keys`; a key is made and stored if the agent has none."""
+        keys = self.keys(agent_id)
+        keys = keys if keys.stored else self.refreshed(agent_id)
         return keys if keys.stored else self._with_new_key(agent_id, beside_others=False)
+
+    def take_in(self, agent_id: str, stored: Sequence[StoredKey]) -> StoredKey | None:
+        """Know the keys that an agent has in this transaction; return the one that seals.
+
+        Args:
+            agent_id: The agent.
+            stored: Its keys, of which there is at least one.
+
+        Raises:
+            WrongKeyError: If no master key of them is given.
+            MnemicError: As `keys` does.
+        """
+        known = self._known.get(agent_id)
+        if known is None or known.stored != tuple(stored):
+            known = self._known_from(agent_id, stored)
+        return known.sealing
 
     def newest(self, agent_id: str) -> StoredKey:
         """Return the newest stored key of an agent.
@@ -171,10 +197,18 @@ class Keyring:
             raise WrongKeyError(agent_id, key_id.hex(), given)
         return keys.sealers.get(key_id)
 
-    def _with_new_key(self, agent_id: str, *, beside_others: bool) -> AgentKeys:
+    def new_key(self, agent_id: str) -> StoredKey:
+        """Return a key of an agent that is not stored yet.
+
+        Raises:
+            KeyUnavailableError: If the key provider fails.
+        """
         master, salt = self.encryption.master_key(), new_salt()
         check_value = Sealer(master, agent_id, salt).check_value()
-        made = StoredKey(master.key_id, master.name, salt, check_value)
+        return StoredKey(master.key_id, master.name, salt, check_value)
+
+    def _with_new_key(self, agent_id: str, *, beside_others: bool) -> AgentKeys:
+        made = self.new_key(agent_id)
         return self._known_from(agent_id, self._store(agent_id, made, beside_others=beside_others))
 
     def _known_from(self, agent_id: str, stored: Sequence[StoredKey]) -> AgentKeys:

@@ -28,6 +28,7 @@ class NewRow(NamedTuple):
         given_key: Its idempotency key, as it was given.
         other_keys: The forms in which an entry that was sealed later, or was not sealed, has the
             key, each with the fingerprint of the content.
+        plain: The columns in plain text, if the entry is sealed.
     """
 
     entry: MemoryEntry
@@ -39,6 +40,12 @@ class NewRow(NamedTuple):
     sums: tuple[int | None, int | None] = (None, None)
     given_key: str = ""
     other_keys: Sequence[tuple[str, bytes]] = ()
+    plain: Columns | None = None
+
+    @property
+    def given(self) -> NewEntry:
+        """The entry with its key, as it was given."""
+        return NewEntry(self.entry, None if self.more[1] is None else self.given_key)
 
     @property
     def shown_key(self) -> str | None:
@@ -66,6 +73,7 @@ def encoded(
             _sealed(codec, new.entry, model, parts),
             given_key=new.key or "",
             other_keys=() if new.key is None else codec.other_keys(new.entry, new.key),
+            plain=row.plain,
         )
         for new, row, parts in zip(entries, stored, vectors, strict=True)
     ]

@@ -89,10 +89,12 @@ class EncodedRow(NamedTuple):
     Attributes:
         columns: In the order of `COLUMN_NAMES`.
         more: Its fingerprint, its idempotency key, and the fingerprint that the key came with.
+        plain: The columns in plain text, where it was sealed from them.
     """
 
     columns: Columns
     more: tuple[bytes, str | None, bytes | None]
+    plain: Columns | None = None
 
 
 class LostContentError(ValueError):

@@ -86,10 +86,7 @@ class SealingRowCodec:
 
     def prepare(self, agent_id: str) -> StoredKey | None:
         """Make the key of an agent if it has none; return the stored key that seals."""
-        keys = self.keyring.prepared(agent_id)
-        sealer = keys.current
-        found = (key for key in keys.stored if sealer is not None and key.key_id == sealer.key_id)
-        return next(found, None)
+        return self.keyring.prepared(agent_id).sealing
 
     def newest_key(self, agent_id: str) -> StoredKey:
         """Return the newest stored key of an agent.
@@ -357,7 +354,7 @@ def _with_field(row: EncodedRow, sealer: Sealer, field: bytes) -> EncodedRow:
         None if key is None else sealer.keyed(key).hex(),
         None if of_key is None else sealer.keyed_fingerprint(of_key),
     )
-    return EncodedRow(tuple(columns), more)
+    return EncodedRow(tuple(columns), more, row.columns)
 
 
 def _with_marks(entry: MemoryEntry, *, is_sensitive: bool) -> MemoryEntry:

@@ -1,10 +1,10 @@
-"""What is stored of the keys of agents, and how they are kept by one of many processes."""
+"""SQL statements on what is stored of the keys of agents."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from mnemic.errors import KeyUnavailableError
-from mnemic.store.agent_keys import AgentKeys, Keyring, stored_key
+from mnemic.store.agent_keys import stored_key
 from mnemic.store.postgres.session import Session
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sealing_codec import SealingRowCodec
@@ -27,38 +27,6 @@ _MAKE_NEWEST: Final = (
 _DELETE: Final = f"DELETE FROM {_KEYS} WHERE agent_id = %s"
 
 
-class ServerKeyring(Keyring):
-    """Keys that are read once, and again under the agent's lock by each write that seals.
-
-    A read before each write would have a thread with an event loop wait for the network.
-    """
-
-    def prepared(self, agent_id: str) -> AgentKeys:
-        """Return the keys of an agent as they were read; see `Keyring.prepared`."""
-        keys = self.keys(agent_id)
-        return keys if keys.stored else super().prepared(agent_id)
-
-    def current_of(self, agent_id: str, stored: Sequence[StoredKey]) -> StoredKey:
-        """Take in the keys that an agent has now; return the one that seals.
-
-        Raises:
-            KeyUnavailableError: If it has none any more, or the key provider fails.
-            WrongKeyError: If no master key of them is given.
-            SealBrokenError: If what is stored of a key is damaged.
-        """
-        known = self._known.get(agent_id)
-        if not stored:
-            self.forget(agent_id)
-            raise KeyUnavailableError(
-                f"the key of agent {agent_id!r} was destroyed by another process while this was "
-                "written; write it again to seal it under a new one"
-            )
-        if known is None or known.stored != tuple(stored):
-            known = self._known_from(agent_id, stored)
-        sealing = known.current
-        return next(key for key in stored if sealing is not None and key.key_id == sealing.key_id)
-
-
 def check_keys(session: Session, codec: RowCodec, agent_id: str) -> None:
     """Take in the keys that an agent has, before entries are sealed.
 
@@ -74,11 +42,18 @@ def current_key(codec: RowCodec, agent_id: str, stored: Sequence[StoredKey]) -> 
     """Take in the keys that an agent has; return the one that seals, None if none can.
 
     Raises:
-        MnemicError: As `ServerKeyring.current_of` does.
+        KeyUnavailableError: If it has none any more, or the key provider fails.
+        MnemicError: As `Keyring.take_in` does.
     """
-    if not isinstance(codec, SealingRowCodec) or not isinstance(codec.keyring, ServerKeyring):
+    if not isinstance(codec, SealingRowCodec):
         return None
-    return codec.keyring.current_of(agent_id, stored)
+    if not stored:
+        codec.keyring.forget(agent_id)
+        raise KeyUnavailableError(
+            f"the key of agent {agent_id!r} was destroyed by another process while this was "
+            "written; write it again to seal it under a new one"
+        )
+    return codec.keyring.take_in(agent_id, stored)
 
 
 def stored_keys(session: Session, agent_id: str) -> list[StoredKey]:

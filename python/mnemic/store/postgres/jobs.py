@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
-from mnemic.model import NewEntry
 from mnemic.store.add_job import AddJob
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, encoded
 from mnemic.store.pending_accesses import AccessFlush
@@ -147,7 +146,7 @@ def check_add_keys(session: Session, jobs: Sequence[AddJob]) -> None:
 
 
 def _sealed_anew(rows: Sequence[NewRow], rules: AddOptions) -> list[NewRow]:
-    entries = [NewEntry(new.entry, None if new.more[1] is None else new.given_key) for new in rows]
+    entries = [new.given for new in rows]
     model = None if rules.model is None else rules.model[0]
     return encoded(rules.codec, entries, [new.vectors for new in rows], model)
 

@@ -8,8 +8,8 @@ from uuid import UUID
 from mnemic.crypto import Encryption
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import MemoryEntry, Scope
+from mnemic.store.agent_keys import Keyring
 from mnemic.store.postgres import agent_keys, changing, rotation
-from mnemic.store.postgres.agent_keys import ServerKeyring
 from mnemic.store.postgres.database import Database
 from mnemic.store.postgres.jobs import AgentJob
 from mnemic.store.postgres.session import Columns, Session
@@ -53,7 +53,7 @@ class PostgresSealing(Protocol):
         """Return the codec of these options."""
         if encryption is None:
             return PlainRowCodec()
-        return SealingRowCodec(ServerKeyring(encryption, self._stored_keys, self._store_key))
+        return SealingRowCodec(Keyring(encryption, self._stored_keys, self._store_key))
 
     def _stored_keys(self, agent_id: str) -> Sequence[StoredKey]:
         connections = self._usable().connections  # a row that is being read may need its key

@@ -6,6 +6,8 @@ import apsw
 
 from mnemic.errors import KeyUnavailableError
 from mnemic.store.agent_keys import stored_key
+from mnemic.store.row_codec import RowCodec
+from mnemic.store.sealing_codec import SealingRowCodec
 from mnemic.store.sqlite.sql import fetch
 from mnemic.store.values import StoredKey
 
@@ -65,17 +67,39 @@ def delete_keys(connection: apsw.Connection, agent_id: str) -> None:
     connection.execute(_DELETE, (agent_id,))
 
 
+def is_stored(connection: apsw.Connection, agent_id: str, key: StoredKey) -> bool:
+    """Return whether a key is one of an agent's."""
+    return bool(fetch(connection, _IS_STORED, (agent_id, key.key_id, key.salt))[0][0])
+
+
 def check_key(connection: apsw.Connection, agent_id: str, key: StoredKey) -> None:
     """Check in a write transaction that a key is still that of an agent.
 
     Raises:
         KeyUnavailableError: If it was replaced or destroyed meanwhile.
     """
-    if not fetch(connection, _IS_STORED, (agent_id, key.key_id, key.salt))[0][0]:
+    if not is_stored(connection, agent_id, key):
         raise KeyUnavailableError(
             f"the key of agent {agent_id!r} was replaced or destroyed by another process while "
             "this was written; write it again"
         )
+
+
+def current_key(connection: apsw.Connection, codec: RowCodec, agent_id: str) -> StoredKey | None:
+    """Take in the keys that an agent has in a write transaction; return the one that seals.
+
+    One is made if the agent has none: another process may have destroyed them.
+
+    Raises:
+        MnemicError: As `Keyring.take_in` does.
+    """
+    if not isinstance(codec, SealingRowCodec):
+        return None
+    stored = stored_keys(connection, agent_id)
+    if not stored:
+        made = codec.keyring.new_key(agent_id)
+        stored = store_key(connection, agent_id, made, beside_others=False)
+    return codec.keyring.take_in(agent_id, stored)
 
 
 def check_no_key(connection: apsw.Connection, agent_id: str) -> None:

@@ -299,7 +299,7 @@ def _put(codec: RowCodec, new: NewRow, old: StoredRow, now: int) -> _Put:
     force_setattr(entry, "version", version)
     if new.more[1] is None and (entry.is_encrypted or old.more[1] is not None):
         used = codec.used_key(EncodedRow(old.columns, old.more))
-        columns, more = codec.rows([(entry, used)])[0]
+        ((columns, more, _),) = codec.rows([(entry, used)])
     else:
         more, columns = new.more, _columns(codec, new, entry)
     return _Put(new, old, entry, columns, more)

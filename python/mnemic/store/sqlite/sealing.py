@@ -101,4 +101,6 @@ class SqliteSealing(Protocol):
         )
 
     def _newest_key(self, agent_id: str) -> StoredKey:
-        return self._sealing_codec().newest_key(agent_id)
+        codec = self._sealing_codec()
+        codec.keyring.refreshed(agent_id)
+        return codec.newest_key(agent_id)

@@ -21,6 +21,7 @@ from mnemic.store.row_codec import (
     changed_columns,
     with_changed,
 )
+from mnemic.store.sqlite.agent_keys import current_key
 from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.checksums import (
     ADD_TO_ROW,
@@ -237,6 +238,8 @@ def write_changed(
     """Write another state of a row that was read whole."""
     before = rows_with_sums(connection, [row[0]])
     old = EncodedRow(row[1 : KEY - 1], row[KEY - 1 : KEY + 2])
+    if entry.is_encrypted:
+        current_key(connection, codec, entry.agent_id)
     (new,) = codec.rows([(entry, codec.used_key(old))])
     if entry.is_encrypted:
         statement, values = SEALED, (*new.columns, *new.more)

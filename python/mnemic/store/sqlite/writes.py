@@ -13,7 +13,7 @@ from mnemic.store.duplicates import check_idempotency_key, id_in_use, merged, su
 from mnemic.store.eviction import Write
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome
 from mnemic.store.row_codec import COLUMN_NAMES, RowCodec, with_changed
-from mnemic.store.sqlite.agent_keys import check_key, check_no_key
+from mnemic.store.sqlite.agent_keys import check_no_key, current_key, is_stored
 from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.checksums import (
     CHECKED_COLUMNS,
@@ -26,7 +26,7 @@ from mnemic.store.sqlite.checksums import (
 from mnemic.store.sqlite.damage import uuids_of
 from mnemic.store.sqlite.eviction import make_room
 from mnemic.store.sqlite.links import end_supersession, supersede
-from mnemic.store.sqlite.new_rows import Written, insert_vectors
+from mnemic.store.sqlite.new_rows import Written, insert_vectors, new_rows
 from mnemic.store.sqlite.replacements import Place, StoredRow, place_of, replace, stored_rows
 from mnemic.store.sqlite.sql import (
     AMONG,
@@ -69,7 +69,7 @@ def add(
     connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
 ) -> AddedRows:
     """Store entries with their vectors."""
-    _check_keys(connection, agent_id, rows, rules)
+    rows, rules = _under_current_key(connection, agent_id, rows, rules)
     if rules.on_conflict != "raise":
         written = _put_all(connection, agent_id, rows, rules)
     elif are_independent(rows, rules):
@@ -90,15 +90,27 @@ def add(
     return AddedRows(seq, len(logged), outcomes, _others_changed(written), gone)
 
 
-def _check_keys(
+def _under_current_key(
     connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
-) -> None:
-    """Check that the key which sealed entries is still the agent's, and that none needed one."""
-    if rules.key is not None:
-        if any(new.entry.is_encrypted for new in rows):
-            check_key(connection, agent_id, rules.key)
-    elif any(new.entry.sensitive for new in rows):
-        check_no_key(connection, agent_id)
+) -> tuple[Sequence[NewRow], AddOptions]:
+    """Return entries, sealed anew if another process replaced the key that sealed them.
+
+    Raises:
+        KeyUnavailableError: If sensitive ones are stored without a key beside sealed ones.
+        MnemicError: As `current_key` does.
+    """
+    if rules.key is None:
+        if any(new.entry.sensitive for new in rows):
+            check_no_key(connection, agent_id)
+        return rows, rules
+    if not any(new.entry.is_encrypted for new in rows) or is_stored(
+        connection, agent_id, rules.key
+    ):
+        return rows, rules
+    rules = rules._replace(key=current_key(connection, rules.codec, agent_id))
+    model = None if rules.model is None else rules.model[0]
+    given, vectors = [new.given for new in rows], [new.vectors for new in rows]
+    return new_rows(rules.codec, given, vectors, model), rules
 
 
 def _others_changed(written: Written) -> list[int]:
