@@ -66,7 +66,7 @@ def _batch(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> RowBatc
     linked: list[int] = []
     for outcome, new in stored:
         row, replacement = outcome.row, outcome.replacement
-        is_active, own = _is_active(new.entry), [(row, *(new.plain or new.columns))]
+        is_active, own = _is_active(new.entry), [(row, *new.plain)]
         if replacement is not None:
             linked.append(row)
             gone += [] if is_active else [row]

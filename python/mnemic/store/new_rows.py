@@ -28,7 +28,7 @@ class NewRow(NamedTuple):
         given_key: Its idempotency key, as it was given.
         other_keys: The forms in which an entry that was sealed later, or was not sealed, has the
             key, each with the fingerprint of the content.
-        plain: The columns in plain text, if the entry is sealed.
+        plain: The columns in plain text.
     """
 
     entry: MemoryEntry
@@ -40,7 +40,7 @@ class NewRow(NamedTuple):
     sums: tuple[int | None, int | None] = (None, None)
     given_key: str = ""
     other_keys: Sequence[tuple[str, bytes]] = ()
-    plain: Columns | None = None
+    plain: Columns = ()
 
     @property
     def given(self) -> NewEntry:

@@ -89,12 +89,12 @@ class EncodedRow(NamedTuple):
     Attributes:
         columns: In the order of `COLUMN_NAMES`.
         more: Its fingerprint, its idempotency key, and the fingerprint that the key came with.
-        plain: The columns in plain text, where it was sealed from them.
+        plain: The columns in plain text; empty for a row that was read.
     """
 
     columns: Columns
     more: tuple[bytes, str | None, bytes | None]
-    plain: Columns | None = None
+    plain: Columns = ()
 
 
 class LostContentError(ValueError):
@@ -265,9 +265,10 @@ class PlainRowCodec:
     def rows(self, entries: Sequence[KeyedEntry]) -> list[EncodedRow]:
         """Return entries as they are stored."""
         digests = fingerprints([entry.content for entry, _ in entries])
+        rows = [self._encode(entry) for entry, _ in entries]
         return [
-            EncodedRow(self._encode(entry), _keys(digest, key))
-            for (entry, key), digest in zip(entries, digests, strict=True)
+            EncodedRow(columns, _keys(digest, key), columns)
+            for (_, key), digest, columns in zip(entries, digests, rows, strict=True)
         ]
 
     def used_key(self, row: EncodedRow) -> UsedKey | None:
