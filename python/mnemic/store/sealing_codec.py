@@ -18,7 +18,12 @@ from msgspec.structs import force_setattr
 
 from mnemic.crypto import Sealer
 from mnemic.crypto.envelope import KEY_ID, header
-from mnemic.errors import KeyUnavailableError, SealBrokenError, StoreUnavailableError
+from mnemic.errors import (
+    InvalidArgumentError,
+    KeyUnavailableError,
+    SealBrokenError,
+    StoreUnavailableError,
+)
 from mnemic.logs import logger
 from mnemic.model import MemoryEntry, Record
 from mnemic.store.agent_keys import Keyring
@@ -30,6 +35,7 @@ from mnemic.store.row_codec import (
     KeyedEntry,
     Place,
     PlainRowCodec,
+    RowCodec,
     UsedKey,
 )
 from mnemic.store.sealed_columns import COPIED_COLUMNS, SEALED_COLUMNS
@@ -283,6 +289,20 @@ class SealingRowCodec:
         if sealer is None:
             raise broken(entry_id, "it is sealed under no key of its agent")
         return sealer
+
+
+def sealing_codec_of(codec: RowCodec) -> SealingRowCodec:
+    """Return a codec that seals.
+
+    Raises:
+        InvalidArgumentError: If this one does not.
+    """
+    if isinstance(codec, SealingRowCodec):
+        return codec
+    raise InvalidArgumentError(
+        "the memory was opened without encryption, and has no key to replace; open it with "
+        "encryption=Encryption(key=...)"
+    )
 
 
 def sealed_prefix(key_id: bytes) -> str:

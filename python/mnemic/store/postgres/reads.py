@@ -50,6 +50,7 @@ from mnemic.store.postgres.stored import (
     sealed_ids,
 )
 from mnemic.store.postgres.vectors import Vectors, sealed_vectors
+from mnemic.store.readable_entries import EntryList, first_readable
 from mnemic.store.row_codec import EncodedRow, RowCodec, key_of
 from mnemic.store.selection import Decide, batches, by_filter, selected
 from mnemic.store.values import Located, OwnedId, PageCursor, StoredEntry
@@ -124,7 +125,7 @@ def entries_matching(
     """Return the entries of a scope that match a filter, with its order, limit and offset."""
     narrow = _narrowed_list(codec, scope, expression, now, include_deleted=page.include_forgotten)
     order = f"{order_by(page.list_order)}, {USER_KEY}"
-    wanted = _List(narrow, expression, order, page.limit, page.offset)
+    wanted = EntryList(narrow, expression, order, page.limit, page.offset)
     return _listed_entries(session, codec, scope, wanted)
 
 
@@ -152,47 +153,21 @@ def entries_after(
             values=[*narrow.values, -time, after.id, user, time],
         )
     order = f"created_at DESC, id, {USER_KEY}"
-    wanted = _List(narrow, expression, order, limit, offset)
+    wanted = EntryList(narrow, expression, order, limit, offset)
     return _listed_entries(session, codec, scope, wanted)
 
 
-class _List(NamedTuple):
-    """A list of entries, ordered and cut.
-
-    Attributes:
-        narrow: Condition of the rows, which holds for every match.
-        expression: Filter that decides, unless the condition is exact.
-        order: Terms of ORDER BY.
-        limit: Maximum number of entries.
-        offset: Number of first entries to skip.
-    """
-
-    narrow: Narrowed
-    expression: Expression
-    order: str
-    limit: int
-    offset: int = 0
-
-    def without(self, rows: list[int]) -> "_List":
-        """Return the list without some rows."""
-        sql, values, is_exact = self.narrow
-        narrow = Narrowed(f"{sql} AND row <> ALL(%s)", [*values, rows], is_exact)
-        return self._replace(narrow=narrow)
-
-
 def _listed_entries(
-    session: Session, codec: RowCodec, scope: Scope, wanted: _List
+    session: Session, codec: RowCodec, scope: Scope, wanted: EntryList
 ) -> list[MemoryEntry]:
-    """Return the entries of a list; those whose seal is broken take no other's place in it."""
-    while True:
-        found = _listed(session, codec, wanted)
-        readable = readable_entries(codec, found, scope)
-        if len(readable) == len(found):
-            return list(readable.values())
-        wanted = wanted.without([row for row, *_ in found if row not in readable])
+    return first_readable(
+        wanted,
+        lambda wanted: _listed(session, codec, wanted),
+        lambda rows: readable_entries(codec, rows, scope),
+    )
 
 
-def _listed(session: Session, codec: RowCodec, wanted: _List) -> list[Columns]:
+def _listed(session: Session, codec: RowCodec, wanted: EntryList) -> list[Columns]:
     """Return the rows of a list; the core decides them unless the condition is exact."""
     narrow, expression, order, limit, offset = wanted
     sql = f"SELECT {ROW} FROM {ENTRIES} WHERE {narrow.sql} ORDER BY {order}"
@@ -239,7 +214,7 @@ def matching_rows(
 ) -> list[int]:
     """Return the rows of a condition that match a filter, decided in batches by the core."""
     narrow = Narrowed(*where, is_exact=False)
-    found = _listed(session, codec, _List(narrow, expression, "row", sys.maxsize))
+    found = _listed(session, codec, EntryList(narrow, expression, "row", sys.maxsize))
     return [row for row, *_ in found]
 
 

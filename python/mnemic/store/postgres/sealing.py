@@ -6,7 +6,6 @@ from typing import Protocol, TypeVar
 from uuid import UUID
 
 from mnemic.crypto import Encryption
-from mnemic.errors import InvalidArgumentError
 from mnemic.model import MemoryEntry, Scope
 from mnemic.store.agent_keys import Keyring
 from mnemic.store.postgres import agent_keys, changing, rotation
@@ -14,7 +13,7 @@ from mnemic.store.postgres.database import Database
 from mnemic.store.postgres.jobs import AgentJob
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.row_codec import ENCRYPTED, PlainRowCodec, RowCodec
-from mnemic.store.sealing_codec import SealingRowCodec, sealed_prefix
+from mnemic.store.sealing_codec import SealingRowCodec, sealed_prefix, sealing_codec_of
 from mnemic.store.values import EVERY_ENTRY, StoredKey
 
 Result = TypeVar("Result")
@@ -79,27 +78,27 @@ class PostgresSealing(Protocol):
 
     def begin_rotation(self, agent_id: str, encryption: Encryption) -> None:
         """Seal entries of an agent under the current key of these options from now on."""
-        codec = self._sealing_codec()
+        codec = sealing_codec_of(self._codec)
         self._writable()
         codec.keyring.rotate(agent_id, encryption)
 
     def sealed_under_other_keys(self, agent_id: str) -> int:
         """Return the number of entries that are not sealed under the newest key."""
-        key = self._sealing_codec().newest_key(agent_id)
+        key = sealing_codec_of(self._codec).newest_key(agent_id)
         return self._read(
             agent_id, lambda on: rotation.sealed_under_others(on, agent_id, key.key_id)
         )
 
     def reseal(self, agent_id: str, after: int, limit: int) -> Future[tuple[int, int]]:
         """Seal entries under the newest key that are sealed under others."""
-        codec = self._sealing_codec()
+        codec = sealing_codec_of(self._codec)
         return self._write(
             agent_id, lambda on: rotation.reseal(on, codec, agent_id, after=after, limit=limit)
         )
 
     def end_rotation(self, agent_id: str) -> Future[bool]:
         """Destroy the keys of an agent but the newest, unless entries are sealed under them."""
-        codec = self._sealing_codec()
+        codec = sealing_codec_of(self._codec)
         return self._write(agent_id, lambda on: rotation.end_rotation(on, codec, agent_id))
 
     def forget_agent(self, agent_id: str) -> Future[list[UUID]]:
@@ -117,14 +116,6 @@ class PostgresSealing(Protocol):
 
         writer = self._writable().writer_of(agent_id)
         return writer.write(AgentJob(agent_id, forget), forgotten)
-
-    def _sealing_codec(self) -> SealingRowCodec:
-        if isinstance(self._codec, SealingRowCodec):
-            return self._codec
-        raise InvalidArgumentError(
-            "the memory was opened without encryption, and has no key to replace; open it with "
-            "encryption=Encryption(key=...)"
-        )
 
     def _under_former_keys(self, agent_id: str, rows: Sequence[Columns]) -> list[int]:
         """Return the numbers of sealed rows that no present key of their agent opens.

@@ -4,9 +4,10 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 
-from mnemic.errors import MnemicError, SealBrokenError, StoreCorruptError
+from mnemic.errors import MnemicError, StoreCorruptError
 from mnemic.model import MemoryEntry, Record, Scope
 from mnemic.store.postgres.session import Columns
+from mnemic.store.readable_entries import readable
 from mnemic.store.row_codec import (
     COLUMN_NAMES,
     ENCRYPTED,
@@ -15,7 +16,6 @@ from mnemic.store.row_codec import (
     LostContentError,
     RowCodec,
 )
-from mnemic.store.sealing_codec import log_broken
 
 CHANGED: str = "another program changed it, or the database is damaged: restore a backup"
 """Advice for values that mnemic cannot have stored."""
@@ -58,15 +58,7 @@ def readable_entries(
     codec: RowCodec, rows: Sequence[Columns], scope: Scope
 ) -> dict[int, MemoryEntry]:
     """Return `entries_of` by row, without those whose seal is broken, which are logged."""
-    try:
-        entries = entries_of(codec, rows, scope)
-    except SealBrokenError as error:
-        if len(rows) > 1:
-            found = [readable_entries(codec, [row], scope) for row in rows]
-            return {row: entry for one in found for row, entry in one.items()}
-        log_broken(error)
-        return {}
-    return {row[0]: entry for row, entry in zip(rows, entries, strict=True)}
+    return readable(rows, lambda rows: entries_of(codec, rows, scope))
 
 
 def active_entries(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic._core import distinct_values
-from mnemic.errors import SealBrokenError, StoreCorruptError
+from mnemic.errors import StoreCorruptError
 from mnemic.model import (
     All,
     Expression,
@@ -32,6 +32,7 @@ from mnemic.model.filter import references
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.duplicates import single
 from mnemic.store.filter_sql import Condition, Narrowed, order_by
+from mnemic.store.readable_entries import EntryList, Rows, first_readable, readable
 from mnemic.store.row_codec import (
     COLUMN_NAMES,
     FIELDS,
@@ -41,7 +42,6 @@ from mnemic.store.row_codec import (
     vector_of,
 )
 from mnemic.store.sealed_columns import COPIED_COLUMNS
-from mnemic.store.sealing_codec import log_broken
 from mnemic.store.selection import Decide, batches, by_filter, selected
 from mnemic.store.sqlite import filter_sql
 from mnemic.store.sqlite.change_log import embedding_model
@@ -103,17 +103,9 @@ def entries_of_ids(
     }
 
 
-def _readable(codec: RowCodec, scope: Scope, rows: list[Columns]) -> dict[int, MemoryEntry]:
+def _readable(codec: RowCodec, scope: Scope, rows: Rows) -> dict[int, MemoryEntry]:
     """Return entries by row, checked as by `_entries`, without those whose seal is broken."""
-    try:
-        entries = _entries(codec, scope, rows)
-    except SealBrokenError as error:
-        if len(rows) > 1:
-            found = [_readable(codec, scope, [row]) for row in rows]
-            return {row: entry for one in found for row, entry in one.items()}
-        log_broken(error)
-        return {}
-    return {columns[0]: entry for columns, entry in zip(rows, entries, strict=True)}
+    return readable(rows, lambda rows: _entries(codec, scope, list(rows)))
 
 
 def _entries(codec: RowCodec, scope: Scope, rows: list[Columns]) -> list[MemoryEntry]:
@@ -171,7 +163,7 @@ def entries_matching(
     """Return the entries of a scope that match a filter, with its order, limit and offset."""
     narrow = _narrowed_list(codec, scope, expression, now, include_deleted=page.include_forgotten)
     order = f"{order_by(page.list_order)}{_then_by_user(scope)}"
-    wanted = _List(narrow, expression, order, page.limit, page.offset)
+    wanted = EntryList(narrow, expression, order, page.limit, page.offset)
     return _listed_entries(connection, codec, scope, wanted)
 
 
@@ -194,47 +186,21 @@ def entries_after(
         sql, values = f"{narrow.sql} AND {is_after}", [*narrow.values, *bound]
         narrow = narrow._replace(sql=sql, values=values)
     order = f"created_at DESC, id{_then_by_user(scope)}"
-    wanted = _List(narrow, expression, order, limit, offset)
+    wanted = EntryList(narrow, expression, order, limit, offset)
     return _listed_entries(connection, codec, scope, wanted)
 
 
-class _List(NamedTuple):
-    """A list of entries, ordered and cut.
-
-    Attributes:
-        narrow: Condition of the rows, which holds for every match.
-        expression: Filter that decides, unless the condition is exact.
-        order: Terms of ORDER BY.
-        limit: Maximum number of entries.
-        offset: Number of first entries to skip.
-    """
-
-    narrow: Narrowed
-    expression: Expression
-    order: str
-    limit: int
-    offset: int
-
-    def without(self, rows: Sequence[int]) -> "_List":
-        """Return the list without some rows."""
-        sql, values, is_exact = self.narrow
-        sql = f"{sql} AND row NOT IN (SELECT value FROM json_each(?))"
-        return self._replace(narrow=Narrowed(sql, [*values, json_array(rows)], is_exact))
-
-
 def _listed_entries(
-    connection: apsw.Connection, codec: RowCodec, scope: Scope, wanted: _List
+    connection: apsw.Connection, codec: RowCodec, scope: Scope, wanted: EntryList
 ) -> list[MemoryEntry]:
-    """Return the entries of a list; those whose seal is broken take no other's place in it."""
-    while True:
-        found = _listed(connection, codec, wanted)
-        readable = _readable(codec, scope, found)
-        if len(readable) == len(found):
-            return list(readable.values())
-        wanted = wanted.without([row for row, *_ in found if row not in readable])
+    return first_readable(
+        wanted,
+        lambda wanted: _listed(connection, codec, wanted),
+        lambda rows: _readable(codec, scope, rows),
+    )
 
 
-def _listed(connection: apsw.Connection, codec: RowCodec, wanted: _List) -> list[Columns]:
+def _listed(connection: apsw.Connection, codec: RowCodec, wanted: EntryList) -> list[Columns]:
     """Return the rows of a list; the core decides them unless the condition is exact."""
     narrow, expression, order, limit, offset = wanted
     if narrow.is_exact:

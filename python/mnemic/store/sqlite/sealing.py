@@ -9,11 +9,10 @@ from uuid import UUID
 import apsw
 
 from mnemic.crypto import Encryption
-from mnemic.errors import InvalidArgumentError
 from mnemic.model import MemoryEntry, Scope
 from mnemic.store.agent_keys import Keyring
 from mnemic.store.row_codec import PlainRowCodec, RowCodec
-from mnemic.store.sealing_codec import SealingRowCodec
+from mnemic.store.sealing_codec import SealingRowCodec, sealing_codec_of
 from mnemic.store.sqlite import agent_keys, deletes, rotation
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.values import EVERY_ENTRY, StoredKey
@@ -62,7 +61,7 @@ class SqliteSealing(Protocol):
 
     def begin_rotation(self, agent_id: str, encryption: Encryption) -> None:
         """Seal entries of an agent under the current key of these options from now on."""
-        self._sealing_codec().keyring.rotate(agent_id, encryption)
+        sealing_codec_of(self._codec).keyring.rotate(agent_id, encryption)
 
     def sealed_under_other_keys(self, agent_id: str) -> int:
         """Return the number of entries that are not sealed under the newest key."""
@@ -72,7 +71,7 @@ class SqliteSealing(Protocol):
 
     def reseal(self, agent_id: str, after: int, limit: int) -> Future[tuple[int, int]]:
         """Seal entries under the newest key that are sealed under others."""
-        codec, key = self._sealing_codec(), self._newest_key(agent_id)
+        codec, key = sealing_codec_of(self._codec), self._newest_key(agent_id)
         return self._write(
             lambda on: rotation.reseal(on, codec, agent_id, key, after=after, limit=limit)
         )
@@ -92,15 +91,7 @@ class SqliteSealing(Protocol):
 
         return self._write(forget)
 
-    def _sealing_codec(self) -> SealingRowCodec:
-        if isinstance(self._codec, SealingRowCodec):
-            return self._codec
-        raise InvalidArgumentError(
-            "the memory was opened without encryption, and has no key to replace; open it with "
-            "encryption=Encryption(key=...)"
-        )
-
     def _newest_key(self, agent_id: str) -> StoredKey:
-        codec = self._sealing_codec()
+        codec = sealing_codec_of(self._codec)
         codec.keyring.refreshed(agent_id)
         return codec.newest_key(agent_id)

@@ -1,0 +1,63 @@
+"""Entries of stored rows, without those whose seal is broken, shared by stores."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from mnemic.errors import SealBrokenError
+from mnemic.model import Expression, MemoryEntry
+from mnemic.store.filter_sql import Narrowed
+from mnemic.store.sealing_codec import log_broken
+
+Rows: TypeAlias = Sequence[tuple[Any, ...]]
+"""Rows that begin with their numbers."""
+
+
+class EntryList(NamedTuple):
+    """A list of entries, ordered and cut.
+
+    Attributes:
+        narrow: Condition of the rows, which holds for every match.
+        expression: Filter that decides, unless the condition is exact.
+        order: Terms of ORDER BY.
+        limit: Maximum number of entries.
+        offset: Number of first entries to skip.
+    """
+
+    narrow: Narrowed
+    expression: Expression
+    order: str
+    limit: int
+    offset: int = 0
+
+
+def readable(
+    rows: Rows, entries_of: Callable[[Rows], Sequence[MemoryEntry]]
+) -> dict[int, MemoryEntry]:
+    """Return the entries of rows by row; those whose seal is broken are logged and left out."""
+    try:
+        entries = entries_of(rows)
+    except SealBrokenError as error:
+        if len(rows) > 1:
+            found = [readable([row], entries_of) for row in rows]
+            return {row: entry for one in found for row, entry in one.items()}
+        log_broken(error)
+        return {}
+    return {row[0]: entry for row, entry in zip(rows, entries, strict=True)}
+
+
+def first_readable(
+    wanted: EntryList,
+    read: Callable[[EntryList], Rows],
+    entries_by_row: Callable[[Rows], Mapping[int, MemoryEntry]],
+) -> list[MemoryEntry]:
+    """Return the entries of a list; those whose seal is broken take no other's place in it.
+
+    Each attempt reads twice as many rows, so that a list of broken ones takes as long as they do.
+    """
+    limit = wanted.limit
+    while True:
+        rows = read(wanted)
+        entries = entries_by_row(rows)
+        if len(entries) >= limit or len(rows) < wanted.limit:
+            return list(entries.values())[:limit]
+        wanted = wanted._replace(limit=2 * wanted.limit)
