@@ -240,6 +240,46 @@ def test_a_query_is_never_compared_with_the_vectors_of_another_model(places):
     assert is_sound(memory)
 
 
+@pytest.mark.parametrize("faster", [1, 2])
+def test_a_change_ends_though_memories_are_always_added_meanwhile(places, faster):
+    memory = filled(places.opened(embedder=Embedder()))
+    added = []
+
+    class Outrun(Turned):
+        def embed(self, texts):
+            if not is_done.is_set():
+                for _ in range(faster * len(texts)):
+                    added.append(f"coffee number{len(added)}")
+                    memory.add(added[-1])
+            return super().embed(texts)
+
+    is_done = threading.Event()
+    report = memory.reembed(Outrun())
+    is_done.set()
+    assert report.is_complete
+    assert report.failed == ()
+    for text in ("tea number7", added[0], added[-1]):
+        assert similarity(memory, text) == (text, 1.0)
+    assert memory.count() == 10 + len(added)
+    assert is_sound(memory)
+
+
+def test_a_failing_text_is_tried_again_though_memories_are_always_added_meanwhile(places):
+    memory = filled(places.opened(embedder=Embedder()))
+    bad = memory.add("the poison of it")
+
+    class Outrun(Refusing):
+        def embed(self, texts):
+            if "poison" not in texts[0]:
+                memory.add(f"coffee number{random.random()}")  # noqa: S311 - no secret
+            return super().embed(texts)
+
+    report = memory.reembed(Outrun())
+    assert not report.is_complete
+    assert report.failed == (bad.id,)
+    assert similarity(memory, "the poison of it") == ("the poison of it", 1.0)
+
+
 def test_changing_back_embeds_nothing_until_the_old_vectors_are_dropped(places):
     old = Embedder()
     memory = filled(places.opened(embedder=old))

@@ -74,6 +74,15 @@ def test_entries_that_lack_vectors_are_listed_in_pages_and_counted(store):
     assert store.rows_to_embed("a", NEW, rows[1], 9) == [rows[3]]
 
 
+def test_some_entries_may_lack_their_vectors_beside_those_that_are_skipped(store):
+    added(store, "a", [embedded(1), embedded(2), embedded(3), embedded(4)])
+    filled(store, 1)
+    skipped = [rows_of(store)[2]]
+    assert not store.switch_model("a", NEW, skipped, 1).result()
+    assert store.switch_model("a", NEW, skipped, 2).result()
+    assert own(store) == {1: [1, 1, 1]}
+
+
 def test_vectors_of_another_length_do_not_count(store):
     added(store, "a", [embedded(1)])
     filled(store, 1, model=("new", 5))

@@ -39,6 +39,9 @@ _log = logger(__name__)
 STOP_SECONDS = 2.0
 """Maximum seconds to wait for the end of the work; an embedder may hang, and its thread with it."""
 
+LACKING_GROWTH = 8
+"""So much faster than the new embedder may memories be written: the change still ends."""
+
 
 class _Job:
     """One re-embedding in a thread of its own.
@@ -249,14 +252,20 @@ class Reembedding:
             )
 
     def _is_switched(self, job: _Job, filling: VectorFilling, model: Model) -> bool:
-        """Fill and switch, until no memory lacks its vectors; return whether they are in use."""
+        """Fill and switch, until no memory lacks its vectors; return whether they are in use.
+
+        Each time that memories were written meanwhile, more of them may lack theirs: the next
+        search embeds them.
+        """
+        max_lacking = 0
         while self._store.embedding_model(self._agent_id) != model:
             self._fill(job, filling, model)
             failed = filling.failed
             if failed and not job.skips_failed:
                 return False
-            if self._switch(job.embedder, model, failed):
+            if self._switch(job.embedder, model, failed, max_lacking):
                 return True
+            max_lacking = max(1, max_lacking) * LACKING_GROWTH
         now = self._models.now
         if now.embedder is None or now.name != model[0] or not self._indexes.active.is_of(now):
             self._indexes.begin_switch()
@@ -277,13 +286,17 @@ class Reembedding:
                 if job.stopped.wait(MAX_RETRY_SECONDS):
                     raise StoppedError from None
 
-    def _switch(self, embedder: ValidatedEmbedder, model: Model, failed: list[int]) -> bool:
+    def _switch(
+        self, embedder: ValidatedEmbedder, model: Model, failed: list[int], max_lacking: int
+    ) -> bool:
         """Make the vectors the agent's own, and use them; return False if some are lacking."""
         self._indexes.begin_switch()
         begun = time.perf_counter()
         with self._models.switching:
             try:
-                is_switched = self._store.switch_model(self._agent_id, model, failed).result()
+                is_switched = self._store.switch_model(
+                    self._agent_id, model, failed, max_lacking
+                ).result()
             except BaseException:
                 self._indexes.end_switch()
                 raise

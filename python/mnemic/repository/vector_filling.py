@@ -17,6 +17,7 @@ from mnemic.store.values import Model
 _log = logger(__name__)
 
 EMBEDDED_AT_ONCE = 64
+_PAGE = 1024
 
 MAX_ATTEMPTS = 4
 """Calls of the embedder for a text by itself, until it is listed as failed."""
@@ -96,12 +97,17 @@ class VectorFilling:
         self._failures: dict[int, _Failure] = {}
         self._suspects: list[int] = []
         self._outages = 0
+        self._after = 0
         self.embedded = self.kept = 0
 
     @property
     def failed(self) -> list[int]:
         """The rows that are not tried again, ascending."""
         return sorted(row for row, failure in self._failures.items() if failure.is_final)
+
+    @property
+    def _tried(self) -> int:
+        return self.embedded + len(self.failed)
 
     def model(self) -> Model:
         """Return name and dimension of the model; an unknown dimension is learned from a text.
@@ -116,7 +122,10 @@ class VectorFilling:
                 self._wait_out(error)
 
     def fill(self, model: Model) -> None:
-        """Embed what lacks its vectors, until only failed texts do.
+        """Embed as many memories as lacked their vectors at the beginning; failed texts count.
+
+        Where memories are written meanwhile, some may lack them then: to fill until none does would
+        not end while a writer is faster. No failed text waits for another attempt then.
 
         Raises:
             EmbeddingError: If the embedder fails on all texts.
@@ -126,7 +135,8 @@ class VectorFilling:
         lacking, wanted = self._store.to_embed(self._agent_id, model)
         self.kept = max(self.kept, wanted - lacking - self.embedded)
         self._report(wanted - lacking, wanted)
-        while rows := self._next_rows(model):
+        end = self._tried + lacking
+        while self._tried < end and (rows := self._next_rows(model)):
             due = [row for row in rows if self._is_due(row)]
             if not due:
                 self._wait(min(self._failures[row].at for row in rows) - time.monotonic())
@@ -135,17 +145,30 @@ class VectorFilling:
                     some, due = due[:EMBEDDED_AT_ONCE], due[EMBEDDED_AT_ONCE:]
                     self._embed(model, some)
                     self._report(min(wanted, self.kept + self.embedded), wanted)
+        while waiting := [row for row in self._failures if not self._is_failed(row)]:
+            self._retry(model, min(waiting, key=lambda row: self._failures[row].at))
+
+    def _retry(self, model: Model, row: int) -> None:
+        """Try a failed text again once it is due, unless it has its vectors by then, or is gone."""
+        self._wait(self._failures[row].at - time.monotonic())
+        if self._store.rows_to_embed(self._agent_id, model, row - 1, 1) == [row]:
+            with suppress(_AgainError):
+                self._embed(model, [row])
+        else:
+            del self._failures[row]
 
     def _next_rows(self, model: Model) -> list[int]:
-        """Return some rows that lack their vectors, without those that are not tried again."""
-        found: list[int] = []
-        after, size = 0, 16 * EMBEDDED_AT_ONCE
-        while not found:
-            page = self._store.rows_to_embed(self._agent_id, model, after, size)
-            if not page:
-                break
-            found, after = [row for row in page if not self._is_failed(row)], page[-1]
-        return found
+        """Return some rows that lack their vectors, without those that are not tried again.
+
+        Rows before the last ones are looked at again after all others.
+        """
+        for start in dict.fromkeys([self._after, 0]):
+            self._after = start
+            while page := self._store.rows_to_embed(self._agent_id, model, self._after, _PAGE):
+                self._after = page[-1]
+                if found := [row for row in page if not self._is_failed(row)]:
+                    return found
+        return []
 
     def _is_failed(self, row: int) -> bool:
         return row in self._failures and self._failures[row].is_final

@@ -55,9 +55,9 @@ class Reembedding(Protocol):
         ...
 
     def switch_model(
-        self, agent_id: str, model: Model, skipped: Collection[int] = ()
+        self, agent_id: str, model: Model, skipped: Collection[int] = (), max_lacking: int = 0
     ) -> Future[bool]:
-        """Make the companion vectors of a model the agent's own, if no entry lacks them.
+        """Make the companion vectors of a model the agent's own, unless entries lack them.
 
         The vectors that were its own become companions of their model; those of sensitive and
         sealed entries are deleted. Entries whose own vector is zero have a zero vector of the new
@@ -67,9 +67,10 @@ class Reembedding(Protocol):
             agent_id: The agent.
             model: The model; its name is another than that of the agent's vectors.
             skipped: Rows that may lack vectors, and have none then.
+            max_lacking: Number of other rows that may lack them, and have none then.
 
         Returns:
-            Whether that was done; nothing changes where an entry lacks its vectors.
+            Whether that was done; nothing changes where more entries lack their vectors.
 
         Raises:
             StoreCorruptError: If a vector is damaged.

@@ -15,10 +15,10 @@ from mnemic.store.postgres.sql import (
     AMONG,
     EMBEDDINGS,
     ENTRIES,
+    HAS_NO_VECTOR,
     IS_ACTIVE,
     IS_HELD,
     ROW,
-    SEALED_VECTORS,
     narrowed,
     visible,
     visible_in,
@@ -77,10 +77,7 @@ def rows_without_vectors(
     some, values = ("", []) if among is None else (f"AND {AMONG}", [list(among)])
     sql = (
         f"SELECT row FROM {ENTRIES} WHERE agent_id = %s AND {IS_HELD} AND {visible(codec)} {some} "
-        f"AND NOT EXISTS (SELECT FROM {EMBEDDINGS} AS v WHERE v.agent_id = %s AND entry_row = row "
-        "AND model = %s AND NOT is_companion) AND NOT EXISTS ("
-        f"SELECT FROM {SEALED_VECTORS} AS v WHERE v.agent_id = %s AND entry_row = row "
-        "AND model = %s)"
+        f"AND {HAS_NO_VECTOR}"
     )
     found = session.fetch(sql, (agent_id, *values, agent_id, model, agent_id, model))
     return [row for (row,) in found]

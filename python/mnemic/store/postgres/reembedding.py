@@ -1,6 +1,6 @@
 """SQL statements that make the vectors of another model the agent's own."""
 
-from collections.abc import Collection
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 import numpy as np
@@ -9,23 +9,26 @@ from mnemic.crypto.envelope import OVERHEAD
 from mnemic.store.changes import Change
 from mnemic.store.postgres.change_log import log_changes
 from mnemic.store.postgres.session import Columns, Session, Vector
-from mnemic.store.postgres.sql import EMBEDDINGS, ENTRIES, SEALED_VECTORS
+from mnemic.store.postgres.sql import EMBEDDINGS, ENTRIES, SEALED_VECTORS, lacks
 from mnemic.store.reembedding import ToEmbed
 from mnemic.store.values import Model
 
 _VECTOR: Final = (
-    f"SELECT FROM {EMBEDDINGS} AS v "
-    "WHERE v.agent_id = e.agent_id AND v.entry_row = e.row AND v.part = 0"
+    f"FROM {EMBEDDINGS} AS v WHERE v.agent_id = e.agent_id AND v.entry_row = e.row AND v.part = 0"
 )
 _ZERO: Final = f"{_VECTOR} AND NOT v.is_companion AND vector_norm(v.embedding) = 0"
 _WANTED: Final = (
     f"FROM {ENTRIES} AS e WHERE e.agent_id = %s AND e.row > %s AND e.forgotten_at IS NULL "
-    f"AND NOT EXISTS ({_ZERO})"
+    f"AND {lacks(_ZERO)}"
 )
-_LACKS: Final = (
-    f"NOT EXISTS ({_VECTOR} AND v.is_companion AND v.model = %s AND vector_dims(v.embedding) = %s) "
-    f"AND NOT EXISTS (SELECT FROM {SEALED_VECTORS} AS s WHERE s.agent_id = e.agent_id "
-    "AND s.entry_row = e.row AND s.part = 0 AND s.model = %s AND octet_length(s.sealed) = %s)"
+_LACKS: Final = " AND ".join(
+    [
+        lacks(f"{_VECTOR} AND v.is_companion AND v.model = %s AND vector_dims(v.embedding) = %s"),
+        lacks(
+            f"FROM {SEALED_VECTORS} AS s WHERE s.agent_id = e.agent_id AND s.entry_row = e.row "
+            "AND s.part = 0 AND s.model = %s AND octet_length(s.sealed) = %s"
+        ),
+    ]
 )
 _HAS_SEALED: Final = f"SELECT EXISTS (SELECT FROM {ENTRIES} WHERE agent_id = %s AND is_encrypted)"
 _DROP_SEALED: Final = (
@@ -88,10 +91,12 @@ def rows_to_embed(
     return [row for (row,) in session.fetch(sql, (agent_id, after, *_stored(model), limit))]
 
 
-def switch_model(session: Session, agent_id: str, model: Model, skipped: Collection[int]) -> bool:
-    """Make the companion vectors of a model the agent's own, if no entry lacks them."""
-    lacking = rows_to_embed(session, agent_id, model, 0, len(skipped) + 1)
-    if not set(skipped).issuperset(lacking):
+def switch_model(
+    session: Session, agent_id: str, model: Model, skipped: AbstractSet[int], max_lacking: int
+) -> bool:
+    """Make the companion vectors of a model the agent's own, unless entries lack them."""
+    lacking = rows_to_embed(session, agent_id, model, 0, len(skipped) + max_lacking + 1)
+    if len(set(lacking) - skipped) > max_lacking:
         return False
     zero = _zero_rows(session, agent_id)
     old = session.fetch(

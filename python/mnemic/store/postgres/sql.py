@@ -47,6 +47,29 @@ AMONG: Final = "row = ANY(%s)"
 USER_KEY: Final = "coalesce(user_id, '')"
 
 
+def lacks(rows: str) -> str:
+    """Return the condition that a row has none of some rows of another table.
+
+    Each is looked up by itself. NOT EXISTS may become a join that compares every row with every
+    other, as long as a table has no statistics.
+
+    Args:
+        rows: The other rows, from FROM on; they name the row that has them.
+    """
+    return f"(SELECT true {rows} LIMIT 1) IS NULL"
+
+
+_VECTOR: Final = "AS v WHERE v.agent_id = %s AND entry_row = row AND model = %s AND part = 0"
+
+HAS_NO_VECTOR: Final = " AND ".join(
+    [
+        lacks(f"FROM {EMBEDDINGS} {_VECTOR} AND NOT is_companion"),
+        lacks(f"FROM {SEALED_VECTORS} {_VECTOR}"),
+    ]
+)
+"""Condition of rows without a vector of a model; the values to bind are agent and model, twice."""
+
+
 def bound(columns: Columns, names: Sequence[str] = COLUMN_NAMES) -> Columns:
     """Return columns of a codec as they are bound: ids as UUIDs, flags as booleans, texts."""
     return tuple(

@@ -545,11 +545,13 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
         return self._write(agent_id, lambda on: companions.drop_companions(on, agent_id, model))
 
     def switch_model(
-        self, agent_id: str, model: Model, skipped: Collection[int] = ()
+        self, agent_id: str, model: Model, skipped: Collection[int] = (), max_lacking: int = 0
     ) -> Future[bool]:
-        """Make the companion vectors of a model the agent's own, if no entry lacks them."""
+        """Make the companion vectors of a model the agent's own, unless entries lack them."""
         rows = frozenset(skipped)
-        return self._write(agent_id, lambda on: reembedding.switch_model(on, agent_id, model, rows))
+        return self._write(
+            agent_id, lambda on: reembedding.switch_model(on, agent_id, model, rows, max_lacking)
+        )
 
     def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:
         """Record accesses of rows, written later together."""

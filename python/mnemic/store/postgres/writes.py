@@ -25,12 +25,11 @@ from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import (
     AMONG,
     CHANGEABLE,
-    EMBEDDINGS,
     ENTRIES,
+    HAS_NO_VECTOR,
     IS_ACTIVE,
     LINKS,
     ROW,
-    SEALED_VECTORS,
     USER_KEY,
     bound,
     in_scope,
@@ -82,11 +81,8 @@ _STORED: Final = (
     f"ON id = wanted_id AND {USER_KEY} = wanted_user WHERE agent_id = %s"
 )
 _WITHOUT_VECTORS: Final = (
-    f"SELECT {ROW} FROM {ENTRIES} WHERE agent_id = %s AND {AMONG} AND {{visible}} AND NOT EXISTS ("
-    f"SELECT 1 FROM {EMBEDDINGS} AS v WHERE v.agent_id = %s AND entry_row = row AND model = %s "
-    "AND NOT is_companion AND part = 0) AND NOT EXISTS ("
-    f"SELECT 1 FROM {SEALED_VECTORS} AS v WHERE v.agent_id = %s AND entry_row = row "
-    "AND model = %s AND part = 0) ORDER BY row"
+    f"SELECT {ROW} FROM {ENTRIES} WHERE agent_id = %s AND {AMONG} AND {{visible}} "
+    f"AND {HAS_NO_VECTOR} ORDER BY row"
 )
 _KEPT: Final = frozenset({"agent_id", "id", "user_id", "created_at"})
 """Columns that a replacement leaves as they are."""

@@ -1,6 +1,7 @@
 """SQL statements that make the vectors of another model the agent's own."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from itertools import groupby
@@ -119,15 +120,20 @@ def _stored(model: Model) -> tuple[str, int, int]:
 
 
 def switch_model(
-    connection: apsw.Connection, agent_id: str, model: Model, skipped: Collection[int]
+    connection: apsw.Connection,
+    agent_id: str,
+    model: Model,
+    skipped: AbstractSet[int],
+    max_lacking: int,
 ) -> bool:
-    """Make the companion vectors of a model the agent's own, if no entry lacks them."""
-    lacking = rows_to_embed(connection, agent_id, model, 0, len(skipped) + 1)
-    if not set(skipped).issuperset(lacking):
+    """Make the companion vectors of a model the agent's own, unless entries lack them."""
+    limit = len(skipped) + max_lacking + 1
+    lacking = rows_to_embed(connection, agent_id, model, 0, limit)
+    if len(set(lacking) - skipped) > max_lacking:
         return False
     sums = NO_SUMS
     for page in _pages(connection, agent_id):
-        sums = sums.plus(_switch_page(connection, agent_id, model, page, frozenset(skipped)))
+        sums = sums.plus(_switch_page(connection, agent_id, model, page, skipped))
     users = fetch(connection, _USERS, (agent_id,))
     if users:
         changes = [Change(row, entry_id, "switch", user) for row, entry_id, user in users]
@@ -291,8 +297,8 @@ class SqliteReembedding(Protocol):
             return rows_to_embed(connection, agent_id, model, after, limit)
 
     def switch_model(
-        self, agent_id: str, model: Model, skipped: Collection[int] = ()
+        self, agent_id: str, model: Model, skipped: Collection[int] = (), max_lacking: int = 0
     ) -> Future[bool]:
-        """Make the companion vectors of a model the agent's own, if no entry lacks them."""
+        """Make the companion vectors of a model the agent's own, unless entries lack them."""
         rows = frozenset(skipped)
-        return self._write(lambda on: switch_model(on, agent_id, model, rows))
+        return self._write(lambda on: switch_model(on, agent_id, model, rows, max_lacking))
