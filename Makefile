@@ -13,6 +13,9 @@ RUST := $(shell find rust -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.loc
 # Runs a command under a line of progress: $(STEP) LABEL EXPECTED-TIME COMMAND
 STEP = $(PYTHON) tools/step.py
 PIP := $(BIN)/python -m pip install
+# Each process has a PostgreSQL server of its own; a file's tests stay together.
+IN_PROCESSES := --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
+	--benchmark-disable
 CARGO_TEST := $(shell command -v cargo-nextest >/dev/null 2>&1 && echo 'nextest run' || echo 'test')
 
 .DEFAULT_GOAL := help
@@ -71,9 +74,9 @@ test-rust: ## tests of the core crate
 
 .PHONY: test-python
 test-python: $(TOOLS) ## tests of the package
-	@mkdir -p target
-	MNEMIC_FATAL_LOG=target/fatal.log $(BIN)/python -m pytest || { status=$$?; \
-		test $$status -lt 128 || $(PYTHON) tools/fatal.py target/fatal.log; exit $$status; }
+	@mkdir -p target && rm -f target/fatal.log*
+	MNEMIC_FATAL_LOG=target/fatal.log $(BIN)/python -m pytest $(IN_PROCESSES) || { status=$$?; \
+		$(PYTHON) tools/fatal.py target/fatal.log*; exit $$status; }
 
 .PHONY: torture
 torture: export MNEMIC_TORTURE_ROUNDS ?= 100

@@ -30,9 +30,18 @@ class FatalLog:
         os.write(self._file, f"{nodeid}\n".encode())
 
 
+class FatalLogs:
+    """Names a file for each process of a run in several."""
+
+    def pytest_configure_node(self, node):
+        node.workerinput["fatal_log"] = f"{FATAL_LOG}.{node.gateway.id}"
+
+
 def pytest_configure(config):
-    if FATAL_LOG is not None:
-        config.pluginmanager.register(FatalLog(FATAL_LOG))
+    log = getattr(config, "workerinput", {}).get("fatal_log", FATAL_LOG)
+    if log is not None:
+        is_in_several = config.getoption("numprocesses", None)
+        config.pluginmanager.register(FatalLogs() if is_in_several else FatalLog(log))
 
 
 @pytest.fixture

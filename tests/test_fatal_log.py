@@ -30,15 +30,21 @@ def dying(tmp_path):
     return tmp_path / "test_dying.py"
 
 
-def test_it_ends_with_the_test_and_the_thread_that_died(dying, tmp_path):
+@pytest.mark.parametrize(
+    ("options", "code", "worker"), [([], -signal.SIGABRT, ""), (["--numprocesses", "1"], 1, ".gw0")]
+)
+def test_it_ends_with_the_test_and_the_thread_that_died(dying, tmp_path, options, code, worker):
     log = tmp_path / "fatal.log"
     run = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", tmp_path, dying]
     died = subprocess.run(
-        run, env={**ENVIRONMENT, "MNEMIC_FATAL_LOG": log}, capture_output=True, check=False
+        [*run, *options],
+        env={**ENVIRONMENT, "MNEMIC_FATAL_LOG": log},
+        capture_output=True,
+        check=False,
     )
-    assert died.returncode == -signal.SIGABRT
+    assert died.returncode == code
     told = subprocess.run(
-        [sys.executable, ROOT / "tools" / "fatal.py", log],
+        [sys.executable, ROOT / "tools" / "fatal.py", f"{log}{worker}"],
         capture_output=True,
         text=True,
         check=True,

@@ -104,7 +104,10 @@ def test_a_sensitive_memory_is_sealed_in_the_file_and_read_as_it_was(memory, pat
         ({"tags": ["night"]}, {"detect": lambda text: text == "night"}, True),
         ({}, {"encrypt_all": True}, False),
     ],
-    ids=repr,
+    ids=[
+        *("argument", "metadata", "metadata as text", "metadata as number"),
+        *("pattern", "function", "every memory"),
+    ],
 )
 def test_each_way_to_be_sensitive_seals(path, fields, options, is_sensitive):
     with sealing(path, **options) as memory:

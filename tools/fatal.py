@@ -1,4 +1,4 @@
-"""Show how the tests died: ``python tools/fatal.py FILE``, the file of `MNEMIC_FATAL_LOG`.
+"""Show how tests died: ``python tools/fatal.py FILE ...``, the files of `MNEMIC_FATAL_LOG`.
 
 A log that keeps its end alone has to show the test and the frames that were running, so of each
 thread the innermost frames are written, the thread that died last.
@@ -24,12 +24,12 @@ def report(text: str) -> str:
     return "\n\n".join([*shortened, f"{head.strip()}\nThe tests died in {test}"]) + "\n"
 
 
-def main(path: str) -> None:
-    """Write the report."""
-    file = Path(path)
-    if file.exists():
-        sys.stdout.write(report(file.read_text(errors="replace")))
+def main(paths: list[str]) -> None:
+    """Write the reports."""
+    for file in map(Path, paths):
+        if file.exists():
+            sys.stdout.write(report(file.read_text(errors="replace")))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1:])

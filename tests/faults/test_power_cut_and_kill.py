@@ -11,6 +11,7 @@ from tests.faults.playing import player
 
 ROUNDS = int(os.environ.get("MNEMIC_TORTURE_ROUNDS", "0"))
 LENGTH = 10 if ROUNDS else 6
+LIVES = 40
 """How often one file is cut off."""
 
 KILLED = -9
@@ -69,7 +70,7 @@ def test_every_acknowledged_write_outlives_a_power_cut_and_none_is_there_by_halv
 def test_the_cut_loses_acknowledged_writes_where_commits_are_not_synced(play, tmp_path):
     # The mark of a log syncs the file now and then, so that a life may get by without syncing.
     lost = 0
-    for seed in range(12):
+    for seed in range(LIVES):
         try:
             found = life(play, tmp_path / f"life{seed}", seed, 5, synchronous="OFF")
         except Exception:  # noqa: BLE001 - the file may even be damaged
@@ -78,7 +79,7 @@ def test_the_cut_loses_acknowledged_writes_where_commits_are_not_synced(play, tm
             lost += any(found)
         if lost == 3:
             return
-    pytest.fail(f"{lost} of 12 lives lost what was acknowledged; 3 should")
+    pytest.fail(f"{lost} of {LIVES} lives lost what was acknowledged; 3 should")
 
 
 def test_every_acknowledged_write_outlives_a_kill_and_none_is_there_by_halves(play, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from mnemic import Memory
 from mnemic.hyde import HydeConfig, HydeEngine, SyncHydeEngine, build
 from mnemic.hyde.build import BuildWorker
-from tests.support.hyde import AxisEmbedder, ListedModel, contents, memory_of, threads_named
+from tests.support.hyde import AxisEmbedder, ListedModel, contents, memory_of
 
 WINDOW = ["user: what is it?"]
 SECONDS = 20
@@ -80,7 +80,7 @@ def test_triggers_during_a_build_are_one_further_build(builds):
     assert (builds.begun, builds.most, worker.builds) == (2, 1, 2)
 
 
-def test_the_thread_ends_with_the_builds(builds):
+def test_the_thread_ends_with_the_builds(builds, threads_named):
     worker = BuildWorker(builds, "aide")
     worker.trigger()
     ended(worker)
@@ -276,7 +276,7 @@ def test_a_turn_waits_for_the_first_build_no_longer_than_its_deadline(monkeypatc
     engine.close()
 
 
-def test_closing_an_engine_ends_a_build_of_a_coroutine_embedder():
+def test_closing_an_engine_ends_a_build_of_a_coroutine_embedder(threads_named):
     entered, ends = threading.Event(), []
 
     class Hanging:

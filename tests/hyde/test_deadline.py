@@ -20,7 +20,6 @@ from tests.support.hyde import (
     PlainModel,
     contents,
     memory_of,
-    threads_named,
 )
 
 WINDOW = ["user: what is it?"]
@@ -38,7 +37,7 @@ def door(request):
 
 
 @pytest.fixture(autouse=True)
-def _release():
+def _release(threads_named):
     RELEASED.clear()
     yield
     RELEASED.set()
@@ -405,7 +404,7 @@ async def started(engine):
 
 
 @pytest.mark.requirement("C113", "R356")
-def test_200_concurrent_turns_of_one_engine_and_of_many():
+def test_200_concurrent_turns_of_one_engine_and_of_many(threads_named):
     memory = memory_of("alpha", "beta")
     model = ListedModel("alpha")
 

@@ -14,7 +14,6 @@ from tests.support.hyde import (
     PlainModel,
     contents,
     memory_of,
-    threads_named,
 )
 from tests.support.model_server import model_server
 
@@ -77,7 +76,7 @@ def test_without_an_embedder_or_a_model_nothing_is_returned_or_logged(door, miss
 
 
 @pytest.mark.requirement("R354", "R405")
-def test_without_an_embedder_no_thread_is_started():
+def test_without_an_embedder_no_thread_is_started(threads_named):
     engine = HydeEngine(memory_of("alpha"), None, ListedModel())
     engine.start()
     engine.trigger_rebuild()
@@ -216,7 +215,7 @@ def test_a_new_memory_is_found_by_another_model_after_the_next_build():
         assert "beta" in found
 
 
-def test_closing_leaves_no_thread_and_later_turns_get_nothing(door):
+def test_closing_leaves_no_thread_and_later_turns_get_nothing(door, threads_named):
     memory = memory_of("alpha")
     engine = HydeEngine(memory, memory.embedder, PlainModel("alpha"))
     assert [contents(each) for each in retrieved(door, engine, "1")] == [["alpha"]]
@@ -267,7 +266,7 @@ def test_a_name_of_the_memorys_model_takes_the_memorys_embedder(door):
 
 
 @pytest.mark.requirement("R384")
-def test_clients_are_made_of_the_named_models_and_closed(door, monkeypatch):
+def test_clients_are_made_of_the_named_models_and_closed(door, monkeypatch, threads_named):
     memory = memory_of("The build server is called Heron")
     with model_server() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)

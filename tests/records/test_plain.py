@@ -152,7 +152,7 @@ def test_results_of_every_verb_become_json():
         (np.array([1, 2]), [1, 2]),
         (np.array([np.nan]), [None]),
         ({MemoryType.EVENT: 1, 2: UUID(int=0)}, {"event": 1, "2": str(UUID(int=0))}),
-        ({"b", "a"}, ["a", "b"]),
+        pytest.param({"b", "a"}, ["a", "b"], id="a set"),
         (timedelta(seconds=90), "PT90S"),
         (DeleteResult(3), 3),
         (Suggestions(["tea"]), ["tea"]),

@@ -1,7 +1,5 @@
 """Language models, embedders and memories for tests of the HyDE engine."""
 
-import threading
-
 import numpy as np
 
 from mnemic import Memory
@@ -79,7 +77,3 @@ def memory_of(*texts, embedder=None):
 
 def contents(memories):
     return [each.content for each in memories]
-
-
-def threads_named(part):
-    return [each for each in threading.enumerate() if part in each.name]
