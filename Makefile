@@ -81,7 +81,8 @@ test-python: $(TOOLS) ## tests of the package
 .PHONY: torture
 torture: export MNEMIC_TORTURE_ROUNDS ?= 100
 torture: $(TOOLS) ## power cuts, kills, failing disks, damage and cancellation, at length
-	$(BIN)/python -m pytest tests/faults --timeout 3600
+	$(BIN)/python -m pytest tests/faults tests/repository/test_key_rotation.py \
+		tests/repository/test_reembedding.py --timeout 3600
 
 .PHONY: postgres
 postgres: $(TOOLS) ## start a PostgreSQL server for trying things out, and print its URL

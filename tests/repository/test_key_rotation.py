@@ -1,5 +1,6 @@
 """Another key for all that is sealed, and the end of a key."""
 
+import os
 import random
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from tests.support.secret_forms import left_in, shown
 SECRET = "the zqsecret of the night"  # noqa: S105 - no password
 THIRD_KEY = bytes(range(64, 96))
 AGENT = "default"
+ROUNDS = int(os.environ.get("MNEMIC_TORTURE_ROUNDS", "0"))
 
 
 def sealing(path, key=KEY, *, encrypt_all=False, previous=(), **options):
@@ -206,7 +208,7 @@ with Memory(sys.argv[1], embedder=None, encryption=Encryption(KEY)) as memory:
 """
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(8 + ROUNDS))
 def test_a_rotation_that_is_killed_at_any_moment_loses_nothing_and_goes_on(path, seed):
     filled(path, 40)
     command = [sys.executable, "-c", KILLED, str(path)]

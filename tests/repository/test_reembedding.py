@@ -1,6 +1,7 @@
 """Re-embedding: another model's vectors take the place of the old ones while searches go on."""
 
 import asyncio
+import os
 import random
 import subprocess
 import sys
@@ -30,6 +31,7 @@ from tests.support.processes import ENVIRONMENT
 pytestmark = pytest.mark.requirement("R339", "C094", "C165", "C089")
 
 PATIENCE = 60
+ROUNDS = int(os.environ.get("MNEMIC_TORTURE_ROUNDS", "0"))
 
 
 class Embedder:
@@ -600,7 +602,7 @@ with Memory(sys.argv[1], embedder=None) as memory:
 """
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(8 + ROUNDS))
 def test_a_kill_at_any_moment_leaves_the_vectors_of_one_model_and_the_rest_goes_on(path, seed):
     filled(Memory(path, embedder=Turned()), 60).close()
     command = [sys.executable, "-c", KILLED, str(path)]
