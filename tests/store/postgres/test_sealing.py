@@ -538,19 +538,16 @@ def test_as_many_reads_as_there_are_connections_may_all_need_keys(store, monkeyp
     assert [len(keys) for keys in found] == [1] * connections.MAX_CONNECTIONS
 
 
-def test_a_write_under_a_key_that_was_destroyed_meanwhile_is_refused_once(store, opening):
+def test_a_key_that_was_destroyed_is_replaced_by_the_next_write_and_opens_nothing_old(
+    store, opening
+):
     added(store, "a", [secret(1)])
     assert run(opening.url, "DELETE FROM mnemic.agent_memory_keys") == [1]
-    for refused in (
-        lambda: added(store, "a", [secret(2)]),
-        lambda: update(store, 1, importance=0.75),
-    ):
-        with pytest.raises((KeyUnavailableError, SealBrokenError)):
-            refused()
-    added(store, "a", [secret(3)])
-    assert one(store, AGENT, 3).content == SECRETS["content"]
-    with pytest.raises(SealBrokenError):
-        one(store, AGENT, 1)
+    added(store, "a", [secret(2)])
+    assert one(store, AGENT, 2).content == SECRETS["content"]
+    for broken in (lambda: one(store, AGENT, 1), lambda: update(store, 1, importance=0.75)):
+        with pytest.raises(SealBrokenError):
+            broken()
 
 
 def test_processes_that_open_a_new_agent_at_once_make_one_key(opening):
@@ -747,6 +744,35 @@ def test_a_memory_rotates_its_key_during_writes(opening):
         assert first.forget_agent() == 90
         first.add("note 1")
         assert first.count() == 1
+
+
+@pytest.mark.parametrize("way", ["add", "add_many", "replace", "update"])
+def test_another_process_seals_under_a_new_key_after_a_forgotten_agent(opening, way):
+    sealing = {"encryption": Encryption(KEY), "embedder": None}
+    first = Memory(opening.url, "a", **sealing)
+    second = Memory(f"{opening.url}&application_name=other", "a", **sealing)
+    with first, second:
+        first.add("an old note", sensitive=True)
+        second.add("another one", sensitive=True)
+        first.forget_agent()
+        plain = first.add("a new note")
+        ways = {
+            "add": lambda: second.add("a new secret", sensitive=True),
+            "add_many": lambda: second.add_many([{"content": "a new secret", "sensitive": True}]),
+            "replace": lambda: second.add(
+                "a new secret", id=plain.id, sensitive=True, on_conflict="replace"
+            ),
+            "update": lambda: second.update(
+                plain.id, content="a new secret", metadata={"sensitive": True}
+            ),
+        }
+        ways[way]()
+        (secret_entry,) = [each for each in second.list() if each.content == "a new secret"]
+        assert secret_entry.is_encrypted
+        assert first.get(secret_entry.id).content == "a new secret"
+        assert second.verify().ok
+    ((number,),) = run_all(opening.url, "SELECT count(*) FROM mnemic.agent_memory_keys")
+    assert number == 1
 
 
 def test_what_is_forgotten_of_an_agent_opens_never_again(five, opening):

@@ -1,6 +1,5 @@
 """SQL statements on what is stored of the keys of agents."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from mnemic.errors import KeyUnavailableError
@@ -27,32 +26,22 @@ _MAKE_NEWEST: Final = (
 _DELETE: Final = f"DELETE FROM {_KEYS} WHERE agent_id = %s"
 
 
-def check_keys(session: Session, codec: RowCodec, agent_id: str) -> None:
-    """Take in the keys that an agent has, before entries are sealed.
+def current_key(session: Session, codec: RowCodec, agent_id: str) -> StoredKey | None:
+    """Take in the keys that an agent has, before entries are sealed; return the one that seals.
 
     In a transaction with the agent's lock, under which no other process stores or destroys a key.
+    One is made if the agent has none: another process may have destroyed them.
 
     Raises:
-        MnemicError: As `current_key` does.
-    """
-    current_key(codec, agent_id, stored_keys(session, agent_id))
-
-
-def current_key(codec: RowCodec, agent_id: str, stored: Sequence[StoredKey]) -> StoredKey | None:
-    """Take in the keys that an agent has; return the one that seals, None if none can.
-
-    Raises:
-        KeyUnavailableError: If it has none any more, or the key provider fails.
+        KeyUnavailableError: If the key provider fails.
         MnemicError: As `Keyring.take_in` does.
     """
     if not isinstance(codec, SealingRowCodec):
         return None
+    stored = stored_keys(session, agent_id)
     if not stored:
-        codec.keyring.forget(agent_id)
-        raise KeyUnavailableError(
-            f"the key of agent {agent_id!r} was destroyed by another process while this was "
-            "written; write it again to seal it under a new one"
-        )
+        made = codec.keyring.new_key(agent_id)
+        stored = store_key(session, agent_id, made, beside_others=False)
     return codec.keyring.take_in(agent_id, stored)
 
 

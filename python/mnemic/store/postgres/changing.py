@@ -16,7 +16,7 @@ from mnemic.store.changes import Change, ChangeKind
 from mnemic.store.duplicates import single
 from mnemic.store.eviction import Write
 from mnemic.store.filter_sql import Condition
-from mnemic.store.postgres.agent_keys import check_keys
+from mnemic.store.postgres.agent_keys import current_key
 from mnemic.store.postgres.change_log import log_changes
 from mnemic.store.postgres.eviction import make_room, remove
 from mnemic.store.postgres.reads import matching_rows
@@ -169,7 +169,7 @@ def _changed(
         for stored, before in zip(found, entries, strict=True)
     ]
     if any(after.is_encrypted for *_, after in changed):
-        check_keys(session, codec, scope.agent_id)
+        current_key(session, codec, scope.agent_id)
     return changed
 
 

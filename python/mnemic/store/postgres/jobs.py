@@ -6,7 +6,7 @@ from typing import Any, Final, Protocol
 from mnemic.store.add_job import AddJob
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, encoded
 from mnemic.store.pending_accesses import AccessFlush
-from mnemic.store.postgres.agent_keys import check_no_key, current_key, stored_keys
+from mnemic.store.postgres.agent_keys import check_no_key, current_key
 from mnemic.store.postgres.change_log import write_accesses
 from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.writes import add
@@ -124,10 +124,10 @@ class AgentAddJob(AddJob):
 
 
 def check_add_keys(session: Session, jobs: Sequence[AddJob]) -> None:
-    """Check the keys of what jobs of one kind store; seal it anew if the key was replaced.
+    """Check the keys of what jobs of one kind store; seal it anew if the agent has another now.
 
     Raises:
-        KeyUnavailableError: If the key was destroyed, or sensitive entries are stored without one.
+        KeyUnavailableError: If sensitive entries are stored without a key.
         WrongKeyError: If the agent has other keys now.
     """
     agent_id, rows = jobs[0].agent_id, [new for job in jobs for new in job.rows]
@@ -137,9 +137,10 @@ def check_add_keys(session: Session, jobs: Sequence[AddJob]) -> None:
         return
     if not any(new.entry.is_encrypted for new in rows):
         return
-    stored = stored_keys(session, agent_id)
+    codecs = dict.fromkeys(job.rules.codec for job in jobs)
+    keys = {codec: current_key(session, codec, agent_id) for codec in codecs}
     for job in jobs:
-        key = current_key(job.rules.codec, agent_id, stored)
+        key = keys[job.rules.codec]
         if job.rules.key != key:
             job.rules = job.rules._replace(key=key)
             job.rows = _sealed_anew(job.rows, job.rules)

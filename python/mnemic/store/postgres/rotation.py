@@ -7,7 +7,7 @@ from typing import Final
 
 from mnemic.crypto.envelope import header
 from mnemic.errors import SealBrokenError
-from mnemic.store.postgres.agent_keys import check_keys, delete_other_keys
+from mnemic.store.postgres.agent_keys import current_key, delete_other_keys
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import AMONG, ENTRIES, ROW, SEALED_VECTORS
 from mnemic.store.postgres.stored import reading_stored, sealed_ids
@@ -154,8 +154,7 @@ def _newest(session: Session, codec: SealingRowCodec, agent_id: str) -> StoredKe
     """Return the newest key of an agent, under its lock.
 
     Raises:
-        KeyUnavailableError: If it has none any more.
         WrongKeyError: If its master key is not given.
     """
-    check_keys(session, codec, agent_id)
+    current_key(session, codec, agent_id)
     return codec.newest_key(agent_id)

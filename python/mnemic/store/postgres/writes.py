@@ -16,7 +16,7 @@ from mnemic.store.changes import Change, ChangeKind
 from mnemic.store.duplicates import check_idempotency_key, id_in_use, merged, superseded_missing
 from mnemic.store.eviction import Write
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome, Replacement
-from mnemic.store.postgres.agent_keys import check_keys
+from mnemic.store.postgres.agent_keys import current_key
 from mnemic.store.postgres.change_log import log_changes
 from mnemic.store.postgres.eviction import make_room
 from mnemic.store.postgres.links import end_supersession, supersede
@@ -467,7 +467,7 @@ def add_embeddings(
     if not found:
         return
     if any(entry.is_encrypted for _, entry in found):
-        check_keys(session, codec, agent_id)
+        current_key(session, codec, agent_id)
     new = [
         NewVectors(
             row,
