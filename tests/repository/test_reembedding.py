@@ -266,6 +266,22 @@ def test_a_change_ends_though_memories_are_always_added_meanwhile(places, faster
     assert is_sound(memory)
 
 
+def test_what_was_embedded_is_not_read_again_for_each_page(places, monkeypatch):
+    monkeypatch.setattr(vector_filling, "_PAGE", 4)
+    memory = filled(places.opened(embedder=Embedder()), 40)
+    store, begun = memory.repository._store, []
+    rows_to_embed = store.rows_to_embed
+
+    def noting(agent_id, model, after, limit):
+        begun.append(after)
+        return rows_to_embed(agent_id, model, after, limit)
+
+    monkeypatch.setattr(store, "rows_to_embed", noting)
+    assert memory.reembed(Turned()).embedded == 40
+    assert begun == sorted(begun)
+    assert len(set(begun)) == 10
+
+
 def test_a_failing_text_is_tried_again_though_memories_are_always_added_meanwhile(places):
     memory = filled(places.opened(embedder=Embedder()))
     bad = memory.add("the poison of it")

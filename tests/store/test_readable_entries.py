@@ -50,8 +50,9 @@ def test_without_broken_ones_a_list_is_read_once():
         assert rows.reads == [limit]
 
 
-def test_a_list_of_many_broken_ones_is_read_a_few_times():
+def test_a_list_of_many_broken_ones_is_read_a_few_times_and_each_is_logged_once(caplog):
     rows = Rows(10_005, range(1, 10_001))
     assert rows.listed(3) == [10_001, 10_002, 10_003]
     assert len(rows.reads) < 14
     assert sum(rows.reads) < 50_000
+    assert len(caplog.records) == 10_000

@@ -40,7 +40,7 @@ STOP_SECONDS = 2.0
 """Maximum seconds to wait for the end of the work; an embedder may hang, and its thread with it."""
 
 LACKING_GROWTH = 8
-"""So much faster than the new embedder may memories be written: the change still ends."""
+"""Factor by which writers may be faster than the new embedder, and the change still ends."""
 
 
 class _Job:

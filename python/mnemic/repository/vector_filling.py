@@ -125,7 +125,8 @@ class VectorFilling:
         """Embed as many memories as lacked their vectors at the beginning; failed texts count.
 
         Where memories are written meanwhile, some may lack them then: to fill until none does would
-        not end while a writer is faster. No failed text waits for another attempt then.
+        not end while a writer is faster. A text that failed is tried until it is embedded, or
+        listed as failed.
 
         Raises:
             EmbeddingError: If the embedder fails on all texts.
@@ -146,7 +147,9 @@ class VectorFilling:
                     self._embed(model, some)
                     self._report(min(wanted, self.kept + self.embedded), wanted)
         while waiting := [row for row in self._failures if not self._is_failed(row)]:
-            self._retry(model, min(waiting, key=lambda row: self._failures[row].at))
+            for row in sorted(waiting, key=lambda row: self._failures[row].at):
+                if row in self._failures:  # an outage forgets the failures before it
+                    self._retry(model, row)
 
     def _retry(self, model: Model, row: int) -> None:
         """Try a failed text again once it is due, unless it has its vectors by then, or is gone."""
@@ -160,7 +163,7 @@ class VectorFilling:
     def _next_rows(self, model: Model) -> list[int]:
         """Return some rows that lack their vectors, without those that are not tried again.
 
-        Rows before the last ones are looked at again after all others.
+        The search goes on after the rows that were returned last, and at the end from the first.
         """
         for start in dict.fromkeys([self._after, 0]):
             self._after = start

@@ -118,17 +118,26 @@ class Keyring:
         keys = keys if keys.stored else self.refreshed(agent_id)
         return keys if keys.stored else self._with_new_key(agent_id, beside_others=False)
 
-    def take_in(self, agent_id: str, stored: Sequence[StoredKey]) -> StoredKey | None:
+    def take_in(
+        self,
+        agent_id: str,
+        stored: Sequence[StoredKey],
+        store: Callable[[StoredKey], Sequence[StoredKey]],
+    ) -> StoredKey | None:
         """Know the keys that an agent has in this transaction; return the one that seals.
+
+        One is made if the agent has none: another process may have destroyed them.
 
         Args:
             agent_id: The agent.
-            stored: Its keys, of which there is at least one.
+            stored: Its keys.
+            store: Stores a key in this transaction; returns the agent's keys then.
 
         Raises:
             WrongKeyError: If no master key of them is given.
             MnemicError: As `keys` does.
         """
+        stored = stored or store(self._new_key(agent_id))
         known = self._known.get(agent_id)
         if known is None or known.stored != tuple(stored):
             known = self._known_from(agent_id, stored)
@@ -197,18 +206,14 @@ class Keyring:
             raise WrongKeyError(agent_id, key_id.hex(), given)
         return keys.sealers.get(key_id)
 
-    def new_key(self, agent_id: str) -> StoredKey:
-        """Return a key of an agent that is not stored yet.
-
-        Raises:
-            KeyUnavailableError: If the key provider fails.
-        """
+    def _new_key(self, agent_id: str) -> StoredKey:
+        """Return a key of an agent that is not stored yet."""
         master, salt = self.encryption.master_key(), new_salt()
         check_value = Sealer(master, agent_id, salt).check_value()
         return StoredKey(master.key_id, master.name, salt, check_value)
 
     def _with_new_key(self, agent_id: str, *, beside_others: bool) -> AgentKeys:
-        made = self.new_key(agent_id)
+        made = self._new_key(agent_id)
         return self._known_from(agent_id, self._store(agent_id, made, beside_others=beside_others))
 
     def _known_from(self, agent_id: str, stored: Sequence[StoredKey]) -> AgentKeys:

@@ -53,11 +53,16 @@ def first_readable(
     """Return the entries of a list; those whose seal is broken take no other's place in it.
 
     Each attempt reads twice as many rows, so that a list of broken ones takes as long as they do.
+    A row is opened, or logged, once.
     """
     limit = wanted.limit
+    seen: set[int] = set()
+    found: dict[int, MemoryEntry] = {}
     while True:
         rows = read(wanted)
-        entries = entries_by_row(rows)
+        found |= entries_by_row([row for row in rows if row[0] not in seen])
+        entries = [found[row[0]] for row in rows if row[0] in found]
         if len(entries) >= limit or len(rows) < wanted.limit:
-            return list(entries.values())[:limit]
+            return entries[:limit]
+        seen.update(row[0] for row in rows)
         wanted = wanted._replace(limit=2 * wanted.limit)

@@ -30,19 +30,17 @@ def current_key(session: Session, codec: RowCodec, agent_id: str) -> StoredKey |
     """Take in the keys that an agent has, before entries are sealed; return the one that seals.
 
     In a transaction with the agent's lock, under which no other process stores or destroys a key.
-    One is made if the agent has none: another process may have destroyed them.
 
     Raises:
-        KeyUnavailableError: If the key provider fails.
         MnemicError: As `Keyring.take_in` does.
     """
     if not isinstance(codec, SealingRowCodec):
         return None
-    stored = stored_keys(session, agent_id)
-    if not stored:
-        made = codec.keyring.new_key(agent_id)
-        stored = store_key(session, agent_id, made, beside_others=False)
-    return codec.keyring.take_in(agent_id, stored)
+    return codec.keyring.take_in(
+        agent_id,
+        stored_keys(session, agent_id),
+        lambda key: store_key(session, agent_id, key, beside_others=False),
+    )
 
 
 def stored_keys(session: Session, agent_id: str) -> list[StoredKey]:

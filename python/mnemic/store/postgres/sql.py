@@ -48,10 +48,10 @@ USER_KEY: Final = "coalesce(user_id, '')"
 
 
 def lacks(rows: str) -> str:
-    """Return the condition that a row has none of some rows of another table.
+    """Return the condition that a row has none of some rows of another table, an anti-join.
 
-    Each is looked up by itself. NOT EXISTS may become a join that compares every row with every
-    other, as long as a table has no statistics.
+    It is evaluated row by row. Of NOT EXISTS the server may make a join that compares every row
+    with every other, as long as a table has no statistics.
 
     Args:
         rows: The other rows, from FROM on; they name the row that has them.

@@ -88,18 +88,16 @@ def check_key(connection: apsw.Connection, agent_id: str, key: StoredKey) -> Non
 def current_key(connection: apsw.Connection, codec: RowCodec, agent_id: str) -> StoredKey | None:
     """Take in the keys that an agent has in a write transaction; return the one that seals.
 
-    One is made if the agent has none: another process may have destroyed them.
-
     Raises:
         MnemicError: As `Keyring.take_in` does.
     """
     if not isinstance(codec, SealingRowCodec):
         return None
-    stored = stored_keys(connection, agent_id)
-    if not stored:
-        made = codec.keyring.new_key(agent_id)
-        stored = store_key(connection, agent_id, made, beside_others=False)
-    return codec.keyring.take_in(agent_id, stored)
+    return codec.keyring.take_in(
+        agent_id,
+        stored_keys(connection, agent_id),
+        lambda key: store_key(connection, agent_id, key, beside_others=False),
+    )
 
 
 def check_no_key(connection: apsw.Connection, agent_id: str) -> None:
