@@ -541,10 +541,16 @@ def test_as_many_reads_as_there_are_connections_may_all_need_keys(store, monkeyp
 def test_a_key_that_was_destroyed_is_replaced_by_the_next_write_and_opens_nothing_old(
     store, opening
 ):
-    added(store, "a", [secret(1)])
-    assert run(opening.url, "DELETE FROM mnemic.agent_memory_keys") == [1]
-    added(store, "a", [secret(2)])
-    assert one(store, AGENT, 2).content == SECRETS["content"]
+    added(store, "a", [secret(1), numbered(2), numbered(3)])
+    writes = {
+        2: lambda: added(store, "a", [secret(2)], on_conflict="replace"),
+        3: lambda: update(store, 3, metadata={"sensitive": True}),
+        4: lambda: added(store, "a", [secret(4)]),
+    }
+    for number, write in writes.items():
+        assert run(opening.url, "DELETE FROM mnemic.agent_memory_keys") == [1]
+        write()
+        assert one(store, AGENT, number).is_encrypted
     for broken in (lambda: one(store, AGENT, 1), lambda: update(store, 1, importance=0.75)):
         with pytest.raises(SealBrokenError):
             broken()
@@ -746,31 +752,19 @@ def test_a_memory_rotates_its_key_during_writes(opening):
         assert first.count() == 1
 
 
-@pytest.mark.parametrize("way", ["add", "add_many", "replace", "update"])
-def test_another_process_seals_under_a_new_key_after_a_forgotten_agent(opening, way):
+def test_another_process_seals_under_a_new_key_after_a_forgotten_agent(opening):
     sealing = {"encryption": Encryption(KEY), "embedder": None}
     first = Memory(opening.url, "a", **sealing)
     second = Memory(f"{opening.url}&application_name=other", "a", **sealing)
     with first, second:
-        first.add("an old note", sensitive=True)
-        second.add("another one", sensitive=True)
-        first.forget_agent()
-        plain = first.add("a new note")
-        ways = {
-            "add": lambda: second.add("a new secret", sensitive=True),
-            "add_many": lambda: second.add_many([{"content": "a new secret", "sensitive": True}]),
-            "replace": lambda: second.add(
-                "a new secret", id=plain.id, sensitive=True, on_conflict="replace"
-            ),
-            "update": lambda: second.update(
-                plain.id, content="a new secret", metadata={"sensitive": True}
-            ),
-        }
-        ways[way]()
-        (secret_entry,) = [each for each in second.list() if each.content == "a new secret"]
-        assert secret_entry.is_encrypted
-        assert first.get(secret_entry.id).content == "a new secret"
-        assert second.verify().ok
+        for turn in range(4):
+            second.add("an old secret", sensitive=True)
+            first.forget_agent()
+            note = {"content": f"a new secret {turn}", "sensitive": True}
+            added = second.add_many([note])[0] if turn % 2 else second.add(**note)
+            assert added.is_encrypted
+            assert first.get(added.id).content == f"a new secret {turn}"
+            assert second.verify().ok
     ((number,),) = run_all(opening.url, "SELECT count(*) FROM mnemic.agent_memory_keys")
     assert number == 1
 
