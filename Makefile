@@ -93,10 +93,10 @@ outside: $(TOOLS) ## run the store tests of LangGraph over mnemic; fetches them,
 	CARGO_TARGET_DIR=$(CURDIR)/target $(BIN)/python -m tests.outside
 
 .PHONY: check
-check: lint test ## format, lint, types, stubs, import floors, tests
+check: lint test ## format, lint, budgets, types, stubs, import floors, tests
 
 .PHONY: lint
-lint: format-check lint-rust lint-python types stubs floors ## all of check but the tests
+lint: format-check lint-rust lint-python types stubs floors budgets ## all of check but the tests
 
 .PHONY: format
 format: $(TOOLS) ## rewrite the sources in house format
@@ -131,6 +131,14 @@ stubs: $(TOOLS) ## compare _core.pyi with the extension
 floors: $(TOOLS) ## imports go downward only
 	$(BIN)/lint-imports
 	$(BIN)/python tools/rust_layers.py
+
+.PHONY: budgets
+budgets: $(TOOLS) ## no room is larger than its budget in tools/budgets.toml
+	$(BIN)/python tools/size.py
+
+.PHONY: size
+size: $(TOOLS) ## print the sizes of the code, and lower the budgets to what is needed
+	$(BIN)/python tools/size.py --lower
 
 .PHONY: docs
 docs: $(TOOLS) ## write docs/reference/ from signatures and docstrings
