@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.model_server import model_server
 from tests.support.paths import EXAMPLES
+from tests.support.tiers import SEED, TIER
 
 pytest.register_assert_rewrite("tests.faults", "tests.store.contract")
 
@@ -35,6 +36,11 @@ class FatalLogs:
 
     def pytest_configure_node(self, node):
         node.workerinput["fatal_log"] = f"{FATAL_LOG}.{node.gateway.id}"
+
+
+def pytest_report_header():
+    """Print what repeats the random tests of this run."""
+    return f"tests: {TIER}, seed {SEED}"
 
 
 def pytest_configure(config):

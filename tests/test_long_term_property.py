@@ -2,16 +2,14 @@
 
 Two memories of one agent, one of another agent and the synchronous front door share a place; they
 are closed and opened again at random, and the clock goes forward. The twin is in tests/support.
-`MNEMIC_TORTURE=1` runs it for longer, and looks for the shortest run that fails.
+`MNEMIC_TESTS=torture` runs it for longer, and looks for the shortest run that fails.
 
 Left out, because more than one answer is right: whose accesses are shown by `retrieve`, accesses
 recorded but not yet written when a memory is forgotten, and unlinking memories that are not there.
 """
 
-import os
-
 import pytest
-from hypothesis import HealthCheck, Phase, assume, settings
+from hypothesis import HealthCheck, Phase, assume
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     invariant,
@@ -67,13 +65,12 @@ from tests.support.long_term_strategies import (
     wheres,
 )
 from tests.support.long_term_twin import RefusedError, Who, Wish, digest
+from tests.support.tiers import TIER, examples
 
-IS_TORTURE = bool(os.environ.get("MNEMIC_TORTURE"))
-PROFILE = settings(
-    max_examples=2000 if IS_TORTURE else 50,
+IS_TORTURE = TIER == "torture"
+PROFILE = examples(
+    50,
     stateful_step_count=80 if IS_TORTURE else 40,
-    deadline=None,
-    derandomize=True,
     phases=list(Phase) if IS_TORTURE else [Phase.generate],
     suppress_health_check=[HealthCheck.too_slow],
 )
@@ -597,11 +594,11 @@ class LongTermMachineInPostgres(LongTermMachine):
     kind = "postgres"
 
 
-EXAMPLES = {LongTermMachine: PROFILE.max_examples, LongTermMachineInPostgres: 4}
+EXAMPLES = {LongTermMachine: 50, LongTermMachineInPostgres: 4}
 
 
 @pytest.mark.timeout(0 if IS_TORTURE else 300)
 @pytest.mark.parametrize("machine", EXAMPLES, ids=lambda machine: machine.kind)
 def test_any_operations_through_several_doors_give_what_the_twin_gives(machine):
-    profile = settings(PROFILE, max_examples=EXAMPLES[machine])
+    profile = examples(EXAMPLES[machine], PROFILE)
     run_state_machine_as_test(machine, settings=profile)

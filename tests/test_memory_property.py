@@ -5,7 +5,6 @@ from datetime import timedelta
 from uuid import UUID
 
 import numpy as np
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
@@ -13,6 +12,7 @@ from mnemic.errors import EntryNotFoundError
 from mnemic.memory import Memory
 from tests.support.clock import NOON
 from tests.support.places import Places
+from tests.support.tiers import examples
 
 TEXTS = {"near": (1.0, 0.0), "close": (0.9, 0.4), "far": (0.1, 0.9), "opposite": (-1.0, 0.1)}
 ORDER = list(TEXTS)  # by similarity to "near", which is the query
@@ -116,11 +116,11 @@ class TwoMemoriesSearchedInPostgres(TwoMemories):
     kind = "postgres-search"
 
 
-PROFILE = settings(max_examples=30, stateful_step_count=25, deadline=None, derandomize=True)
+PROFILE = examples(30, stateful_step_count=25)
 
 TestTwoMemories = TwoMemories.TestCase
 TestTwoMemoriesInPostgres = TwoMemoriesInPostgres.TestCase
 TestTwoMemoriesSearchedInPostgres = TwoMemoriesSearchedInPostgres.TestCase
 TestTwoMemories.settings = PROFILE
-TestTwoMemoriesInPostgres.settings = settings(PROFILE, max_examples=10)
-TestTwoMemoriesSearchedInPostgres.settings = settings(PROFILE, max_examples=10)
+TestTwoMemoriesInPostgres.settings = examples(10, PROFILE)
+TestTwoMemoriesSearchedInPostgres.settings = examples(10, PROFILE)

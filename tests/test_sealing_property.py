@@ -6,7 +6,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -18,6 +17,7 @@ from tests.support.doors import opened
 from tests.support.entries import uid
 from tests.support.keys import KEY
 from tests.support.secret_forms import left_in
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.requirement("R117", "R126", "R081")
 
@@ -229,7 +229,7 @@ class SensitiveTwins(Twins):
     duplicates = ("keep",)
 
 
-PROFILE = settings(max_examples=30, stateful_step_count=30, deadline=None, derandomize=True)
+PROFILE = examples(30, stateful_step_count=30)
 
 TestTwins = Twins.TestCase
 TestTwins.settings = PROFILE

@@ -7,13 +7,14 @@ import threading
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from mnemic import StringHits, StringRangeHits, StringVectorMap, VectorMap, errors
 from tests.support.file_formats import STRING_VECTOR_MAP, kept_rows, kept_string_map
 from tests.support.threads import run_together
+from tests.support.tiers import examples
 from tests.support.vector_files import rows_of
 
 
@@ -308,10 +309,10 @@ class Changes(RuleBasedStateMachine):
 
 
 TestChanges = Changes.TestCase
-TestChanges.settings = settings(max_examples=40, stateful_step_count=15, deadline=None)
+TestChanges.settings = examples(40, stateful_step_count=15)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.lists(st.text(), unique=True, max_size=20))
 def test_any_strings_come_back_from_a_file(tmp_path_factory, ids):
     path = tmp_path_factory.mktemp("map") / "map"

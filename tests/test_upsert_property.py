@@ -1,9 +1,5 @@
-"""Random sequences of writes over ids agree with a naive model and with a rebuilt index.
+"""Random sequences of writes over ids agree with a naive model and with a rebuilt index."""
 
-`MNEMIC_TORTURE=1` runs more and longer ones.
-"""
-
-import os
 import random
 from datetime import timedelta
 
@@ -14,11 +10,10 @@ from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import uid
 from tests.support.places import Places
+from tests.support.tiers import seeds
 
-IS_TORTURE = bool(os.environ.get("MNEMIC_TORTURE"))
-SEEDS = {"sqlite": 200 if IS_TORTURE else 12, "postgres": 50 if IS_TORTURE else 3}
-CASES = [(kind, seed) for kind, seeds in SEEDS.items() for seed in range(seeds)]
-STEPS = 200 if IS_TORTURE else 60
+CASES = [*(("sqlite", seed) for seed in seeds(12)), *(("postgres", seed) for seed in seeds(3))]
+STEPS = 60
 WORDS = ("red", "blue", "sofa", "chair", "ferry", "noon")
 USERS = (None, "alice")
 SECOND = timedelta(seconds=1)

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic.context import EstimatedTokens
@@ -12,8 +12,9 @@ from mnemic.context.preference import places_by_score
 from mnemic.context.prompt_block import NumberedLines, PromptBlock, format_for_system_prompt
 from mnemic.errors import InvalidArgumentError
 from tests.support.payloads import NOON, memory
+from tests.support.tiers import examples
 
-PROFILE = settings(max_examples=200, deadline=None, derandomize=True)
+PROFILE = examples(200)
 
 
 class Counter:

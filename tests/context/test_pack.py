@@ -1,7 +1,7 @@
 """The one pipeline: each memory is kept or dropped with a reason, and nothing given is changed."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -11,6 +11,7 @@ from mnemic.context.prompt_block import NumberedLines, PromptBlock, format_for_s
 from mnemic.context.redaction import Redaction
 from tests.context.test_budget import COUNTERS, FORMS, PROFILE, Counter, counter_of, memories
 from tests.support.payloads import NOON, memory
+from tests.support.tiers import examples
 
 PLANS = {
     "documented": Plan(clip_sentences=2, max_tokens=400),
@@ -171,7 +172,7 @@ def test_ten_thousand_large_memories_keep_the_budget():
     assert len(packed.kept) + len(packed.dropped) == 10_000
 
 
-@settings(PROFILE, max_examples=40)
+@examples(40)
 @given(memories())
 @pytest.mark.requirement("C042", "R326")
 def test_a_foreign_counter_is_the_one_that_counts(found):
@@ -181,7 +182,7 @@ def test_a_foreign_counter_is_the_one_that_counts(found):
     assert packed.tokens <= 600
 
 
-@settings(PROFILE, max_examples=60)
+@examples(60)
 @given(memories(), st.integers(20, 200))
 @pytest.mark.requirement("C037", "C044")
 def test_no_dropped_memory_would_have_fitted_before_a_worse_one(found, budget):

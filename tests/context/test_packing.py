@@ -6,7 +6,7 @@ import pickle
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic import AsyncMemory, Memory, fingerprint
@@ -17,8 +17,9 @@ from mnemic.verbs.packing import context_of
 from tests.support.clock import NOON, Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.retrieval import record
+from tests.support.tiers import examples
 
-PROFILE = settings(max_examples=150, deadline=None, derandomize=True)
+PROFILE = examples(150)
 
 
 class Counter:

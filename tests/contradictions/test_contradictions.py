@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benches.hostile_texts import FAMILIES
@@ -18,6 +18,7 @@ from mnemic.contradictions.signals import Pair
 from mnemic.contradictions.weights import WEIGHTS
 from mnemic.contradictions.words import MAX_CHARACTERS, Lexicon
 from tests.support.paths import ROOT
+from tests.support.tiers import examples
 from tests.support.work import lines_run
 
 JUDGE = RuleJudge()
@@ -194,13 +195,13 @@ TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(TEXTS)
 def test_no_text_contradicts_itself(text):
     assert judged(text, text).confidence < 0.05
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(TEXTS, TEXTS)
 def test_any_two_texts_can_be_judged(older, newer):
     assert 0 <= judged(older, newer).confidence <= 1
@@ -392,7 +393,7 @@ PIECES = (
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     st.lists(
         st.one_of(

@@ -1,7 +1,7 @@
 """The core counts distinct values of records that are in no index, as an index and a twin do."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic._core import RECORD_COLUMNS, distinct_values
@@ -12,8 +12,9 @@ from tests.support.distinct_twin import distinct, key
 from tests.support.entries import numbered, to_row
 from tests.support.filter_strategies import memory, metadata_values
 from tests.support.rows import batch
+from tests.support.tiers import examples
 
-PROFILE = settings(max_examples=200, deadline=None, derandomize=True)
+PROFILE = examples(200)
 EVERYTHING = parse_filter({})
 AT_M = Field("metadata", ("m",))
 ALL = 10_000

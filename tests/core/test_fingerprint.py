@@ -8,12 +8,13 @@ import sys
 import unicodedata
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mnemic import fingerprint, fingerprint_digests
 from mnemic._core import FINGERPRINT_VERSION
 from mnemic.errors import InvalidArgumentError
+from tests.support.tiers import examples
 
 WHITESPACE = (
     "\t\n\v\f\r \x85\xa0\u1680"
@@ -59,7 +60,7 @@ def assigned(text):
     return all(unicodedata.category(character) != "Cn" for character in text)
 
 
-@settings(max_examples=1500, deadline=None)
+@examples(1500)
 @given(texts)
 @example("α\u0345\u0301")
 @example("")

@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from mnemic._core import RECORD_COLUMNS, matches
@@ -21,8 +21,9 @@ from tests.support.filter_strategies import (
     sizes_and_filters,
 )
 from tests.support.rows import batch
+from tests.support.tiers import examples
 
-PROFILE = settings(max_examples=300, deadline=None, derandomize=True)
+PROFILE = examples(300)
 EVERYTHING = parse_filter({})
 COLUMN = {name: at for at, name in enumerate(RECORD_COLUMNS)}
 

@@ -6,11 +6,12 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from mnemic import Hits, Selection, VectorMap, errors, simd_kernel
+from tests.support.tiers import examples
 
 
 def lane_scores(rows, query):
@@ -48,7 +49,7 @@ shapes = st.tuples(st.integers(1, 90), st.integers(1, 40))
 
 
 @pytest.mark.requirement("C154")
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(shapes.flatmap(lambda s: npst.arrays(np.float32, s, elements=finite)), st.integers(0, 100))
 def test_every_answer_is_that_of_float64_brute_force(rows, k):
     ids = np.arange(len(rows), dtype=np.int64) * 7 - 30
@@ -62,7 +63,7 @@ def test_every_answer_is_that_of_float64_brute_force(rows, k):
 
 
 @pytest.mark.requirement("C154")
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 2**32), st.integers(50, 400), st.integers(1, 130), st.integers(1, 60))
 def test_cosine_ranks_the_normalised_rows_it_returns(seed, count, dim, k):
     rows = np.random.default_rng(seed).standard_normal((count, dim)).astype(np.float32) * 1e3

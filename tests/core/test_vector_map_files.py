@@ -11,13 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic import VectorMap, errors
 from tests.support.file_formats import LABEL, VECTOR_MAP, kept_map, kept_rows
 from tests.support.processes import ENVIRONMENT
 from tests.support.small_disks import small_disk
+from tests.support.tiers import examples
 from tests.support.vector_files import answers, map_of, rows_of
 
 
@@ -86,7 +87,7 @@ def test_removed_and_overwritten_rows_are_not_in_the_file(tmp_path):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.data())
 def test_maps_made_by_any_changes_answer_alike_after_a_file_and_after_a_pickle(
     metric, tmp_path_factory, data

@@ -4,10 +4,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic import RangeHits, VectorMap, errors
+from tests.support.tiers import examples
 from tests.support.vector_files import map_of, rows_of
 from tests.support.vector_map_twin import Twin
 
@@ -21,7 +22,7 @@ def parts(hits):
     return [(ids[first:end].tolist(), scores[first:end].tolist()) for first, end in pieces]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.data())
 def test_a_range_search_finds_what_reaches_the_score_best_first_as_brute_force_does(data):
     count, dim = data.draw(st.integers(0, 90)), data.draw(st.integers(1, 20))

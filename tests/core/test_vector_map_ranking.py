@@ -6,10 +6,11 @@ prior and sorts. Long scans and sealed segments are reached from 2,000,000 compo
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic import VectorMap, errors
+from tests.support.tiers import examples
 from tests.support.vector_map_twin import Twin, answer, stored
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -128,7 +129,7 @@ least_kinds = st.sampled_from(["none", "on", "on", "above", "below", "-inf", "in
 ks = st.integers(0, 12) | st.integers(0, 400)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(
     scenes(st.integers(1, 4)),
     weights,
@@ -166,7 +167,7 @@ def test_every_ranking_is_that_of_the_formula(  # noqa: PLR0917
         assert counted == scene.twin.kept(scores, least, allow).sum()
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     scenes(st.integers(1, 70)),
     weights,
@@ -202,7 +203,7 @@ def test_a_batch_gives_each_query_the_bits_it_gets_alone(  # noqa: PLR0917
         assert counts.tolist() == kept
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(scenes(st.just(3)), weights, st.sampled_from(PRIOR_KINDS[1:]), st.booleans())
 def test_a_prior_and_a_selection_used_again_follow_the_map(scene, weight, prior_kind, flush):
     prior = scene.prior(prior_kind, weight)

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic import AsyncMemory, CachedEmbedder, Memory, as_embedder
@@ -17,6 +17,7 @@ from mnemic.embed.cache import LARGEST_SHARE
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, InvalidArgumentError
 from tests.support.embedders import WordEmbedder
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.requirement("C115")
 
@@ -459,7 +460,7 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS, room=st.integers(0, 3))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_it_keeps_what_a_dict_in_order_of_use_keeps(steps, room):
     most = room * LARGEST_SHARE
     embedder = TwoSided()

@@ -5,12 +5,13 @@ import threading
 
 import mnemic_minilm
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mnemic._core import WordPieceTokenizer
 from mnemic.embed.minilm import _tokenizer
 from mnemic.errors import InvalidArgumentError
+from tests.support.tiers import examples
 from tests.support.word_piece import FIXTURE, TEXTS, blocks, digest, expected, reference
 
 VOCABULARY = ["[UNK]", "[CLS]", "[SEP]", "un", "##able", "##a", "able", "!"]
@@ -54,7 +55,7 @@ def test_every_code_point_alone_and_within_a_word_has_the_recorded_tokens(record
     assert digest(whole.encode(block)[0][0] for block in blocks()) == recorded["code_points"]
 
 
-@settings(max_examples=1500)
+@examples(1500)
 @given(MIXED)
 @example("a\u0344\u0345 \u1e9b\u0323")
 @example("[[CLS]]SEP]")

@@ -1,7 +1,6 @@
 """The engine agrees with its naive twin over random memories, links, versions and users."""
 
 import asyncio
-import os
 from datetime import timedelta
 from random import Random
 from uuid import UUID
@@ -15,9 +14,10 @@ from mnemic.model import LinkType
 from tests.support.clock import NOON, Clock
 from tests.support.hyde_twin import Kept, LineModel, Options, TableEmbedder, Twin
 from tests.support.hyde_worlds import WINDOW
+from tests.support.tiers import seeds
 
 KINDS = [kind for kind in LinkType if kind is not LinkType.SUPERSEDES]
-SEEDS = range(2000 if os.environ.get("MNEMIC_TORTURE") else 80)
+SEEDS = seeds(80)
 
 
 def vector_of(random):

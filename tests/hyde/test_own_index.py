@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic import Memory
@@ -30,6 +30,7 @@ from mnemic.model import Scope, parse_filter
 from mnemic.store import changes
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
+from tests.support.tiers import examples
 
 OTHER = "other"
 LOGGER = "mnemic.hyde.own_index"
@@ -654,7 +655,7 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS, keeps=st.booleans(), user=st.sampled_from(["alice", None, "everyone"]))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_it_finds_what_a_scan_of_all_memories_finds(steps, keeps, user):
     scope = EVERYONE if user == "everyone" else Scope("default", user)
     with Memory(":memory:", embedder=WordEmbedder()) as memory:

@@ -4,11 +4,12 @@ import asyncio
 import threading
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic import errors
 from mnemic.hyde.turns import Outcome, Turns
+from tests.support.tiers import examples
 
 SECONDS = 20
 
@@ -306,7 +307,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.lists(STEPS, max_size=25))
 def test_turns_are_those_of_a_naive_twin(steps):
     asyncio.run(compared(steps))

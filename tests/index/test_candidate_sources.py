@@ -9,12 +9,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic.index import ExactSource, RowSet
 from mnemic.index.faiss_kinds import FaissOptions
 from mnemic.index.faiss_source import FaissSource
+from tests.support.tiers import examples
 
 
 class WaitingVectors(FaissSource):
@@ -207,7 +208,7 @@ changes = st.lists(
 )
 
 
-@settings(deadline=None, derandomize=True, max_examples=100)
+@examples(100)
 @given(
     changes,
     st.lists(a_vector, min_size=1, max_size=3),

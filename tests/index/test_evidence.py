@@ -3,14 +3,15 @@
 import math
 
 import msgspec
-from hypothesis import assume, event, given, settings
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from mnemic.model import HYBRID, KEYWORD, SEMANTIC, EvidenceFloor
-from tests.index.test_ranking_property import PRESETS, PROFILE, populations, questions
+from tests.index.test_ranking_property import PRESETS, populations, questions
 from tests.support.ranking_index import index_of
 from tests.support.ranking_twin import RankingTwin, is_stop_word, words_of
 from tests.support.rows import rank
+from tests.support.tiers import examples
 
 CLOSE = 1e-4
 MANY = 100
@@ -69,7 +70,7 @@ SIMPLE = [
 floors = st.sampled_from([None, -0.2, 0.1, 0.25, 0.4, 0.6, 0.9])
 
 
-@settings(PROFILE, max_examples=300)
+@examples(300)
 @given(populations, questions(st.sampled_from(SIMPLE)), floors)
 def test_nothing_is_found_just_where_the_evidence_is_below_its_floor(rows, question, similarity):
     where, wanted = question

@@ -4,7 +4,7 @@ from random import Random
 from uuid import UUID
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from mnemic._core import MemoryIndex
@@ -15,8 +15,9 @@ from tests.support.entries import to_row
 from tests.support.language_twin import LanguageTwin
 from tests.support.ranking_twin import Row
 from tests.support.rows import Question
+from tests.support.tiers import examples
 
-PROFILE = settings(deadline=None, derandomize=True, max_examples=150)
+PROFILE = examples(150)
 FIELDS = KeywordFields()
 CLOSE = 1e-5
 USERS = (None, "ann", "bo")

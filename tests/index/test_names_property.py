@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from mnemic.model import HYBRID, MemoryEntry, Ranking, Scope, SessionTerms
@@ -16,9 +16,10 @@ from tests.support.names_twin import NamesTwin, words_of
 from tests.support.ranking_index import DIM, batch, index_of
 from tests.support.ranking_twin import RankingTwin, Row
 from tests.support.rows import Question, rank
+from tests.support.tiers import examples
 
 NOW = to_microseconds(NOON)
-PROFILE = settings(deadline=None, derandomize=True, max_examples=150)
+PROFILE = examples(150)
 CLOSE = 1e-9
 
 SPEAKERS = (

@@ -1,7 +1,7 @@
 """An index that follows changes answers as one that is loaded with what they lead to."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic.index import NativeIndex
@@ -16,6 +16,7 @@ from mnemic.model import (
     Weights,
 )
 from tests.support.rows import batch, rank, record, wanted
+from tests.support.tiers import examples
 
 CONTENTS = ["tea", "green tea", "tea for two", "where is the ferry?", "a ferry", "two ferries", "…"]
 VECTORS = [(1, 0), (0, 1), (0.6, 0.8), (0.6, -0.8), (0.28, 0.96)]
@@ -114,7 +115,7 @@ def answers(index):
     return [rank(index, one) for one in asked], index.unembedded(), len(index)
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(st.lists(st.lists(changes, min_size=1, max_size=4), max_size=25), st.randoms())
 def test_following_changes_leads_to_the_answers_of_loading_what_they_lead_to(steps, order):
     twin, followed = Twin(), NativeIndex(2)
@@ -137,7 +138,7 @@ def test_following_changes_leads_to_the_answers_of_loading_what_they_lead_to(ste
     assert answers(followed) == answers(loaded)
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(st.dictionaries(rows, st.tuples(facts, st.sampled_from(CONTENTS), st.booleans())))
 def test_similarities_are_cosines_and_their_order_is_exact(written):
     twin, index = Twin(), NativeIndex(2)

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from mnemic.errors import ArrayTypeError
@@ -37,8 +37,8 @@ from tests.support.rows import Question, record
 from tests.support.rows import batch as batch_of_records
 from tests.support.rows import rank as exactly
 from tests.support.rows import wanted as asked
+from tests.support.tiers import examples
 
-PROFILE = settings(deadline=None, derandomize=True)
 NOW = to_microseconds(NOON)
 EVERYTHING = 1000
 WORDS = ("tea", "milk", "red", "sofa", "quay", "noon", "lamp", "fish")
@@ -139,7 +139,7 @@ populations = st.builds(rows_of, seeds, st.integers(0, 60))
 many = st.builds(rows_of, seeds, st.integers(300, 400))
 
 
-@settings(PROFILE, max_examples=200)
+@examples(200)
 @given(populations, questions, st.integers(1, 30))
 def test_a_source_that_proposes_all_rows_changes_nothing(rows, question, limit):
     exact = exactly(index_of(rows), question).ranked
@@ -148,7 +148,7 @@ def test_a_source_that_proposes_all_rows_changes_nothing(rows, question, limit):
     assert not exactly(index_of(rows, ExactSource), question).approximate
 
 
-@settings(PROFILE, max_examples=300)
+@examples(300)
 @given(populations | many, questions, seeds, st.sampled_from([0.0, 0.1, 0.5, 1.0]), st.data())
 def test_whatever_is_proposed_hits_score_as_in_the_ranking_of_all(
     rows, question, seed, share, data
@@ -166,7 +166,7 @@ def test_whatever_is_proposed_hits_score_as_in_the_ranking_of_all(
         event(f"approximate: {page.approximate}")
 
 
-@settings(PROFILE, max_examples=100)
+@examples(100)
 @given(populations | many, questions, st.lists(st.integers(-9, 500), max_size=60))
 def test_proposed_matches_are_found_however_far_down_they_are(rows, question, proposed):
     index = index_of(rows)
@@ -177,7 +177,7 @@ def test_proposed_matches_are_found_however_far_down_they_are(rows, question, pr
     assert {hit[0] for hit in found} >= {hit[0] for hit in exact} & set(proposed)
 
 
-@settings(PROFILE, max_examples=60)
+@examples(60)
 @given(populations, populations, questions, st.integers(1, 10), seeds)
 def test_what_other_users_store_changes_neither_hits_nor_scores(
     rows, others, question, limit, seed

@@ -4,7 +4,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import event, example, given, settings
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from mnemic.model import (
@@ -25,8 +25,9 @@ from tests.support.entries import numbered, uid
 from tests.support.ranking_index import DIM, index_of
 from tests.support.ranking_twin import RankingTwin, Row
 from tests.support.rows import Question, rank
+from tests.support.tiers import examples
 
-PROFILE = settings(max_examples=150, deadline=None, derandomize=True)
+PROFILE = examples(150)
 NOW = EPOCH + 400 * DAY
 WORTH = ("recency", "importance", "access", "salience")
 WORDS = ("tea", "milk", "red", "sofa", "quay", "noon", "lamp", "fish")

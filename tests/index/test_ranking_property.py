@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import assume, event, given, settings
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from mnemic.model import (
@@ -34,13 +34,13 @@ from tests.support.ranking_index import batch, index_of
 from tests.support.ranking_twin import RankingTwin, Row
 from tests.support.rankings import RECALL, WEIGHTED_RELEVANCE
 from tests.support.rows import Question, rank
+from tests.support.tiers import examples
 
 NOON = datetime(2026, 5, 3, 12, tzinfo=UTC)
 NOW = to_microseconds(NOON)
 EVERYTHING = 1000
 CLOSE = 1e-6
 SAME = 1e-9
-PROFILE = settings(deadline=None, derandomize=True)
 
 # Few values, so that rows tie. No word here is changed by the English stemmer.
 
@@ -279,7 +279,7 @@ def bytes_of(ranked):
     return repr([(hit.id, hit.score, sorted(hit.components.items())) for hit in ranked])
 
 
-@settings(PROFILE, max_examples=150)
+@examples(150)
 @given(populations, questions(any_rankings))
 def test_any_ranking_is_that_of_the_twin(rows, question):
     where, wanted = question
@@ -301,7 +301,7 @@ def divided(lines, wanted, best):
     }
 
 
-@settings(PROFILE, max_examples=150)
+@examples(150)
 @given(populations, questions(any_rankings), st.sampled_from([0.0, 0.5, 2.0]))
 def test_matches_are_divided_by_the_best_before_anything_else_is_added(rows, question, given_best):
     where, wanted = question
@@ -321,14 +321,14 @@ def test_matches_are_divided_by_the_best_before_anything_else_is_added(rows, que
     assert bytes_of(few) == bytes_of(found[:3])
 
 
-@settings(PROFILE, max_examples=80)
+@examples(80)
 @given(populations, questions(presets))
 def test_every_preset_ranks_as_the_twin_does(rows, question):
     where, wanted = question
     check(index_of(rows), RankingTwin(rows), wanted, where)
 
 
-@settings(PROFILE, max_examples=60)
+@examples(60)
 @given(populations, seeds, questions(any_rankings))
 def test_rows_that_change_or_go_are_ranked_as_what_is_left(rows, seed, question):
     where, wanted = question
@@ -353,7 +353,7 @@ def test_rows_that_change_or_go_are_ranked_as_what_is_left(rows, seed, question)
     check(index, RankingTwin(rows), wanted, where)
 
 
-@settings(PROFILE, max_examples=60)
+@examples(60)
 @given(populations, questions(presets | any_rankings), st.integers(0, 30))
 def test_the_answer_of_any_limit_is_the_head_of_that_of_one_more(rows, question, limit):
     _, wanted = question
@@ -368,7 +368,7 @@ def test_the_answer_of_any_limit_is_the_head_of_that_of_one_more(rows, question,
     assert uncounted.total is None
 
 
-@settings(PROFILE, max_examples=40)
+@examples(40)
 @given(populations, questions(any_rankings), st.randoms())
 def test_the_order_in_which_rows_came_changes_nothing_but_the_order_of_turns(
     rows, question, chance
@@ -384,7 +384,7 @@ def test_the_order_in_which_rows_came_changes_nothing_but_the_order_of_turns(
     assert bytes_of(rank(index, wanted).ranked) == bytes_of(rank(index_of(rows), wanted).ranked)
 
 
-@settings(PROFILE, max_examples=15)
+@examples(15)
 @given(st.integers(0, 2**32), st.integers(300, 400), questions(presets | any_rankings))
 def test_hundreds_of_rows_are_ranked_as_by_the_twin(seed, count, question):
     where, wanted = question

@@ -5,12 +5,11 @@ from random import Random
 
 import msgspec
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.index.test_ranking_property import (
     CLOSE,
-    PROFILE,
     any_ranking,
     any_rankings,
     bytes_of,
@@ -24,6 +23,7 @@ from tests.index.test_ranking_property import (
 from tests.support.ranking_index import index_of
 from tests.support.ranking_twin import RankingTwin, words_of
 from tests.support.rows import rank
+from tests.support.tiers import examples
 
 SAME = 1e-9
 OF_MATCH = ("chunks", "neighbours", "question", "role", "date", "speaker", "answer_type")
@@ -42,7 +42,7 @@ def shares_of_match(parts):
     return sum(parts.get(name, 0.0) for name in ("similarity", "keyword", *OF_MATCH))
 
 
-@settings(PROFILE, max_examples=200)
+@examples(200)
 @given(populations, questions(any_rankings | presets))
 @pytest.mark.requirement("R012")
 def test_the_parts_of_any_score_add_up_to_it(rows, question):
@@ -51,7 +51,7 @@ def test_the_parts_of_any_score_add_up_to_it(rows, question):
         assert math.fsum(parts.values()) == pytest.approx(hit.score, abs=SAME)
 
 
-@settings(PROFILE, max_examples=150)
+@examples(150)
 @given(populations, questions(any_rankings | presets))
 def test_each_part_is_its_component_by_its_weight(rows, question):
     weights = question[1].ranking.weights
@@ -78,7 +78,7 @@ def test_each_part_is_its_component_by_its_weight(rows, question):
             assert parts["clamped"] > 0
 
 
-@settings(PROFILE, max_examples=200)
+@examples(200)
 @given(populations, questions(any_rankings | presets))
 def test_the_neighbour_is_the_one_in_play_that_lifts_most(rows, question):
     where, wanted = question
@@ -104,7 +104,7 @@ def test_the_neighbour_is_the_one_in_play_that_lifts_most(rows, question):
         assert number in in_play
 
 
-@settings(PROFILE, max_examples=150)
+@examples(150)
 @given(populations, questions(any_rankings | presets))
 @example(rows_of(1, 36), question_of(any_ranking(Random(41)), 41))  # noqa: S311 - n-grams of an earlier turn
 def test_words_are_those_of_the_query_and_of_the_memory(rows, question):
@@ -124,7 +124,7 @@ def test_words_are_those_of_the_query_and_of_the_memory(rows, question):
             assert bool(hit.reasons[1]) >= (hit.components.get("keyword", 0.0) > CLOSE)
 
 
-@settings(PROFILE, max_examples=120)
+@examples(120)
 @given(populations, questions(any_rankings | presets), st.sampled_from([1, 3, 10]), seeds)
 def test_pages_join_to_the_whole_answer(rows, question, size, seed):
     _, wanted = question

@@ -5,13 +5,14 @@ from datetime import UTC, datetime
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic import AsyncMemory, LinkType, Memory
 from mnemic.errors import InvalidArgumentError
 from mnemic.memory_files import MemoryFiles
 from tests.support.memory_files import memory_file
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.requirement("C132", "C133", "R330")
 
@@ -167,7 +168,7 @@ HOSTILE = [
 ]
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     contents=st.lists(
         st.one_of(WORDS, st.sampled_from(HOSTILE)), min_size=1, max_size=6, unique=True

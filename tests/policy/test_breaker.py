@@ -1,12 +1,13 @@
 """The circuit breaker, by example and beside a naive twin."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic.errors import InvalidArgumentError
 from mnemic.policy.breaker import CircuitBreaker, CircuitChange
 from tests.support.threads import run_together
+from tests.support.tiers import examples
 
 
 class Timer:
@@ -238,7 +239,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.integers(1, 3), STEPS)
 def test_it_does_as_its_naive_twin(threshold, steps):
     circuit, timer = breaker(threshold, 5.0)

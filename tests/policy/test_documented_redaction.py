@@ -3,11 +3,12 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic.context.redaction import Redaction, redact
 from mnemic.errors import InvalidArgumentError, MnemicError
+from tests.support.tiers import examples
 
 DEFAULT = Redaction(enabled=True)
 
@@ -130,7 +131,7 @@ def test_own_patterns_stand_beside_the_documented_ones():
     assert redact("tea12 a@b.io", redaction) == "[REDACTED] [REDACTED]"
 
 
-PROFILE = settings(max_examples=200, deadline=None, derandomize=True)
+PROFILE = examples(200)
 pieces = st.sampled_from(
     ["a@b.io", "4111 1111 1111 1111", "123-45-6789", " ", ".", "é", "漢", "😀", "x", "-", "@", "1"]
 )

@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -15,6 +14,7 @@ from mnemic.policy import (
 )
 from tests.policy.test_breaker import Timer
 from tests.support.clock import SECOND, Clock
+from tests.support.tiers import examples
 
 USERS = ("alice", "bob", None)
 QUESTIONS = ("bike", "bike red", "car")
@@ -157,5 +157,5 @@ class Machine(RuleBasedStateMachine):
             assert len(self.policy._engine._guard._cache) <= len(self.kept)
 
 
-Machine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Machine.TestCase.settings = examples(60, stateful_step_count=40)
 TestPolicy = Machine.TestCase

@@ -3,13 +3,14 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic.errors import InvalidArgumentError
 from mnemic.policy.limits import FixedWindow, TokenBucket
 from tests.policy.test_breaker import Timer
 from tests.support.threads import run_together
+from tests.support.tiers import examples
 
 
 def window(limit=2, seconds=10, **options):
@@ -132,7 +133,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.integers(1, 4), st.sampled_from([0.5, 1, 3]), STEPS)
 def test_a_window_does_as_its_naive_twin(limit, seconds, steps):
     limiter, timer = window(limit, seconds)
@@ -149,7 +150,7 @@ def test_a_window_does_as_its_naive_twin(limit, seconds, steps):
             assert limiter.acquire(user) == (False, times[0] + seconds - timer.now)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.integers(1, 4), st.sampled_from([0.1, 0.3, 1, 2.5]), STEPS)
 def test_a_bucket_does_as_its_naive_twin(burst, rate, steps):
     limiter, timer = bucket(rate, burst)
@@ -167,7 +168,7 @@ def test_a_bucket_does_as_its_naive_twin(burst, rate, steps):
             assert answer.retry_after == pytest.approx(float((1 - tokens[user]) / exact_rate))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.tuples(st.integers(0, 7), st.sampled_from([0, 0, 0.5, 2])), max_size=80))
 def test_with_few_places_no_user_exceeds_the_limit_in_any_window(steps):
     limiter, timer = window(limit=2, seconds=3, max_users=3)

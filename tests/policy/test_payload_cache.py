@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic.model.payload import DroppedMemory, PayloadMemory, Provenance
@@ -15,6 +15,7 @@ from mnemic.policy.conditions import MET
 from mnemic.policy.payload_cache import CachedPayload, PayloadCache, PayloadKey, bytes_of
 from tests.support.clock import HOUR, MICROSECOND, NOON, SECOND
 from tests.support.threads import run_together
+from tests.support.tiers import examples
 
 ALICE, BOB = ("aide", "alice"), ("aide", "bob")
 MINUTE = 60 * SECOND
@@ -222,7 +223,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(STEPS)
 def test_with_room_it_does_as_its_naive_twin(steps):
     cache, twin, now = made(), {}, NOON

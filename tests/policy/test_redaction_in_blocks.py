@@ -1,12 +1,13 @@
 """No text of a prompt block has a match of the redaction, nor a fragment of one."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic.context.packing import Plan, pack
 from mnemic.context.redaction import Redaction, redact
 from tests.support.policy_twin import made
+from tests.support.tiers import examples
 
 REDACTION = Redaction(enabled=True)
 PLAN = Plan(redaction=REDACTION, clip_sentences=2, max_tokens=120)
@@ -39,7 +40,7 @@ def test_a_replacement_that_matches_its_own_pattern_is_made_once():
     assert "[[" not in packed.text
 
 
-PROFILE = settings(max_examples=300, deadline=None, derandomize=True)
+PROFILE = examples(300)
 SECRETS = ["ann@example.com", "4111 1111 1111 1111", "123-45-6789", "4111111111111111"]
 HIDERS = ["", "", "\u200b", "\u00ad", "\u2060", "\x00", "\u202e"]
 FILLERS = [

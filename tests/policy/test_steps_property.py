@@ -4,7 +4,7 @@
 
 from datetime import timedelta, timezone
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic._core import estimate_tokens
@@ -25,8 +25,9 @@ from tests.support.policy_twin import (
     interleaved,
     made,
 )
+from tests.support.tiers import examples
 
-PROFILE = settings(max_examples=200, deadline=None, derandomize=True)
+PROFILE = examples(200)
 WORDS = [
     "tea",
     "Tea!",
@@ -174,7 +175,7 @@ def test_the_best_memory_is_left_out_only_where_it_does_not_fit(memories, budget
         assert min(memories, key=by_score).id in ids(found)
 
 
-@settings(PROFILE, max_examples=1000)
+@examples(1000)
 @given(memories=memories_of(hostile | hostile.map("a".__add__), size=4))
 def test_no_text_of_a_memory_leaves_its_line(memories):
     text = format_for_system_prompt(memories)

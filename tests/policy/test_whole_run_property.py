@@ -4,7 +4,7 @@
 
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic._core import estimate_tokens
@@ -12,8 +12,9 @@ from mnemic.policy import PromptBlock, Redaction, clip
 from tests.support.clock import NOON, SECOND
 from tests.support.policy_rooms import Room, asked
 from tests.support.policy_twin import broken, by_score, deduplicated, interleaved, made
+from tests.support.tiers import examples
 
-PROFILE = settings(max_examples=60, deadline=None, derandomize=True)
+PROFILE = examples(60)
 TEXTS = [
     *(
         "Likes tea.",

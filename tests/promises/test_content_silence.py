@@ -441,7 +441,7 @@ WRONG_IN_POSTGRES = {
 )
 def test_what_is_read_of_a_damaged_database_is_not_told(wrong, search_in, tmp_path, ear):
     with Places("postgres") as places:
-        url = places.of_its_own()
+        url = places.new()
         with opened(Memory, tmp_path, ear, kind="postgres", url=url) as world:
             with psycopg.connect(url, autocommit=True) as connection:
                 connection.execute(WRONG_IN_POSTGRES[wrong])

@@ -16,7 +16,7 @@ import apsw
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import event, example, given, settings
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from mnemic._core import RECORD_COLUMNS
@@ -59,10 +59,11 @@ from tests.support.filter_twin import matches, ordered
 from tests.support.filters import narrowed_and_decided, narrowed_and_decided_in_postgres
 from tests.support.places import Places
 from tests.support.rows import Question, rank
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.requirement("R045", "R046", "R047", "R048", "R049", "R050", "R051", "C103")
 
-PROFILE = settings(max_examples=300, deadline=None, derandomize=True)
+PROFILE = examples(300)
 
 # Where they meet: a file and a database, in which every population has an agent of its own.
 

@@ -15,7 +15,7 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic import AsyncMemory, MemoryRetriever
@@ -28,6 +28,7 @@ from mnemic.retrieval import RetrievalService
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.places import IN_POSTGRES, Places
+from tests.support.tiers import examples
 
 A, OTHERS = "a", ("b", "c", None)
 
@@ -582,13 +583,13 @@ def check(program, **options):
 PROGRAMS = st.lists(STEPS, min_size=1, max_size=60)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@examples(60)
 @given(program=PROGRAMS)
 def test_a_users_answers_are_the_same_whatever_others_do_beside(program):
     check(program)
 
 
-@settings(max_examples=16, deadline=None, derandomize=True)
+@examples(16)
 @given(program=PROGRAMS, kind=st.sampled_from(IN_POSTGRES))
 def test_a_users_answers_in_postgresql_are_the_same_whatever_others_do_beside(program, kind):
     check(program, kind=kind)

@@ -6,7 +6,6 @@ which knows memories by user and id, says what each has in the end.
 """
 
 import io
-import os
 import random
 from uuid import UUID
 
@@ -19,15 +18,14 @@ from mnemic.policy import RetrievalConfig, RetrievalPolicy, RetrievalRequest
 from tests.support.clock import NOON, SECOND
 from tests.support.embedders import WordEmbedder
 from tests.support.places import KINDS
+from tests.support.tiers import seeds
 from tests.support.whole import whole
 
 IDS = [UUID(int=number) for number in range(1, 5)]
 USERS = ("alice", "bob")
 WORDS = ("tea", "ferry", "harbour")
 TEXTS = ("tea at noon", "a ferry", "the ferry to the harbour", "more tea", "Tea at noon!")
-IS_TORTURE = bool(os.environ.get("MNEMIC_TORTURE"))
-ROUNDS = {kind: 400 if IS_TORTURE else 40 if kind == "sqlite" else 3 for kind in KINDS}
-SEEDS = [(kind, seed) for kind, rounds in ROUNDS.items() for seed in range(rounds)]
+SEEDS = [(kind, seed) for kind in KINDS for seed in seeds(40 if kind == "sqlite" else 3)]
 STEPS = 60
 
 

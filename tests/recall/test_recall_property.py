@@ -5,7 +5,7 @@ from random import Random
 from uuid import UUID
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from mnemic.errors import EntryNotFoundError
@@ -16,10 +16,11 @@ from tests.support.entries import entry
 from tests.support.recall import NamedSimilarities, run
 from tests.support.recall_twin import linked as twins_linked
 from tests.support.recall_twin import recalled
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.requirement("C060", "C062", "C064", "C074", "C138")
 
-PROFILE = settings(max_examples=60, deadline=None, derandomize=True)
+PROFILE = examples(60)
 UNTRACKED = MemoryRetrieverOptions(track_access=False)
 EMBEDDER = NamedSimilarities()
 

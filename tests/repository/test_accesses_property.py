@@ -2,13 +2,14 @@
 
 from datetime import timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic.memory import Memory
 from mnemic.sync_bridge import run_sync
 from tests.support.clock import Clock
 from tests.support.embedders import WordEmbedder
+from tests.support.tiers import examples
 
 MEMORIES = 4
 CALLS = [
@@ -139,7 +140,7 @@ class Counted:
         self.memory = self.opened()
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@examples(40)
 @given(
     embedder=st.sampled_from([WordEmbedder(), None]),
     calls=st.lists(

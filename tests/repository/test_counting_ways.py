@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from mnemic.errors import FilterError, OutOfMemoryError
@@ -25,8 +25,9 @@ from tests.support.filter_strategies import (
     users,
 )
 from tests.support.filter_twin import matches
+from tests.support.tiers import examples
 
-PROFILE = settings(max_examples=150, deadline=None, derandomize=True)
+PROFILE = examples(150)
 MEMORIES = [
     msgspec.structs.replace(
         entry, agent_id="default", status=MemoryStatus.ACTIVE, forgotten_at=None, expires_at=None

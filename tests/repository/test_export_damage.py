@@ -5,7 +5,7 @@ import json
 import pickle
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic.errors import ExportFormatError, InvalidArgumentError, InvalidEntryError
@@ -34,6 +34,7 @@ from tests.support.exports import (
     same,
     written,
 )
+from tests.support.tiers import examples
 
 
 def assert_right_or_refused(data):
@@ -91,7 +92,7 @@ PIECES = (
 )
 
 
-@settings(PROFILE, max_examples=1500)
+@examples(1500)
 @given(st.lists(
     st.tuples(
         st.integers(0, len(SAMPLE)), st.integers(0, 12),
@@ -116,7 +117,7 @@ VALUES = st.one_of(
 )
 
 
-@settings(PROFILE, max_examples=1000)
+@examples(1000)
 @given(st.sampled_from([*export_format._MemoryLine.__struct_fields__, "kind", "unknown"]), VALUES)
 def test_any_value_in_any_field_gives_a_right_record_or_a_typed_error(field, value):
     assert_right_or_refused(lines_of(**{field: value}).encode())

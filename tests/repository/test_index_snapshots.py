@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic import Encryption, Memory
@@ -26,6 +26,7 @@ from tests.support import file_formats
 from tests.support.embedders import WordEmbedder
 from tests.support.keys import KEY
 from tests.support.processes import ENVIRONMENT
+from tests.support.tiers import examples
 
 WORDS = [first + last for first in "bdfgklmnprst" for last in ("ale", "ing", "on", "ure", "est")]
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -391,7 +392,7 @@ def act(memory, name, target, other, draw):
         memory.delete(one, user_id=user, permanent=name == "purge")
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(first=OPERATIONS, second=OPERATIONS, third=OPERATIONS)
 def test_any_operations_between_openings_leave_the_answers_of_the_store(
     tmp_path_factory, first, second, third

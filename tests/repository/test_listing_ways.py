@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import msgspec
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from mnemic.errors import EntryNotFoundError, OutOfMemoryError
@@ -17,10 +17,11 @@ from tests.support.clock import HOUR, NOON, Clock
 from tests.support.doors import opened
 from tests.support.entries import contents
 from tests.support.filter_strategies import EVERYONE, SIZES, filters, population, users
+from tests.support.tiers import examples
 
 TEA = {"content": {"contains": "TEA"}}
 ALL_USERS = Scope("default", all_users=True)
-PROFILE = settings(max_examples=60, deadline=None, derandomize=True)
+PROFILE = examples(60)
 EXPIRIES = (None, NOON + HOUR, None, NOON + timedelta(days=40))
 MEMORIES = [
     msgspec.structs.replace(

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic import (
@@ -35,6 +35,7 @@ from mnemic.repository import Repository
 from tests.support.clock import NOON
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
+from tests.support.tiers import examples
 
 NORTH, EAST = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]
 BETWEEN = [3.0, 4.0, 0.0]
@@ -528,7 +529,7 @@ search_types = st.sampled_from(["hybrid", "semantic"])
 rankings = st.sampled_from([None, HYBRID, Ranking(similarity=0.5), Ranking(full_words=3)])
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(texts, min_size=1, max_size=8), texts, rankings, search_types)
 def test_the_vector_of_a_text_finds_what_the_text_finds(stored, query, ranking, search_type):
     embedder = WordEmbedder(dimensions=16)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mnemic import (
@@ -23,10 +23,11 @@ from mnemic import (
 )
 from tests.support.clock import DAY, NOON, Clock
 from tests.support.retrieval import FixedEmbedder
+from tests.support.tiers import examples
 
 pytestmark = pytest.mark.requirement("R185", "R186", "R187", "R188", "R189", "C008", "C009")
 
-PROFILE = settings(max_examples=60, deadline=None, derandomize=True)
+PROFILE = examples(60)
 TOLERANCE = 2e-6
 """Vectors are float32."""
 

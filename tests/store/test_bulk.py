@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from mnemic.errors import AmbiguousIdError, EmbeddingModelMismatchError, StorageQuotaExceededError
@@ -35,6 +35,7 @@ from tests.support import filter_twin
 from tests.support.clock import HOUR, NOON
 from tests.support.entries import numbered, uid
 from tests.support.filter_strategies import filters, population
+from tests.support.tiers import examples
 
 RED = {"metadata.color": "red"}
 """A filter that the core decides."""
@@ -319,7 +320,7 @@ WHERE = filters(120)
 ANY_IDS = st.none() | st.lists(st.sampled_from([entry.id for entry in population(120)]), max_size=9)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(50, suppress_health_check=[HealthCheck.too_slow])
 @given(where=WHERE, ids=ANY_IDS, user=st.sampled_from(["alice", "bob", None, "everyone"]))
 def test_what_a_filter_selects_is_what_a_naive_evaluator_says(where, ids, user):
     scope = Scope("a", all_users=True) if user == "everyone" else Scope("a", user)

@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import NamedTuple
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -33,6 +32,7 @@ from tests.store.contract import (
 )
 from tests.support.clock import DAY, HOUR, NOON
 from tests.support.entries import numbered, uid
+from tests.support.tiers import examples
 
 EVICTS = Room(evicts=True)
 
@@ -635,4 +635,4 @@ class Evictions(RuleBasedStateMachine):
 
 
 TestEvictions = Evictions.TestCase
-TestEvictions.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
+TestEvictions.settings = examples(60, stateful_step_count=20)

@@ -1,7 +1,6 @@
 """Bytes and entries of each user: kept by every write, limited by quotas, listed for operators."""
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -29,6 +28,7 @@ from tests.store.contract import (
 )
 from tests.support.clock import HOUR, NOON
 from tests.support.entries import numbered, uid
+from tests.support.tiers import examples
 
 USERS = (None, "alice", "bob")
 
@@ -353,4 +353,4 @@ def _of(sizes, user):
 
 
 TestUsage = Usage.TestCase
-TestUsage.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestUsage.settings = examples(40, stateful_step_count=25)

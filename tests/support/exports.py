@@ -6,7 +6,6 @@ from datetime import timedelta
 from uuid import UUID
 
 import numpy as np
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from mnemic.model import LinkType, MemoryLink, MemoryStatus, MemoryType
@@ -15,9 +14,10 @@ from mnemic.repository.export_reader import read_export
 from mnemic.repository.export_writer import write_export
 from tests.support.clock import NOON
 from tests.support.entries import numbered
+from tests.support.tiers import examples
 
 ONE, TWO = UUID(int=1), UUID(int=2)
-PROFILE = settings(max_examples=200, deadline=None, derandomize=True)
+PROFILE = examples(200)
 
 
 def memory(number=1, **fields):

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import apsw
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic._core import fold
@@ -284,7 +284,6 @@ def test_messages_and_positions_are_filtered(search):
     }  # fmt: skip
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
 def test_every_float_is_found_again(floats):
     store = SqliteStore(":memory:")
@@ -744,7 +743,6 @@ def test_ties_go_to_the_newer_then_the_smaller_id_and_missing_values_come_last(
 # Folding
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs", "Cn", "Co"])))
 def test_folding_is_that_of_unicodedata(text):
     composed = unicodedata.normalize("NFKC", text)
