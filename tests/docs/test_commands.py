@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pages import PAGES, blocks_of, text_of
+from tests.support.pages import PAGES, REFERENCE, blocks_of, text_of
 from tests.support.paths import ROOT
 
 SHELL = [
@@ -71,7 +71,7 @@ def project():
     return targets, set(pyproject["project"]["optional-dependencies"])
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, *REFERENCE])
 def test_the_commands_of_a_page_name_targets_modules_options_and_extras_that_exist(page, project):
     assert not [part for command in commands(page) for part in unknown_parts(command, *project)]
 

@@ -1,10 +1,12 @@
 """The links and names in the pages: what they lead to exists."""
 
+import os.path
 import re
+from pathlib import Path
 
 import pytest
 
-from tests.support.pages import PAGES, text_of
+from tests.support.pages import BUILT, PAGES, REFERENCE, text_of
 from tests.support.paths import ROOT
 
 LINK = re.compile(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)")
@@ -14,16 +16,43 @@ FOLDERS = ("", "python/mnemic", "python/mnemic/store/sqlite", "rust/core/src", "
 FOLDERS += ("rust/core/src/text", "models/minilm")
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, *REFERENCE])
 def test_the_files_and_sections_that_a_page_links_or_names_exist(page):
     text = text_of(page)
-    links = [
-        ((ROOT / page).parent / file if file else ROOT / page, part)
-        for file, part in LINK.findall(without_code(text))
-    ]
-    assert not [file for file, _ in links if not file.exists()]
-    assert not [(file.name, part) for file, part in links if part and part not in sections(file)]
+    assert not list(dead_links(page, text))
     assert not [name for name in set(NAMED.findall(text)) if not exists(name)]
+
+
+def dead_links(page, text):
+    for file, part in LINK.findall(without_code(text)):
+        place = os.path.normpath(Path(page).parent / file) if file else page
+        if not is_reached(place, page) or (part and part not in sections(place)):
+            yield f"{file}#{part}"
+
+
+def is_reached(place, page):
+    """Whether a page's reader finds a place: a checkout is without the reference."""
+    if f"{place}/".startswith(BUILT) or place in REFERENCE:
+        return page in REFERENCE and place in REFERENCE
+    return (ROOT / place).exists()
+
+
+@pytest.mark.parametrize(
+    ("page", "link"),
+    [
+        ("README.md", "docs/none.md"),
+        ("README.md", "docs/reference/memory.md"),
+        ("docs/README.md", "reference/README.md#reference"),
+        ("docs/README.md", "reference"),
+        ("docs/README.md", "tutorial.md#none"),
+        ("docs/README.md", "#none"),
+        ("docs/reference/memory.md", "none.md"),
+        ("docs/reference/memory.md", "README.md#none"),
+        ("docs/reference/memory.md", "../concepts/none.md"),
+    ],
+)
+def test_a_dead_link_is_found(page, link):
+    assert len(list(dead_links(page, f"[text]({link})"))) == 1
 
 
 def without_code(text):
@@ -32,17 +61,15 @@ def without_code(text):
     )
 
 
-def sections(file):
+def sections(page):
     """Name the sections of a page as its host does: small letters, spaces as hyphens."""
-    text = re.sub(
-        r"^```.*?^```", "", file.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
-    )
+    text = re.sub(r"^```.*?^```", "", text_of(page), flags=re.DOTALL | re.MULTILINE)
     titles = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", title) for title in HEADING.findall(text)]
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def exists(name):
-    return any((ROOT / folder / name).exists() for folder in FOLDERS)
+    return name == BUILT or any((ROOT / folder / name).exists() for folder in FOLDERS)
 
 
 ROOMS = [ROOT / "python/mnemic", ROOT / "rust/core/src"]
@@ -66,7 +93,7 @@ def test_the_maps_of_the_code_name_every_room(page):
 def test_no_page_for_users_has_the_number_of_a_requirement_or_ruling():
     found = {
         page: re.findall(r"\b[RCT]\d{3}\b|document 00[0-4]", text_of(page))
-        for page in PAGES
+        for page in [*PAGES, *REFERENCE]
         if page != "docs/decisions.md"
     }
     assert not {page: numbers for page, numbers in found.items() if numbers}

@@ -1,4 +1,4 @@
-"""The reference: it has every public name with a text, and is that of the package as it is."""
+"""The reference that `make docs` builds: it has every public name with a text."""
 
 import ast
 import asyncio
@@ -12,36 +12,37 @@ from uuid import UUID
 import pytest
 
 import mnemic
-from tests.support.pages import blocks_of
-from tests.support.paths import ROOT
+from tests.support.pages import BUILT, REFERENCE, blocks_of, reference, text_of
 
 pages = pytest.importorskip("tools.reference.pages", reason="tools/ comes with the repository")
+program = pytest.importorskip("tools.reference.__main__")
 source = pytest.importorskip("tools.reference.source")
-FOLDER = ROOT / "docs" / "reference"
 
 
-@pytest.fixture(scope="module")
-def reference():
-    made = pages.Reference()
-    return made, made.pages()
+def test_every_public_name_method_and_parameter_has_a_text():
+    assert not reference()[0].problems
 
 
-def test_the_reference_is_that_of_the_package_as_it_is(reference):
-    written = {page.name: page.read_text(encoding="utf-8") for page in FOLDER.glob("*.md")}
-    changed = [name for name, text in reference[1].items() if written.get(name) != text]
-    assert not changed, "make docs writes these pages anew"
-    assert set(written) == set(reference[1])
+def test_make_docs_builds_every_page_and_fails_where_a_public_name_has_no_text(
+    tmp_path, monkeypatch
+):
+    folder = tmp_path / "reference"
+    folder.mkdir()
+    (folder / "earlier.md").touch()
+    monkeypatch.setattr(program, "FOLDER", folder)
+    program.main()
+    texts = {BUILT + page.name: page.read_text(encoding="utf-8") for page in folder.iterdir()}
+    assert texts == {page: text_of(page) for page in REFERENCE}
+    monkeypatch.setattr(pages, "SHARED", {})
+    with pytest.raises(SystemExit, match=r"Memory\.scoped\(user_id\) has no text"):
+        program.main()
 
 
-def test_every_public_name_method_and_parameter_has_a_text(reference):
-    assert not reference[0].problems
-
-
-def test_the_reference_has_every_public_name_under_its_own_title(reference):
+def test_the_reference_has_every_public_name_under_its_own_title():
     titles = {
         title
-        for text in reference[1].values()
-        for title in re.findall("^## (.+)$", text, re.MULTILINE)
+        for page in REFERENCE
+        for title in re.findall("^## (.+)$", text_of(page), re.MULTILINE)
     }
     modules = {name for name in mnemic.__all__ if inspect.ismodule(getattr(mnemic, name))}
     assert modules == {"annotations", "errors", "events", "hyde", "memory_files", "policy"}
@@ -58,13 +59,13 @@ def test_the_reference_has_every_public_name_under_its_own_title(reference):
     assert titles == public | errors
 
 
-def test_every_public_verb_is_under_its_class(reference):
-    text = reference[1]["memory.md"]
+def test_every_public_verb_is_under_its_class():
+    text = text_of(BUILT + "memory.md")
     verbs = {name for name in dir(mnemic.Memory) if not name.startswith("_")}
     assert not {
         name for name in verbs if f"### Memory.{name}\n" not in text and f"**{name}** `" not in text
     }
-    listed = reference[1]["async.md"]
+    listed = text_of(BUILT + "async.md")
     assert not {
         name
         for name in dir(mnemic.AsyncMemory)
@@ -96,18 +97,16 @@ def test_signatures_are_those_of_stubs():
     ]
 
 
-EXAMPLES = [
-    (page.name, block)
-    for page in sorted(FOLDER.glob("*.md"))
-    for block in blocks_of(page.relative_to(ROOT).as_posix())
-    if block.language == "pycon"
-]
-
-
-@pytest.mark.parametrize("block", [block for _, block in EXAMPLES], ids=[at for at, _ in EXAMPLES])
-def test_the_examples_of_docstrings_run_and_print_what_they_show(block, tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", REFERENCE)
+def test_the_examples_of_docstrings_run_and_print_what_they_show(page, tmp_path, monkeypatch):
     pytest.importorskip("mnemic_minilm")
     monkeypatch.chdir(tmp_path)
+    for block in blocks_of(page):
+        if block.language == "pycon":
+            check_example(block)
+
+
+def check_example(block):
     given = {
         "id": UUID(int=7),
         "agent_id": "aide",

@@ -8,8 +8,11 @@ Above a block, or hidden in the page, a comment says how it is run:
 A block of `text` directly below one of Python is its output, and one that prints has one. There
 `...` stands for anything in a line, and in a line of its own for any lines; numbers with decimals
 may differ by one in the last.
+
+The pages of the reference are made in memory; what `make docs` has left on disk is not read.
 """
 
+import functools
 import re
 from typing import NamedTuple
 
@@ -17,7 +20,15 @@ from tests.support.paths import ROOT
 
 _PLACES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 _PLACES += sorted(page.relative_to(ROOT).as_posix() for page in (ROOT / "docs").rglob("*.md"))
-PAGES = [page for page in _PLACES if (ROOT / page).is_file()]
+BUILT = "docs/reference/"
+PAGES = [page for page in _PLACES if (ROOT / page).is_file() and not page.startswith(BUILT)]
+if (ROOT / "tools").is_dir():
+    from tools.reference.pages import Reference
+    from tools.reference.rooms import ROOMS
+
+    REFERENCE = [BUILT + file for file in ("README.md", *(room.file for room in ROOMS))]
+else:
+    REFERENCE = []  # tools/ comes with the repository
 
 _BLOCK = re.compile(
     r"(?:^<!-- (?P<note>[^\n]*?) -->\n+)?"
@@ -43,8 +54,15 @@ class Block(NamedTuple):
         return self.language == "python" and not self.note.startswith(NOT_RUN)
 
 
+@functools.cache
+def reference():
+    """Make the reference; return it and the texts of its pages."""
+    made = Reference()
+    return made, {BUILT + file: text for file, text in made.pages().items()}
+
+
 def text_of(page):
-    return (ROOT / page).read_text(encoding="utf-8")
+    return reference()[1][page] if page in REFERENCE else (ROOT / page).read_text(encoding="utf-8")
 
 
 def blocks_of(page):

@@ -1,4 +1,4 @@
-"""Write docs/reference/: `python -m tools.reference`."""
+"""Build docs/reference/: `python -m tools.reference`."""
 
 from tools.reference.pages import Reference
 from tools.reference.source import ROOT
@@ -7,14 +7,16 @@ FOLDER = ROOT / "docs" / "reference"
 
 
 def main() -> None:
-    """Write the pages, and remove those that are no more."""
-    pages = Reference().pages()
+    """Write the pages in place of earlier ones, and fail where a public name has no text."""
+    reference = Reference()
+    pages = reference.pages()
     FOLDER.mkdir(exist_ok=True)
-    for old in FOLDER.glob("*.md"):
-        if old.name not in pages:
-            old.unlink()
+    for earlier in FOLDER.glob("*.md"):
+        earlier.unlink()
     for name, text in pages.items():
         (FOLDER / name).write_text(text, encoding="utf-8")
+    if reference.problems:
+        raise SystemExit("\n".join(reference.problems))
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ def _order(public: Public, room: Room) -> tuple[bool, int, str, int]:
 def index(names: Names) -> Iterator[str]:
     """Yield the lines of the page of all names."""
     yield "# Reference\n"
-    yield "Every public name. `make docs` writes these pages from signatures and docstrings.\n"
+    yield "Every public name. `make docs` builds these pages from signatures and docstrings.\n"
     for room in ROOMS:
         links = [names.link(public.path, public.name) for public in names.by_room[room.file]]
         yield f"- **[{room.title}]({room.file})**. {room.about}"

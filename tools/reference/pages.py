@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from griffe import Attribute, Class, DocstringSectionKind, Function, Object
+from griffe import Attribute, Class, DocstringSectionKind, ExprSubscript, Function, Object
 
 from tools.reference.docstrings import (
     TITLES,
@@ -34,9 +34,7 @@ from tools.reference.source import (
     value_text,
 )
 
-_LONGEST_LINE = 100  # of the formatter
-_LONGEST_VALUE = 160
-_NOTE = "<!-- Written by `make docs` from the package: edit the docstrings there. -->"
+_LONGEST_VALUE = 100
 _PROTOCOLS = {
     "__len__": "`len()`",
     "__iter__": "iteration",
@@ -70,7 +68,6 @@ class Reference:
     def _page(self, room: Room) -> Iterator[str]:
         names = self._names.by_room[room.file]
         yield f"# {room.title}"
-        yield _NOTE
         yield f"[Reference](README.md). {room.about}"
         yield " · ".join(f"[{public.name}](#{public.name.lower()})" for public in names)
         for public in names:
@@ -99,9 +96,9 @@ class Reference:
         if other:
             yield f"Another name of {other}."
             return
-        line = _assignment(public.name, value)
-        if line:
-            yield fenced(line)
+        is_alias = isinstance(thing.value, ExprSubscript)
+        if is_alias or 0 < len(value) <= _LONGEST_VALUE:
+            yield fenced(f"{public.name} = {value}")
         elif thing.annotation is not None:
             yield fenced(f"{public.name}: {annotation_text(thing.annotation)}")
         yield self._needed(text_of(thing.docstring), public.name)
@@ -242,20 +239,6 @@ def _is_set_by_hand(thing: Class, name: str) -> bool:
 def _linked(text: str) -> str:
     """Return a page in which other pages that docstrings name are links."""
     return re.sub(r"\bdocs/((concepts|how-to|lab)/[\w-]+)\.md", r"[\1](../\1.md)", text) + "\n"
-
-
-def _assignment(name: str, value: str) -> str:
-    """Return a value as the formatter writes it; "" for none and for one that is too long."""
-    line = f"{name} = {value}"
-    if len(line) <= _LONGEST_LINE:
-        return line if value else ""
-    kind, bracket, parts = value.removesuffix("]").partition("[")
-    is_alias = bracket and len(value) <= _LONGEST_VALUE and "(" not in value
-    if not is_alias:
-        return ""
-    if len(parts) + len("    ") > _LONGEST_LINE:
-        parts = parts.replace(", ", ",\n    ") + ","
-    return f"{name} = {kind}[\n    {parts}\n]"
 
 
 def _enum(members: list[Attribute]) -> str:
