@@ -92,7 +92,7 @@ def name(field: str, value: object) -> str:
         return value  # as nearly all are
     checked = text(field, value)
     if not checked:
-        raise InvalidEntryError(f"{field} cannot be empty; leave it out or use None")
+        raise InvalidEntryError(f"{field} cannot be empty")
     if not checked.isprintable() and any(_is_control(letter) for letter in checked):
         at = next(at for at, letter in enumerate(checked) if _is_control(letter))
         raise InvalidEntryError(f"{field} holds a control character at index {at}; remove it")
@@ -101,7 +101,11 @@ def name(field: str, value: object) -> str:
 
 def optional_name(field: str, value: object) -> str | None:
     """Return `value` if it is None or a `name`."""
-    return None if value is None else name(field, value)
+    if value is None:
+        return None
+    if isinstance(value, str) and not value:
+        raise InvalidEntryError(f"{field} cannot be empty; leave it out or use None")
+    return name(field, value)
 
 
 def type_name(value: object) -> str:

@@ -87,7 +87,8 @@ class AsyncAddVerbs(ScopedBase):
             category: Free text.
             source: Where it came from, such as a file's name or a URL.
             sensitive: Hide the content from `repr`, and from logs, events and errors even with
-                `log_content=True`. Nothing is encrypted yet.
+                `log_content=True`. It is sealed where it is stored with `Memory(encryption=…)`,
+                and lies there in plain text without.
             supersedes: Id of the memory that this one replaces; it is marked as superseded, no
                 longer found, and linked.
             id: A new one of version 7 if None. With a given id a retry cannot store twice; see

@@ -28,6 +28,7 @@ class AsyncImportVerbs(ScopedBase):
                 errors, earlier batches of 1,000 memories are stored; repeat the import when the
                 cause is removed.
             StorageQuotaExceededError: If a batch would exceed the quota.
+            KeyUnavailableError: If a memory was sealed where it comes from, and there is no key.
             EmbeddingError: If the embedder fails.
             StoreError: If the file cannot be written.
         """
@@ -53,7 +54,8 @@ class AsyncTransferVerbs(AsyncImportVerbs):
         """Write memories, and the links between them, as JSON Lines; see docs/concepts/export.md.
 
         What is written while others write is each memory as it was at some moment meanwhile; a
-        `backup` is all of one moment.
+        `backup` is all of one moment. Sealed memories are written in plain text; those that do not
+        open, as without a key, are left out.
 
         Args:
             target: A path, which is complete or not there at all, of mode 0600; or a text file.
