@@ -301,7 +301,7 @@ class StoreClosedError(StoreError):
 
 
 class SchemaVersionError(StoreError):
-    """The file was written by a newer or an unknown version."""
+    """Another version wrote the file or tables; for an earlier one, the message says what to do."""
 
 
 class EmbeddingModelMismatchError(StoreError):

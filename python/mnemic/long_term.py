@@ -80,7 +80,7 @@ class LongTermMemory(
     Raises:
         MissingExtraError: If the local embedder is requested and not installed.
         StoreFileError: If the path cannot be used or is another file.
-        SchemaVersionError: If a newer mnemic wrote the file.
+        SchemaVersionError: If a newer mnemic wrote the file, or an earlier one and `read_only`.
         StoreCorruptError: If the file is damaged.
         EmbeddingModelMismatchError: If the agent's vectors come from another model.
     """

@@ -109,7 +109,7 @@ class Memory(MemoryHandle, ScopedMemory):
     Raises:
         MissingExtraError: If the local embedder is wanted and not installed.
         StoreFileError: If the path cannot be used or holds something else.
-        SchemaVersionError: If a newer mnemic wrote the file.
+        SchemaVersionError: If a newer mnemic wrote the file, or an earlier one and `read_only`.
         StoreCorruptError: If the file is damaged.
         EmbeddingModelMismatchError: If the agent's vectors come from another model.
     """
