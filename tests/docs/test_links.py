@@ -78,15 +78,14 @@ TOO_SMALL = {"bits.rs", "deadline.rs", "error.rs", "ids.rs", "lib.rs"}
 
 
 @pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="docs/ comes with the repository")
-@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/design.md"])
-def test_the_maps_of_the_code_name_every_room(page):
+def test_the_map_of_the_code_names_every_room():
     rooms = {
         place.name + "/" * place.is_dir()
         for folder in ROOMS
         for place in folder.iterdir()
         if place.suffix in {".py", ".rs"} or (place.is_dir() and place.name != "__pycache__")
     }
-    text = text_of(page)
+    text = text_of("CONTRIBUTING.md")
     assert not [room for room in rooms - TOO_SMALL - {"__init__.py"} if room not in text]
 
 
