@@ -158,13 +158,12 @@ sdist-test: $(TOOLS) ## build the source distribution, install from it alone, st
 	rm -rf $(SDIST_VENV)
 
 .PHONY: bench
-bench: $(PEERS) ## measure vectors, text and memory beside peers; checks answers, prints recall
+bench: $(PEERS) ## measure vectors beside exact and approximate peers; checks answers, prints recall
 	$(BIN)/python -m benches.suite
 
 .PHONY: measure
-measure: $(BENCHES) ## measure the figures in docs/: ratios to exact peers, text, memory, imports
+measure: $(BENCHES) ## measure the figures in docs/: ratios to exact peers, embedding, memory, imports
 	$(BIN)/python -m benches.vector_map
-	$(BIN)/python -m benches.fingerprint
 	$(BIN)/python -m benches.embed
 	$(BIN)/python -m benches.memory
 	$(BIN)/python -m benches.import_time
@@ -173,14 +172,10 @@ measure: $(BENCHES) ## measure the figures in docs/: ratios to exact peers, text
 p95: $(READY) ## measure whole searches of 10,000 and 100,000 memories with MiniLM, and their steps
 	$(BIN)/python -m benches.p95
 
-.PHONY: plots
-plots: $(READY) ## draw docs/lab/plots/ from the recorded run in benches/recorded/
-	$(BIN)/python -m benches.plot
-
 .PHONY: asv
 asv: $(BENCHES) ## run the asv suite over the installed build and keep its results, some five minutes
 	@git diff --quiet HEAD || echo 'There are uncommitted changes; the results are kept as those of the last commit.'
-	$(BIN)/python -m benches.datasets
+	$(BIN)/python -m benches.support.datasets
 	$(BIN)/asv machine --yes >/dev/null
 	$(BIN)/asv run --python=same --show-stderr --set-commit-hash "$$(git rev-parse HEAD)"
 	@echo 'Kept in .asv/results. $(BIN)/asv show HEAD; $(BIN)/asv compare --factor 1.2 COMMIT COMMIT'

@@ -1,25 +1,24 @@
 """An approximate index beside exact search: `python -m benches.approximate [--rows N,…]`.
 
 Options: `--kind clustered,uniform,real` (real ones are embedded once, which takes minutes),
-`--index hnsw,ivfpq,flat`, `--depth N` for efSearch, `--threads N` for the build, `--hybrid` (the
+`--index hnsw,flat`, `--depth N` for efSearch, `--threads N` for the build, `--hybrid` (the
 memories then have real sentences as texts, and queries too; the vectors are the real ones),
 `--save` (writes the index to a file, reads it again, and opens it by its source). Vectors have 384
 dimensions; queries are one at a time, in an order drawn anew for each. Prints the time to build,
 bytes, recall@10 against the exact ranking of the same index, and medians and 95th percentiles in
 milliseconds: of the source alone (64 candidates), of the index by its proposals and exact, for all
-memories, and for filters that 1 % and 10 % of them pass (up to 2 % are ranked exactly); then how
-many searches a second one thread and two answer.
+memories, and for filters that 1 % and 10 % of them pass (up to 2 % are ranked exactly).
 """
 
 import argparse
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 
-from benches.datasets import DIM, HELD_OUT, queries_of, real_texts, rows_of
+from benches.support.datasets import DIM, HELD_OUT, queries_of, real_texts, rows_of
+from benches.support.timing import timed
 from mnemic.index import NativeIndex, RankInputs
 from mnemic.index.candidates import Beginning
 from mnemic.index.faiss_kinds import FaissOptions, faiss_library
@@ -33,7 +32,6 @@ AGENT = Scope("a", all_users=True)
 AT_ONCE = 8192
 LIMIT = 10
 QUERIES = 200
-THREADS = (1, 2)
 SHARES = {"1 %": ("one in a hundred", 100), "10 %": ("one in ten", 10)}
 
 
@@ -64,14 +62,9 @@ def given(number, texts):
     return record(number, tags=tags_of(number), **text)
 
 
-def timed(call):
-    begun = time.perf_counter()
-    result = call()
-    return (time.perf_counter() - begun) * 1e3, result
-
-
 def spread(times):
-    return f"p50 {np.median(times):8.3f} ms   p95 {np.quantile(times, 0.95):8.3f} ms"
+    median, high = np.quantile(np.array(times) * 1e3, [0.5, 0.95])
+    return f"p50 {median:8.3f} ms   p95 {high:8.3f} ms"
 
 
 def searches(ranking):
@@ -114,24 +107,6 @@ def measure(index, source, ranking, queries):
             print(f"    {each:14} {spread(taken)}", flush=True)
 
 
-def measure_threads(index, queries):
-    """Print how many semantic searches of all memories one thread and two answer in a second."""
-    search = Search(text=None, ranking=SEMANTIC, limit=LIMIT)
-    inputs = [RankInputs(AGENT, 10**18, query[np.newaxis]) for _, query in queries]
-    ways = {
-        "by proposals": lambda given: rank(index, search, given, 0),
-        "exact": lambda given: index.rank(search, given),
-    }
-    for name, way in ways.items():
-        rates = []
-        for threads in THREADS:
-            with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(way, inputs[:threads]))
-                taken, _ = timed(lambda pool=pool, way=way: list(pool.map(way, inputs)))
-            rates.append(f"{len(inputs) / taken * 1e3:,.0f}/s with {threads}")
-        print(f"  threads, {name}: {', '.join(rates)}")
-
-
 def measure_file(source, options):
     """Print the time to write an index, to read it, and the bytes of its file."""
     with tempfile.TemporaryDirectory() as folder:
@@ -144,9 +119,7 @@ def measure_file(source, options):
         read, opened = timed(lambda: settled(FaissSource(DIM, options, beginning)))
         assert opened.state.indexed == source.state.indexed
         size = Path(path).stat().st_size
-    print(
-        f"  file: {size / 1e6:,.0f} MB, written in {written / 1e3:.1f} s, read in {read / 1e3:.1f}"
-    )
+    print(f"  file: {size / 1e6:,.0f} MB, written in {written:.1f} s, read in {read:.1f}")
 
 
 def settled(source):
@@ -159,7 +132,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", default="100000")
     parser.add_argument("--kind", default="clustered,uniform")
-    parser.add_argument("--index", default="hnsw,ivfpq")
+    parser.add_argument("--index", default="hnsw")
     parser.add_argument("--depth", type=int, default=FaissOptions().search_depth)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--hybrid", action="store_true")
@@ -173,10 +146,7 @@ def main():
             vectors = queries_of(kind, rows, QUERIES)
             queries = list(zip(texts[:QUERIES], vectors, strict=True))
             for index in given.index.split(","):
-                trained = min(FaissOptions().trained, count // 2)
-                options = FaissOptions(
-                    index, search_depth=given.depth, trained=trained, threads=given.threads
-                )
+                options = FaissOptions(index, search_depth=given.depth, threads=given.threads)
                 run(kind, rows, queries, options, given)
 
 
@@ -196,7 +166,6 @@ def run(kind, rows, queries, options, given):
         f"{source.nbytes / len(rows):,.0f} bytes a row beside {index.nbytes / len(rows):,.0f}"
     )
     measure(index, source, SEMANTIC, [(None, query) for _, query in queries])
-    measure_threads(index, queries)
     if given.hybrid:
         print(" hybrid:")
         measure(index, source, HYBRID, queries)

@@ -1,8 +1,8 @@
 """Processor time against length over hostile texts: `python -m benches.hostile [--only WORD]`.
 
-For each function that reads text, and each family of `benches.hostile_texts`, the slope of log time
-over log length: 1 is linear, 2 quadratic. Every family is run once; the three steepest of each
-function are run five times more, and their medians count. Texts have 16,000 to 1,024,000
+For each function that reads text, and each family of `benches.support.hostile_texts`, the slope of
+log time over log length: 1 is linear, 2 quadratic. Every family is run once; the three steepest of
+each function are run five times more, and their medians count. Texts have 16,000 to 1,024,000
 characters; those of functions that read less, up to their limit. Exits with 1 if a slope
 reaches 1.2.
 """
@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benches import environment
-from benches.hostile_texts import FAMILIES
+from benches.support import environment
+from benches.support.hostile_texts import FAMILIES
+from benches.support.memories import OneVector
 from mnemic import ContextWindow, Memory, MemoryQuery, RetrievalService, _core
 from mnemic.context.eviction_order import _near_duplicates
 from mnemic.context.items import ContextItem, ContextItemType
@@ -133,21 +134,9 @@ def python_cases(folder: Path) -> list[Case]:
     ]
 
 
-class OneVector:
-    """Embeds every text alike, so that only the reading of texts is measured."""
-
-    model = "one"
-    dimensions = 4
-    max_tokens = 256
-    similarity_floor = 0.0
-
-    def embed(self, texts, /):
-        return np.full((len(texts), 4), 0.5, np.float32)
-
-
 def memory_cases(folder: Path) -> list[Case]:
     """Return the verbs of a memory."""
-    few = Memory(folder / "few.db", embedder=OneVector())
+    few = Memory(folder / "few.db", embedder=OneVector(4))
     few.add_many(
         {
             "content": f"Ana {number % 7} told Bo of tea number {number} in May: who is it?",
@@ -157,7 +146,7 @@ def memory_cases(folder: Path) -> list[Case]:
         for number in range(200)
     )
     service = RetrievalService(few)
-    stored = Memory(folder / "stored.db", embedder=OneVector())
+    stored = Memory(folder / "stored.db", embedder=OneVector(4))
 
     def add(text: str) -> None:
         stored.delete_all(permanent=True)

@@ -6,70 +6,43 @@ bytes, also cold); and a copy of the file without checksums, whose rows are load
 holds the package of another build (its `python/`, with the extension in it), and opens a file of
 its own. All hold the same real sentences of ten users, with random vectors. The openings take
 turns, each in a fresh process that loads the index and answers one search. Prints medians: seconds
-of processor time and of the clock, with the median ratios of neighbouring openings.
+of processor time and of the clock, with the median ratios of neighbouring openings, and megabytes
+that the process holds more than before.
 """
 
 import argparse
+import gc
 import os
 import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-import uuid
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import apsw
 import numpy as np
 
-from mnemic import Memory, MemoryEntry
+from benches.support.builds import HERE, run
+from benches.support.datasets import DIM, real_texts
+from benches.support.memories import OneVector, entry_of, of_user, resident_bytes
+from mnemic import Memory
 
-DIM = 384
-USERS = 10
 BATCH = 5000
-MODEL = "random"
-AGENT = "default"
-BEGIN = datetime(2025, 1, 1, tzinfo=UTC)
-ROOT = Path(__file__).parents[1]
-
-
-class Embedder:
-    """Gives every query the same vector."""
-
-    model = MODEL
-    dimensions = DIM
-
-    def embed(self, texts):
-        return np.ones((len(texts), DIM), np.float32)
-
-
-def entry_of(number, text, vector):
-    return MemoryEntry(
-        id=uuid.UUID(int=number + 1),
-        agent_id=AGENT,
-        content=text,
-        created_at=BEGIN + timedelta(minutes=number),
-        user_id=f"user {number % USERS}",
-        session_id=f"session {number // 200}",
-        importance=number % 100 / 100,
-        embedding=vector,
-        embedding_model=MODEL,
-    )
+MODULE = "benches.opening"
 
 
 def fill(path, rows):
-    from benches.datasets import real_texts  # noqa: PLC0415 - an opening does without
-
+    """Store real sentences of ten users, with random vectors."""
     texts, random = real_texts(), np.random.default_rng(0)
-    with Memory(path, embedder=Embedder()) as memory:
+    with Memory(path, embedder=OneVector()) as memory:
         for first in range(0, rows, BATCH):
             numbers = range(first, min(rows, first + BATCH))
             vectors = random.standard_normal((len(numbers), DIM)).astype(np.float32)
             few = zip(numbers, vectors, strict=True)
-            memory.add_many([entry_of(at, texts[at % len(texts)], one) for at, one in few])
+            memory.add_many(
+                [entry_of(at, texts[at % len(texts)], one, **of_user(at)) for at, one in few]
+            )
 
 
 def without_checksums(path):
@@ -85,18 +58,21 @@ def without_checksums(path):
 
 
 def open_once(path):
-    """Print seconds of processor time and of the clock until the first search is answered."""
+    """Print what opening and a first search take: seconds of work and of the clock, bytes."""
+    held, _ = resident_bytes()
     began, used = time.perf_counter(), time.process_time()
-    with Memory(path, embedder=Embedder()) as memory:
+    with Memory(path, embedder=OneVector()) as memory:
         found = memory.search("a first search", user_id="user 3")
         took = time.process_time() - used, time.perf_counter() - began
+        gc.collect()
+        now, most = resident_bytes()
     assert found
-    print(*took)
+    print(*took, now - held, most - held)
 
 
 def save_snapshot(path):
     """Open a file and wait until its snapshot is written, which closing does."""
-    with Memory(path, embedder=Embedder()) as memory:
+    with Memory(path, embedder=OneVector()) as memory:
         memory.search("a first search", user_id="user 3")
 
 
@@ -122,16 +98,6 @@ def read_cold(paths):
     return time.perf_counter() - began
 
 
-def run(folder, *arguments):
-    command = [sys.executable, "-m", "benches.opening", *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(folder).resolve())}
-    environment["OPENBLAS_NUM_THREADS"] = "1"  # its threads turn idly
-    done = subprocess.run(  # noqa: S603 - this very program
-        command, check=True, capture_output=True, text=True, env=environment, cwd=ROOT
-    )
-    return [float(number) for number in done.stdout.split()]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", help="python/ of another build")
@@ -150,22 +116,21 @@ def main():
 
 
 def compare(folder, given):
-    here = ROOT / "python"
     path = folder / "this.db"
-    run(here, "--fill", path, "--rows", given.rows)
+    run(MODULE, HERE, "--fill", path, "--rows", given.rows)
     mapped = folder / "mapped.db"
     shutil.copy(path, mapped)
     save_snapshot(mapped)
     openings = {
-        "this": (here, path),
-        "snapshot": (here, mapped),
-        "snapshot, cold": (here, mapped),
-        "unchecked": (here, without_checksums(path)),
+        "this": (HERE, path),
+        "snapshot": (HERE, mapped),
+        "snapshot, cold": (HERE, mapped),
+        "unchecked": (HERE, without_checksums(path)),
     }
     if given.folder:
         openings["other"] = (given.folder, folder / "other.db")
-        run(given.folder, "--fill", folder / "other.db", "--rows", given.rows)
-    times = {name: [] for name in openings}
+        run(MODULE, given.folder, "--fill", folder / "other.db", "--rows", given.rows)
+    measured = {name: [] for name in openings}
     for turn in range(given.rounds):
         for name in list(openings)[:: 1 if turn % 2 else -1]:
             build, file = openings[name]
@@ -173,20 +138,21 @@ def compare(folder, given):
                 shutil.rmtree(f"{file}-index", ignore_errors=True)
             elif name.endswith("cold"):
                 drop_from_cache([file, *snapshots_of(file)])
-            times[name].append(run(build, "--open", file))
+            measured[name].append(run(MODULE, build, "--open", file))
     reads = [read_cold(snapshots_of(mapped)) for _ in range(given.rounds)]
     print(f"reading the snapshot cold: {statistics.median(reads):.3f} s by the clock")
-    for name, measured in times.items():
-        show(f"{given.rows:,} · {name}", times["this"], measured)
+    for name, figures in measured.items():
+        show(f"{given.rows:,} · {name}", measured["this"], figures)
 
 
-def show(name, this, measured):
-    used, took = (statistics.median(seconds) for seconds in zip(*measured, strict=True))
-    both = list(zip(this, measured, strict=True))
+def show(name, this, figures):
+    used, took, now, most = (statistics.median(each) for each in zip(*figures, strict=True))
+    both = list(zip(this, figures, strict=True))
     ratios = [statistics.median(one[at] / other[at] for one, other in both) for at in (0, 1)]
     print(
         f"{name}: {used:.3f} s of processor time, {took:.3f} s by the clock; "
-        f"this is {ratios[0]:.3f} and {ratios[1]:.3f} of it"
+        f"this is {ratios[0]:.3f} and {ratios[1]:.3f} of it; "
+        f"{now / 1e6:.0f} MB resident, {most / 1e6:.0f} MB while opening"
     )
 
 

@@ -25,13 +25,12 @@ import argparse
 import hashlib
 import time
 from contextlib import contextmanager
-from datetime import timedelta
 from itertools import islice
 
 import numpy as np
 
-from benches import environment
-from benches.datasets import (
+from benches.support import environment
+from benches.support.datasets import (
     CACHE,
     FILLED_AT_ONCE,
     HELD_OUT,
@@ -40,8 +39,8 @@ from benches.datasets import (
     real_texts,
     report,
 )
-from benches.ranking import AGENT, BEGIN, MOST_WORDS, TURNS, USERS, new_id
-from mnemic import Memory, MemoryEntry
+from benches.support.memories import entry_of, of_user, short
+from mnemic import Memory
 from mnemic.embed import MiniLmEmbedder
 
 SIZES = (10_000, 100_000)
@@ -77,7 +76,7 @@ def main():
         clock.now = time.thread_time
     embedder = MiniLmEmbedder()
     texts = real_texts()
-    queries = [text for text in texts[:HELD_OUT] if len(text.split()) <= MOST_WORDS]
+    queries = short(texts[:HELD_OUT])
     print(environment.title(environment.machine()))
     for count in given.rows:
         path = stored(count, texts[HELD_OUT:][:EMBEDDED], embedder)
@@ -209,17 +208,8 @@ def entries_of(numbers, texts, vectors, model):
     # The first that `mixtures` draws, too.
     sentences = np.random.default_rng(numbers.start).integers(0, len(texts), (3, FILLED_AT_ONCE))
     for number, row, mixed in zip(numbers, rows, sentences.T, strict=False):
-        yield MemoryEntry(
-            id=new_id(BEGIN + timedelta(minutes=number)),
-            agent_id=AGENT,
-            content=mixed_text([texts[at] for at in mixed]),
-            created_at=BEGIN + timedelta(minutes=number),
-            user_id=f"user {number % USERS}",
-            session_id=f"session {number // (USERS * TURNS)}",
-            importance=number % 100 / 100,
-            embedding=row,
-            embedding_model=model,
-        )
+        text = mixed_text([texts[at] for at in mixed])
+        yield entry_of(number, text, row, model, **of_user(number))
 
 
 def mixed_text(texts):

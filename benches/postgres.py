@@ -1,42 +1,33 @@
-"""A memory in PostgreSQL, beside one in a file and its peers there: `python -m benches.postgres`.
+"""A memory in PostgreSQL beside one in a file, and beside SQL on pgvector.
 
-Peers are SQL on pgvector and LangGraph's PostgresStore: `pip install --group postgres-peers`; it is
-left out where it is missing. Name parts to run only these: add, add_many, live_index, visibility,
-ranking, cold, pool. A server of its own is started, with every commit flushed to the disk, on a
-Unix socket. Embeddings have 384 dimensions, no meaning, and take no time. Medians and 95th
-percentiles in milliseconds. Recall compares the ten texts of an answer with the nearest by cosine
-among the texts asked, found by numpy.
+Run as `python -m benches.postgres [PART …]`; parts are add, add_many, live_index,
+visibility, ranking, cold and pool. A server of its own is started, with every commit flushed to the
+disk, on a Unix socket. Embeddings have 384 dimensions, no meaning, and take no time. Medians and
+95th percentiles in milliseconds. Recall compares the ten texts of an answer with the nearest by
+cosine among the texts asked, found by numpy.
 """
 
 import sys
 import tempfile
 import time
 import zlib
-from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from subprocess import PIPE, Popen
-from uuid import uuid4
 
 import numpy as np
 import psycopg
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from mnemic import IndexPool, Memory
 from tests.support.postgres_server import Server
-
-try:
-    from langgraph.store.base import PutOp
-    from langgraph.store.postgres import PostgresStore
-except ModuleNotFoundError:
-    PostgresStore = None
 
 DIMENSIONS = 384
 DURABLE = {"fsync": "on", "synchronous_commit": "on", "autovacuum": "on"}
 USERS = [f"user {at}" for at in range(10)]
 QUESTIONS = [f"note {at} of apples and pears" for at in range(100)]
 KINDS, KIND = 7, 3
+AGENT = "agent 7"
 
 
 def drawn(texts):
@@ -127,10 +118,8 @@ def show(times, answers, texts):
 
 
 def text_of(one):
-    """Return the text of something found, in any system's form."""
-    if isinstance(one, tuple):
-        return one[1]
-    return one.value["text"] if hasattr(one, "value") else one.content
+    """Return the text of something found, in either system's form."""
+    return one[1] if isinstance(one, tuple) else one.content
 
 
 class PlainSql:
@@ -174,94 +163,9 @@ class PlainSql:
             (vector, user_id, *kinds, vector, limit),
         ).fetchall()
 
-    @contextmanager
-    def filling(self):
-        """Gather statistics after much is stored, as the server itself does a minute later."""
-        yield
+    def gather_statistics(self):
+        """Do what the server itself does a minute after much is stored."""
         self.connection.execute("VACUUM ANALYZE")
-
-
-class LangGraph:
-    """LangGraph's PostgresStore, a namespace a user, over a connection as its documentation has it.
-
-    Its index of vectors is HNSW unless `ann_index_config` says otherwise; where the planner uses
-    it, the 40 nearest of all users are found first, and those of other users then left out. `put`
-    and `batch` make a pipeline of their own. With the option `pipeline=True` a put takes as long,
-    `setup()` fails, and a batch of 300 had no end (3.2.0 with psycopg 3.3.9).
-    """
-
-    def __init__(self, url, **options):
-        self.connection = psycopg.connect(
-            url, autocommit=True, prepare_threshold=0, row_factory=dict_row
-        )
-        index = {"dims": DIMENSIONS, "embed": self._embed, "fields": ["text"], **options}
-        self.store = PostgresStore(self.connection, index=index)
-        self.store.setup()
-
-    @staticmethod
-    def _embed(texts):
-        return [vector.tolist() for vector in drawn(texts)]
-
-    def add(self, text, user_id="a"):
-        self.store.put((user_id,), str(uuid4()), {"text": text})
-
-    def add_many(self, memories, user_id="a"):
-        self.store.batch(
-            PutOp((user_id,), str(uuid4()), {"text": text, **data})
-            for text, data in map(halves, memories)
-        )
-
-    def search(self, text, user_id="a", limit=10, kind=None):
-        only = None if kind is None else {"kind": kind}
-        return self.store.search((user_id,), query=text, filter=only, limit=limit)
-
-    @contextmanager
-    def filling(self):
-        """Build the index of vectors after all of them are stored: far faster than before."""
-        definitions = self.connection.execute(
-            "SELECT indexdef FROM pg_indexes WHERE indexname = 'store_vectors_embedding_idx'"
-        ).fetchall()
-        self.connection.execute("DROP INDEX IF EXISTS store_vectors_embedding_idx")
-        yield
-        for one in definitions:
-            self.connection.execute(one["indexdef"])
-        self.connection.execute("VACUUM ANALYZE")
-
-    def copy_agents(self, agents, source):
-        """Copy one agent's namespace to the others, with vectors of their own.
-
-        The dimensions are rotated, for each agent by another number: an index of vectors would
-        degenerate if it held each a hundred times.
-        """
-        others = f"generate_series(0, {agents - 1}) AS n WHERE n <> {source}"
-        times = "created_at, updated_at"
-        self.connection.execute(
-            f"INSERT INTO store (prefix, key, value, {times}) "  # noqa: S608
-            f"SELECT 'agent ' || n, key, value, {times} FROM store, {others}"
-        )
-        rotated = (
-            f"subvector(embedding, n + 2, {DIMENSIONS - 1} - n) || subvector(embedding, 1, n + 1)"
-        )
-        self.connection.execute(
-            f"INSERT INTO store_vectors (prefix, key, field_name, embedding, {times}) "  # noqa: S608
-            f"SELECT 'agent ' || n, key, field_name, {rotated}, {times} "
-            f"FROM store_vectors, {others}"
-        )
-
-
-LANGGRAPH = {
-    "LangGraph, HNSW": {},  # its default
-    "LangGraph, no index": {"ann_index_config": {"kind": "flat"}},
-}
-
-
-def langgraph(server, *names):
-    """Return LangGraph's stores by name, all of them or those named; none if not installed."""
-    return {
-        name: LangGraph(server.new_database(), **LANGGRAPH[name])
-        for name in (names or LANGGRAPH)
-        if PostgresStore
-    }
 
 
 def add(server):
@@ -273,7 +177,6 @@ def add(server):
         ),
         "pgvector, HNSW": PlainSql(server.new_database(), has_index=True),
         "pgvector, no index": PlainSql(server.new_database(), has_index=False),
-        **langgraph(server),
     }
     times = {name: [] for name in systems}
     draw = np.random.default_rng(0)
@@ -290,20 +193,16 @@ def add_many(server):
     """Ten thousand at once: wanted are 5,000 a second."""
     texts = notes(0, 10_000)
     embedding = milliseconds(drawn, texts)
-    unindexed = {
+    systems = {
         "mnemic": opened(server.new_database()),
         "pgvector, no index": PlainSql(server.new_database(), has_index=False),
-        **langgraph(server, "LangGraph, no index"),
-    }
-    indexed = {
         "pgvector, HNSW": PlainSql(server.new_database(), has_index=True),
-        **langgraph(server, "LangGraph, HNSW"),
     }
-    for systems, number in ((unindexed, 10_000), (indexed, 2_000)):
-        for name, system in systems.items():
-            taken = milliseconds(system.add_many, texts[:number]) - embedding * number / 10_000
-            print(f"  {f'{name}, {number:,}':28} {number / taken * 1e3:9,.0f} entries/s")
-        close(systems)
+    for name, system in systems.items():
+        number = 2_000 if name.endswith("HNSW") else 10_000
+        taken = milliseconds(system.add_many, texts[:number]) - embedding * number / 10_000
+        print(f"  {f'{name}, {number:,}':28} {number / taken * 1e3:9,.0f} entries/s")
+    close(systems)
 
 
 WRITER = """
@@ -346,7 +245,6 @@ def ranking(server):
             "mnemic, PostgreSQL": opened(server.new_database(), track_access=False),
             "mnemic, SQLite": opened(Path(folder) / "a.db", track_access=False),
             "pgvector, no index": PlainSql(server.new_database(), has_index=False),
-            **langgraph(server),
         }
         _fill(systems)
         calls = _ranking_calls(systems)
@@ -359,9 +257,10 @@ def ranking(server):
 def _fill(systems):
     """Store 1,000 memories of each user."""
     for system in systems.values():
-        with nullcontext() if isinstance(system, Memory) else system.filling():
-            for at, user in enumerate(USERS):
-                system.add_many(of_kinds(notes(1000 * at, 1000)), user_id=user)
+        for at, user in enumerate(USERS):
+            system.add_many(of_kinds(notes(1000 * at, 1000)), user_id=user)
+        if isinstance(system, PlainSql):
+            system.gather_statistics()
 
 
 def _ranking_calls(systems):
@@ -397,47 +296,30 @@ def cold(server):
     with opened(url, "agent 0") as first:
         first.add_many(of_kinds(notes(0, MEMORIES)))
     _copy_agents(url, 100)
-    with plain.filling():
-        plain.add_many(of_kinds(notes(0, MEMORIES)), user_id="agent 0")
-        plain.connection.execute(
-            "INSERT INTO notes (user_id, content, data, embedding) SELECT 'agent ' || n, content, "
-            "data, embedding FROM notes, generate_series(1, 99) AS n"
-        )
-    peers = {"pgvector, no index": plain, **_cold_langgraph(server)}
+    plain.add_many(of_kinds(notes(0, MEMORIES)), user_id="agent 0")
+    plain.connection.execute(
+        "INSERT INTO notes (user_id, content, data, embedding) SELECT 'agent ' || n, content, "
+        "data, embedding FROM notes, generate_series(1, 99) AS n"
+    )
+    plain.gather_statistics()
     options = {"embedder": None, "track_access": False}
     memories = {
         "in the database": opened(url, AGENT, search_in="database", **options),
         "in memory": opened(url, AGENT, search_in="memory", **options),
     }
-    _time_cold(memories, peers)
-    close(memories | peers)
+    _time_cold(memories, plain)
+    close(memories | {"": plain})
 
 
-AGENT = "agent 7"
-
-
-def _cold_langgraph(server):
-    """Return LangGraph's stores: with HNSW of 10,000, as its index of 100,000 takes minutes."""
-    stores = {}
-    for (name, store), agents in zip(langgraph(server).items(), (10, 100), strict=False):
-        with store.filling():
-            store.add_many(of_kinds(notes(0, MEMORIES)), user_id=AGENT)
-            store.copy_agents(agents, int(AGENT.split()[1]))
-        stores[f"{name}, of {agents * MEMORIES:,}"] = store
-    return stores
-
-
-def _time_cold(memories, peers):
+def _time_cold(memories, plain):
     """Print the times of searches by meaning, and of hybrid ones in the database."""
     calls = {}
     for name, memory in memories.items():
         search = partial(_by_vector, memory)
         calls[f"semantic, {name}"] = search
         calls[f"semantic, {name}, of a kind"] = partial(search, filters={"metadata.kind": KIND})
-    for name, system in peers.items():
-        search = partial(_by_text, system)
-        calls[name] = search
-        calls[f"{name}, of a kind"] = partial(search, kind=KIND)
+    calls["pgvector, no index"] = search = partial(_by_text, plain)
+    calls["pgvector, no index, of a kind"] = partial(search, kind=KIND)
     asked = list(zip(QUESTIONS, drawn(QUESTIONS), strict=True))
     times, answers = in_turns(calls, asked, 3)
     show(times, answers, notes(0, MEMORIES))
@@ -556,8 +438,6 @@ PARTS = (add, add_many, live_index, visibility, ranking, cold, pool)
 
 def main():
     wanted = sys.argv[1:] or [part.__name__ for part in PARTS]
-    if not PostgresStore:
-        print("left out: langgraph-checkpoint-postgres is not installed")
     server = Server(**DURABLE)
     try:
         for part in PARTS:

@@ -17,12 +17,20 @@ from itertools import cycle
 
 import numpy as np
 
-from benches import environment
-from benches.cases import HUNDRED_THOUSAND, KINDS, MILLION, QUERIES, SMALL_TO_LARGE, WIDE, Case
-from benches.datasets import DIM
-from benches.exact import K, best_ids
-from benches.systems import FaissFlat, FaissFlatBlas, Numpy, installed
-from benches.timing import interleave, quartile, timed
+from benches.support import environment
+from benches.support.cases import (
+    HUNDRED_THOUSAND,
+    KINDS,
+    MILLION,
+    QUERIES,
+    SMALL_TO_LARGE,
+    WIDE,
+    Case,
+)
+from benches.support.datasets import DIM
+from benches.support.exact import K, best_ids
+from benches.support.systems import FaissFlat, FaissFlatBlas, Numpy, installed
+from benches.support.timing import interleave, quartile, timed
 from mnemic import VectorMap
 
 GOALS = {

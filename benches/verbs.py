@@ -13,34 +13,46 @@ import shutil
 import statistics
 import sys
 import tempfile
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
 import numpy as np
 
-from benches.listing import entry
-from benches.timing import timed
+from benches.support.datasets import DIM
+from benches.support.timing import timed
 from mnemic import Memory
+from mnemic.model import MemoryType
 
-DIMENSIONS = 384
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 THIRD = {"metadata.third": 0}
 HUNDRED = 100
-
-
-OWN = np.random.default_rng(1).standard_normal((HUNDRED, DIMENSIONS), dtype=np.float32)
+OWN = np.random.default_rng(1).standard_normal((HUNDRED, DIM), dtype=np.float32)
 
 
 class Random:
     """An embedder whose vectors nothing is searched with."""
 
-    model, dimensions, max_tokens = "random", DIMENSIONS, None
+    model, dimensions, max_tokens = "random", DIM, None
 
     def __init__(self):
         self.random = np.random.default_rng(0)
 
     def embed(self, texts, /):
-        return self.random.standard_normal((len(texts), DIMENSIONS), dtype=np.float32)
+        return self.random.standard_normal((len(texts), DIM), dtype=np.float32)
+
+
+def entry(number):
+    return {
+        "content": f"Ada said that the green kettle {number % 1000} of the kitchen was bought in "
+        f"Lisbon. It cost {number} escudos. Nobody remembers the shop.",
+        "created_at": NOON + timedelta(seconds=number),
+        "type": list(MemoryType)[number % 7],
+        "importance": (number * 7919 % 10_007) / 10_007,
+        "tags": [f"tag {number % 10}", "home"],
+        "metadata": {"room": number % 10, "number": number % 1000, "source": "chat"},
+        "category": f"category {number % 10_000}",
+    }
 
 
 def every_third(memory):

@@ -9,32 +9,19 @@ bursts, this build over the other. `--only-fill` fills both three times in turn,
 """
 
 import argparse
-import os
 import statistics
-import subprocess
-import sys
 import time
 import uuid
-from pathlib import Path
 
 import numpy as np
 
-from benches.datasets import real_texts
+from benches.support.builds import HERE, Build, serve
+from benches.support.datasets import DIM, HELD_OUT, real_texts
+from benches.support.memories import TURNS, USERS, short
 from mnemic._core import RECORD_COLUMNS
-from mnemic.index import NativeIndex
+from mnemic.index import NativeIndex, RankInputs
 from mnemic.model import BY_SEARCH_TYPE, RowBatch, Scope, Search
 
-try:
-    from mnemic.index import RankInputs
-except ImportError:  # an earlier build
-    RankInputs = None
-    try:
-        from mnemic.index import RankRequest
-    except ImportError:  # a still earlier one
-        from mnemic.index import Wanted as RankRequest
-
-DIM = 384
-USERS = 10
 BURST = 20
 ROUNDS = 40
 KINDS = ("keyword", "hybrid", "semantic", "hybrid of all users", "add")
@@ -45,7 +32,7 @@ class Index:
 
     def __init__(self, rows):
         self.texts = list(real_texts())
-        self.queries = [text for text in self.texts[:1000] if len(text.split()) <= 12]
+        self.queries = short(self.texts[:HELD_OUT])
         random = np.random.default_rng(0)
         self.vectors = random.standard_normal((rows, DIM)).astype(np.float32)
         self.rows, self.turn, self.index = rows, 0, NativeIndex(DIM)
@@ -62,9 +49,9 @@ class Index:
             "id": uuid.UUID(int=number + 1).bytes,
             "created_at": number * 10**6,
             "updated_at": number * 10**6,
-            "content": self.texts[(1000 + number) % len(self.texts)],
+            "content": self.texts[(HELD_OUT + number) % len(self.texts)],
             "user_id": f"user {number % USERS}",
-            "session_id": f"session {number // 200}",
+            "session_id": f"session {number // (USERS * TURNS)}",
             "importance": 0.5,
             "type_name": "str",
             "version": 1,
@@ -95,76 +82,52 @@ class Index:
     def wanted(self, kind):
         ranking = BY_SEARCH_TYPE[kind.split()[0]]
         everybody = kind.endswith("all users")
-        vector = self.vectors[self.turn % len(self.vectors)][None]
+        vector = self.vectors[self.turn % len(self.vectors)][None] if ranking.similarity else None
         text = self.queries[self.turn % len(self.queries)]
-        wanted = {"text": text, "limit": 10, "ranking": ranking}
         scope = Scope("a", all_users=True) if everybody else Scope("a", "user 3")
-        inputs = {"scope": scope, "now": 10**15, "vectors": vector if ranking.similarity else None}
-        if RankInputs is None:
-            return (RankRequest(**wanted, **inputs),)
-        return Search(**wanted), RankInputs(**inputs)
+        return Search(text=text, limit=10, ranking=ranking), RankInputs(scope, 10**15, vector)
 
 
-def serve(rows):
+def serve_index(rows):
     index = Index(rows)
     time.sleep(2)  # background work after loading
     size = index.index._core.nbytes  # noqa: SLF001 - the core's own figure
-    print(size, index.seconds, flush=True)
-    for line in sys.stdin:
-        print(index.burst(line.strip()), flush=True)
+    serve((size, index.seconds), lambda kind: [index.burst(kind)])
 
 
 def started(folder, rows):
-    root = Path(__file__).parents[1]
-    command = [sys.executable, "-m", "benches.versions", "--serve", "--rows", str(rows)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(folder).resolve())}
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(  # noqa: S603 - this very program
-        command, stdin=pipe, stdout=pipe, text=True, env=environment, cwd=root
-    )
-    *_, size, seconds = process.stdout.readline().split()
-    print(f"{folder}: {int(size) / 1e6:.1f} MB, filled in {float(seconds):.2f} s")
-    return process
-
-
-def ended(process):
-    process.stdin.close()
-    process.wait()
-
-
-def measured(process, kind):
-    process.stdin.write(f"{kind}\n")
-    process.stdin.flush()
-    return float(process.stdout.readline())
+    build = Build("benches.versions", folder, "--serve", "--rows", rows)
+    size, seconds = build.first
+    print(f"{folder}: {size / 1e6:.1f} MB, filled in {seconds:.2f} s")
+    return build
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", nargs="?", help="python/ of another build")
+    parser.add_argument("folder", nargs="?", default=HERE, help="python/ of another build")
     parser.add_argument("--rows", type=int, default=5000)
     parser.add_argument("--only-fill", action="store_true", help="fill both indexes, three times")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.serve:
-        serve(given.rows)
+        serve_index(given.rows)
         return
-    here = Path(__file__).parents[1] / "python"
     if given.only_fill:
-        for folder in (given.folder, here) * 3:
-            ended(started(folder, given.rows))
+        for folder in (given.folder, HERE) * 3:
+            started(folder, given.rows).close()
         return
-    both = [started(folder, given.rows) for folder in (given.folder, here)]
+    both = [started(folder, given.rows) for folder in (given.folder, HERE)]
     for kind in KINDS:
         pairs = []
         for turn in range(ROUNDS):
             order = both if turn % 2 else both[::-1]
-            times = {process: measured(process, kind) for process in order}
-            pairs.append([times[process] for process in both])
+            times = {build: build.ask(kind)[0] for build in order}
+            pairs.append([times[build] for build in both])
         other, this = (statistics.median(times) for times in zip(*pairs, strict=True))
         ratio = statistics.median(this / other for other, this in pairs)
         print(f"{given.rows:,} · {kind}: {other:.0f} → {this:.0f} µs, {ratio:.2f} of it")
-    for process in both:
-        ended(process)
+    for build in both:
+        build.close()
 
 
 if __name__ == "__main__":

@@ -18,22 +18,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
-
 import mnemic
+from benches.support.memories import OneVector
 from mnemic import Memory
 
 PACKAGE = str(Path(mnemic.__file__).parent)
 TABLE = "INSERT INTO agent_memory_entries"
-
-
-class Embedder:
-    """Gives every text the same vector; the work of an embedder is left out."""
-
-    model, dimensions = "one vector", 8
-
-    def embed(self, texts):
-        return np.ones((len(texts), self.dimensions), np.float32)
 
 
 class Way:
@@ -119,8 +109,8 @@ def crossings_of(memory, call):
 
 def show_crossings(folder):
     cases = {
-        "no speakers": (Embedder(), None),
-        "a speaker": (Embedder(), "Ada"),
+        "no speakers": (OneVector(), None),
+        "a speaker": (OneVector(), "Ada"),
         "a speaker, no embedder": (None, "Ada"),
     }
     for number, (name, (embedder, speaker)) in enumerate(cases.items()):
@@ -167,7 +157,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("way", nargs="?", choices=WAYS, help="one alone")
     asked = parser.parse_args().way
-    with TemporaryDirectory() as folder, Memory(f"{folder}/a.db", embedder=Embedder()) as memory:
+    with TemporaryDirectory() as folder, Memory(f"{folder}/a.db", embedder=OneVector()) as memory:
         for number in range(3):
             memory.add(f"memory {number}")
             memory.search("anything")

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from benches.asv import Timed
-from benches.memory import StoredVectors
+from benches.support.memories import StoredVectors
 from mnemic import Memory, MemoryQuery
 
 COUNT = 5_000
@@ -36,6 +36,10 @@ def search(memory):
     assert len(found) == 10
 
 
+def recall(mode):
+    assert len(opened().recall(f"query {next(numbers)}", mode=mode, user_id="user3")) == 10
+
+
 class Front(Timed):
     def setup_cache(self):
         with open_memory("search.db") as memory:
@@ -55,9 +59,11 @@ class Front(Timed):
         query = MemoryQuery(query="query 7", min_relevance=0.0)
         assert len(opened().retrieve(query, user_id="user3")) == 10
 
-    def time_recall(self):
-        query = f"query {next(numbers)}"
-        assert len(opened().recall(query, mode="frequent", user_id="user3")) == 10
+    def time_recall_frequent(self):
+        recall("frequent")
+
+    def time_recall_relevant(self):
+        recall("relevant")
 
     def time_context(self):
         # "auto", the default, finds nothing: random vectors are hardly near to any

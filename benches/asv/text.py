@@ -3,7 +3,7 @@
 from functools import cache
 
 from benches.asv import Timed
-from benches.datasets import real_texts
+from benches.support.datasets import real_texts
 from mnemic import fingerprint, fingerprint_digests
 from mnemic.embed import MiniLmEmbedder
 

@@ -6,8 +6,8 @@ from itertools import cycle
 import numpy as np
 
 from benches.asv import Timed
-from benches.datasets import DIM, queries_of, rows_of
-from benches.exact import K, best_ids, recall
+from benches.support.datasets import DIM, queries_of, rows_of
+from benches.support.exact import K, best_ids, recall
 from mnemic import VectorMap
 
 KINDS = ("real", "uniform")

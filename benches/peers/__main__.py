@@ -7,8 +7,8 @@ its usual settings. Libraries: `pip install --group memory-peers`; missing ones 
 import argparse
 from pathlib import Path
 
-from benches import environment
-from benches.datasets import report
+from benches.support import environment
+from benches.support.datasets import report
 
 PARTS = ("quality", "latency", "filters")
 

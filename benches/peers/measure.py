@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from benches.exact import best_ids
 from benches.peers.base import SEMANTIC, Query, Row
 from benches.peers.samples import OTHERS, TOPICS, matching, sentence_queries, sentence_rows
-from benches.peers.vectors import StoredVectors, minilm
+from benches.peers.vectors import StoredVectors
 from benches.quality.measure import DEPTH, Outcome, figures_of, summarise
-from benches.timing import timed
+from benches.quality.vectors import minilm
+from benches.support.exact import best_ids
+from benches.support.timing import timed
 
 K = 10
 QUERIES = 50
@@ -54,7 +55,7 @@ def measure_quality(peers, dataset):
     """Ask every question for `DEPTH` answers; return the mean and error of each figure."""
     outcomes = {}
     texts = sorted({text for one in dataset.collections for text in texts_of(one)})
-    vectors = StoredVectors(texts, minilm(texts))
+    vectors = StoredVectors(texts, minilm().embed(texts))
     for collection in dataset.collections:
         rows = rows_of(collection, vectors)
         with opened(peers, vectors, rows) as stores:

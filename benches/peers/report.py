@@ -1,7 +1,7 @@
 """Tables for people: Markdown, a row each way to search."""
 
-from benches.environment import title
 from benches.peers.samples import TOPICS
+from benches.support.environment import title
 
 
 def render(record):

@@ -5,8 +5,8 @@ from itertools import islice
 
 import numpy as np
 
-from benches.datasets import HELD_OUT, real_embeddings, real_texts, rows_of
 from benches.peers.base import Query, Row
+from benches.support.datasets import HELD_OUT, real_embeddings, real_texts, rows_of
 
 TOPICS = {"rare": 0.001, "few": 0.01, "some": 0.1}
 """Share of the rows that have each topic."""

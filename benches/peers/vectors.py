@@ -1,11 +1,8 @@
 """Vectors that all systems share: MiniLM's, computed once and looked up by text."""
 
-import hashlib
-
 import numpy as np
 
-from benches.datasets import CACHE, embed
-from mnemic.embed import MiniLmEmbedder
+from benches.quality.vectors import minilm
 
 
 class StoredVectors:
@@ -17,7 +14,7 @@ class StoredVectors:
 
     def __init__(self, texts, vectors, embedder=None):
         self._rows = dict(zip(texts, vectors, strict=True))
-        self._embedder = embedder or MiniLmEmbedder()
+        self._embedder = embedder or minilm()
         self.model = self._embedder.model
         self.dimensions = self._embedder.dimensions
         self.max_tokens = self._embedder.max_tokens
@@ -35,15 +32,3 @@ class StoredVectors:
             found = self._rows[text] = self._embedder.embed([text])[0]
             self.late += 1
         return found
-
-
-def minilm(texts):
-    """Return MiniLM's vectors of the texts, stored in target/bench-data for the next run."""
-    embedder = MiniLmEmbedder()
-    key = hashlib.sha256("\0".join([embedder.model, *texts]).encode()).hexdigest()[:16]
-    path = CACHE / f"peers-{key}.npy"
-    if not path.exists():
-        vectors = embed(embedder, texts)
-        CACHE.mkdir(parents=True, exist_ok=True)
-        np.save(path, vectors)
-    return np.load(path)

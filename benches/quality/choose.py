@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from benches.datasets import CACHE
 from benches.quality.choosing import OBJECTIVES, Search, label, leave_out, pooled
 from benches.quality.compare import PARTS
 from benches.quality.constants import names_of, parse_candidates, ranking_of, value_of
@@ -24,6 +23,7 @@ from benches.quality.metrics import mean_and_error
 from benches.quality.progress import Line
 from benches.quality.report import aligned, points
 from benches.quality.sweep import FigureFile, OpenSet, Sweep
+from benches.support.datasets import CACHE
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.ranking import HYBRID, KEYWORD
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from benches.datasets import report
+from benches.support.datasets import report
 
 EVERY_SECONDS = 5.0
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benches.datasets import CACHE
 from benches.quality.progress import Line
+from benches.support.datasets import CACHE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

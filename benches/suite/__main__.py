@@ -1,8 +1,7 @@
 """The suite: `python -m benches.suite [pytest's options] [--million] [--graphs]`.
 
-Every system by itself, call after call, with its answers checked: single queries, batches,
-selections, writes, fingerprints, embeddings, `Memory.search`, `retrieve`, `recall`, `context`.
-For ratios see benches.vector_map.
+The vectors beside exact and approximate peers, every system by itself, call after call, with its
+answers checked: single queries and batches. For ratios see benches.vector_map.
 """
 
 import sys
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benches import environment
+from benches.support import environment
 
 RECORD = Path("target") / "bench-data" / "suite.json"
 

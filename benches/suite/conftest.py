@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
-from benches.cases import HUNDRED_THOUSAND, MILLION, Case
+from benches.support.cases import HUNDRED_THOUSAND, MILLION, Case
 
 RESULTS = []
 

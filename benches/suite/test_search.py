@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from benches.cases import HUNDRED_THOUSAND, MILLION, SMALL_TO_LARGE, WIDE
-from benches.datasets import DIM
-from benches.systems import APPROXIMATE, EXACT, EXACT_BATCHES, Graph, installed
+from benches.support.cases import HUNDRED_THOUSAND, MILLION, SMALL_TO_LARGE, WIDE
+from benches.support.datasets import DIM
+from benches.support.systems import EXACT, EXACT_BATCHES, Hnswlib, installed
 
 # An approximate answer may be bad, and on uniform rows it is; it must not be arbitrary.
 LEAST_RECALL = 0.05
 SINGLE = [
     (of, system)
     for of in (*SMALL_TO_LARGE, *WIDE, MILLION)
-    for system in installed(EXACT + (APPROXIMATE if of[2] == DIM and of != MILLION else ()))
+    for system in installed(EXACT + ((Hnswlib,) if of[2] == DIM and of != MILLION else ()))
 ]
 
 
@@ -21,7 +21,7 @@ def name_of(value):
 
 
 def is_long_build(of, system):
-    return issubclass(system, Graph) and of[1] == HUNDRED_THOUSAND[1] and of != HUNDRED_THOUSAND
+    return system is Hnswlib and of[1] == HUNDRED_THOUSAND[1] and of != HUNDRED_THOUSAND
 
 
 @pytest.mark.parametrize(("case", "system"), SINGLE, indirect=["case"], ids=name_of)
@@ -32,16 +32,14 @@ def test_a_single_query(case, system, measure, request):
     answers = [built.search(query) for query in case.queries]
     recall = case.check(built, answers)
     assert recall >= LEAST_RECALL
-    label = built.label(built.setting)
-    measure(f"{case.name}, one query", label, built.search, case.queries, recall=recall)
+    measure(f"{case.name}, one query", built.name, built.search, case.queries, recall=recall)
 
 
 @pytest.mark.parametrize("size", [8, 64])
-@pytest.mark.parametrize("system", installed(EXACT_BATCHES + APPROXIMATE), ids=name_of)
+@pytest.mark.parametrize("system", installed((*EXACT_BATCHES, Hnswlib)), ids=name_of)
 def test_a_batch(case, system, size, measure):
     built = case.build(system)
     batches = [case.queries[at : at + size] for at in range(0, len(case.queries), size)]
     recall = case.check(built, np.concatenate([built.batch(batch) for batch in batches]))
     group = f"{case.name}, a query in a batch of {size}"
-    label = built.label(built.setting)
-    measure(group, label, built.batch, batches, recall=recall, per_call=size)
+    measure(group, built.name, built.batch, batches, recall=recall, per_call=size)

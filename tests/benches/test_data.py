@@ -1,14 +1,11 @@
 """The benchmarks' data and yardsticks do what their names say; nothing is measured here."""
 
-import xml.etree.ElementTree as ET
-
 import numpy as np
 import pytest
 
-from benches import plot
-from benches.datasets import mixtures, queries_of, rows_of
-from benches.exact import best_ids, recall
-from benches.sentences import is_english, sentences_of
+from benches.support.datasets import mixtures, queries_of, rows_of
+from benches.support.exact import best_ids, recall
+from benches.support.sentences import is_english, sentences_of
 
 
 def test_a_paragraph_falls_into_its_sentences():
@@ -69,24 +66,3 @@ def test_brute_force_puts_the_smaller_id_first_among_equals():
 def test_recall_is_the_share_of_right_ids_in_any_order():
     right = np.array([[1, 2], [3, 4]])
     assert recall([[2, 1], [3, 9]], right) == 0.75
-
-
-def test_plots_are_drawn_from_a_record():
-    points = [
-        {"system": name, "label": name, "rows": rows, "us": scale * rows, "recall": found}
-        for name, scale, found in (("mnemic", 0.02, 1.0), ("hnswlib", 0.01, 0.6))
-        for rows in (1_000, 10_000)
-    ]
-    machine = {"date": "2026-01-01", "processor": "a <fast> one", "kernel": "avx2"}
-    record = {
-        "machine": {"sizes": machine, "recall": machine},
-        "recall_rows": 10_000,
-        "sizes": {"real": points, "uniform": points},
-        "recall": {"real": points, "uniform": points},
-    }
-    for draw in (plot.size_plot, plot.recall_plot):
-        picture = ET.fromstring(draw(record))  # noqa: S314 - made just here
-        texts = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")]
-        assert {"mnemic", "hnswlib"} <= set(texts)
-        assert any("a <fast> one" in text for text in texts)
-    assert 'class="s4 hollow"' in plot.size_plot(record), "low recall is to be seen"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benches.hostile_texts import FAMILIES
+from benches.support.hostile_texts import FAMILIES
 from mnemic.contradictions import Judgement, LanguageModelJudge, RuleJudge
 from mnemic.contradictions.features import evidence
 from mnemic.contradictions.parse import Reading

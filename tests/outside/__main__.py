@@ -38,7 +38,7 @@ def main():
             env={"PYTHONPATH": str(ROOT / "tests"), "PATH": ""},
         )
         paths = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}", "PATH": ""}
-        run(PYTHON, "-m", f"benches.{name}_store", cwd=ROOT, env=paths)
+        run(PYTHON, "-m", f"outside.{name}_times", cwd=ROOT, env=paths)
 
 
 def environment():

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from benches.hostile_texts import FAMILIES
+from benches.support.hostile_texts import FAMILIES
 from mnemic import (
     AsyncMemory,
     LongTermMemory,

@@ -9,8 +9,8 @@ import logging
 import os
 from uuid import NAMESPACE_OID, uuid5
 
-from benches.datasets import CACHE
 from benches.peers.base import SEMANTIC
+from benches.support.datasets import CACHE
 
 os.environ["MEM0_TELEMETRY"] = "False"
 # Its configuration goes here instead of the home folder.

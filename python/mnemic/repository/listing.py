@@ -53,7 +53,7 @@ class Lister:
 
     The index holds what filters test, and decides 100,000 memories while a store reads a few
     hundred. Only the memories of the list are read from the store. A list of all memories, newest
-    first, is left to the store, which has them in that order (`python -m benches.listing`).
+    first, is left to the store, which has them in that order.
 
     Args:
         store: Where the memories are.

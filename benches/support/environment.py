@@ -15,7 +15,7 @@ THREADS = (
     "RAYON_NUM_THREADS",
 )
 RESTARTED = "MNEMIC_BENCH_RESTARTED"
-DISTRIBUTIONS = ("mnemic", "numpy", "faiss-cpu", "hnswlib", "usearch", "turbovec", "scann")
+DISTRIBUTIONS = ("mnemic", "numpy", "faiss-cpu", "hnswlib")
 
 
 def restart_at_their_best():

@@ -4,9 +4,9 @@ from functools import cached_property
 
 import numpy as np
 
-from benches.datasets import DIM, queries_of, rows_of
-from benches.exact import best_ids, recall
-from benches.systems import Mnemic
+from benches.support.datasets import DIM, queries_of, rows_of
+from benches.support.exact import best_ids, recall
+from benches.support.systems import Mnemic
 
 QUERIES = 64
 KINDS = ("real", "uniform", "clustered")

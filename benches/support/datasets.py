@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benches.sentences import sentences
+from benches.support.sentences import sentences
 
-CACHE = Path(__file__).parents[1] / "target" / "bench-data"
+CACHE = Path(__file__).parents[2] / "target" / "bench-data"
 DIM = 384
 HELD_OUT = 1_000
 MOST_EMBEDDED = 30_000
