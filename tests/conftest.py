@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.model_server import model_server
 from tests.support.paths import EXAMPLES
-from tests.support.tiers import SEED, TIER
+from tests.support.tiers import LONG_FOLDERS, SEED, TESTS, TIER, is_of_this_run, leaves_out_long
 
 pytest.register_assert_rewrite("tests.faults", "tests.store.contract")
 
@@ -40,7 +40,20 @@ class FatalLogs:
 
 def pytest_report_header():
     """Print what repeats the random tests of this run."""
-    return f"tests: {TIER}, seed {SEED}"
+    return f"tier: {TIER}, seed: {SEED}"
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out the folders of another tier before their modules are imported."""
+    is_long = collection_path.parent == TESTS and collection_path.name in LONG_FOLDERS
+    return True if is_long and leaves_out_long(config) else None
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out the tests of another tier."""
+    others = [item for item in items if not is_of_this_run(config, item)]
+    items[:] = [item for item in items if is_of_this_run(config, item)]
+    config.hook.pytest_deselected(items=others)
 
 
 def pytest_configure(config):

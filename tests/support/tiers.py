@@ -1,17 +1,27 @@
-"""How long random tests go on: a little in `make test`, more in `make test-all`, long in torture.
+"""Which tests a run has, and how long its random tests go on.
 
-`make test` tries few examples, always the same. `make test-all` tries ten times as many, from a
-random seed that it prints; `make test-all SEED=…` tries the same again. The environment variable
-`MNEMIC_TESTS=torture` tries forty times as many as that.
+`make test` leaves out what takes long or differs little: the folders, fixtures and kinds of store
+named here. Its random tests try few examples, always the same. `make test-all` runs the rest after
+it, and ten times as many examples from a random seed, which it prints; `make test-all SEED=…` tries
+the same again. The environment variable `MNEMIC_TESTS` names the tier of a run of pytest: "quick"
+unless given, "rest" of `make test-all`, "all" for both, or "torture". Where files or folders are
+named, "quick" leaves out none of their tests.
 """
 
 import os
 import random
+from pathlib import Path
 
 from hypothesis import settings
 
+TESTS = Path(__file__).resolve().parents[1]
+
 TIER = os.environ.get("MNEMIC_TESTS", "quick")
-"""What this run is: "quick" of `make test`, "all" of `make test-all`, or "torture"."""
+
+LONG_FOLDERS = ("faults",)
+LONG_FIXTURES = frozenset()
+LONG_KINDS = {"sealed", "sealed postgres", "guarded", "postgres-search", "postgres-policies"}
+"""Kinds of store that differ from others by one part, which has tests of its own."""
 
 SEED = int(os.environ.get("MNEMIC_SEED", "0"))
 """Of the random tests, but for `make test`."""
@@ -39,7 +49,36 @@ def seeds(number):
     return random.Random(SEED).sample(range(2**32), amount(number))  # noqa: S311 - no secrets
 
 
+def leaves_out_long(config):
+    """Return whether this run leaves out what takes long."""
+    return TIER == "quick" and all(Path(name).resolve() == TESTS for name in config.args)
+
+
+def is_of_this_run(config, item):
+    """Return whether a collected test belongs to this run."""
+    if leaves_out_long(config):
+        return not is_long(item)
+    return TIER != "rest" or is_long(item) or is_random(item)
+
+
+def is_long(item):
+    """Return whether `make test` leaves a test out."""
+    params = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return (
+        item.path.relative_to(TESTS).parts[0] in LONG_FOLDERS
+        or not LONG_FIXTURES.isdisjoint(item.fixturenames)
+        or any(isinstance(value, str) and value in LONG_KINDS for value in params)
+    )
+
+
+def is_random(item):
+    """Return whether a test tries other examples in each run of `make test-all`."""
+    has_examples = getattr(item.obj, "is_hypothesis_test", False)
+    return has_examples or item.path.stem.endswith("_property")
+
+
 settings.register_profile("quick", derandomize=True, deadline=None, max_examples=FEW)
 settings.register_profile("all", deadline=None, print_blob=True)
-settings.register_profile("torture", deadline=None, print_blob=True, max_examples=4000)
+settings.register_profile("rest", settings.get_profile("all"))
+settings.register_profile("torture", settings.get_profile("all"), max_examples=4000)
 settings.load_profile(TIER)
