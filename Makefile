@@ -30,14 +30,15 @@ prerequisites:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo '$(PYTHON) is not Python 3.11 or newer; run for instance: make PYTHON=python3.12' >&2; exit 1; }
 
-$(READY): pyproject.toml models/minilm/pyproject.toml $(RUST) | prerequisites
+$(READY): pyproject.toml models/minilm/pyproject.toml files/pyproject.toml $(RUST) | prerequisites
 	@echo 'Setting up $(VENV), once: about four minutes, most of them for compiling the core.'
 	@$(STEP) '[1/4] Environment $(VENV), with pip' '15 s' bash -c \
 		"(test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)) && $(PIP) --upgrade 'pip>=25.1'"
 	@$(STEP) '[2/4] Libraries from the package registry' '30 s' \
 		$(PIP) $$($(PYTHON) tools/libraries.py)
 	@$(STEP) '[3/4] The embedding model, from models/minilm' '10 s' $(PIP) ./models/minilm
-	@$(STEP) '[4/4] mnemic, compiled in release mode' '3 minutes' $(PIP) --verbose --editable '.[local]'
+	@$(STEP) '[4/4] mnemic, compiled in release mode, and mnemic-files, from files' '3 minutes' \
+		$(PIP) --verbose --editable '.[local]' --editable ./files
 	@touch $@
 
 $(TOOLS): $(READY)
@@ -56,7 +57,7 @@ $(PEERS): $(BENCHES)
 	@touch $@
 
 .PHONY: build
-build: $(READY) ## set up .venv with mnemic (release build) and its model
+build: $(READY) ## set up .venv with mnemic (release build), its model and mnemic-files
 
 .PHONY: demo
 demo: $(READY) ## store a conversation, ask it questions, show the reasons, reopen, ask again
@@ -148,7 +149,7 @@ docs: $(TOOLS) ## build docs/reference/ from signatures and docstrings
 sdist-test: $(TOOLS) ## build the source distribution, install from it alone, store and search
 	rm -rf target/sdist $(SDIST_VENV)
 	$(BIN)/maturin sdist --out target/sdist
-	! tar -tzf target/sdist/mnemic-*.tar.gz | grep -E '^mnemic-[^/]*/(models|benches|examples|tools)/'
+	! tar -tzf target/sdist/mnemic-*.tar.gz | grep -E '^mnemic-[^/]*/(models|files|benches|examples|tools)/'
 	$(PYTHON) -m venv $(SDIST_VENV)
 	@CARGO_TARGET_DIR=$(CURDIR)/target $(STEP) 'mnemic, compiled from its source distribution' '3 minutes' \
 		$(SDIST_VENV)/bin/python -m pip install --verbose ./models/minilm \

@@ -21,7 +21,7 @@ from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
 from mnemic import AsyncMemory, HttpEmbedder, HttpLanguageModel, HydeConfig, HydeEngine
-from mnemic.memory_files import MemoryFile, MemoryFiles, new_memory_id
+from mnemic_files import MemoryFile, MemoryFiles, new_memory_id
 
 SYSTEM_PROMPT = "You are a coding agent."
 MESSAGES = (

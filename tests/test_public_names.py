@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 import mnemic
-from mnemic import annotations, errors, events, hyde, memory_files, policy
+import mnemic_files
+from mnemic import annotations, errors, events, hyde, policy
 from tests.support.public_names import classes, names_in_signatures
 
 INTERNAL_ENUMS = {
@@ -29,12 +30,12 @@ INTERNAL_TYPES = {
 
 
 def public_names():
-    modules = (mnemic, annotations, events, policy, hyde, memory_files)
+    modules = (mnemic, annotations, events, policy, hyde, mnemic_files)
     return {*vars(errors), *(name for module in modules for name in module.__all__)}
 
 
 def public_objects():
-    modules = (mnemic, annotations, events, policy, hyde, memory_files)
+    modules = (mnemic, annotations, events, policy, hyde, mnemic_files)
     found = [getattr(module, name) for module in modules for name in module.__all__]
     return [thing for thing in found if inspect.isclass(thing) or inspect.isfunction(thing)]
 
@@ -58,9 +59,15 @@ def test_the_modules_with_public_names_are_there_after_importing_the_package():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_every_error_is_in_the_module_of_errors():
+def test_every_error_is_in_the_module_of_errors_or_with_the_memory_files():
     own = {each for each in classes() if issubclass(each, errors.MnemicError)}
-    assert own == {each for each in own if getattr(errors, each.__name__, None) is each}
+    homes = {each: mnemic_files if _is_of_files(each) else errors for each in own}
+    assert own == {each for each in own if getattr(homes[each], each.__name__, None) is each}
+    assert {each for each in own if _is_of_files(each)}
+
+
+def _is_of_files(thing):
+    return thing.__module__.startswith("mnemic_files.")
 
 
 def test_every_event_is_in_the_module_of_events():
@@ -97,12 +104,12 @@ def test_the_walk_finds_the_types_of_methods_fields_and_bases():
     assert {"MemoryPage", "OnConflict", "Why", "MemoryEntry"} <= set(found)
 
 
-@pytest.mark.parametrize("module", [policy, hyde, memory_files])
+@pytest.mark.parametrize("module", [policy, hyde, mnemic_files])
 def test_each_name_of_a_service_module_can_be_imported(module):
     assert all(getattr(module, name) is not None for name in module.__all__)
 
 
-@pytest.mark.parametrize("module", [errors, events, annotations, policy, hyde, memory_files])
+@pytest.mark.parametrize("module", [errors, events, annotations, policy, hyde, mnemic_files])
 def test_the_module_says_what_it_has(module):
     assert module.__doc__
     public = [value for name, value in vars(module).items() if not name.startswith("_")]

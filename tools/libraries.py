@@ -1,18 +1,29 @@
-"""Print the libraries that mnemic and its default embedder need, for pip, one a line."""
+"""Print the libraries that mnemic, its embedder and mnemic-files need, for pip, one a line."""
 
 from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
-PROJECT = Path(__file__).parents[1] / "pyproject.toml"
+ROOT = Path(__file__).parents[1]
 
 
 def libraries() -> list[str]:
-    """Return the requirements of the package and of its extra `local`, without its own model."""
-    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
-    needed = [*project["dependencies"], *project["optional-dependencies"]["local"]]
-    return [one for one in needed if not one.startswith("mnemic")]
+    """Return the requirements of mnemic with its extra `local`, and of mnemic-files."""
+    mnemic, files = _project(ROOT), _project(ROOT / "files")
+    needed = [
+        *mnemic["dependencies"],
+        *mnemic["optional-dependencies"]["local"],
+        *files["dependencies"],
+    ]
+    return [one for one in dict.fromkeys(needed) if not one.startswith("mnemic")]
+
+
+def _project(folder: Path) -> dict[str, Any]:
+    text = (folder / "pyproject.toml").read_text(encoding="utf-8")
+    found: dict[str, Any] = tomllib.loads(text)["project"]
+    return found
 
 
 if __name__ == "__main__":

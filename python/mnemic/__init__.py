@@ -2,8 +2,8 @@
 
 The doors, records, results and enums are here. `mnemic.errors` has the errors, `mnemic.events` the
 events, `mnemic.annotations` the types of arguments, for annotations, `mnemic.policy` the retrieval
-policy: from a message to a block for a prompt, `mnemic.hyde` the HyDE engine: the memories of a
-turn by hypotheses of a language model, and `mnemic.memory_files` memories as Markdown files.
+policy: from a message to a block for a prompt, and `mnemic.hyde` the HyDE engine: the memories of a
+turn by hypotheses of a language model.
 """
 
 from mnemic._core import (
@@ -22,7 +22,7 @@ from mnemic._core import (
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from mnemic import annotations, errors, events, hyde, memory_files, policy
+    from mnemic import annotations, errors, events, hyde, policy
     from mnemic.async_memory import (
         AsyncMemory,
         AsyncScopedMemory,
@@ -291,7 +291,6 @@ __all__ = [
     "fingerprint",
     "fingerprint_digests",
     "hyde",
-    "memory_files",
     "policy",
     "simd_kernel",
 ]
@@ -420,7 +419,6 @@ _LAZY = {
     "errors": "mnemic.errors",
     "events": "mnemic.events",
     "hyde": "mnemic.hyde",
-    "memory_files": "mnemic.memory_files",
     "policy": "mnemic.policy",
 }
 

@@ -242,26 +242,6 @@ class EntryNotFoundError(MnemicError, KeyError):
         return str(self.args[0]) if self.args else ""
 
 
-class MemoryFileFormatError(InvalidArgumentError):
-    """A memory file cannot be read, or a record cannot be written as one; nothing was changed."""
-
-
-class MemoryFileNotFoundError(MnemicError, KeyError):
-    """No directory that was searched has a memory file with this id."""
-
-    def __str__(self) -> str:
-        """Return the message as written; KeyError would quote it."""
-        return str(self.args[0]) if self.args else ""
-
-
-class MemoryFileExistsError(MnemicError, FileExistsError):
-    """There is a memory file with this id already; memory files are never changed."""
-
-
-class VersionChainError(MnemicError, RuntimeError):
-    """The versions of a memory file form a cycle, or one of them is missing."""
-
-
 class VersionConflictError(MnemicError, RuntimeError):
     """A memory has another version than the one that a change was made for; nothing was changed.
 

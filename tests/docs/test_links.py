@@ -12,7 +12,7 @@ from tests.support.paths import ROOT
 LINK = re.compile(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 NAMED = re.compile(r"`([\w/.-]+(?:/|\.(?:py|rs|toml)))`")
-FOLDERS = ("", "python/mnemic", "python/mnemic/store/sqlite", "rust/core/src", "tests")
+FOLDERS = ("", "python/mnemic", "python/mnemic/store/sqlite", "rust/core/src", "tests", "files")
 FOLDERS += ("rust/core/src/text", "models/minilm")
 
 

@@ -12,6 +12,7 @@ from uuid import UUID
 import pytest
 
 import mnemic
+import mnemic_files
 from tests.support.pages import BUILT, REFERENCE, blocks_of, reference, text_of
 
 pages = pytest.importorskip("tools.reference.pages", reason="tools/ comes with the repository")
@@ -45,14 +46,14 @@ def test_the_reference_has_every_public_name_under_its_own_title():
         for title in re.findall("^## (.+)$", text_of(page), re.MULTILINE)
     }
     modules = {name for name in mnemic.__all__ if inspect.ismodule(getattr(mnemic, name))}
-    assert modules == {"annotations", "errors", "events", "hyde", "memory_files", "policy"}
+    assert modules == {"annotations", "errors", "events", "hyde", "policy"}
     sources = (
         mnemic,
         mnemic.events,
         mnemic.annotations,
         mnemic.hyde,
-        mnemic.memory_files,
         mnemic.policy,
+        mnemic_files,
     )
     public = {name for source in sources for name in source.__all__} - modules
     errors = {name for name in vars(mnemic.errors) if name.endswith(("Error", "Exception"))}

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from mnemic.memory_files import MemoryFile, new_memory_id
+from mnemic_files import MemoryFile, new_memory_id
 
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 

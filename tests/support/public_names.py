@@ -8,19 +8,23 @@ import sys
 import textwrap
 
 import mnemic
+import mnemic_files
 
+PACKAGES = (mnemic, mnemic_files)
+INSIDE = tuple(f"{package.__name__}." for package in PACKAGES)
 SKIPPED = ("mnemic.demo", "mnemic._core")
 
 
 def modules():
-    """Yield every module of the package that a program imports."""
-    for found in pkgutil.walk_packages(mnemic.__path__, "mnemic."):
-        if not found.name.startswith(SKIPPED):
-            yield importlib.import_module(found.name)
+    """Yield every module of the packages that a program imports."""
+    for package in PACKAGES:
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not found.name.startswith(SKIPPED):
+                yield importlib.import_module(found.name)
 
 
 def classes():
-    """Yield every class of the package whose name is not private."""
+    """Yield every class of the packages whose name is not private."""
     for module in modules():
         for name, value in vars(module).items():
             is_own = isinstance(value, type) and value.__module__ == module.__name__
@@ -29,14 +33,14 @@ def classes():
 
 
 def names_in_signatures(objects):
-    """Return the package's names that annotate the public members of classes and functions.
+    """Return the packages' names that annotate the public members of classes and functions.
 
     With each name the places it stands in. Methods and fields of base classes count.
     """
     found = {}
     for thing in objects:
         for part in inspect.getmro(thing) if inspect.isclass(thing) else (thing,):
-            if not (part.__module__ or "").startswith("mnemic.") or not _has_source(part):
+            if not (part.__module__ or "").startswith(INSIDE) or not _has_source(part):
                 continue
             own = _names_of_package(sys.modules[part.__module__])
             for place, name in _annotations(part, takes_constructor=part is thing):

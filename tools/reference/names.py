@@ -9,6 +9,7 @@ from tools.reference.docstrings import items, sections_of
 from tools.reference.rooms import LIKE, ROOMS, Room
 from tools.reference.source import (
     ALIASES,
+    FILES,
     PACKAGE,
     Public,
     loaded_package,
@@ -65,7 +66,7 @@ class Names:
         return list(dict.fromkeys(link for link in found if link))
 
     def _defined_at(self, path: str) -> str:
-        if not _is_within(path, PACKAGE):
+        if not (_is_within(path, PACKAGE) or _is_within(path, FILES)):
             return path
         try:
             return object_at(self.package, path).canonical_path

@@ -94,8 +94,8 @@ ROOMS = (
     Room(
         "memory-files.md",
         "Memory files",
-        "Memories as Markdown files with front matter, in `mnemic.memory_files`.",
-        ("mnemic.memory_files.memory_files", "mnemic.memory_files"),
+        "Memories as Markdown files with front matter, in the distribution `mnemic-files`.",
+        ("mnemic_files.memory_files", "mnemic_files"),
     ),
     Room(
         "recall.md",

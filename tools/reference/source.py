@@ -13,6 +13,8 @@ from tools.reference.rooms import INTERNAL, MADE_BY_CALLS
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "mnemic"
+FILES = "mnemic_files"
+FOLDERS = ("python", "files")
 ERRORS = "mnemic.errors"
 ALIASES = "mnemic.annotations"
 MODULES = (
@@ -20,9 +22,9 @@ MODULES = (
     ERRORS,
     "mnemic.events",
     "mnemic.hyde",
-    "mnemic.memory_files",
     "mnemic.policy",
     ALIASES,
+    FILES,
 )
 _WIDTH = 88
 _STARS = {ParameterKind.var_positional: "*", ParameterKind.var_keyword: "**"}
@@ -44,7 +46,8 @@ class Public(NamedTuple):
     @property
     def is_constructed(self) -> bool:
         """Whether programs call the class."""
-        return self.module != ERRORS and self.name not in MADE_BY_CALLS
+        is_error = self.module == ERRORS or self.path.startswith(f"{FILES}.errors.")
+        return not is_error and self.name not in MADE_BY_CALLS
 
 
 class _Unreadable(logging.Handler):
@@ -70,11 +73,14 @@ def unreadable_docstrings() -> list[str]:
 
 
 def loaded_package() -> griffe.Module:
-    """Read the package's sources and stubs."""
+    """Read the sources and stubs of the package, and of the memory files."""
     loader = griffe.GriffeLoader(
-        search_paths=[ROOT / "python"], docstring_parser="google", allow_inspection=False
+        search_paths=[ROOT / folder for folder in FOLDERS],
+        docstring_parser="google",
+        allow_inspection=False,
     )
     package = loader.load(PACKAGE, submodules=True)
+    loader.load(FILES, submodules=True)
     loader.resolve_aliases(implicit=False, external=False)
     if not isinstance(package, griffe.Module):
         raise TypeError(f"{PACKAGE} is no package")
@@ -83,7 +89,7 @@ def loaded_package() -> griffe.Module:
 
 def object_at(package: griffe.Module, path: str) -> Object:
     """Return the object at a path such as `mnemic.errors.StoreError`."""
-    return target(package[path.removeprefix(PACKAGE + ".")])
+    return target(package.modules_collection[path])
 
 
 def public_names(package: griffe.Module) -> Iterator[Public]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mnemic import AsyncMemory, LinkType, Memory
 from mnemic.errors import InvalidArgumentError
-from mnemic.memory_files import MemoryFiles
+from mnemic_files import MemoryFiles
 from tests.support.memory_files import memory_file
 from tests.support.tiers import examples
 

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemic.errors import InvalidArgumentError, InvalidEntryError, MemoryFileFormatError
-from mnemic.memory_files import (
+from mnemic.errors import InvalidArgumentError, InvalidEntryError
+from mnemic_files import (
     MemoryFile,
     RelatedFile,
     parse_memory_file,
     serialise_memory_file,
 )
+from mnemic_files.errors import MemoryFileFormatError
 from tests.support.memory_files import NOON, TEXT, memory_file
 
 FRONT, BODY = TEXT.split("---\n\n")
@@ -107,7 +108,7 @@ def test_a_body_may_have_lines_of_delimiters():
 @pytest.mark.requirement("C132")
 @pytest.mark.parametrize("line", ["category: recipes", "category: 12", 'category: "no"'])
 def test_an_unknown_category_is_kept_with_a_warning(line, caplog):
-    with caplog.at_level(logging.WARNING, "mnemic.memory_files"):
+    with caplog.at_level(logging.WARNING, "mnemic_files"):
         file = parse_memory_file(with_line(line))
     assert file.category == line.split(": ")[1].strip('"')
     assert "unknown category" in caplog.text

@@ -1,7 +1,7 @@
 """FileProblem, a file of a directory that was left out, or taken with a reservation."""
 
-from mnemic.memory_files.ids import file_name, shown_id
 from mnemic.records import Record
+from mnemic_files.ids import file_name, shown_id
 
 
 class FileProblem(Record, frozen=True, kw_only=True):

@@ -11,9 +11,11 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeAlias
 
+import yaml
+
 from mnemic.description import described
-from mnemic.errors import MemoryFileFormatError, MissingExtraError
 from mnemic.model.validation import MAX_SAFE_INTEGER
+from mnemic_files.errors import MemoryFileFormatError
 
 MAX_CHARACTERS: Final = 64 * 1024
 MAX_DEPTH: Final = 8
@@ -65,13 +67,11 @@ def parse_yaml(text: str) -> dict[str, Node]:
 
     Raises:
         MemoryFileFormatError: If it is no mapping, or not of the accepted part of YAML.
-        MissingExtraError: If PyYAML is not installed.
     """
     if len(text) > MAX_CHARACTERS:
         raise MemoryFileFormatError(
             f"the front matter has {len(text)} characters; at most {MAX_CHARACTERS} are read"
         )
-    yaml = _yaml()
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         return _document(_checked_events(yaml.parse(text, Loader=loader)))
@@ -79,16 +79,6 @@ def parse_yaml(text: str) -> dict[str, Node]:
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f" at line {mark.line + 2} of the file"
         raise MemoryFileFormatError(f"the front matter is no valid YAML{where}") from None
-
-
-def _yaml() -> Any:
-    try:
-        import yaml  # noqa: PLC0415 - of an extra
-    except ImportError:
-        raise MissingExtraError(
-            "memory files need PyYAML; install it with: pip install 'mnemic[files]'"
-        ) from None
-    return yaml
 
 
 def _checked_events(events: Iterator[Any]) -> Iterator[tuple[str, Any]]:

@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from mnemic.description import described
-from mnemic.errors import InvalidArgumentError, MemoryFileFormatError
+from mnemic.errors import InvalidArgumentError
 from mnemic.logs import logger
-from mnemic.memory_files.front_matter import Node, Scalar, parse_yaml, plain_value
-from mnemic.memory_files.ids import shown_id
-from mnemic.memory_files.memory_file import CATEGORIES, MemoryFile, RelatedFile
 from mnemic.model.validation import lone_surrogate
+from mnemic_files.errors import MemoryFileFormatError
+from mnemic_files.front_matter import Node, Scalar, parse_yaml, plain_value
+from mnemic_files.ids import shown_id
+from mnemic_files.memory_file import CATEGORIES, MemoryFile, RelatedFile
 
 _OPENING = re.compile(r"---[ \t]*(\r\n|\n|\r)")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\r\n|\n|\r|\Z)", re.MULTILINE)
@@ -23,7 +24,7 @@ _TEXTS: Final = ("id", "scope", "category", "session_id", "trigger")
 _TIMES: Final = ("created_at", "updated_at")
 KNOWN_KEYS: Final = frozenset({*_TEXTS, *_TIMES, "version", "supersedes", "related"})
 
-_log = logger("mnemic.memory_files")
+_log = logger("mnemic_files")
 
 
 def parse_memory_file(text: str, *, name: str | None = None) -> MemoryFile:
@@ -43,7 +44,6 @@ def parse_memory_file(text: str, *, name: str | None = None) -> MemoryFile:
         MemoryFileFormatError: If it has no front matter, which begins the message with "missing
             front-matter delimiter" or "unclosed front-matter block"; or if a value is missing, of
             the wrong type or out of range.
-        MissingExtraError: If PyYAML is not installed.
     """
     try:
         front, body = _parts(text)

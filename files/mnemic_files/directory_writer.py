@@ -3,11 +3,12 @@
 import os
 from typing import Final
 
-from mnemic.errors import MemoryFileExistsError, MemoryFileFormatError, StoreFileError
-from mnemic.memory_files.ids import checked_id, file_name, shown_id
-from mnemic.memory_files.memory_file import MemoryFile
-from mnemic.memory_files.serialise import serialise_memory_file
+from mnemic.errors import StoreFileError
 from mnemic.new_files import file_errors, new_file, tidy_folder
+from mnemic_files.errors import MemoryFileExistsError, MemoryFileFormatError
+from mnemic_files.ids import checked_id, file_name, shown_id
+from mnemic_files.memory_file import MemoryFile
+from mnemic_files.serialise import serialise_memory_file
 
 _DIRECTORY_MODE: Final = 0o750
 

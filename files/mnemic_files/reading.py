@@ -6,10 +6,10 @@ import stat
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from mnemic.errors import MemoryFileFormatError
-from mnemic.memory_files.front_matter import MAX_CHARACTERS
-from mnemic.memory_files.ids import SUFFIX
 from mnemic.model.validation import MAX_CONTENT_BYTES
+from mnemic_files.errors import MemoryFileFormatError
+from mnemic_files.front_matter import MAX_CHARACTERS
+from mnemic_files.ids import SUFFIX
 
 MAX_FILE_BYTES: Final = MAX_CONTENT_BYTES + 4 * MAX_CHARACTERS
 

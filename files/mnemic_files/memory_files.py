@@ -9,18 +9,18 @@ from weakref import WeakKeyDictionary
 
 from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
-from mnemic.memory_files.both_scopes import BothScopes
-from mnemic.memory_files.directory_reader import DirectoryReader
-from mnemic.memory_files.export import Export, ExportResult, exported
-from mnemic.memory_files.scan import Scanner
-from mnemic.memory_files.sync_result import SyncResult
-from mnemic.memory_files.synchronise import Options, Synchroniser
 from mnemic.model import OnEmbedError, Scope
 from mnemic.model.validation import flag
 from mnemic.progress import Progress, reporting
 from mnemic.protocols import Clock, system_clock
 from mnemic.repository import Repository
 from mnemic.sync_bridge import run_blocking, run_sync, runs_sync
+from mnemic_files.both_scopes import BothScopes
+from mnemic_files.directory_reader import DirectoryReader
+from mnemic_files.export import Export, ExportResult, exported
+from mnemic_files.scan import Scanner
+from mnemic_files.sync_result import SyncResult
+from mnemic_files.synchronise import Options, Synchroniser
 
 _WAIT_SECONDS = 0.01
 

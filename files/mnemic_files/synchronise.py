@@ -5,20 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from mnemic.errors import InvalidArgumentError, MemoryFileFormatError
-from mnemic.memory_files.entries import (
-    LINKS,
-    Wanted,
-    declared_edges,
-    file_id_in,
-    is_current,
-    is_of_file,
-    record_of,
-)
-from mnemic.memory_files.ids import entry_id, file_name
-from mnemic.memory_files.problems import FileProblem
-from mnemic.memory_files.scan import Plan, Scan, Source, content_of, planned
-from mnemic.memory_files.sync_result import SyncResult
+from mnemic.errors import InvalidArgumentError
 from mnemic.model import (
     LinkType,
     MemoryEntry,
@@ -34,6 +21,20 @@ from mnemic.repository import Repository
 from mnemic.repository.retention import earliest_kept
 from mnemic.store.values import Criteria
 from mnemic.sync_bridge import run_blocking
+from mnemic_files.entries import (
+    LINKS,
+    Wanted,
+    declared_edges,
+    file_id_in,
+    is_current,
+    is_of_file,
+    record_of,
+)
+from mnemic_files.errors import MemoryFileFormatError
+from mnemic_files.ids import entry_id, file_name
+from mnemic_files.problems import FileProblem
+from mnemic_files.scan import Plan, Scan, Source, content_of, planned
+from mnemic_files.sync_result import SyncResult
 
 _TAKEN: Final = "its id belongs to a memory that did not come from this file"
 _LOST: Final = "the file that it supersedes changed while it was read"

@@ -3,15 +3,16 @@
 import os
 from typing import NamedTuple
 
-from mnemic.errors import MemoryFileFormatError, MnemicError
+from mnemic.errors import MnemicError
 from mnemic.logs import logger
-from mnemic.memory_files.ids import SUFFIX, checked_id, file_name, id_problem, shown_id
-from mnemic.memory_files.memory_file import MemoryFile
-from mnemic.memory_files.parse import parse_memory_file
-from mnemic.memory_files.problems import FileProblem
-from mnemic.memory_files.reading import Signature, read_text
+from mnemic_files.errors import MemoryFileFormatError
+from mnemic_files.ids import SUFFIX, checked_id, file_name, id_problem, shown_id
+from mnemic_files.memory_file import MemoryFile
+from mnemic_files.parse import parse_memory_file
+from mnemic_files.problems import FileProblem
+from mnemic_files.reading import Signature, read_text
 
-_log = logger("mnemic.memory_files")
+_log = logger("mnemic_files")
 
 
 class FoundFile(NamedTuple):

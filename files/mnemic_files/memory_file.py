@@ -10,10 +10,10 @@ from msgspec.structs import force_setattr
 
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidEntryError
-from mnemic.memory_files.ids import checked_id, entry_id, new_memory_id
 from mnemic.model import validation
 from mnemic.model.redacted import Redacted
 from mnemic.records import Record
+from mnemic_files.ids import checked_id, entry_id, new_memory_id
 
 FileScope: TypeAlias = Literal["repo", "user"]
 """The directory that a file belongs to: that of a repository, or that of the user."""

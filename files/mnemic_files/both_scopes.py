@@ -3,16 +3,17 @@
 import os
 from collections.abc import Iterable
 
-from mnemic.errors import InvalidArgumentError, MemoryFileFormatError, MemoryFileNotFoundError
+from mnemic.errors import InvalidArgumentError
 from mnemic.logs import logger
-from mnemic.memory_files.directory import FileOrder, Files, MemoryDirectory, order_key
-from mnemic.memory_files.ids import checked_id, shown_id
-from mnemic.memory_files.memory_file import MemoryFile, checked_scope
-from mnemic.memory_files.problems import FileProblem, shadowed
-from mnemic.memory_files.versions import MAX_DEPTH, latest_version, version_chain
 from mnemic.protocols import Clock, system_clock
+from mnemic_files.directory import FileOrder, Files, MemoryDirectory, order_key
+from mnemic_files.errors import MemoryFileFormatError, MemoryFileNotFoundError
+from mnemic_files.ids import checked_id, shown_id
+from mnemic_files.memory_file import MemoryFile, checked_scope
+from mnemic_files.problems import FileProblem, shadowed
+from mnemic_files.versions import MAX_DEPTH, latest_version, version_chain
 
-_log = logger("mnemic.memory_files")
+_log = logger("mnemic_files")
 
 
 class BothScopes:

@@ -4,15 +4,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from mnemic.description import described
-from mnemic.errors import InvalidArgumentError, MemoryFileFormatError
-from mnemic.memory_files.front_matter import (
+from mnemic.errors import InvalidArgumentError
+from mnemic_files.errors import MemoryFileFormatError
+from mnemic_files.front_matter import (
     MAX_CHARACTERS,
     yaml_text,
     yaml_time,
     yaml_value,
 )
-from mnemic.memory_files.memory_file import MemoryFile
-from mnemic.memory_files.parse import KNOWN_KEYS
+from mnemic_files.memory_file import MemoryFile
+from mnemic_files.parse import KNOWN_KEYS
 
 _DELIMITER: Final = "---\n"
 

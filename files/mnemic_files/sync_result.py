@@ -1,7 +1,7 @@
 """SyncResult, the outcome of a synchronisation."""
 
-from mnemic.memory_files.problems import FileProblem
 from mnemic.records import Record
+from mnemic_files.problems import FileProblem
 
 
 class SyncResult(Record, frozen=True, kw_only=True):

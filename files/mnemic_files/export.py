@@ -5,11 +5,18 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from mnemic.errors import InvalidArgumentError, MemoryFileExistsError, MemoryFileFormatError
-from mnemic.memory_files.directory import MemoryDirectory
-from mnemic.memory_files.directory_reader import DirectoryReader
-from mnemic.memory_files.directory_writer import DirectoryWriter
-from mnemic.memory_files.entries import (
+from mnemic.errors import InvalidArgumentError
+from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryType, Scope
+from mnemic.model.entry import MEMORY_FIELDS
+from mnemic.model.file_version import file_version
+from mnemic.progress import Report
+from mnemic.records import Record
+from mnemic.repository import Repository
+from mnemic.sync_bridge import run_blocking
+from mnemic_files.directory import MemoryDirectory
+from mnemic_files.directory_reader import DirectoryReader
+from mnemic_files.directory_writer import DirectoryWriter
+from mnemic_files.entries import (
     DEFAULT_CATEGORIES,
     EXPORT_TRIGGER,
     NO_SESSION,
@@ -20,16 +27,10 @@ from mnemic.memory_files.entries import (
     file_id_in,
     further_keys,
 )
-from mnemic.memory_files.ids import file_name
-from mnemic.memory_files.memory_file import MAX_RELATED, FileScope, MemoryFile, RelatedFile
-from mnemic.memory_files.problems import FileProblem
-from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryType, Scope
-from mnemic.model.entry import MEMORY_FIELDS
-from mnemic.model.file_version import file_version
-from mnemic.progress import Report
-from mnemic.records import Record
-from mnemic.repository import Repository
-from mnemic.sync_bridge import run_blocking
+from mnemic_files.errors import MemoryFileExistsError, MemoryFileFormatError
+from mnemic_files.ids import file_name
+from mnemic_files.memory_file import MAX_RELATED, FileScope, MemoryFile, RelatedFile
+from mnemic_files.problems import FileProblem
 
 _PAGE: Final = 1000
 _BATCH: Final = 256

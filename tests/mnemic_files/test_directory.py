@@ -10,15 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from mnemic.errors import (
-    InvalidArgumentError,
+from mnemic.errors import InvalidArgumentError, StoreFileError
+from mnemic_files import MemoryDirectory, MemoryFiles, new_memory_id, serialise_memory_file
+from mnemic_files.errors import (
     MemoryFileExistsError,
     MemoryFileFormatError,
     MemoryFileNotFoundError,
-    StoreFileError,
     VersionChainError,
 )
-from mnemic.memory_files import MemoryDirectory, MemoryFiles, new_memory_id, serialise_memory_file
 from tests.support.memory_files import NOON, memory_file
 from tests.support.processes import ENVIRONMENT
 
@@ -103,7 +102,7 @@ def test_a_list_leaves_out_what_is_no_memory_file(directory, folder, caplog):
     (folder / ".hidden.md").write_text("not read", encoding="utf-8")
     (folder / "folder.md").mkdir()
     (folder / "other.md").write_text(serialise_memory_file(memory_file()), encoding="utf-8")
-    with caplog.at_level(logging.DEBUG, "mnemic.memory_files"):
+    with caplog.at_level(logging.DEBUG, "mnemic_files"):
         assert directory.list() == [file]
     problems = directory.problems()
     assert [one.name for one in problems] == ["README.md", "bytes.md", "corrupt.md", "other.md"]
@@ -163,7 +162,7 @@ def test_a_killed_writer_leaves_no_half_file(directory, folder):
     program = """
         import os, sys
         from mnemic import new_files
-        from mnemic.memory_files import MemoryDirectory
+        from mnemic_files import MemoryDirectory
         from tests.support.memory_files import memory_file
         new_files._anonymous = lambda folder: None
         new_files._name = lambda *a, **k: (print("written", flush=True), os.kill(os.getpid(), 9))
@@ -229,7 +228,7 @@ def test_the_repository_shadows_the_user(files, caplog):
     mine, theirs = memory_file("mem_1", "mine", scope="user"), memory_file("mem_1", "theirs")
     files.write(mine)
     files.write(theirs)
-    with caplog.at_level(logging.WARNING, "mnemic.memory_files"):
+    with caplog.at_level(logging.WARNING, "mnemic_files"):
         assert files.list() == [theirs]
     assert files.read("mem_1") == theirs
     assert files.list(scope="user") == [mine]
@@ -337,7 +336,7 @@ def test_of_threads_with_one_id_one_writes(directory):
 def test_processes_write_at_once(directory, folder):
     program = """
         import sys
-        from mnemic.memory_files import MemoryDirectory
+        from mnemic_files import MemoryDirectory
         from tests.support.memory_files import memory_file
         directory = MemoryDirectory(sys.argv[1], "repo")
         for at in range(5):

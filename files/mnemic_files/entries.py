@@ -10,10 +10,10 @@ from uuid import UUID
 import msgspec
 
 from mnemic.errors import InvalidArgumentError
-from mnemic.memory_files.ids import file_id_of
-from mnemic.memory_files.memory_file import MemoryFile, RelatedFile
 from mnemic.model import LinkType, MemoryEntry, MemoryStatus, MemoryType, Scope, validation
 from mnemic.model.file_version import FILE_VERSION
+from mnemic_files.ids import file_id_of
+from mnemic_files.memory_file import MemoryFile, RelatedFile
 
 ID_KEY: Final = "memory_file"
 TRIGGER_KEY: Final = "trigger"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemic.errors import MemoryFileExistsError, MemoryFileNotFoundError, MnemicError
-from mnemic.memory_files import (
+from mnemic.errors import MnemicError
+from mnemic_files import (
     CATEGORIES,
     RELATIONSHIPS,
     MemoryDirectory,
@@ -22,6 +22,7 @@ from mnemic.memory_files import (
     parse_memory_file,
     serialise_memory_file,
 )
+from mnemic_files.errors import MemoryFileExistsError, MemoryFileNotFoundError
 from tests.support.clock import HOUR, NOON
 from tests.support.threads import run_together
 

@@ -12,8 +12,8 @@ import pytest
 
 from mnemic import AsyncMemory, LinkType, LongTermMemory, Memory, MemoryStatus
 from mnemic.errors import EmbeddingError, InvalidArgumentError
-from mnemic.memory_files import MemoryFiles, serialise_memory_file
-from mnemic.memory_files.ids import entry_id
+from mnemic_files import MemoryFiles, serialise_memory_file
+from mnemic_files.ids import entry_id
 from tests.support.clock import Clock
 from tests.support.memory_files import NOON, memory_file
 
@@ -300,7 +300,7 @@ def test_edges_to_unknown_ids_wait_for_their_file(files, memory, caplog):
     later, oldest = memory_file(content="later"), memory_file(content="oldest")
     first = memory_file(supersedes=oldest.id, related=[(later.id, "contradicts")])
     files.write(first)
-    with caplog.at_level(logging.WARNING, "mnemic.memory_files"):
+    with caplog.at_level(logging.WARNING, "mnemic_files"):
         result = files.synchronise(memory)
         files.synchronise(memory)
     assert len(result.problems) == 2

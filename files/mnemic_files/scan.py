@@ -8,19 +8,19 @@ from uuid import UUID
 
 import msgspec
 
-from mnemic.errors import MemoryFileFormatError
 from mnemic.logs import logger
-from mnemic.memory_files.directory_reader import DirectoryReader, FoundFile
-from mnemic.memory_files.entries import LINKS, SUPERSEDES, Wanted, digest_of
-from mnemic.memory_files.ids import SUFFIX, entry_id, file_name, shown_id
-from mnemic.memory_files.memory_file import MemoryFile
-from mnemic.memory_files.problems import FileProblem, shadowed
-from mnemic.memory_files.reading import Signature, signatures
 from mnemic.model import LinkType
+from mnemic_files.directory_reader import DirectoryReader, FoundFile
+from mnemic_files.entries import LINKS, SUPERSEDES, Wanted, digest_of
+from mnemic_files.errors import MemoryFileFormatError
+from mnemic_files.ids import SUFFIX, entry_id, file_name, shown_id
+from mnemic_files.memory_file import MemoryFile
+from mnemic_files.problems import FileProblem, shadowed
+from mnemic_files.reading import Signature, signatures
 
 _EMPTY: Final = "it has no content"
 
-_log = logger("mnemic.memory_files")
+_log = logger("mnemic_files")
 
 
 class _Known(NamedTuple):

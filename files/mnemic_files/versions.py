@@ -5,8 +5,9 @@ from datetime import datetime
 from typing import Final, Protocol, TypeVar
 
 from mnemic.description import described
-from mnemic.errors import InvalidArgumentError, MemoryFileNotFoundError, VersionChainError
-from mnemic.memory_files.ids import shown_id
+from mnemic.errors import InvalidArgumentError
+from mnemic_files.errors import MemoryFileNotFoundError, VersionChainError
+from mnemic_files.ids import shown_id
 
 MAX_DEPTH: Final = 100
 

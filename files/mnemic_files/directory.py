@@ -6,20 +6,18 @@ from collections.abc import Callable
 from typing import Final, Literal, TypeAlias, get_args
 
 from mnemic.description import quoted
-from mnemic.errors import (
-    InvalidArgumentError,
-    MemoryFileNotFoundError,
-)
+from mnemic.errors import InvalidArgumentError
 from mnemic.logs import logger
-from mnemic.memory_files.directory_reader import DirectoryReader
-from mnemic.memory_files.directory_writer import DirectoryWriter
-from mnemic.memory_files.ids import checked_id, file_name, shown_id
-from mnemic.memory_files.memory_file import MemoryFile, checked_scope
-from mnemic.memory_files.problems import FileProblem
-from mnemic.memory_files.reading import signatures
-from mnemic.memory_files.versions import MAX_DEPTH, latest_version, version_chain
 from mnemic.model import validation
 from mnemic.protocols import Clock, system_clock
+from mnemic_files.directory_reader import DirectoryReader
+from mnemic_files.directory_writer import DirectoryWriter
+from mnemic_files.errors import MemoryFileNotFoundError
+from mnemic_files.ids import checked_id, file_name, shown_id
+from mnemic_files.memory_file import MemoryFile, checked_scope
+from mnemic_files.problems import FileProblem
+from mnemic_files.reading import signatures
+from mnemic_files.versions import MAX_DEPTH, latest_version, version_chain
 
 FileOrder: TypeAlias = Literal["id", "time"]
 """Order of a list: by id, or by `created_at` and then by id."""
@@ -30,7 +28,7 @@ Files: TypeAlias = list[MemoryFile]
 _ORDERS: Final = get_args(FileOrder)
 _DIRECTORY_MODE: Final = 0o750
 
-_log = logger("mnemic.memory_files")
+_log = logger("mnemic_files")
 
 
 class MemoryDirectory:
