@@ -1,6 +1,8 @@
-"""Memories as Markdown files with front matter; see docs/how-to/memory-files.md."""
+"""Memories as Markdown files with front matter, read into a memory and written from one."""
 
-from mnemic_files.directory import FileOrder, Files, MemoryDirectory
+import logging
+
+from mnemic_files.directory import MemoryDirectory
 from mnemic_files.errors import (
     MemoryFileExistsError,
     MemoryFileFormatError,
@@ -8,6 +10,8 @@ from mnemic_files.errors import (
     VersionChainError,
 )
 from mnemic_files.export import ExportResult
+from mnemic_files.file_format import parse_memory_file, serialise_memory_file
+from mnemic_files.folder import FileProblem
 from mnemic_files.ids import new_memory_id
 from mnemic_files.memory_file import (
     CATEGORIES,
@@ -17,10 +21,8 @@ from mnemic_files.memory_file import (
     RelatedFile,
 )
 from mnemic_files.memory_files import AnyMemory, MemoryFiles
-from mnemic_files.parse import parse_memory_file
-from mnemic_files.problems import FileProblem
-from mnemic_files.serialise import serialise_memory_file
-from mnemic_files.sync_result import SyncResult
+from mnemic_files.synchronise import SyncResult
+from mnemic_files.versions import FileOrder, Files
 
 __all__ = [
     "CATEGORIES",
@@ -44,3 +46,6 @@ __all__ = [
     "parse_memory_file",
     "serialise_memory_file",
 ]
+
+# Without it Python prints warnings of a program that has not set up logging to its stderr.
+logging.getLogger("mnemic_files").addHandler(logging.NullHandler())

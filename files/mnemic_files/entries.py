@@ -9,10 +9,10 @@ from uuid import UUID
 
 import msgspec
 
+from mnemic import LinkType, MemoryEntry, MemoryStatus, MemoryType, Scope
 from mnemic.errors import InvalidArgumentError
-from mnemic.model import LinkType, MemoryEntry, MemoryStatus, MemoryType, Scope, validation
-from mnemic.model.file_version import FILE_VERSION
 from mnemic_files.ids import file_id_of
+from mnemic_files.inside import FILE_VERSION, validation
 from mnemic_files.memory_file import MemoryFile, RelatedFile
 
 ID_KEY: Final = "memory_file"

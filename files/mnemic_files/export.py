@@ -5,17 +5,10 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+import msgspec
+
+from mnemic import LinkType, MemoryEntry, MemoryLink, MemoryType, Scope
 from mnemic.errors import InvalidArgumentError
-from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryType, Scope
-from mnemic.model.entry import MEMORY_FIELDS
-from mnemic.model.file_version import file_version
-from mnemic.progress import Report
-from mnemic.records import Record
-from mnemic.repository import Repository
-from mnemic.sync_bridge import run_blocking
-from mnemic_files.directory import MemoryDirectory
-from mnemic_files.directory_reader import DirectoryReader
-from mnemic_files.directory_writer import DirectoryWriter
 from mnemic_files.entries import (
     DEFAULT_CATEGORIES,
     EXPORT_TRIGGER,
@@ -28,9 +21,10 @@ from mnemic_files.entries import (
     further_keys,
 )
 from mnemic_files.errors import MemoryFileExistsError, MemoryFileFormatError
+from mnemic_files.folder import FileProblem, Folder
 from mnemic_files.ids import file_name
+from mnemic_files.inside import Record, Report, Repository, file_version, run_blocking
 from mnemic_files.memory_file import MAX_RELATED, FileScope, MemoryFile, RelatedFile
-from mnemic_files.problems import FileProblem
 
 _PAGE: Final = 1000
 _BATCH: Final = 256
@@ -71,11 +65,10 @@ class Export(NamedTuple):
 
 
 async def exported(
-    repository: Repository, directories: Sequence[MemoryDirectory], request: Export
+    repository: Repository, folders: Sequence[Folder], request: Export
 ) -> ExportResult:
     """Write the active and superseded memories of a scope as files; see `MemoryFiles.export`."""
     entries = await _entries(repository, request)
-    folders = [_Folder(one.path, one.scope) for one in directories]
     numbers = _versions(entries)
     written: list[str] = []
     problems: list[FileProblem] = []
@@ -93,7 +86,7 @@ async def exported(
         problems += failed
         request.report(begin + len(batch), len(listed))
     for folder in folders:
-        await run_blocking(folder.writer.sync, repository)
+        await run_blocking(folder.sync, repository)
     return ExportResult(
         written=tuple(sorted(written)),
         present=len(listed) - len(written) - len(problems),
@@ -141,7 +134,7 @@ def _write_all(
     links: Mapping[UUID, Sequence[MemoryLink]],
     entries: Mapping[UUID, MemoryEntry],
     numbers: Mapping[UUID, int],
-    folders: Sequence["_Folder"],
+    folders: Sequence[Folder],
 ) -> tuple[list[str], list[FileProblem]]:
     """Write the files of some memories; return the ids of those written, and the problems."""
     written: list[str] = []
@@ -158,20 +151,11 @@ def _write_all(
             if _is_written(file, folder):
                 written.append(file.id)
         except (MemoryFileExistsError, MemoryFileFormatError, InvalidArgumentError) as error:
-            problems.append(folder.reader.problem(file_name(file_id), str(error)))
+            problems.append(folder.problem(file_name(file_id), str(error)))
     return written, problems
 
 
-class _Folder:
-    """A directory to write to."""
-
-    def __init__(self, path: str, scope: str) -> None:
-        self.scope = scope
-        self.reader = DirectoryReader(path, scope)
-        self.writer = DirectoryWriter(path, scope)
-
-
-def _is_written(file: MemoryFile, folder: _Folder) -> bool:
+def _is_written(file: MemoryFile, folder: Folder) -> bool:
     """Write a file; return False if it is there with the same text.
 
     Raises:
@@ -179,9 +163,9 @@ def _is_written(file: MemoryFile, folder: _Folder) -> bool:
         StoreError: If it cannot be written.
     """
     try:
-        folder.writer.add(file)
+        folder.add(file)
     except MemoryFileExistsError:
-        if folder.reader.read(file_name(file.id))[0].content != file.content:
+        if folder.read(file_name(file.id))[0].content != file.content:
             raise MemoryFileExistsError(_DIFFERS) from None
         return False
     return True
@@ -192,7 +176,7 @@ def _scope_of(entry: MemoryEntry) -> FileScope:
     return "repo" if entry.scope == "repo" else "user"
 
 
-def _folder_of(entry: MemoryEntry, folders: Sequence[_Folder]) -> _Folder | None:
+def _folder_of(entry: MemoryEntry, folders: Sequence[Folder]) -> Folder | None:
     return next((one for one in folders if one.scope == _scope_of(entry)), None)
 
 
@@ -245,5 +229,5 @@ def _fields(entry: MemoryEntry) -> dict[str, Any]:
 
 
 _USUAL_IMPORTANCE: Final = next(
-    field.default for field in MEMORY_FIELDS if field.name == "importance"
+    field.default for field in msgspec.structs.fields(MemoryEntry) if field.name == "importance"
 )

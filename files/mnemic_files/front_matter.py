@@ -13,9 +13,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import yaml
 
-from mnemic.description import described
-from mnemic.model.validation import MAX_SAFE_INTEGER
 from mnemic_files.errors import MemoryFileFormatError
+from mnemic_files.inside import described, validation
 
 MAX_CHARACTERS: Final = 64 * 1024
 MAX_DEPTH: Final = 8
@@ -52,7 +51,7 @@ class Scalar(NamedTuple):
             return self.text
         if self.text in _WORDS:
             return _WORDS[self.text]
-        if _INT.fullmatch(self.text) and abs(int(self.text)) <= MAX_SAFE_INTEGER:
+        if _INT.fullmatch(self.text) and abs(int(self.text)) <= validation.MAX_SAFE_INTEGER:
             return int(self.text)
         if _FLOAT.fullmatch(self.text) and math.isfinite(float(self.text)):
             return float(self.text)

@@ -3,9 +3,8 @@
 from typing import Final
 from uuid import UUID, uuid4, uuid5
 
-from mnemic.description import described, is_word
 from mnemic.errors import InvalidArgumentError
-from mnemic.model.validation import lone_surrogate
+from mnemic_files.inside import described, is_word, validation
 
 PREFIX: Final = "mem_"
 SUFFIX: Final = ".md"
@@ -47,7 +46,11 @@ def id_problem(given: str) -> str | None:
         return "contains a path separator"
     if ".." in given or given.startswith("."):
         return "leads out of its directory, or names a hidden file"
-    if lone_surrogate(given) is not None or not given.isprintable() or given != given.strip():
+    if (
+        validation.lone_surrogate(given) is not None
+        or not given.isprintable()
+        or given != given.strip()
+    ):
         return "contains a control character, an outer space, or half a character"
     if len(given.encode()) > MAX_ID_BYTES:
         return f"is longer than {MAX_ID_BYTES} bytes"

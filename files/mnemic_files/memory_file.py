@@ -8,12 +8,9 @@ from uuid import UUID
 import msgspec
 from msgspec.structs import force_setattr
 
-from mnemic.description import described, quoted
 from mnemic.errors import InvalidEntryError
-from mnemic.model import validation
-from mnemic.model.redacted import Redacted
-from mnemic.records import Record
 from mnemic_files.ids import checked_id, entry_id, new_memory_id
+from mnemic_files.inside import Record, Redacted, described, quoted, validation
 
 FileScope: TypeAlias = Literal["repo", "user"]
 """The directory that a file belongs to: that of a repository, or that of the user."""

@@ -1,28 +1,40 @@
 """MemoryFiles, the memory files of a repository and of a user, and their memory."""
 
+import logging
 import os
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary
 
-from mnemic.description import described
+from mnemic import Scope
 from mnemic.errors import InvalidArgumentError
-from mnemic.model import OnEmbedError, Scope
-from mnemic.model.validation import flag
-from mnemic.progress import Progress, reporting
-from mnemic.protocols import Clock, system_clock
-from mnemic.repository import Repository
-from mnemic.sync_bridge import run_blocking, run_sync, runs_sync
-from mnemic_files.both_scopes import BothScopes
-from mnemic_files.directory_reader import DirectoryReader
+from mnemic_files.directory import MemoryDirectory
+from mnemic_files.errors import MemoryFileFormatError, MemoryFileNotFoundError
 from mnemic_files.export import Export, ExportResult, exported
+from mnemic_files.folder import SHADOWED, FileProblem, Folder
+from mnemic_files.ids import checked_id, file_name, shown_id
+from mnemic_files.inside import (
+    Repository,
+    described,
+    reporting,
+    run_blocking,
+    run_sync,
+    runs_sync,
+    validation,
+)
+from mnemic_files.memory_file import MemoryFile, checked_scope
 from mnemic_files.scan import Scanner
-from mnemic_files.sync_result import SyncResult
-from mnemic_files.synchronise import Options, Synchroniser
+from mnemic_files.synchronise import Options, Synchroniser, SyncResult
+from mnemic_files.versions import FileOrder, Files, VersionedFiles, order_key, system_clock
+
+if TYPE_CHECKING:
+    from mnemic.annotations import Clock, OnEmbedError, Progress
 
 _WAIT_SECONDS = 0.01
+
+_log = logging.getLogger("mnemic_files")
 
 
 class AnyMemory(Protocol):
@@ -39,10 +51,11 @@ class AnyMemory(Protocol):
         ...
 
 
-class MemoryFiles(BothScopes):
+class MemoryFiles(VersionedFiles):
     """The memory files of a repository and of a user, read as one.
 
-    An id that both have stands for the repository's file; `problems` then has the user's.
+    An id that both have stands for the repository's file; `problems` then has the user's. Versions
+    and their chains may go through both; for their errors see `MemoryDirectory`.
 
     Args:
         repo: Directory of the repository's files; None for none.
@@ -58,22 +71,107 @@ class MemoryFiles(BothScopes):
         repo: str | os.PathLike[str] | None = None,
         user: str | os.PathLike[str] | None = None,
         *,
-        clock: Clock = system_clock,
+        clock: "Clock" = system_clock,
     ) -> None:
-        super().__init__(repo, user, clock=clock)
-        self._scanner = Scanner(DirectoryReader(one.path, one.scope) for one in self.directories)
+        super().__init__(clock)
+        given = (("repo", repo), ("user", user))
+        self.directories = tuple(
+            MemoryDirectory(path, scope, clock=clock) for scope, path in given if path is not None
+        )
+        if not self.directories:
+            raise InvalidArgumentError("MemoryFiles needs a directory: repo, user, or both")
+        if len({os.path.realpath(one.path) for one in self.directories}) < len(self.directories):
+            raise InvalidArgumentError(
+                "repo and user are the same directory, and its files would count as both; name two"
+            )
+        self._folders = tuple(Folder(one.path, one.scope) for one in self.directories)
+        self._problems: tuple[FileProblem, ...] = ()
+        self._scanner = Scanner(self._folders)
         self._running = threading.Lock()
         self._synchronisers: WeakKeyDictionary[Repository, dict[Scope, Synchroniser]] = (
             WeakKeyDictionary()
         )
+
+    def __repr__(self) -> str:
+        named = ", ".join(f"{one.scope}={one.path!r}" for one in self.directories)
+        return f"{type(self).__name__}({named})"
+
+    def directory(self, scope: str) -> MemoryDirectory:
+        """Return the directory of a scope.
+
+        Args:
+            scope: "repo" or "user".
+
+        Raises:
+            InvalidArgumentError: If there is none, or the scope is unknown.
+        """
+        for one in self.directories:
+            if one.scope == checked_scope(scope):
+                return one
+        raise InvalidArgumentError(
+            f"there is no directory of scope {scope}; name one with {scope}="
+        )
+
+    def write(self, file: MemoryFile) -> str:
+        """Add a file to the directory of its scope; return its path. See `MemoryDirectory.write`.
+
+        Args:
+            file: The file.
+
+        Raises:
+            MemoryFileExistsError: If there is a file with its id in that directory.
+        """
+        if not isinstance(file, MemoryFile):
+            raise MemoryFileFormatError(f"file must be a MemoryFile, got {type(file).__name__}")
+        return self.directory(file.scope).write(file)
+
+    def read(self, id: str) -> MemoryFile:  # noqa: A002 - the field's name everywhere
+        """Return the file with an id: the repository's if both scopes have one.
+
+        Args:
+            id: Id of the file.
+
+        Raises:
+            InvalidArgumentError: If the id is empty or could lead out of a directory.
+            MemoryFileNotFoundError: If there is none.
+            MemoryFileFormatError: If it cannot be read.
+        """
+        for one in self.directories:
+            if os.path.lexists(one.path_of(id)):
+                return one.read(id)
+        raise MemoryFileNotFoundError(f"there is no memory file {shown_id(checked_id(id))}")
+
+    def list(self, *, scope: str | None = None, order: FileOrder = "id") -> Files:
+        """Return the files of both scopes, or of one; see `MemoryDirectory.list`.
+
+        Args:
+            scope: "repo" or "user"; None is both, in which an id has one file.
+            order: By "id", or by "time" of creation and then by id.
+        """
+        key = order_key(order)
+        if scope is not None:
+            return self.directory(scope).list(order=order)
+        files: dict[str, MemoryFile] = {}
+        problems: list[FileProblem] = []
+        for one, folder in zip(self.directories, self._folders, strict=True):
+            listed = one.list()
+            shadowed = [file_name(file.id) for file in listed if file.id in files]
+            problems += [*one.problems(), *(folder.problem(name, SHADOWED) for name in shadowed)]
+            files = {file.id: file for file in listed} | files
+        self._report(problems)
+        return sorted(files.values(), key=key)
+
+    def problems(self) -> tuple[FileProblem, ...]:
+        """Return the problems that the last list or synchronisation found, by scope and name."""
+        return self._problems
 
     def synchronise(
         self,
         memory: AnyMemory,
         *,
         keep_removed: bool = False,
-        on_embed_error: OnEmbedError = "raise",
-        progress: Progress | None = None,
+        on_embed_error: "OnEmbedError" = "raise",
+        progress: "Progress | None" = None,
     ) -> SyncResult:
         """Bring the memories of a memory, or of a view of one, to the state of the files.
 
@@ -101,15 +199,22 @@ class MemoryFiles(BothScopes):
             StorageQuotaExceededError: If a batch would exceed the quota.
             StoreError: If a directory cannot be read, or the memory cannot be written.
         """
-        return run_sync(self._synchronised(memory, keep_removed, on_embed_error, progress))
+        return run_sync(
+            self.synchronise_async(
+                memory,
+                keep_removed=keep_removed,
+                on_embed_error=on_embed_error,
+                progress=progress,
+            )
+        )
 
     async def synchronise_async(
         self,
         memory: AnyMemory,
         *,
         keep_removed: bool = False,
-        on_embed_error: OnEmbedError = "raise",
-        progress: Progress | None = None,
+        on_embed_error: "OnEmbedError" = "raise",
+        progress: "Progress | None" = None,
     ) -> SyncResult:
         """Do the same without blocking the event loop; see `synchronise`.
 
@@ -119,14 +224,23 @@ class MemoryFiles(BothScopes):
             on_embed_error: See `synchronise`.
             progress: As above.
         """
-        return await self._synchronised(memory, keep_removed, on_embed_error, progress)
+        repository, scope = _checked(memory)
+        validation.flag("keep_removed", keep_removed)
+        with reporting(progress, "synchronise") as report:
+            options = Options(keep_removed, on_embed_error, report)
+            async with self._alone():
+                scan = await run_blocking(self._scanner.scan, repository)
+                synchroniser = self._synchroniser(repository, scope)
+                result = await synchroniser.apply(scan, options)
+                self._report(result.problems)
+        return result
 
     def export(
         self,
         memory: AnyMemory,
         *,
         include_sensitive: bool = False,
-        progress: Progress | None = None,
+        progress: "Progress | None" = None,
     ) -> ExportResult:
         """Write the active and superseded memories of a memory, or of a view of one, as files.
 
@@ -148,14 +262,20 @@ class MemoryFiles(BothScopes):
             StoreError: If the memory cannot be read, or a file cannot be written; the files written
                 before stay.
         """
-        return run_sync(self._exported(memory, include_sensitive, progress))
+        return run_sync(
+            self.export_async(
+                memory,
+                include_sensitive=include_sensitive,
+                progress=progress,
+            )
+        )
 
     async def export_async(
         self,
         memory: AnyMemory,
         *,
         include_sensitive: bool = False,
-        progress: Progress | None = None,
+        progress: "Progress | None" = None,
     ) -> ExportResult:
         """Do the same without blocking the event loop; see `export`.
 
@@ -164,38 +284,20 @@ class MemoryFiles(BothScopes):
             include_sensitive: Whether sensitive memories are written.
             progress: As above.
         """
-        return await self._exported(memory, include_sensitive, progress)
-
-    async def _exported(
-        self,
-        memory: AnyMemory,
-        include_sensitive: bool,  # noqa: FBT001 - private
-        progress: Progress | None,
-    ) -> ExportResult:
         repository, scope = _checked(memory)
-        flag("include_sensitive", include_sensitive)
+        validation.flag("include_sensitive", include_sensitive)
         with reporting(progress, "export") as report:
             request = Export(scope, include_sensitive, report)
             async with self._alone():
-                return await exported(repository, self.directories, request)
+                return await exported(repository, self._folders, request)
 
-    async def _synchronised(
-        self,
-        memory: AnyMemory,
-        keep_removed: bool,  # noqa: FBT001 - private
-        on_embed_error: OnEmbedError,
-        progress: Progress | None,
-    ) -> SyncResult:
-        repository, scope = _checked(memory)
-        flag("keep_removed", keep_removed)
-        with reporting(progress, "synchronise") as report:
-            options = Options(keep_removed, on_embed_error, report)
-            async with self._alone():
-                scan = await run_blocking(self._scanner.scan, repository)
-                synchroniser = self._synchroniser(repository, scope)
-                result = await synchroniser.apply(scan, options)
-                self._report(result.problems)
-        return result
+    def _report(self, problems: Iterable[FileProblem]) -> None:
+        """Keep problems, and log those that are new."""
+        found = tuple(sorted(problems, key=lambda one: (one.scope, one.name, one.reason)))
+        known, self._problems = self._problems, found
+        for one in found:
+            if one not in known:
+                _log.warning("%s of scope %s: %s", one.name, one.scope, one.reason)
 
     @asynccontextmanager
     async def _alone(self) -> AsyncGenerator[None, None]:

@@ -6,12 +6,12 @@ import stat
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from mnemic.model.validation import MAX_CONTENT_BYTES
 from mnemic_files.errors import MemoryFileFormatError
 from mnemic_files.front_matter import MAX_CHARACTERS
 from mnemic_files.ids import SUFFIX
+from mnemic_files.inside import validation
 
-MAX_FILE_BYTES: Final = MAX_CONTENT_BYTES + 4 * MAX_CHARACTERS
+MAX_FILE_BYTES: Final = validation.MAX_CONTENT_BYTES + 4 * MAX_CHARACTERS
 
 # A pipe would block, and a link could lead out of the directory.
 _FLAGS: Final = (

@@ -8,19 +8,15 @@ from uuid import UUID
 
 import msgspec
 
-from mnemic.logs import logger
-from mnemic.model import LinkType
-from mnemic_files.directory_reader import DirectoryReader, FoundFile
+from mnemic import LinkType
 from mnemic_files.entries import LINKS, SUPERSEDES, Wanted, digest_of
 from mnemic_files.errors import MemoryFileFormatError
+from mnemic_files.folder import SHADOWED, FileProblem, Folder, FoundFile
 from mnemic_files.ids import SUFFIX, entry_id, file_name, shown_id
 from mnemic_files.memory_file import MemoryFile
-from mnemic_files.problems import FileProblem, shadowed
 from mnemic_files.reading import Signature, signatures
 
 _EMPTY: Final = "it has no content"
-
-_log = logger("mnemic_files")
 
 
 class _Known(NamedTuple):
@@ -50,12 +46,12 @@ class Source(NamedTuple):
     Attributes:
         file: The memory file without its content.
         digest: Hash of the whole file.
-        directory: Where it is.
+        folder: Where it is.
     """
 
     file: MemoryFile
     digest: str
-    directory: DirectoryReader
+    folder: Folder
 
 
 class Scan(NamedTuple):
@@ -80,11 +76,11 @@ class Scanner:
     """Reads the files whose name, time or size changed since the last scan.
 
     Args:
-        directories: The directories; of equal ids the first one's file counts.
+        folders: The directories; of equal ids the first one's file counts.
     """
 
-    def __init__(self, directories: Iterable[DirectoryReader]) -> None:
-        self._directories = tuple(directories)
+    def __init__(self, folders: Iterable[Folder]) -> None:
+        self._folders = tuple(folders)
         self._known: dict[str, dict[str, _Known]] = {}
 
     def scan(self) -> Scan:
@@ -95,56 +91,54 @@ class Scanner:
         """
         scan = Scan({}, {}, frozenset(), frozenset(), {})
         present, unusable = set(), set[UUID]()
-        for directory in self._directories:
-            if os.path.isdir(directory.path):  # noqa: PTH112 - pathlib is slow
-                present.add(directory.path)
-            contents = self._refresh(directory)
-            known = self._known[directory.scope]
+        for folder in self._folders:
+            if os.path.isdir(folder.path):  # noqa: PTH112 - pathlib is slow
+                present.add(folder.path)
+            contents = self._refresh(folder)
+            known = self._known[folder.scope]
             problems = [one for name in sorted(known) for one in known[name].problems]
             unusable |= {_entry_id(name) for name, one in known.items() if one.is_bad}
-            problems += self._take(scan, directory, contents)
-            scan.problems[directory.scope] = problems
+            problems += self._take(scan, folder, contents)
+            scan.problems[folder.scope] = problems
         return scan._replace(present=frozenset(present), unusable=frozenset(unusable))
 
-    def _refresh(self, directory: DirectoryReader) -> dict[str, str]:
+    def _refresh(self, folder: Folder) -> dict[str, str]:
         """Read what changed in a directory; return the contents by name."""
-        before = self._known.get(directory.scope, {})
+        before = self._known.get(folder.scope, {})
         contents: dict[str, str] = {}
         known: dict[str, _Known] = {}
-        for name, signature in signatures(directory.path).items():
+        for name, signature in signatures(folder.path).items():
             old = before.get(name)
             if old is not None and old.signature == signature:
                 known[name] = old
                 continue
-            found = directory.found(name)
+            found = folder.found(name)
             if found is None:
                 continue
-            known[name] = _known(directory, name, found, old, signature)
+            known[name] = _known(folder, name, found, old, signature)
             if found.file is not None and not known[name].is_bad:
                 contents[name] = found.file.content
-        self._known[directory.scope] = known
+        self._known[folder.scope] = known
         return contents
 
-    def _take(
-        self, scan: Scan, directory: DirectoryReader, contents: Mapping[str, str]
-    ) -> list[FileProblem]:
+    def _take(self, scan: Scan, folder: Folder, contents: Mapping[str, str]) -> list[FileProblem]:
         """Add a directory's files to a scan; return the problems of those that do not count."""
         problems = []
-        for name, one in self._known[directory.scope].items():
+        for name, one in self._known[folder.scope].items():
             if one.file is None:
                 continue
             identity = one.file.entry_id
             if identity in scan.sources:
-                problems.append(shadowed(directory.scope, one.file.id))
+                problems.append(folder.problem(file_name(one.file.id), SHADOWED))
                 continue
-            scan.sources[identity] = Source(one.file, one.digest, directory)
+            scan.sources[identity] = Source(one.file, one.digest, folder)
             if name in contents:
                 scan.contents[identity] = contents[name]
         return problems
 
 
 def _known(
-    directory: DirectoryReader,
+    folder: Folder,
     name: str,
     found: FoundFile,
     old: _Known | None,
@@ -152,7 +146,7 @@ def _known(
 ) -> _Known:
     file, problems = found.file, found.problems
     if file is not None and not file.content:
-        file, problems = None, (*problems, directory.problem(name, _EMPTY))
+        file, problems = None, (*problems, folder.problem(name, _EMPTY))
     if file is None:
         good, digest = (None, "") if old is None else (old.file, old.digest)
         return _Known(signature, good, digest, problems)
@@ -187,8 +181,8 @@ def planned(sources: Mapping[UUID, Source], known: frozenset[UUID]) -> Plan:
 
     def report(source: Source, reason: str) -> None:
         name = file_name(source.file.id)
-        problem = source.directory.problem(name, reason, is_left_out=False)
-        problems.setdefault(source.directory.scope, []).append(problem)
+        problem = source.folder.problem(name, reason, is_left_out=False)
+        problems.setdefault(source.folder.scope, []).append(problem)
 
     present = sources.keys() | known
     predecessors: dict[UUID, UUID] = {}
@@ -207,7 +201,7 @@ def planned(sources: Mapping[UUID, Source], known: frozenset[UUID]) -> Plan:
         identity: Wanted(
             source.file,
             source.digest,
-            source.directory.path_of(source.file.id),
+            source.folder.path_of(source.file.id),
             predecessors.get(identity),
             identity in superseded_ids,
             edges[identity],
@@ -281,7 +275,7 @@ def content_of(source: Source) -> str:
     Raises:
         MemoryFileFormatError: If it changed since it was scanned, and is not good now.
     """
-    found = source.directory.found(file_name(source.file.id))
+    found = source.folder.found(file_name(source.file.id))
     if found is None or found.file is None or not found.file.content:
         raise MemoryFileFormatError("it changed while it was read")
     return found.file.content

@@ -2,25 +2,11 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
+from mnemic import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
 from mnemic.errors import InvalidArgumentError
-from mnemic.model import (
-    LinkType,
-    MemoryEntry,
-    MemoryLink,
-    MemoryStatus,
-    NewEntry,
-    OnEmbedError,
-    Scope,
-)
-from mnemic.model.new_entry import checked_record
-from mnemic.progress import Report
-from mnemic.repository import Repository
-from mnemic.repository.retention import earliest_kept
-from mnemic.store.values import Criteria
-from mnemic.sync_bridge import run_blocking
 from mnemic_files.entries import (
     LINKS,
     Wanted,
@@ -31,10 +17,21 @@ from mnemic_files.entries import (
     record_of,
 )
 from mnemic_files.errors import MemoryFileFormatError
+from mnemic_files.folder import FileProblem
 from mnemic_files.ids import entry_id, file_name
-from mnemic_files.problems import FileProblem
+from mnemic_files.inside import (
+    Criteria,
+    NewEntry,
+    Record,
+    Report,
+    Repository,
+    checked_record,
+    run_blocking,
+)
 from mnemic_files.scan import Plan, Scan, Source, content_of, planned
-from mnemic_files.sync_result import SyncResult
+
+if TYPE_CHECKING:
+    from mnemic.annotations import OnEmbedError
 
 _TAKEN: Final = "its id belongs to a memory that did not come from this file"
 _LOST: Final = "the file that it supersedes changed while it was read"
@@ -42,6 +39,27 @@ _STATES: Final = ["active", "archived", "superseded"]
 _PAGE: Final = 1000
 _BATCH: Final = 256
 """Memories that are stored, and embedded, at a time."""
+
+
+class SyncResult(Record, frozen=True, kw_only=True):
+    """The outcome of a synchronisation. It is true if a memory changed.
+
+    Attributes:
+        added: Ids of files whose memories were added, or restored.
+        changed: Ids of files whose memories were changed.
+        removed: Ids of files that are gone, whose memories were deleted.
+        unchanged: Number of files whose memories are as they were.
+        problems: Files and edges that were left out, by scope and name.
+    """
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    unchanged: int = 0
+    problems: tuple[FileProblem, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed)
 
 
 class Options(NamedTuple):
@@ -54,7 +72,7 @@ class Options(NamedTuple):
     """
 
     keep_removed: bool
-    on_embed_error: OnEmbedError
+    on_embed_error: "OnEmbedError"
     report: Report
 
 
@@ -137,7 +155,7 @@ class Synchroniser:
             if entry is None:
                 continue
             if not is_of_file(entry, source.file.id) or not self._scope.has(entry):
-                found[identity] = source.directory.problem(file_name(source.file.id), _TAKEN)
+                found[identity] = source.folder.problem(file_name(source.file.id), _TAKEN)
         return found
 
     async def _removable(self, gone: Iterable[UUID], scan: Scan) -> list[MemoryEntry]:
@@ -218,7 +236,8 @@ class _Changing:
         if is_superseded and not wanted.is_superseded and await self._is_freed(identity):
             return self._write(identity)
         if entry.forgotten_at is not None:
-            if entry.forgotten_at < earliest_kept(self._now, self._repository.retention):
+            retention = self._repository.retention
+            if retention is not None and self._now - entry.forgotten_at > retention:
                 return self._write(identity)
             self._restores.append(identity)
         if wanted.is_superseded and not is_superseded:
@@ -291,7 +310,7 @@ class _Changing:
             except InvalidArgumentError as error:
                 source = self._scan.sources[identity]
                 name = file_name(wanted.file.id)
-                self.failed[identity] = source.directory.problem(name, str(error))
+                self.failed[identity] = source.folder.problem(name, str(error))
                 continue
             is_new = entry is None or entry.is_forgotten
             (self.added if is_new else self.changed).append(identity)

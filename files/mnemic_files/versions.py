@@ -1,95 +1,172 @@
-"""Chains of versions: files that supersede each other."""
+"""Files that replace each other: new versions, and chains of them."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from datetime import datetime
-from typing import Final, Protocol, TypeVar
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic_files.errors import MemoryFileNotFoundError, VersionChainError
-from mnemic_files.ids import shown_id
+from mnemic_files.ids import checked_id, shown_id
+from mnemic_files.inside import described, quoted
+from mnemic_files.memory_file import MemoryFile
+
+if TYPE_CHECKING:
+    from mnemic.annotations import Clock
 
 MAX_DEPTH: Final = 100
 
+FileOrder: TypeAlias = Literal["id", "time"]
+"""Order of a list: by id, or by `created_at` and then by id."""
 
-class Versioned(Protocol):
-    """A file as far as its place in a chain goes."""
+Files: TypeAlias = list[MemoryFile]
+"""Memory files in an order."""
 
-    @property
-    def id(self) -> str:
-        """Its id."""
-        ...
-
-    @property
-    def supersedes(self) -> str | None:
-        """The id of its predecessor."""
-        ...
-
-    @property
-    def updated_at(self) -> datetime:
-        """Time of the last change."""
-        ...
+_ORDERS: Final = get_args(FileOrder)
 
 
-Version = TypeVar("Version", bound=Versioned)
+def system_clock() -> datetime:
+    """Return the system time."""
+    return datetime.now(UTC)
 
 
-def version_chain(read: Callable[[str], Version], file_id: str, max_depth: int) -> list[Version]:
-    """Return a file and its predecessors, oldest first.
+class VersionedFiles(ABC):
+    """Memory files in which one may replace another; none is ever changed.
 
     Args:
-        read: Returns the file of an id.
-        file_id: Id of the newest file of the chain.
-        max_depth: Maximum number of files, at least 1; the oldest are left out.
-
-    Raises:
-        MemoryFileNotFoundError: If there is no file with this id.
-        VersionChainError: If a predecessor is missing.
+        clock: Gives the time of new versions.
     """
-    if isinstance(max_depth, bool) or not isinstance(max_depth, int) or max_depth < 1:
-        raise InvalidArgumentError(
-            f"max_depth must be an int of at least 1, got {described(max_depth)}"
+
+    def __init__(self, clock: "Clock") -> None:
+        self._now = clock
+
+    @abstractmethod
+    def write(self, file: MemoryFile) -> str:
+        """Add a file; return its path."""
+
+    @abstractmethod
+    def read(self, id: str) -> MemoryFile:  # noqa: A002 - the field's name everywhere
+        """Return the file with an id."""
+
+    @abstractmethod
+    def list(self, *, order: FileOrder = "id") -> Files:
+        """Return all files."""
+
+    def new_version(
+        self,
+        id: str,  # noqa: A002 - the field's name everywhere
+        content: str,
+        *,
+        session_id: str | None = None,
+        trigger: str | None = None,
+        category: str | None = None,
+    ) -> MemoryFile:
+        """Add a file that replaces another one of the same scope; the other stays as it is.
+
+        It has a new id, the next version, and copies of the related edges and further keys.
+
+        Args:
+            id: Id of the file that it replaces.
+            content: The new text.
+            session_id: That of the replaced file if None, and so for the following.
+            trigger: As above.
+            category: As above.
+
+        Returns:
+            The new file.
+
+        Raises:
+            MemoryFileNotFoundError: If there is no file with this id.
+            MemoryFileFormatError: If a field is invalid.
+        """
+        file = self.read(id).next_version(
+            content, now=self._now(), session_id=session_id, trigger=trigger, category=category
         )
-    chain = [read(file_id)]
-    while len(chain) < max_depth and chain[-1].supersedes:
-        try:
-            chain.append(read(chain[-1].supersedes))
-        except (MemoryFileNotFoundError, InvalidArgumentError):
-            raise VersionChainError(
-                f"{shown_id(chain[-1].id)} supersedes {shown_id(chain[-1].supersedes)}, which is "
-                f"missing; {len(chain)} of its versions are there"
-            ) from None
-    return chain[::-1]
+        self.write(file)
+        return file
+
+    def version_chain(
+        self,
+        id: str,  # noqa: A002 - the field's name everywhere
+        max_depth: int = MAX_DEPTH,
+    ) -> Files:
+        """Return a file and its predecessors, oldest first.
+
+        Args:
+            id: Id of the newest file of the chain.
+            max_depth: Maximum number of files, at least 1; the oldest are left out.
+
+        Raises:
+            MemoryFileNotFoundError: If there is no file with this id.
+            VersionChainError: If a predecessor is missing.
+        """
+        if isinstance(max_depth, bool) or not isinstance(max_depth, int) or max_depth < 1:
+            raise InvalidArgumentError(
+                f"max_depth must be an int of at least 1, got {described(max_depth)}"
+            )
+        chain = [self.read(id)]
+        while len(chain) < max_depth and chain[-1].supersedes:
+            try:
+                chain.append(self.read(chain[-1].supersedes))
+            except (MemoryFileNotFoundError, InvalidArgumentError):
+                raise VersionChainError(
+                    f"{shown_id(chain[-1].id)} supersedes {shown_id(chain[-1].supersedes)}, which "
+                    f"is missing; {len(chain)} of its versions are there"
+                ) from None
+        return chain[::-1]
+
+    def latest_version(self, id: str) -> MemoryFile:  # noqa: A002 - the field's name everywhere
+        """Return the newest successor of a file; itself without any.
+
+        Of several successors of one file the one that was updated last counts, of equal ones that
+        with the smallest id.
+
+        Args:
+            id: Id of the file.
+
+        Raises:
+            MemoryFileNotFoundError: If there is no file with this id.
+            VersionChainError: If the successors form a cycle.
+        """
+        files = self.list()
+        latest = {file.id: file for file in files}.get(checked_id(id))
+        if latest is None:
+            raise MemoryFileNotFoundError(f"there is no memory file {shown_id(id)}")
+        successors = _successors(files)
+        seen = {latest.id}
+        while latest.id in successors:
+            latest = successors[latest.id]
+            if latest.id in seen:
+                raise VersionChainError(
+                    f"cycle detected: {shown_id(latest.id)} supersedes a file that supersedes it; "
+                    "remove the key supersedes from one of them"
+                )
+            seen.add(latest.id)
+        return latest
 
 
-def latest_version(files: Iterable[Version], file_id: str) -> Version:
-    """Return the newest successor of a file; itself without any.
+def _successors(files: Iterable[MemoryFile]) -> dict[str, MemoryFile]:
+    """Return the file that counts as the successor of each, by the id of the superseded one."""
+    found: dict[str, MemoryFile] = {}
+    for file in sorted(files, key=lambda one: one.id, reverse=True):
+        if file.supersedes is None:
+            continue
+        known = found.get(file.supersedes)
+        if known is None or file.updated_at >= known.updated_at:
+            found[file.supersedes] = file
+    return found
 
-    Of several successors of one file the one that was updated last counts, of equal ones that with
-    the smallest id.
+
+def order_key(order: object) -> Callable[[MemoryFile], tuple[object, ...]]:
+    """Return the key of a list's order.
 
     Raises:
-        MemoryFileNotFoundError: If there is no file with this id.
-        VersionChainError: If the successors form a cycle.
+        InvalidArgumentError: If the order is unknown.
     """
-    given = {file.id: file for file in files}
-    successors: dict[str, Version] = {}
-    for file in sorted(given.values(), key=lambda one: one.id, reverse=True):
-        superseded = file.supersedes
-        if superseded is None:
-            continue
-        known = successors.get(superseded)
-        if known is None or file.updated_at >= known.updated_at:
-            successors[superseded] = file
-    if file_id not in given:
-        raise MemoryFileNotFoundError(f"there is no memory file {shown_id(file_id)}")
-    seen = {file_id}
-    while file_id in successors:
-        file_id = successors[file_id].id
-        if file_id in seen:
-            raise VersionChainError(
-                f"cycle detected: {shown_id(file_id)} supersedes a file that supersedes it; "
-                "remove the key supersedes from one of them"
-            )
-        seen.add(file_id)
-    return given[file_id]
+    if order not in _ORDERS:
+        raise InvalidArgumentError(
+            f"order must be one of {', '.join(_ORDERS)}, got {quoted(order)}"
+        )
+    if order == "id":
+        return lambda file: (file.id,)
+    return lambda file: (file.created_at, file.id)

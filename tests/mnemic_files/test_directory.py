@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mnemic.errors import InvalidArgumentError, StoreFileError
+from mnemic.errors import InvalidArgumentError, StoreFileError, StoreFullError
 from mnemic_files import MemoryDirectory, MemoryFiles, new_memory_id, serialise_memory_file
 from mnemic_files.errors import (
     MemoryFileExistsError,
@@ -154,6 +154,21 @@ def test_a_write_that_fails_leaves_nothing(directory, folder, monkeypatch):
     monkeypatch.setattr(os, "fsync", failing)
     with pytest.raises(Exception, match="disk is full"):
         directory.write(memory_file())
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.requirement("C133")
+def test_a_file_that_does_not_fit_raises_and_leaves_nothing(directory, folder):
+    resource = pytest.importorskip("resource")
+    directory.write(memory_file())
+    before = sorted(folder.iterdir())
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(StoreFullError, match="mem_big"):
+            directory.write(memory_file("mem_big", "word " * 1000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert sorted(folder.iterdir()) == before
 
 

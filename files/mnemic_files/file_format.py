@@ -1,19 +1,28 @@
-"""Reads a memory file: tolerant of other writers and of human hands."""
+"""The text of a memory file: a tolerant reader of it, and a writer with one form."""
 
+import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
-from mnemic.logs import logger
-from mnemic.model.validation import lone_surrogate
 from mnemic_files.errors import MemoryFileFormatError
-from mnemic_files.front_matter import Node, Scalar, parse_yaml, plain_value
+from mnemic_files.front_matter import (
+    MAX_CHARACTERS,
+    Node,
+    Scalar,
+    parse_yaml,
+    plain_value,
+    yaml_text,
+    yaml_time,
+    yaml_value,
+)
 from mnemic_files.ids import shown_id
+from mnemic_files.inside import described, validation
 from mnemic_files.memory_file import CATEGORIES, MemoryFile, RelatedFile
 
+_DELIMITER: Final = "---\n"
 _OPENING = re.compile(r"---[ \t]*(\r\n|\n|\r)")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\r\n|\n|\r|\Z)", re.MULTILINE)
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -22,9 +31,9 @@ _FRACTION = re.compile(r"(\.[0-9]{6})[0-9]+")
 
 _TEXTS: Final = ("id", "scope", "category", "session_id", "trigger")
 _TIMES: Final = ("created_at", "updated_at")
-KNOWN_KEYS: Final = frozenset({*_TEXTS, *_TIMES, "version", "supersedes", "related"})
+_KNOWN_KEYS: Final = frozenset({*_TEXTS, *_TIMES, "version", "supersedes", "related"})
 
-_log = logger("mnemic_files")
+_log = logging.getLogger("mnemic_files")
 
 
 def parse_memory_file(text: str, *, name: str | None = None) -> MemoryFile:
@@ -70,7 +79,7 @@ def _parts(text: object) -> tuple[str, str]:
     """Return the front matter and the body."""
     if not isinstance(text, str):
         raise MemoryFileFormatError(f"a memory file is a str, got {described(text)}")
-    at = lone_surrogate(text)
+    at = validation.lone_surrogate(text)
     if at is not None or "\0" in text:
         raise MemoryFileFormatError("a memory file holds a NUL character or a lone surrogate")
     whole = text.removeprefix("\ufeff")
@@ -107,7 +116,7 @@ def _file(nodes: dict[str, Node], body: str) -> MemoryFile:
         supersedes=superseded or None,
         related=tuple(_related(nodes.get("related", _NOTHING))),
         content="" if body.isspace() else body,
-        keys={key: plain_value(node) for key, node in nodes.items() if key not in KNOWN_KEYS},
+        keys={key: plain_value(node) for key, node in nodes.items() if key not in _KNOWN_KEYS},
     )
 
 
@@ -150,3 +159,50 @@ def _related(node: Node) -> Iterable[RelatedFile]:
         if not isinstance(edge, dict) or not {"id", "relationship"} <= edge.keys():
             raise MemoryFileFormatError("an edge of related must have id and relationship")
         yield RelatedFile(_text("id", edge["id"]), _text("relationship", edge["relationship"]))
+
+
+def serialise_memory_file(file: MemoryFile) -> str:
+    """Return the text of a memory file.
+
+    Keys have a fixed order, further ones follow by name; each value takes one line, so none can
+    begin a line with a delimiter. A blank line separates the body, which a line end completes.
+    `parse_memory_file` returns an equal file.
+
+    Args:
+        file: The file.
+
+    Raises:
+        MemoryFileFormatError: If a field is missing, of the wrong type or out of range.
+    """
+    if not isinstance(file, MemoryFile):
+        raise MemoryFileFormatError(f"file must be a MemoryFile, got {described(file)}")
+    try:
+        file.__post_init__()  # a copy by msgspec's replace, or a pickle, is not checked
+    except InvalidArgumentError as error:
+        raise MemoryFileFormatError(str(error)) from None
+    front = "".join(_lines(file))
+    if len(front) > MAX_CHARACTERS:
+        raise MemoryFileFormatError(
+            f"the front matter has {len(front)} characters; at most {MAX_CHARACTERS} are read"
+        )
+    return f"{_DELIMITER}{front}{_DELIMITER}\n{file.content}\n"
+
+
+def _lines(file: MemoryFile) -> Iterator[str]:
+    yield f"id: {yaml_text(file.id)}\n"
+    yield f"created_at: {yaml_time(file.created_at)}\n"
+    yield f"updated_at: {yaml_time(file.updated_at)}\n"
+    yield f"version: {file.version}\n"
+    yield f"scope: {yaml_text(file.scope)}\n"
+    yield f"category: {yaml_text(file.category)}\n"
+    if file.supersedes is not None:
+        yield f"supersedes: {yaml_text(file.supersedes)}\n"
+    if file.related:
+        yield "related:\n"
+    for edge in file.related:
+        yield f"  - id: {yaml_text(edge.id)}\n"
+        yield f"    relationship: {yaml_text(edge.relationship)}\n"
+    yield f"session_id: {yaml_text(file.session_id)}\n"
+    yield f"trigger: {yaml_text(file.trigger)}\n"
+    for key in sorted(file.keys.keys() - _KNOWN_KEYS):
+        yield f"{yaml_text(key)}: {yaml_value(file.keys[key])}\n"

@@ -1,0 +1,55 @@
+"""What memory files use of mnemic beside its public names: all of it is named here, and why.
+
+mnemic may change it in any version, so both distributions have one line of versions.
+"""
+
+# How errors name values, without quoting content.
+from mnemic.description import described, is_word, quoted
+
+# Memories as a repository takes them, checked, and the limits of their fields.
+from mnemic.model import NewEntry, validation
+
+# Metadata with a file's version, which the HyDE engine shows.
+from mnemic.model.file_version import FILE_VERSION, file_version
+from mnemic.model.new_entry import checked_record
+
+# Records whose repr hides content; base of all records.
+from mnemic.model.redacted import Redacted
+
+# Files that appear complete under their names, and what a crash left of others.
+from mnemic.new_files import file_errors, new_file, tidy_folder
+
+# Progress as every long call reports it.
+from mnemic.progress import Report, reporting
+from mnemic.records import Record
+
+# A memory's own repository: it stores in batches that may repeat what was recalled, reads deleted
+# memories of all projects, and links many at once.
+from mnemic.repository import Repository
+from mnemic.store.values import Criteria
+
+# One coroutine for plain and awaited calls.
+from mnemic.sync_bridge import run_blocking, run_sync, runs_sync
+
+__all__ = [
+    "FILE_VERSION",
+    "Criteria",
+    "NewEntry",
+    "Record",
+    "Redacted",
+    "Report",
+    "Repository",
+    "checked_record",
+    "described",
+    "file_errors",
+    "file_version",
+    "is_word",
+    "new_file",
+    "quoted",
+    "reporting",
+    "run_blocking",
+    "run_sync",
+    "runs_sync",
+    "tidy_folder",
+    "validation",
+]
