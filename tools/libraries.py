@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).parents[1]
 
 
 def libraries() -> list[str]:
-    """Return the requirements of mnemic with its extra `local`, and of mnemic-files."""
-    mnemic, files = _project(ROOT), _project(ROOT / "files")
-    needed = [
-        *mnemic["dependencies"],
-        *mnemic["optional-dependencies"]["local"],
-        *files["dependencies"],
-    ]
-    return [one for one in dict.fromkeys(needed) if not one.startswith("mnemic")]
-
-
-def _project(folder: Path) -> dict[str, Any]:
-    text = (folder / "pyproject.toml").read_text(encoding="utf-8")
-    found: dict[str, Any] = tomllib.loads(text)["project"]
-    return found
+    """Return what mnemic with its extra `local` and mnemic-files require of other projects."""
+    mnemic, files = (
+        tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        for folder in (ROOT, ROOT / "files")
+    )
+    local = mnemic["optional-dependencies"]["local"]
+    needed = dict.fromkeys([*mnemic["dependencies"], *local, *files["dependencies"]])
+    return [one for one in needed if not one.startswith("mnemic")]
 
 
 if __name__ == "__main__":

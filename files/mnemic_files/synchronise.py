@@ -105,23 +105,24 @@ class Synchroniser:
         kept = plan.wanted.keys() | scan.unusable | taken.keys()
         missing = dict.fromkeys(one for one in (*states, *listed) if one not in kept)
         gone = [] if options.keep_removed else await self._removable(missing, scan)
-        changing = _Changing(self._repository, self._scope, self._of_user, _Aim(scan, plan, gone))
-        await changing.grow(
+        decided = _Decisions(self._repository, self._of_user, plan, gone)
+        await decided.grow(
             one for one, wanted in plan.wanted.items() if states.get(one) != wanted.state
         )
-        await changing.store(options)
+        storing = _Storing(self._repository, self._scope, scan, decided)
+        await storing.store(options)
         await self._remove(gone)
         removed = {one.id for one in gone}
         self._states = {one: states.get(one, ()) for one in missing if one not in removed}
         self._states |= {
-            one: wanted.state for one, wanted in plan.wanted.items() if one not in changing.failed
+            one: wanted.state for one, wanted in plan.wanted.items() if one not in storing.failed
         }
-        problems = _problems(scan, plan, [*taken.values(), *changing.failed.values()])
+        problems = _problems(scan, plan, [*taken.values(), *storing.failed.values()])
         return SyncResult(
-            added=_ids(changing.added, plan),
-            changed=_ids(changing.changed, plan),
+            added=_ids(storing.added, plan),
+            changed=_ids(storing.changed, plan),
             removed=tuple(sorted(file_id_in(one) for one in gone)),
-            unchanged=len(plan.wanted) - len(changing.added) - len(changing.changed),
+            unchanged=len(plan.wanted) - len(storing.added) - len(storing.changed),
             problems=problems,
         )
 
@@ -176,58 +177,57 @@ class Synchroniser:
             await self._repository.deleter.delete_all(self._scope, criteria, permanent=False)
 
 
-class _Aim(NamedTuple):
-    """The state to reach: the files, the memories that they want, and those that are gone."""
+class _Decisions:
+    """The memories that one synchronisation writes or restores.
 
-    scan: Scan
-    plan: Plan
-    gone: Sequence[MemoryEntry]
+    Attributes:
+        now: The time.
+        plan: The memories that the files want.
+        stored: The memories that were read.
+        touched: Those whose links may have changed.
+        writes: Those to write.
+        restores: Those to restore.
+    """
 
-
-class _Changing:
-    """The memories that are stored in one synchronisation."""
-
-    def __init__(self, repository: Repository, scope: Scope, of_user: Scope, aim: _Aim) -> None:
+    def __init__(
+        self, repository: Repository, of_user: Scope, plan: Plan, gone: Sequence[MemoryEntry]
+    ) -> None:
         self._repository = repository
-        self._scope = scope
         self._of_user = of_user
-        self._scan, self._plan, gone = aim
-        self._now = repository.now()
-        self._stored: dict[UUID, MemoryEntry] = {}
-        self._of_files = self._plan.wanted.keys() | {one.id for one in gone}
+        self.now = repository.now()
+        self._of_files = plan.wanted.keys() | {one.id for one in gone}
         self._successors: dict[UUID, list[UUID]] = {}
-        for identity, wanted in self._plan.wanted.items():
+        for identity, wanted in plan.wanted.items():
             if wanted.supersedes is not None:
                 self._successors.setdefault(wanted.supersedes, []).append(identity)
-        self._touched: dict[UUID, None] = {}
-        self._writes: set[UUID] = set()
         self._forced: set[UUID] = set()
-        self._restores: list[UUID] = []
-        self.added: list[UUID] = []
-        self.changed: list[UUID] = []
-        self.failed: dict[UUID, FileProblem] = {}
+        self.plan = plan
+        self.stored: dict[UUID, MemoryEntry] = {}
+        self.touched: dict[UUID, None] = {}
+        self.writes: set[UUID] = set()
+        self.restores: list[UUID] = []
 
     async def grow(self, touched: Iterable[UUID]) -> None:
         """Decide which memories are written, beginning with some that may be."""
         waiting = list(touched)
         while waiting:
-            self._touched |= dict.fromkeys(waiting)
+            self.touched |= dict.fromkeys(waiting)
             await self._read(waiting)
             following: set[UUID] = set()
             for identity in waiting:
                 following |= await self._decide(identity)
-            waiting = [one for one in following if one not in self._touched]
+            waiting = [one for one in following if one not in self.touched]
 
     async def _read(self, ids: Iterable[UUID]) -> None:
         """Read memories and those that they supersede."""
-        wanted = self._plan.wanted
+        wanted = self.plan.wanted
         named = {one for each in ids for one in (each, wanted[each].supersedes) if one is not None}
-        missing = [one for one in named if one not in self._stored]
-        self._stored |= await self._repository.stored(self._of_user, missing)
+        missing = [one for one in named if one not in self.stored]
+        self.stored |= await self._repository.stored(self._of_user, missing)
 
     async def _decide(self, identity: UUID) -> set[UUID]:
         """Decide on one memory; return others that must be looked at because of it."""
-        wanted, entry = self._plan.wanted[identity], self._stored.get(identity)
+        wanted, entry = self.plan.wanted[identity], self.stored.get(identity)
         if entry is None:
             return self._write(identity)
         if identity in self._forced or not is_current(entry, wanted):
@@ -237,23 +237,23 @@ class _Changing:
             return self._write(identity)
         if entry.forgotten_at is not None:
             retention = self._repository.retention
-            if retention is not None and self._now - entry.forgotten_at > retention:
+            if retention is not None and self.now - entry.forgotten_at > retention:
                 return self._write(identity)
-            self._restores.append(identity)
+            self.restores.append(identity)
         if wanted.is_superseded and not is_superseded:
             return self._rewritten(self._successors[identity])
         return set()
 
     def _write(self, identity: UUID) -> set[UUID]:
         """Write a memory; return its predecessor if it is missing, and what must follow it."""
-        if identity in self._writes:
+        if identity in self.writes:
             return set()
-        self._writes.add(identity)
+        self.writes.add(identity)
         following: set[UUID] = set()
-        superseded = self._plan.wanted[identity].supersedes
-        if superseded is not None and superseded not in self._stored:
+        superseded = self.plan.wanted[identity].supersedes
+        if superseded is not None and superseded not in self.stored:
             following.add(superseded)
-        entry = self._stored.get(identity)
+        entry = self.stored.get(identity)
         if entry is not None and entry.status is MemoryStatus.SUPERSEDED:
             # Storing over it ends its supersession, so those that supersede it are stored again.
             following |= self._rewritten(self._successors.get(identity, ()))
@@ -264,7 +264,7 @@ class _Changing:
         following: set[UUID] = set()
         for one in successors:
             following.add(one)
-            if one in self._stored:
+            if one in self.stored:
                 following |= self._write(one)
             else:
                 self._forced.add(one)
@@ -276,6 +276,29 @@ class _Changing:
             self._of_user, identity, "in", [LinkType.SUPERSEDES]
         )
         return all(link.from_id in self._of_files for link in links)
+
+
+class _Storing:
+    """Writes what was decided.
+
+    Attributes:
+        added: Memories that are new, or restored.
+        changed: Memories that were there.
+        failed: Problems of files that changed while they were read.
+    """
+
+    def __init__(
+        self, repository: Repository, scope: Scope, scan: Scan, decided: _Decisions
+    ) -> None:
+        self._repository = repository
+        self._scope = scope
+        self._of_user = Scope(scope.agent_id, scope.user_id)
+        self._scan = scan
+        self._plan = decided.plan
+        self._decided = decided
+        self.added: list[UUID] = []
+        self.changed: list[UUID] = []
+        self.failed: dict[UUID, FileProblem] = {}
 
     async def store(self, options: Options) -> None:
         """Write what was decided, predecessors first."""
@@ -291,7 +314,7 @@ class _Changing:
                 may_repeat=True,
             )
             options.report(begin + len(batch), len(records))
-        for identity in self._restores:
+        for identity in self._decided.restores:
             await self._restore(identity)
         await self._repository.linker.link_all(self._scope, [*self._links(), *kept])
 
@@ -299,9 +322,9 @@ class _Changing:
         """Return the memories to store, predecessors first; files that failed are left out."""
         records = []
         for identity, wanted in self._plan.wanted.items():
-            if identity not in self._writes:
+            if identity not in self._decided.writes:
                 continue
-            entry = self._stored.get(identity)
+            entry = self._decided.stored.get(identity)
             try:
                 if wanted.supersedes in self.failed:
                     raise MemoryFileFormatError(_LOST)
@@ -331,10 +354,10 @@ class _Changing:
     async def _kept_links(self) -> list[MemoryLink]:
         """Return the links of memories to be replaced that do not come from their files."""
         found = []
-        for identity in self._writes & self._stored.keys():
+        for identity in self._decided.writes & self._decided.stored.keys():
             of_file = {
                 (LINKS[edge.relationship], entry_id(edge.id))
-                for edge in declared_edges(self._stored[identity])
+                for edge in declared_edges(self._decided.stored[identity])
                 if edge.relationship in LINKS
             }
             links = await self._repository.linker.links(self._of_user, identity, "out", None)
@@ -348,8 +371,8 @@ class _Changing:
     def _links(self) -> list[MemoryLink]:
         """Return the links of the memories that may have changed."""
         return [
-            MemoryLink(identity, target, kind, 1.0, self._now)
-            for identity in self._touched
+            MemoryLink(identity, target, kind, 1.0, self._decided.now)
+            for identity in self._decided.touched
             if identity not in self.failed
             for kind, target in self._plan.wanted[identity].edges
         ]

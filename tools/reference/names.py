@@ -9,7 +9,6 @@ from tools.reference.docstrings import items, sections_of
 from tools.reference.rooms import LIKE, ROOMS, Room
 from tools.reference.source import (
     ALIASES,
-    FILES,
     PACKAGE,
     Public,
     loaded_package,
@@ -66,7 +65,7 @@ class Names:
         return list(dict.fromkeys(link for link in found if link))
 
     def _defined_at(self, path: str) -> str:
-        if not (_is_within(path, PACKAGE) or _is_within(path, FILES)):
+        if not path.startswith(PACKAGE):
             return path
         try:
             return object_at(self.package, path).canonical_path

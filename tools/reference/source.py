@@ -14,7 +14,6 @@ from tools.reference.rooms import INTERNAL, MADE_BY_CALLS
 ROOT = Path(__file__).parents[2]
 PACKAGE = "mnemic"
 FILES = "mnemic_files"
-FOLDERS = ("python", "files")
 ERRORS = "mnemic.errors"
 ALIASES = "mnemic.annotations"
 MODULES = (
@@ -75,7 +74,7 @@ def unreadable_docstrings() -> list[str]:
 def loaded_package() -> griffe.Module:
     """Read the sources and stubs of the package, and of the memory files."""
     loader = griffe.GriffeLoader(
-        search_paths=[ROOT / folder for folder in FOLDERS],
+        search_paths=[ROOT / "python", ROOT / "files"],
         docstring_parser="google",
         allow_inspection=False,
     )
