@@ -11,7 +11,13 @@ from pathlib import Path
 import pytest
 
 from mnemic.errors import InvalidArgumentError, StoreFileError, StoreFullError
-from mnemic_files import MemoryDirectory, MemoryFiles, new_memory_id, serialise_memory_file
+from mnemic_files import (
+    MemoryDirectory,
+    MemoryFiles,
+    new_memory_id,
+    parse_memory_file,
+    serialise_memory_file,
+)
 from mnemic_files.errors import (
     MemoryFileExistsError,
     MemoryFileFormatError,
@@ -37,14 +43,20 @@ def files(tmp_path):
     return MemoryFiles(repo=tmp_path / "repo", user=tmp_path / "user")
 
 
-@pytest.mark.requirement("T050")
+def ids(files):
+    return [file.id for file in files]
+
+
+@pytest.mark.requirement("T050", "T053")
 def test_a_file_is_read_as_it_was_written(directory):
     file = memory_file(
         content="one\n\ntwo\n",
         supersedes="mem_0",
         related=[("mem_1", "refines"), ("mem_2", "relates-to")],
     )
-    directory.write(file)
+    path = Path(directory.write(file))
+    assert path.name == f"{file.id}.md"
+    assert parse_memory_file(path.read_text(encoding="utf-8")) == file
     assert directory.read(file.id) == file
 
 
@@ -55,9 +67,10 @@ def test_an_unknown_id_raises(directory, files):
             one.read("mem_1")
         with pytest.raises(KeyError):
             one.read("mem_1")
+        assert one.list() == []
 
 
-@pytest.mark.requirement("T053")
+@pytest.mark.requirement("T053", "R329")
 def test_both_scopes_have_their_files(files):
     file, other = memory_file(), memory_file(scope="user")
     files.write(file)
@@ -76,23 +89,23 @@ def test_both_scopes_have_their_files(files):
 @pytest.mark.parametrize(
     "given", ["../test", "a/b", "a\\b", "..", ".", ".hidden", "a\0b", "a\nb", "x" * 300, "\ud800"]
 )
-def test_ids_that_are_no_names_of_files_are_refused(directory, given):
-    for call in (directory.read, directory.path_of, directory.version_chain, memory_file):
+def test_ids_that_are_no_names_of_files_are_refused(directory, files, given):
+    reads = (directory.read, directory.path_of, directory.version_chain, files.read)
+    for call in (*reads, memory_file):
         with pytest.raises(InvalidArgumentError) as caught:
             call(given)
         assert str(caught.value).isprintable()
 
 
 @pytest.mark.requirement("T054")
-def test_an_empty_id_is_named_empty(directory):
-    with pytest.raises(InvalidArgumentError, match="empty"):
-        directory.read("")
-    with pytest.raises(InvalidArgumentError, match="empty"):
-        memory_file("")
+def test_an_empty_id_is_named_empty(directory, files):
+    for call in (directory.read, files.read, memory_file):
+        with pytest.raises(InvalidArgumentError, match="empty"):
+            call("")
 
 
-@pytest.mark.requirement("T055", "C132")
-def test_a_list_leaves_out_what_is_no_memory_file(directory, folder, caplog):
+@pytest.mark.requirement("T055", "C132", "R348")
+def test_a_list_leaves_out_what_is_no_memory_file(directory, files, folder, caplog):
     file = memory_file()
     directory.write(file)
     (folder / "corrupt.md").write_text("---\nid: [\n---\n\nsecret words", encoding="utf-8")
@@ -100,30 +113,37 @@ def test_a_list_leaves_out_what_is_no_memory_file(directory, folder, caplog):
     (folder / "bytes.md").write_bytes(b"---\n\xff\n---\n")
     (folder / "notes.txt").write_text("not read", encoding="utf-8")
     (folder / ".hidden.md").write_text("not read", encoding="utf-8")
+    (folder / "empty.md").touch()
     (folder / "folder.md").mkdir()
+    (folder / "folder.md" / "deep.md").write_text("not read", encoding="utf-8")
     (folder / "other.md").write_text(serialise_memory_file(memory_file()), encoding="utf-8")
     with caplog.at_level(logging.DEBUG, "mnemic_files"):
         assert directory.list() == [file]
     problems = directory.problems()
-    assert [one.name for one in problems] == ["README.md", "bytes.md", "corrupt.md", "other.md"]
+    names = [one.name for one in problems]
+    assert names == ["README.md", "bytes.md", "corrupt.md", "empty.md", "other.md"]
     assert all(one.is_left_out and one.scope == "repo" for one in problems)
     assert {record.levelno for record in caplog.records} == {logging.DEBUG}
     assert "secret" not in caplog.text + repr(problems)
     with pytest.raises(MemoryFileFormatError):
         directory.read("corrupt")
+    assert files.list() == [file]
+    assert files.problems() == problems
 
 
-def test_a_list_has_an_order(directory):
+@pytest.mark.requirement("C134")
+def test_a_list_has_an_order(directory, files):
     given = [
         memory_file(f"mem_{name}", minutes=minutes)
         for name, minutes in (("b", 0), ("a", 9), ("c", 0))
     ]
     for file in given:
         directory.write(file)
-    assert [file.id for file in directory.list()] == ["mem_a", "mem_b", "mem_c"]
-    assert [file.id for file in directory.list(order="time")] == ["mem_b", "mem_c", "mem_a"]
-    with pytest.raises(InvalidArgumentError):
-        directory.list(order="size")
+    for one in (directory, files):
+        assert ids(one.list()) == ["mem_a", "mem_b", "mem_c"]
+        assert ids(one.list(order="time")) == ["mem_b", "mem_c", "mem_a"]
+        with pytest.raises(InvalidArgumentError):
+            one.list(order="size")
 
 
 def test_a_directory_that_does_not_exist_is_empty(directory, folder):
@@ -131,7 +151,7 @@ def test_a_directory_that_does_not_exist_is_empty(directory, folder):
     assert not folder.exists()
 
 
-@pytest.mark.requirement("C133")
+@pytest.mark.requirement("C133", "T053")
 @pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
 def test_files_are_of_their_owner_alone(directory, folder):
     before = os.umask(0)
@@ -153,8 +173,10 @@ def test_a_write_that_fails_leaves_nothing(directory, folder, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", failing)
     with pytest.raises(Exception, match="disk is full"):
-        directory.write(memory_file())
+        directory.write(memory_file("mem_1"))
     assert sorted(folder.iterdir()) == before
+    monkeypatch.undo()
+    directory.write(memory_file("mem_1"))
 
 
 @pytest.mark.requirement("C133")
@@ -274,6 +296,25 @@ def test_a_chain_leads_from_the_oldest_to_the_newest(directory, files):
         assert one.latest_version(second.id) == second
 
 
+@pytest.mark.requirement("T056", "C135")
+def test_a_chain_may_cross_the_scopes(files):
+    first = memory_file(scope="user")
+    second = memory_file(supersedes=first.id)
+    files.write(first)
+    files.write(second)
+    assert files.version_chain(second.id) == [first, second]
+    assert files.latest_version(first.id) == second
+
+
+@pytest.mark.requirement("T057")
+def test_a_long_chain_is_cut_at_its_depth(directory):
+    for number in range(9):
+        before = f"mem_{number - 1}" if number else None
+        directory.write(memory_file(f"mem_{number}", supersedes=before))
+    assert ids(directory.version_chain("mem_8", 5)) == [f"mem_{number}" for number in range(4, 9)]
+    assert directory.latest_version("mem_0").id == "mem_8"
+
+
 @pytest.mark.requirement("T057")
 def test_a_cycle_ends(directory):
     directory.write(memory_file("mem_1", supersedes="mem_2"))
@@ -281,8 +322,10 @@ def test_a_cycle_ends(directory):
     with pytest.raises(VersionChainError, match="cycle detected"):
         directory.latest_version("mem_1")
     assert len(directory.version_chain("mem_1", max_depth=5)) == 5
+    assert len(directory.version_chain("mem_1")) == 100
 
 
+@pytest.mark.requirement("T056")
 def test_a_missing_predecessor_is_named(directory):
     directory.write(memory_file("mem_2", supersedes="mem_1"))
     with pytest.raises(VersionChainError, match="mem_1"):
@@ -319,6 +362,15 @@ def test_a_new_version_copies_its_predecessor(directory):
     assert directory.read(old.id).version == 4
 
 
+@pytest.mark.requirement("T058", "T053")
+@pytest.mark.parametrize("scope", ["repo", "user"])
+def test_a_new_version_stands_in_the_same_scope(files, scope):
+    old = memory_file(scope=scope)
+    files.write(old)
+    new = files.new_version(old.id, "a better fact")
+    assert files.list(scope=scope) == sorted([old, new], key=lambda file: file.id)
+
+
 @pytest.mark.requirement("T059")
 def test_new_ids_are_long_and_differ():
     made = {new_memory_id() for _ in range(100)}
@@ -327,24 +379,27 @@ def test_new_ids_are_long_and_differ():
 
 
 @pytest.mark.requirement("T060")
-def test_threads_write_at_once(directory):
+def test_threads_write_at_once(files):
+    given = [memory_file(scope=scope) for scope in ["repo", "user"] * 10]
     with ThreadPoolExecutor(20) as pool:
-        list(pool.map(lambda at: directory.write(memory_file(f"mem_{at}")), range(20)))
-    assert len(directory.list()) == 20
+        list(pool.map(files.write, given))
+    assert files.list() == sorted(given, key=lambda file: file.id)
 
 
 @pytest.mark.requirement("T060", "C133")
-def test_of_threads_with_one_id_one_writes(directory):
-    def written(at):
+def test_of_threads_with_one_id_one_writes_a_whole_file(directory, folder):
+    def written(file):
         try:
-            directory.write(memory_file("mem_1", f"text {at}"))
+            directory.write(file)
         except MemoryFileExistsError:
-            return 0
-        return 1
+            return None
+        return file
 
+    given = [memory_file("mem_1", f"text {at} " * 2000) for at in range(20)]
     with ThreadPoolExecutor(20) as pool:
-        assert sum(pool.map(written, range(20))) == 1
-    assert len(directory.list()) == 1
+        (winner,) = filter(None, pool.map(written, given))
+    assert directory.list() == [winner]
+    assert [path.name for path in folder.iterdir()] == ["mem_1.md"]
 
 
 @pytest.mark.requirement("T060")

@@ -31,7 +31,7 @@ def with_line(line):
     return "\n".join(lines)
 
 
-@pytest.mark.requirement("R329")
+@pytest.mark.requirement("R329", "T050")
 def test_a_file_is_read_with_all_its_fields():
     assert parse_memory_file(TEXT) == MemoryFile(
         id="mem_9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d",
@@ -54,6 +54,7 @@ def test_a_file_is_read_with_all_its_fields():
     [
         pytest.param("\ufeff" + TEXT, id="byte order mark"),
         pytest.param(TEXT.replace("\n", "\r\n"), id="line ends of Windows"),
+        pytest.param("\ufeff" + TEXT.replace("\n", "\r\n"), id="both"),
         pytest.param(TEXT.replace("---\n\n", "...\n\n"), id="terminator of YAML"),
         pytest.param(TEXT.replace("---\n\n", "---\n"), id="no blank line"),
         pytest.param(TEXT.replace("---\n", "---  \n"), id="blanks after delimiters"),
@@ -88,6 +89,7 @@ def test_hands_and_other_writers_change_nothing(text):
         ("----\n" + TEXT, "missing front-matter delimiter"),
         (FRONT, "unclosed front-matter block"),
         ("---\n", "unclosed front-matter block"),
+        ("---\nid: mem_a\n--\nbody", "unclosed front-matter block"),
         ("---", "missing front-matter delimiter"),
     ],
 )
@@ -98,9 +100,9 @@ def test_a_file_without_delimiters_has_an_error_of_its_own(text, beginning):
     assert str(caught.value).endswith("(in a.md)")
 
 
-@pytest.mark.requirement("C132")
-def test_a_body_may_have_lines_of_delimiters():
-    content = "---\nid: other\n---\n\n...\n"
+@pytest.mark.requirement("C132", "T050")
+@pytest.mark.parametrize("content", ["---\nid: other\n---\n\n...\n", "\n\na", "  a  \n", "…\t語"])
+def test_a_body_keeps_its_lines_delimiters_among_them(content):
     written = serialise_memory_file(memory_file(content=content))
     assert parse_memory_file(written).content == content
 
@@ -122,10 +124,12 @@ def test_unknown_keys_are_kept_and_written_back():
     assert parse_memory_file(serialise_memory_file(file)) == file
 
 
+@pytest.mark.requirement("T051", "C132")
 @pytest.mark.parametrize(
     "line",
     [
         "version: 0",
+        "version: two",
         "version: -1",
         "version: 1.5",
         "version: true",
@@ -141,6 +145,8 @@ def test_unknown_keys_are_kept_and_written_back():
         'id: "a\\\\b"',
         'id: "a\\0b"',
         "created_at: yesterday",
+        "created_at: 2025-13-01T00:00:00Z",
+        "created_at: 7",
         "created_at: 0001-01-01T00:00:00+09:00",
         "updated_at: [2026-01-01]",
         "related: {a: b}",
@@ -171,7 +177,10 @@ def test_invalid_values_raise_and_are_not_quoted(line):
     assert "make test" not in message
 
 
-@pytest.mark.parametrize("key", ["id", "created_at", "version", "scope", "category", "trigger"])
+@pytest.mark.requirement("T051")
+@pytest.mark.parametrize(
+    "key", ["id", "created_at", "version", "scope", "category", "session_id", "trigger"]
+)
 def test_a_missing_key_is_named(key):
     text = "\n".join(line for line in TEXT.splitlines() if not line.startswith(f"{key}:"))
     with pytest.raises(MemoryFileFormatError, match=f"^{key} is missing"):
@@ -190,6 +199,7 @@ def test_what_is_no_text_raises(hidden):
         parse_memory_file(TEXT + hidden)
 
 
+@pytest.mark.requirement("C132")
 def test_a_bomb_is_refused_before_it_grows():
     levels = [
         f"{one}: &{one} [{', '.join([f'*{other}'] * 9)}]" for other, one in pairwise("abcdefghi")
@@ -295,6 +305,7 @@ def test_what_is_written_is_read_again(**fields):
     assert not any(line.startswith("---") for line in inner.split("\n"))
 
 
+@pytest.mark.requirement("T051", "C132")
 @given(st.text(), st.text())
 def test_any_text_is_read_or_refused(front, body):
     for text in (front, f"---\n{front}\n---\n{body}", with_line(f"key: {front}")):
