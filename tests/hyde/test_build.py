@@ -28,7 +28,7 @@ class Builds:
         self.entered = threading.Event()
         self.error = None
 
-    def __call__(self, _cancelled):
+    def __call__(self):
         self.begun += 1
         self.running += 1
         self.most = max(self.most, self.running)
@@ -279,19 +279,20 @@ def test_a_turn_waits_for_the_first_build_no_longer_than_its_deadline(monkeypatc
 def test_closing_an_engine_ends_a_build_of_a_coroutine_embedder(threads_named):
     entered, ends = threading.Event(), []
 
-    class Hanging:
-        model = "hanging"
-        dimensions = 8
-
-        async def embed(self, _):
+    class Hanging(Failing):
+        async def embed(self, texts):
+            if self.fails:
+                return super().embed(texts)
             entered.set()
             try:
                 await asyncio.Event().wait()
             finally:
                 ends.append(True)
 
-    memory = memory_of("alpha")
-    engine = HydeEngine(memory, Hanging(), ListedModel("alpha"))
+    embedder = Hanging()
+    memory = unembedded(embedder, "alpha")
+    embedder.fails = False
+    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha"))
     engine.start()
     assert entered.wait(SECONDS)
     asyncio.run(engine.aclose())

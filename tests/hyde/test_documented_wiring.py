@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
+from contextlib import closing
 
 import pytest
 
-from mnemic import AsyncMemory, Memory
+from mnemic import AsyncMemory, HttpEmbedder, Memory
 from mnemic.hyde import HydeConfig, HydeEngine
 from tests.support.doors import opened
 from tests.support.hyde_twin import LineModel, TableEmbedder
@@ -82,7 +83,11 @@ def test_an_engine_of_a_configuration_uses_the_models_that_it_names():
     def answer(sent):
         return counted(sent) if sent.path.endswith("/embeddings") else chat("east\nnorth")
 
-    with scripted(Answer(answer)) as server, Memory(":memory:", embedder=None) as memory:
+    with (
+        scripted(Answer(answer)) as server,
+        closing(HttpEmbedder("a-vector-model", base_url=server.url, api_key=KEY)) as embedder,
+        Memory(":memory:", embedder=embedder) as memory,
+    ):
         config = HydeConfig(
             enabled=True,
             hypothesis_model="a-small-model",

@@ -2,16 +2,18 @@
 
 import asyncio
 import threading
-import time
+from contextlib import closing
 
 import pytest
 
-from mnemic import errors
+from mnemic import HttpEmbedder, Memory, errors
+from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.hyde import HydeConfig, HydeEngine, SyncHydeEngine
 from tests.support.hyde import (
     AxisEmbedder,
     ListedModel,
     PlainModel,
+    axis,
     contents,
     memory_of,
 )
@@ -171,48 +173,63 @@ class OtherEmbedder(AxisEmbedder):
         return super().embed(texts)[:, ::-1]
 
 
-@pytest.mark.requirement("R339")
-def test_an_embedder_of_another_model_has_an_index_of_its_own(door):
+@pytest.mark.requirement("R339", "C115", "C208")
+@pytest.mark.parametrize("kind", [HydeEngine, SyncHydeEngine])
+@pytest.mark.parametrize("llm", [ListedModel("beta"), None])
+def test_an_embedder_of_another_model_than_the_memorys_is_refused(kind, llm):
+    with pytest.raises(errors.EmbeddingModelMismatchError) as refused:
+        kind(memory_of("alpha"), OtherEmbedder(), llm)
+    for part in ("'other'", "'axes'", "memory.reembed(", "reembed=True", "memory.embedder"):
+        assert part in str(refused.value)
+
+
+@pytest.mark.requirement("R339", "C115", "C208", "R381")
+def test_a_configuration_that_names_another_model_than_the_memorys_is_refused(threads_named):
+    config = on(hypothesis_model="small", embedding_model="other")
+    with pytest.raises(errors.EmbeddingModelMismatchError, match=r"'other'.*'axes'.*reembed"):
+        HydeEngine.from_config(memory_of("alpha"), config)
+    assert not threads_named("hyde")
+
+
+def test_an_embedder_for_a_memory_without_one_is_of_the_model_that_the_memory_names():
+    unnamed = Memory(":memory:", embedder=None)
+    with pytest.raises(errors.EmbeddingModelMismatchError, match="without an embedder"):
+        HydeEngine(unnamed, AxisEmbedder(), ListedModel("alpha"))
+    with Memory(":memory:", embedder=None, embedding_model="axes") as memory:
+        memory.add("alpha", embedding=axis("alpha"))
+        with SyncHydeEngine(memory, AxisEmbedder(), ListedModel("alpha")) as engine:
+            assert contents(engine.retrieve("1", WINDOW)) == ["alpha"]
+
+
+@pytest.mark.requirement("R339", "C115", "C208")
+def test_an_engine_searches_by_another_model_once_the_memory_is_embedded_again(door):
     memory = memory_of("alpha", "beta")
-    engine = HydeEngine(memory, OtherEmbedder(), ListedModel("beta"), two())
-    engine.start()
-    assert engine.sync.ready(10)
+    before = HydeEngine(memory, memory.embedder, ListedModel("beta"), two())
+    other = OtherEmbedder()
+    assert memory.reembed(other).embedded == 2
+    other.calls.clear()
+    engine = HydeEngine(memory, memory.embedder, ListedModel("beta"), two())
     (found,) = retrieved(door, engine, "1")
     assert [(each.content, each.score) for each in found] == [("beta", 1.0), ("alpha", 0.0)]
+    assert other.calls == [["beta"]]  # the memories have their vectors
+    assert retrieved(door, before, "1") == [[]]
+    assert before.stats().failures == {"search": 1}
 
 
-@pytest.mark.requirement("R339", "R388")
-def test_until_its_index_is_built_the_memorys_own_embedder_and_index_answer(door):
-    release = threading.Event()
-    other = OtherEmbedder()
-    other.fail = lambda: release.wait(20)
-    own = AxisEmbedder()
-    memory = memory_of("alpha", "beta", embedder=own)
-    engine = HydeEngine(memory, other, ListedModel("beta"))
-    engine.start()
-    own.calls.clear()
-    if door == "sync":
-        found = engine.sync.retrieve("1", WINDOW)
-    else:
-        found = asyncio.run(engine.retrieve("1", WINDOW))
-    assert contents(found)[0] == "beta"
-    assert own.calls == [["beta"]]
-    release.set()
-    assert engine.sync.ready(10)
-    engine.sync.close()
-
-
-def test_a_new_memory_is_found_by_another_model_after_the_next_build():
-    memory = memory_of("alpha")
-    with SyncHydeEngine(memory, OtherEmbedder(), ListedModel("beta")) as engine:
-        assert engine.ready(10)
+@pytest.mark.requirement("R339", "R388", "C208")
+def test_while_a_memory_waits_for_its_vectors_turns_get_nothing_and_call_no_model(door, tmp_path):
+    with Memory(tmp_path / "a.db", embedder=AxisEmbedder()) as memory:
         memory.add("beta")
-        for turn in range(200):
-            found = contents(engine.retrieve(str(turn), WINDOW))
-            if "beta" in found:
-                break
-            time.sleep(0.01)
-        assert "beta" in found
+    release, other, model = threading.Event(), OtherEmbedder(), ListedModel("beta")
+    other.fail = lambda: release.wait(20)
+    with Memory(tmp_path / "a.db", embedder=other, reembed=True) as memory:
+        engine = HydeEngine(memory, memory.embedder, model)
+        early = HydeEngine(memory, memory.embedder, model, HydeConfig(timeout=0.2))
+        assert retrieved(door, early, "1") == [[]]
+        assert model.calls == 0
+        release.set()
+        assert memory.reembed().is_complete
+        assert [contents(each) for each in retrieved(door, engine, "2")] == [["beta"]]
 
 
 def test_closing_leaves_no_thread_and_later_turns_get_nothing(door, threads_named):
@@ -267,7 +284,8 @@ def test_a_name_of_the_memorys_model_takes_the_memorys_embedder(door):
 
 @pytest.mark.requirement("R384")
 def test_clients_are_made_of_the_named_models_and_closed(door, monkeypatch, threads_named):
-    memory = memory_of("The build server is called Heron")
+    text = "The build server is called Heron"
+    memory = Memory(":memory:", embedder=None, embedding_model="hashed")
     with model_server() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         config = on(
@@ -277,12 +295,14 @@ def test_clients_are_made_of_the_named_models_and_closed(door, monkeypatch, thre
             min_similarity=-1.0,
             timeout=10,
         )
+        with closing(ValidatedEmbedder(HttpEmbedder("hashed", base_url=server.url))) as embedder:
+            memory.add(text, embedding=embedder.embed([text])[0])
         engine = HydeEngine.from_config(memory, config)
         engine.start()
         assert engine.sync.ready(20)
         window = ["user: Which build server is called Heron?"]
         (found,) = retrieved(door, engine, "1", window=window)
-        assert contents(found) == ["The build server is called Heron"]
+        assert contents(found) == [text]
         assert not threads_named("hyde")
 
 

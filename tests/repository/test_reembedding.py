@@ -28,7 +28,7 @@ from tests.support.entries import contents, numbered
 from tests.support.places import KINDS, Places
 from tests.support.processes import ENVIRONMENT
 
-pytestmark = pytest.mark.requirement("R339", "C094", "C165", "C089")
+pytestmark = pytest.mark.requirement("R339", "C115", "C094", "C165", "C089")
 
 PATIENCE = 60
 ROUNDS = int(os.environ.get("MNEMIC_TORTURE_ROUNDS", "0"))
@@ -309,6 +309,21 @@ def test_changing_back_embeds_nothing_until_the_old_vectors_are_dropped(places):
     assert memory.drop_vectors("turned") == 10
     report = memory.reembed(Turned())
     assert (report.embedded, report.kept) == (10, 0)
+
+
+@pytest.mark.parametrize("model", ["", "a\x1f", "\x1fother", 7, b"other"])
+def test_the_name_of_a_model_whose_vectors_are_dropped_is_checked(path, model):
+    with Memory(path, embedder=Embedder()) as memory, pytest.raises(MnemicError, match="model"):
+        memory.drop_vectors(model)
+
+
+def test_a_memory_that_is_only_read_drops_no_vectors(path):
+    with filled(Memory(path, embedder=Embedder())) as memory:
+        memory.reembed(Turned())
+    with Memory(path, embedder=None, read_only=True) as memory, pytest.raises(ReadOnlyError):
+        memory.drop_vectors()
+    with Memory(path, embedder=Turned()) as memory:
+        assert asyncio.run(memory.aio.drop_vectors()) == 10
 
 
 def test_a_failed_text_is_listed_and_the_old_vectors_stay(places, caplog):
@@ -631,11 +646,11 @@ def test_a_kill_at_any_moment_leaves_the_vectors_of_one_model_and_the_rest_goes_
     with Memory(path, embedder=Turned(known.name, turns[known.name])) as memory:
         assert is_sound(memory)
         assert similarity(memory, "tea number7") == ("tea number7", 1.0)
-        there = memory.repository.companions.models()
         other = next(name for name in turns if name != known.name)
+        there = memory.repository._store.to_embed("default", (other, known.dimensions))
         report = memory.reembed(Turned(other, turns[other]))
-        assert (report.is_complete, report.kept) == (True, there.get(other, 0))
-        assert report.embedded == 60 - report.kept
+        assert report.is_complete
+        assert (report.embedded, report.kept) == (there.lacking, 60 - there.lacking)
         assert similarity(memory, "tea number7") == ("tea number7", 1.0)
         assert is_sound(memory)
 

@@ -30,12 +30,11 @@ class BuildWorker:
     an engine that nobody closes leaves none. Thread-safe.
 
     Args:
-        build: Builds, in the worker's thread; an error leaves the state before. It gets a function
-            that returns whether the build shall end.
+        build: Builds, in the worker's thread; an error leaves the state before.
         agent_id: The agent, for log lines.
     """
 
-    def __init__(self, build: Callable[[Callable[[], bool]], None], agent_id: str) -> None:
+    def __init__(self, build: Callable[[], object], agent_id: str) -> None:
         self._build = build
         self._agent_id = agent_id
         self._lock = threading.Lock()
@@ -148,7 +147,7 @@ class BuildWorker:
             running = self._ended(running, is_built=self._built())
 
     def _built(self) -> bool:
-        call = Call(lambda: self._build(self._stop.is_set))
+        call = Call(self._build)
         with self._lock:
             if self._stop.is_set():
                 return False

@@ -33,9 +33,7 @@ class HydeBase:
         memory: A `Memory`, an `AsyncMemory`, a `LongTermMemory` or a view of one, whose scope
             limits what is found.
         embedder: Embeds the hypotheses as memories are embedded, in any of the forms that a memory
-            takes; most often the memory's own. With another model than the memory's the engine
-            builds an index of its own, and until it is built, the memory's embedder and index serve
-            the turns. None disables the engine.
+            takes: the memory's own, or another one of its model. None disables the engine.
         llm: The language model, in any of the forms of `as_language_model`: an object with
             `complete(prompt, *, system=None)`, or a function. A plain one runs in a thread of its
             own, as a coroutine function it runs in the caller's event loop. None disables the
@@ -46,6 +44,8 @@ class HydeBase:
         include_sensitive: Whether sensitive memories are found.
 
     Raises:
+        EmbeddingModelMismatchError: If the embedder is of another model than the memory's vectors;
+            `Memory.reembed` embeds all memories again by it.
         InvalidArgumentError: If an argument is of the wrong type.
         LicenseRestrictionError: If the license policy does not allow searching by meaning.
     """
@@ -88,10 +88,11 @@ class HydeBase:
     ) -> Self | None:
         """Return the engine that a configuration describes; None if it is not enabled.
 
-        An embedder that is not given is the memory's own if `embedding_model` names its model, and
-        else an `HttpEmbedder`; a language model that is not given is an `HttpLanguageModel` of
-        `hypothesis_model`. The engine closes the clients that it makes. If one of the two is
-        neither given nor named, the engine is disabled, with a warning in the log.
+        An embedder that is not given is the memory's own, whose model `embedding_model` must name,
+        or for a memory without one an `HttpEmbedder`; a language model that is not given is an
+        `HttpLanguageModel` of `hypothesis_model`. The engine closes the clients that it makes. If
+        one of the two is neither given nor named, the engine is disabled, with a warning in the
+        log.
 
         Args:
             memory: As for the class.
@@ -102,6 +103,7 @@ class HydeBase:
             include_sensitive: As for the class.
 
         Raises:
+            EmbeddingModelMismatchError: As for the class.
             InvalidArgumentError: If an argument is of the wrong type.
             MissingExtraError: If a client is to be made, and the extra `http` is not installed.
         """
@@ -147,10 +149,9 @@ class HydeBase:
     def trigger_rebuild(self) -> None:
         """Begin a build in the background, and return at once; from any thread.
 
-        It embeds the memories that lack a vector. Triggers during a build are one further build
-        after it. After a failed build the next one waits for a while. The memory's own index has
-        every write at once; only with another embedding model a build is needed for that, which
-        retrievals begin by themselves.
+        It embeds the memories that lack a vector; the index has every other write at once.
+        Triggers during a build are one further build after it. After a failed build the next one
+        waits for a while.
         """
         self._service.trigger_rebuild()
 

@@ -1,4 +1,4 @@
-"""The way of one turn: a ready index, hypotheses, their vectors, then the pipeline."""
+"""The way of one turn: a ready index, hypotheses, then the pipeline."""
 
 import asyncio
 import time
@@ -11,13 +11,11 @@ from mnemic.errors import DeadlineExceededError
 from mnemic.hyde.build import BuildWorker
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.hypotheses import generate_hypotheses
-from mnemic.hyde.indexes import TurnIndex
 from mnemic.hyde.limited import LimitedTasks
-from mnemic.hyde.models import ThreadedModel
 from mnemic.hyde.pipeline import Pipeline, Progress, entries_of
 from mnemic.hyde.ranked_memory import RankedMemory
 from mnemic.hyde.telemetry import HydeTelemetry, Stage
-from mnemic.hyde.threads import CallThreads
+from mnemic.hyde.threads import CallThreads, ThreadedModel
 from mnemic.hyde.turns import Outcome
 from mnemic.licensing import SEARCHING_BY_MEANING, STORING
 from mnemic.model.deadline import seconds_left
@@ -83,10 +81,8 @@ class Flow:
         repository: The agent's memories.
         config: The configuration.
         model: Writes hypotheses.
-        index: Is searched once it is built.
-        until_built: Is searched until then; None waits for the first build.
         worker: Builds the index.
-        pipeline: Searches, and follows links.
+        pipeline: Embeds hypotheses, searches, and follows links.
         telemetry: Counts failures.
         threads: Has threads for plain functions of callers.
         tasks: Runs coroutines of callers.
@@ -97,9 +93,7 @@ class Flow:
         repository: Repository,
         config: HydeConfig,
         model: ThreadedModel,
-        index: TurnIndex,
         *,
-        until_built: TurnIndex | None,
         worker: BuildWorker,
         pipeline: Pipeline,
         telemetry: HydeTelemetry,
@@ -109,14 +103,12 @@ class Flow:
         self._repository = repository
         self._config = config
         self._model = model
-        self._index = index
-        self._until_built = until_built
         self._worker = worker
         self._pipeline = pipeline
         self._telemetry = telemetry
         self._threads = threads
         self._tasks = tasks
-        self._known_vectors: tuple[TurnIndex, int] | None = None
+        self._searchable_at: int | None = None  # number of a change of the store
 
     async def run(self, window: list[str], deadline: float) -> Outcome[KeptTurn]:
         """Return the result of a turn, and publish its end; no failure raises.
@@ -140,18 +132,23 @@ class Flow:
             await self._published(event, deadline)
         return outcome
 
+    def refreshed(self, kept: KeptTurn, now: datetime) -> KeptTurn:
+        """Return a result with the present state of its memories."""
+        seq = self._repository.finder.position().seq
+        present = self._pipeline.present(kept.memories, now)
+        return KeptTurn.of(present, seq, self._repository.finder.stale_since)
+
     async def _outcome(
         self, window: list[str], deadline: float, progress: Progress
     ) -> Outcome[KeptTurn]:
         if not window:
             return NOT_KEPT
-        index = await self._stage("ready", self._ready_index(deadline), deadline)
-        if index is None:
+        if not await self._stage("ready", self._is_searchable(deadline), deadline):
             return NOT_KEPT
         hypotheses = await self._stage("hypotheses", self._hypotheses(window, deadline), deadline)
         if not hypotheses:
             return Outcome(NO_MEMORIES)
-        await self._searched(index, hypotheses, deadline, progress)
+        await self._searched(hypotheses, deadline, progress)
         found = KeptTurn.of(progress.memories or (), progress.seq, progress.stale_since)
         return Outcome(found)
 
@@ -174,50 +171,38 @@ class Flow:
         finally:
             self._telemetry.took(stage, time.perf_counter() - begun)
 
-    async def _ready_index(self, deadline: float) -> TurnIndex | None:
-        """Return the index to search; None if it has no memory of the scope."""
+    async def _is_searchable(self, deadline: float) -> bool:
+        """Wait for the first build; return whether any memory of the scope can be found."""
         if not self._worker.was_triggered:
             self._worker.trigger()
         self._repository.limits.require(STORING, SEARCHING_BY_MEANING)
-        index = await self._built_index(deadline)
+        await self._wait_until_built(deadline)
         seq = self._repository.finder.position().seq
-        if (index, seq) == self._known_vectors:  # without another thread, which takes longer
-            return index
-        has_vectors = partial(self._prepared, index, deadline)
+        if seq == self._searchable_at:  # without another thread, which takes longer
+            return True
+        has_vectors = partial(self._pipeline.has_vectors, deadline)
         if not await run_blocking(has_vectors, self._repository):
-            return None
-        if not index.is_behind:
-            self._known_vectors = index, seq
-        return index
+            return False
+        self._searchable_at = seq
+        return True
 
-    async def _built_index(self, deadline: float) -> TurnIndex:
+    async def _wait_until_built(self, deadline: float) -> None:
         if self._worker.is_ready:
-            return self._index
-        if self._until_built is not None:
-            return self._until_built
-        if await self._worker.ready(seconds_left(deadline), only_first=True):
-            return self._index
-        self._worker.trigger()
-        raise _StageFailedError("ready", None)
-
-    def _prepared(self, index: TurnIndex, deadline: float) -> bool:
-        """Return whether an index has memories, and begin a build if one is due."""
-        if index.is_behind:
+            return
+        if not await self._worker.ready(seconds_left(deadline), only_first=True):
             self._worker.trigger()
-        return index.has_vectors(deadline)
+            raise _StageFailedError("ready", None)
 
     def _hypotheses(self, window: list[str], deadline: float) -> Awaitable[list[str]]:
         count = self._config.retrieval_hypothesis_count
         return self._tasks.result(generate_hypotheses(self._model, window, count), deadline)
 
-    async def _searched(
-        self, index: TurnIndex, hypotheses: list[str], deadline: float, progress: Progress
-    ) -> None:
+    async def _searched(self, hypotheses: list[str], deadline: float, progress: Progress) -> None:
         """Embed and search in one thread; what is complete at the deadline counts.
 
         The thread is the engine's own: a hanging embedder keeps it.
         """
-        work = partial(self._pipeline.run, index, hypotheses, deadline, progress)
+        work = partial(self._pipeline.run, hypotheses, deadline, progress)
         try:
             async with asyncio.timeout(seconds_left(deadline)):
                 await self._threads.run(work)

@@ -70,9 +70,14 @@ def parts_of(
 
 
 def _embedder(repository: Repository, config: HydeConfig, made: list[Closable]) -> "AnyEmbedder":
-    """Return the memory's own embedder if it is of the named model, else a client of a service."""
+    """Return the memory's own embedder, or for a memory without one a client of a service.
+
+    Raises:
+        EmbeddingModelMismatchError: If the memory's vectors are of another model.
+    """
+    repository.readiness.check_model(config.embedding_model)
     own = repository.readiness.embedder
-    if own is not None and own.model == config.embedding_model:
+    if own is not None:
         return own.embedder
     from mnemic.embed.http import HttpEmbedder  # noqa: PLC0415 - httpx is optional
 

@@ -9,13 +9,20 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import DeadlineExceededError, EmbeddingError
 from mnemic.hyde.config import HydeConfig
-from mnemic.hyde.indexes import TurnIndex
 from mnemic.hyde.ranked_memory import RankedMemory
-from mnemic.hyde.search import Searched, expanded, ranked, together, with_versions
+from mnemic.hyde.search import (
+    Searched,
+    expanded,
+    found_by_hypotheses,
+    ranked,
+    together,
+    with_versions,
+)
 from mnemic.hyde.telemetry import HydeTelemetry, Stage
-from mnemic.model import Expression, MemoryEntry, Scope
+from mnemic.model import IS_NOT_SENSITIVE, MemoryEntry, Scope
 from mnemic.repository import Repository
 
 Result = TypeVar("Result")
@@ -54,52 +61,52 @@ class Pipeline:
     Args:
         repository: The agent's memories.
         scope: Only its memories are found.
+        embedder: Embeds hypotheses; of the model of the memories.
         config: The configuration.
         telemetry: Counts failures.
-        filters: Only memories that match.
-        keeps: Whether an entry may be shown beside them, as an earlier version.
+        include_sensitive: Whether sensitive memories are found, and shown as earlier versions.
     """
 
     def __init__(
         self,
         repository: Repository,
         scope: Scope,
+        embedder: ValidatedEmbedder,
         config: HydeConfig,
         telemetry: HydeTelemetry,
         *,
-        filters: Expression | None,
-        keeps: Callable[[MemoryEntry], bool],
+        include_sensitive: bool,
     ) -> None:
         self._repository = repository
         self._scope = scope
+        self._embedder = embedder
         self._config = config
         self._telemetry = telemetry
-        self._filters = filters
-        self._keeps = keeps
+        self._include_sensitive = include_sensitive
+        self._filters = None if include_sensitive else IS_NOT_SENSITIVE
 
-    def run(
-        self,
-        index: TurnIndex,
-        hypotheses: list[str],
-        deadline: float,
-        progress: Progress,
-    ) -> None:
+    def has_vectors(self, deadline: float) -> bool:
+        """Return whether any memory of the scope can be found.
+
+        Raises:
+            DeadlineExceededError: If the deadline passes.
+        """
+        return self._repository.readiness.has_vectors(self._scope, deadline)
+
+    def run(self, hypotheses: list[str], deadline: float, progress: Progress) -> None:
         """Embed hypotheses, search, then follow links, then read earlier versions.
 
         A failure after the search leaves the result of the stage before.
 
         Args:
-            index: Finds the memories nearest to the hypotheses.
             hypotheses: Embedded by one call.
             deadline: In seconds of `time.monotonic()`.
             progress: Gets the result of each stage.
         """
-        vectors = self._timed("embedding", lambda: _embedded(index, hypotheses), progress)
+        vectors = self._timed("embedding", lambda: self._embedded(hypotheses), progress)
         if progress.is_left:
             return
-        searched = self._timed(
-            "search", lambda: index.search(vectors, self._search_deadline(deadline)), progress
-        )
+        searched = self._timed("search", lambda: self._searched(vectors, deadline), progress)
         progress.seq, progress.stale_since = searched.seq, searched.stale_since
         progress.memories = ranked(searched.candidates)
         if not searched.candidates:
@@ -157,9 +164,24 @@ class Pipeline:
         finally:
             self._telemetry.took(stage, time.perf_counter() - begun)
 
-    def _search_deadline(self, deadline: float) -> float:
-        """Return the deadline of a search, which leaves time for reading what it found."""
-        return deadline - min(READ_SECONDS, READ_SHARE * self._config.timeout)
+    def _embedded(self, hypotheses: list[str]) -> NDArray[np.float32]:
+        """Return the vectors of all hypotheses, float32, shape (m, d)."""
+        vectors = _directed(np.concatenate(self._embedder.embed_chunked(hypotheses)))
+        if not len(vectors):
+            raise EmbeddingError("no hypothesis has a vector with a direction")
+        return vectors
+
+    def _searched(self, vectors: NDArray[np.float32], deadline: float) -> Searched:
+        """Search by vectors; its deadline leaves time for reading what it found."""
+        return found_by_hypotheses(
+            self._repository,
+            self._scope,
+            vectors,
+            self._config,
+            model=self._embedder.model,
+            filters=self._filters,
+            deadline=deadline - min(READ_SECONDS, READ_SHARE * self._config.timeout),
+        )
 
     def _expanded(self, searched: Searched, deadline: float) -> list[RankedMemory]:
         config, found = self._config, searched.candidates
@@ -198,19 +220,14 @@ class Pipeline:
             contradicting=tuple(filter(self._keeps, memory.contradicting)),
         )
 
+    def _keeps(self, entry: MemoryEntry) -> bool:
+        return self._include_sensitive or not entry.sensitive
 
-def directed(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+
+def _directed(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the rows that have a direction."""
     rows: NDArray[np.float32] = vectors[np.linalg.norm(vectors, axis=1) >= MIN_NORM]
     return rows
-
-
-def _embedded(index: TurnIndex, hypotheses: list[str]) -> NDArray[np.float32]:
-    """Return the vectors of all hypotheses, float32, shape (m, d)."""
-    vectors = directed(np.concatenate(index.embedder.embed_chunked(hypotheses)))
-    if not len(vectors):
-        raise EmbeddingError("no hypothesis has a vector with a direction")
-    return vectors
 
 
 def entries_of(memory: RankedMemory) -> tuple[MemoryEntry, ...]:

@@ -19,17 +19,15 @@ from mnemic.event_loop_thread import EventLoopThread
 from mnemic.hyde.build import CLOSE_SECONDS, BuildWorker
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.flow import Flow, KeptTurn
-from mnemic.hyde.indexes import CompanionIndex, MemoryIndex, TurnIndex
 from mnemic.hyde.limited import LimitedTasks
-from mnemic.hyde.models import ThreadedModel
 from mnemic.hyde.pipeline import Pipeline
 from mnemic.hyde.ranked_memory import TurnMemories
 from mnemic.hyde.telemetry import HydeStats, HydeTelemetry
-from mnemic.hyde.threads import CallThreads
+from mnemic.hyde.threads import CallThreads, ThreadedModel
 from mnemic.hyde.turns import Turns
 from mnemic.licensing import SEARCHING_BY_MEANING, STORING
 from mnemic.loop_threads import threads_of
-from mnemic.model import IS_NOT_SENSITIVE, Expression, MemoryEntry, Scope
+from mnemic.model import Scope
 from mnemic.model.deadline import seconds_left
 from mnemic.protocols import Clock
 from mnemic.repository import Repository
@@ -74,13 +72,6 @@ class _ProcessParts(NamedTuple):
     loop: EventLoopThread
 
 
-class _Indexes(NamedTuple):
-    """The index that is searched, and the one that is searched until it is built."""
-
-    chosen: TurnIndex
-    until_built: TurnIndex | None
-
-
 class HydeService:
     """Retrieves the memories of turns, for coroutines of any event loop and for threads.
 
@@ -112,21 +103,11 @@ class HydeService:
         self._owned: list[Closable] = []
         self._threads = CallThreads("mnemic-hyde-call")
         self.model = None if llm is None else ThreadedModel(llm, self._threads)
-        filters = None if include_sensitive else IS_NOT_SENSITIVE
         self.embedder = None if embedder is None else self._validated(embedder)
-        self._indexes = (
-            None if self.embedder is None else self._chosen_indexes(self.embedder, filters)
-        )
         if self.is_enabled:
             repository.limits.require(STORING, SEARCHING_BY_MEANING)
         self._telemetry = HydeTelemetry(repository.agent_id, repository.events, repository.now)
-
-        def keeps(entry: MemoryEntry) -> bool:
-            return include_sensitive or not entry.sensitive
-
-        self._pipeline = Pipeline(
-            repository, scope, config, self._telemetry, filters=filters, keeps=keeps
-        )
+        self._include_sensitive = include_sensitive
         self._is_closed = False
         self._in_process = self._begun()
 
@@ -179,7 +160,7 @@ class HydeService:
             else:
                 self._telemetry.hit()
                 if self._is_stale(kept):
-                    refreshed = partial(self._refreshed, parts.turns, name, kept)
+                    refreshed = partial(self._refreshed, parts.turns, parts.flow, name, kept)
                     kept = await run_blocking(refreshed, self._repository)
             return self._memories_of(kept)
         except Exception as error:  # noqa: BLE001 - never in the agent's way
@@ -199,7 +180,7 @@ class HydeService:
                 return parts.loop.run(self.retrieve(turn_id, window), seconds)
             self._telemetry.hit()
             if self._is_stale(kept):
-                kept = self._refreshed(parts.turns, name, kept)
+                kept = self._refreshed(parts.turns, parts.flow, name, kept)
             return self._memories_of(kept)
         except Exception as error:  # noqa: BLE001 - never in the agent's way
             self._failed(error)
@@ -255,24 +236,35 @@ class HydeService:
     def _begun(self) -> _ProcessParts:
         turns, tasks = Turns[KeptTurn](), LimitedTasks()
         loop = EventLoopThread("hyde")
-        indexes = self._indexes
-        if indexes is None:
+        if self.embedder is None:
             return _ProcessParts(os.getpid(), turns, tasks, None, None, loop)
-        worker = BuildWorker(indexes.chosen.build, self._repository.agent_id)
-        flow = None if self.model is None else self._flow(self.model, indexes, worker, tasks)
+        worker = BuildWorker(self._repository.readiness.build, self._repository.agent_id)
+        flow = None
+        if self.model is not None:
+            flow = self._flow(self.model, self.embedder, worker, tasks)
         return _ProcessParts(os.getpid(), turns, tasks, worker, flow, loop)
 
     def _flow(
-        self, model: ThreadedModel, indexes: _Indexes, worker: BuildWorker, tasks: LimitedTasks
+        self,
+        model: ThreadedModel,
+        embedder: ValidatedEmbedder,
+        worker: BuildWorker,
+        tasks: LimitedTasks,
     ) -> Flow:
+        pipeline = Pipeline(
+            self._repository,
+            self.scope,
+            embedder,
+            self.config,
+            self._telemetry,
+            include_sensitive=self._include_sensitive,
+        )
         return Flow(
             self._repository,
             self.config,
             model,
-            indexes.chosen,
-            until_built=indexes.until_built,
             worker=worker,
-            pipeline=self._pipeline,
+            pipeline=pipeline,
             telemetry=self._telemetry,
             threads=self._threads,
             tasks=tasks,
@@ -316,14 +308,12 @@ class HydeService:
             return True
         return self._repository.finder.position().seq != kept.seq
 
-    def _refreshed(self, turns: Turns[KeptTurn], name: str, kept: KeptTurn) -> KeptTurn:
+    def _refreshed(self, turns: Turns[KeptTurn], flow: Flow, name: str, kept: KeptTurn) -> KeptTurn:
         """Return a kept result with the present state of its memories, and keep that.
 
         What is known while the store cannot be read is not kept.
         """
-        seq = self._repository.finder.position().seq
-        present = self._pipeline.present(kept.memories, self._now())
-        fresh = KeptTurn.of(present, seq, self._stale_since)
+        fresh = flow.refreshed(kept, self._now())
         if fresh.stale_since is None:
             turns.replace(name, kept, fresh)
         return fresh
@@ -333,26 +323,19 @@ class HydeService:
             self._telemetry.failed("turn", error)
 
     def _validated(self, given: "AnyEmbedder") -> ValidatedEmbedder:
-        """Return the memory's own embedder where that is given, else one of the engine's own."""
-        own = self._repository.readiness.embedder
+        """Return the memory's own embedder where that is given, else another one of its model.
+
+        Raises:
+            EmbeddingModelMismatchError: If it is of another model.
+        """
+        readiness = self._repository.readiness
+        own = readiness.embedder
         if own is not None and (given is own.embedder or given is own.given):
             return own
         validated = ValidatedEmbedder(given)
+        readiness.check_model(validated.model)
         self._owned.append(validated)
         return validated
-
-    def _chosen_indexes(self, embedder: ValidatedEmbedder, filters: Expression | None) -> _Indexes:
-        """Return the memory's own index for an embedder of its model, else another one."""
-        readiness = self._repository.readiness
-        arguments = (self.config, filters)
-        if embedder.model == readiness.model_name:
-            index = MemoryIndex(self._repository, self.scope, embedder, *arguments)
-            return _Indexes(index, None)
-        own, until_built = readiness.embedder, None
-        if own is not None:
-            until_built = MemoryIndex(self._repository, self.scope, own, *arguments)
-        companion = CompanionIndex(self._repository, self.scope, embedder, *arguments)
-        return _Indexes(companion, until_built)
 
 
 async def _in_thread(work: Callable[[], None]) -> None:

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from mnemic.embed.validated import ValidatedEmbedder
-from mnemic.errors import EmbeddingError
+from mnemic.errors import EmbeddingError, EmbeddingModelMismatchError
 from mnemic.model import MOST_IMPORTANT, Field, MemoryEntry, Op, Scope, Search, Test
 from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.find import Finder
@@ -44,13 +44,21 @@ class Readiness:
 
     @property
     def embedder(self) -> ValidatedEmbedder | None:
-        """The embedder of the memories' vectors; None without one."""
-        return self._models.now.embedder
+        """The memory's embedder, whose vectors it may still wait for; None without one."""
+        return self._models.embedder
 
-    @property
-    def model_name(self) -> str:
-        """Name of the model of the memories' vectors."""
-        return self._models.now.name
+    def check_model(self, name: str) -> None:
+        """Raise EmbeddingModelMismatchError if a model is not that of the memories' vectors."""
+        own = self.embedder
+        mine = self._models.now.name if own is None else own.model
+        if name == mine:
+            return
+        opened = "" if own is not None else " (it was opened without an embedder)"
+        raise EmbeddingModelMismatchError(
+            f"the embedder is of {name!r}, and the memory's vectors are of {mine!r}{opened}; give "
+            f"an embedder of {mine!r}, such as memory.embedder, or embed all memories again first, "
+            "with memory.reembed(embedder), or Memory(..., embedder=embedder, reembed=True)"
+        )
 
     def build(self) -> int:
         """Apply all changes to the index, and embed all memories without a vector.

@@ -17,6 +17,7 @@ from mnemic.errors import (
 )
 from mnemic.logs import logger
 from mnemic.model import ReembedReport, Scope
+from mnemic.model.validation import optional_name
 from mnemic.progress import Progress, Report, reporting
 from mnemic.protocols import Clock
 from mnemic.repository.current_model import CurrentModel
@@ -32,7 +33,7 @@ from mnemic.repository.vector_filling import (
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
 from mnemic.store.values import Model
-from mnemic.sync_bridge import arrived
+from mnemic.sync_bridge import arrived, run_blocking
 
 _log = logger(__name__)
 
@@ -159,6 +160,14 @@ class Reembedding:
             finally:
                 with self._lock:
                     job.forget(report)
+
+    async def drop_vectors(self, model: str | None) -> int:
+        """Delete the vectors of another model, or of all others; see `Memory.drop_vectors`."""
+        self._limits.require_storing()
+        name = optional_name("model", model)
+        return await run_blocking(
+            lambda: self._store.drop_companions(self._agent_id, name).result(), self._store
+        )
 
     def _job_of(
         self, embedder: ValidatedEmbedder | None, report: Report, *, skip_failed: bool

@@ -63,7 +63,6 @@ from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.adding import Added, Adder
 from mnemic.repository.arguments import checked_language
 from mnemic.repository.chosen_embedder import chosen_embedder
-from mnemic.repository.companions import CompanionVectors
 from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.database_search import (
     DatabaseSearch,
@@ -362,14 +361,6 @@ class Repository:
             cache=self._cache,
             limits=self.limits,
             clock=clock,
-        )
-        self.companions = CompanionVectors(
-            self._store,
-            self.agent_id,
-            self._indexes,
-            clock,
-            limits=self.limits,
-            can_write=not self._is_read_only,
         )
         self.vector_index = VectorIndexReader(
             self._store,

@@ -53,14 +53,13 @@ class AsyncMaintenanceVerbs(ScopedBase):
         return await self._repository.deleter.erase_pending()
 
     async def drop_vectors(self, model: str | None = None) -> int:
-        """Drop this agent's stored vectors of further models than the memory's own.
+        """Drop this agent's stored vectors of other models than the memory's own.
 
-        Another model than the memory's, as one of a `HydeEngine`, keeps its vectors beside the
-        memories; they go with their memory, and are made anew where they are missing. The vectors
-        by which the memory itself searches stay, whatever their model.
+        They are those that `reembed` has replaced, or has not finished yet. The vectors by which
+        the memory itself searches stay, whatever their model.
 
         Args:
-            model: Name of the model; None for all further models.
+            model: Name of the model; None for all other models.
 
         Returns:
             Number of memories whose vectors were dropped, those of each model counted apart.
@@ -69,7 +68,7 @@ class AsyncMaintenanceVerbs(ScopedBase):
             InvalidEntryError: If the name is empty, or has a control character.
             ReadOnlyError: If the memory was opened read-only.
         """
-        return await self._repository.companions.drop(model)
+        return await self._repository.reembedding.drop_vectors(model)
 
     async def reembed(
         self,
@@ -210,8 +209,8 @@ class AsyncMaintenanceVerbs(ScopedBase):
         Args:
             repair: Add checksums to memories of earlier versions of mnemic, rewrite each agent's
                 number, sum and bytes of memories, and each user's bytes, and drop damaged vectors
-                of further models, which are made anew, after the comparison. Other damaged data is
-                left unchanged: it is reported each time, and refused when read.
+                of other models, after the comparison. Other damaged data is left unchanged: it is
+                reported each time, and refused when read.
             progress: Called with the number of memories so far, and None; or True for a bar.
 
         Returns:
