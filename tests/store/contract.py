@@ -29,6 +29,8 @@ ALICE = Scope("a", "alice")
 BOB = Scope("a", "bob")
 EVERYONE = Scope("a", all_users=True)
 EVERYTHING = parse_filter(None)
+SHADOW_MODELS = ("other", 2), ("other", 3), ("third", 3)
+"""Models whose shadow vectors tests store."""
 
 
 def settled(answer):
@@ -214,10 +216,7 @@ def state_of(store, agent="a"):
         for one in stored
     ]
     counts = [one.entry.access_count for one in stored]
-    others = [
-        [(row, own.tolist()) for row, own in store.companions(agent, model).items()]
-        for model in store.companion_models(agent)
-    ]
+    others = [store.rows_to_embed(agent, model, 0, 1000) for model in SHADOW_MODELS]
     return (
         *([one[:3] for one in stored], vectors, counts, all_links(store, scope)),
         *(store.position(agent), store.used_bytes(agent), others),

@@ -21,7 +21,7 @@ from tests.store.contract import (
 from tests.support.clock import NOON
 from tests.support.entries import numbered, uid
 
-pytestmark = pytest.mark.requirement("R339", "C094", "C165", "C089")
+pytestmark = pytest.mark.requirement("R339", "C115", "C094", "C165", "C089")
 
 NEW = ("new", 3)
 
@@ -34,8 +34,7 @@ def filled(store, *numbers, agent="a", model=NEW, scale=1.0):
     vectors = {
         rows[number]: np.full((1, model[1]), number * scale, np.float32) for number in numbers
     }
-    stored = store.add_companions(agent, model[0], entries, vectors, with_sensitive=True)
-    return stored.result()
+    return store.add_shadow_vectors(agent, model[0], entries, vectors).result()
 
 
 def waiting(store, agent="a", model=NEW):
@@ -56,10 +55,9 @@ def own(store, agent="a", model=NEW):
     return {numbers[row]: vector for row, vector in pairs}
 
 
-def companions(store, name, agent="a"):
-    numbers = {row: number for number, row in rows_of(store, agent).items()}
-    found = store.companions(agent, name)
-    return {numbers[row]: vectors.tolist() for row, vectors in found.items()}
+def dropped(store, name=None, agent="a"):
+    """Drop the shadow vectors of a model, or of all; return of how many entries."""
+    return store.drop_shadow_vectors(agent, name).result()
 
 
 def test_entries_that_lack_vectors_are_listed_in_pages_and_counted(store):
@@ -100,18 +98,18 @@ def test_nothing_is_switched_while_an_entry_lacks_its_vectors(store):
 
 
 @pytest.mark.plain_text("keeps old vectors beside the new ones")
-def test_all_vectors_change_in_one_step_and_the_old_ones_are_kept_as_companions(store):
+def test_all_vectors_change_in_one_step_and_the_old_ones_are_kept(store):
     added(store, "a", [embedded(1), embedded(2, (0, 1))])
     filled(store, 1, 2)
     assert switched(store) is True
     assert store.embedding_model("a") == NEW
     assert own(store) == {1: [1, 1, 1], 2: [2, 2, 2]}
-    assert companions(store, "m") == {1: [[1, 0]], 2: [[0, 1]]}
-    assert store.companion_models("a") == {"m": 2}
+    assert waiting(store, model=MODEL) == []
     with pytest.raises(EmbeddingModelMismatchError, match="reembed"):
         store.rows_since("a", MODEL, None)
     with pytest.raises(EmbeddingModelMismatchError, match="'new'"):
         added(store, "a", [embedded(3)])
+    assert (dropped(store, "m"), dropped(store)) == (2, 0)
 
 
 @pytest.mark.plain_text("keeps old vectors beside the new ones")
@@ -122,7 +120,9 @@ def test_switching_back_embeds_nothing_again(store):
     assert waiting(store, model=MODEL) == []
     assert switched(store, model=MODEL)
     assert own(store, model=MODEL) == {1: [1, 0], 2: [0, 1]}
-    assert companions(store, "new") == {1: [[1, 1, 1]], 2: [[2, 2, 2]]}
+    assert waiting(store) == []
+    assert switched(store)
+    assert own(store) == {1: [1, 1, 1], 2: [2, 2, 2]}
 
 
 @pytest.mark.plain_text("keeps old vectors beside the new ones")
@@ -130,9 +130,10 @@ def test_the_old_vectors_are_dropped_on_request_and_the_own_ones_never(store):
     added(store, "a", [embedded(1)])
     filled(store, 1)
     assert switched(store)
-    assert store.drop_companions("a", "new").result() == 0
-    assert store.drop_companions("a", "m").result() == 1
-    assert store.companion_models("a") == {}
+    assert dropped(store, "new") == 0
+    assert dropped(store, "m") == 1
+    assert dropped(store) == 0
+    assert waiting(store, model=MODEL) == [1]
     assert own(store) == {1: [1, 1, 1]}
 
 
@@ -142,22 +143,23 @@ def test_all_chunks_of_a_long_entry_are_switched(store):
     row = rows_of(store)[1]
     entry = one(store, EVERYONE, 1)
     chunks = np.array([[1, 0, 0], [0, 1, 0]], np.float32)
-    store.add_companions("a", "new", {row: entry}, {row: chunks}).result()
+    store.add_shadow_vectors("a", "new", {row: entry}, {row: chunks}).result()
     filled(store, 2)
     assert switched(store)
     assert store.vectors("a", row, "new").tolist() == chunks.tolist()
     assert switched(store, model=MODEL)
-    assert store.companions("a", "new", [row])[row].tolist() == chunks.tolist()
+    assert switched(store)
+    assert store.vectors("a", row, "new").tolist() == chunks.tolist()
 
 
 def test_an_entry_that_shall_have_no_vector_has_none_of_the_new_model_either(store):
     added(store, "a", [embedded(1, (0, 0)), embedded(2)])
     assert waiting(store) == [2]
-    filled(store, 1, 2)  # as another index by the same model stores them
+    filled(store, 1, 2)  # as was done before its vector was taken away
     assert switched(store)
     assert own(store) == {1: [0, 0, 0], 2: [2, 2, 2]}
-    assert 1 not in companions(store, "m")
-    assert companions(store, "new") == {}
+    assert dropped(store, "new") == 0
+    assert dropped(store, "m") in {0, 1}  # none is kept of it, and none of sealed entries
 
 
 @pytest.mark.plain_text("keeps old vectors beside the new ones")
@@ -167,7 +169,8 @@ def test_old_vectors_of_sensitive_entries_are_not_kept(store):
     assert filled(store, 1, 2) == 2
     assert switched(store)
     assert own(store) == {1: [1, 1, 1], 2: [2, 2, 2]}
-    assert companions(store, "m") == {2: [[1, 0]]}
+    assert waiting(store, model=MODEL) == [1]
+    assert dropped(store, "m") == 1
 
 
 def test_deleted_entries_need_no_vectors_and_lose_their_own(store):
@@ -200,7 +203,8 @@ def test_skipped_entries_have_no_vectors_afterwards(store):
     assert switched(store, skipped=[rows[2]]) is False
     assert switched(store, skipped=[rows[2], rows[3]]) is True
     assert own(store) == {1: [1, 1, 1]}
-    assert companions(store, "m") == {1: [[1, 0]], 2: [[1, 0]], 3: [[1, 0]]}
+    assert waiting(store, model=MODEL) == []
+    assert dropped(store, "m") == 3
 
 
 def test_a_content_that_changes_meanwhile_lacks_its_vectors_again(store):
@@ -217,7 +221,7 @@ def test_an_agent_without_vectors_gets_its_first_ones(store):
     assert switched(store)
     assert store.embedding_model("a") == NEW
     assert own(store) == {1: [1, 1, 1], 2: [2, 2, 2]}
-    assert store.companion_models("a") == {}
+    assert dropped(store) == 0
 
 
 def test_an_agent_without_entries_changes_nothing(store):
@@ -254,13 +258,15 @@ def test_nothing_of_another_agent_is_touched(store):
     added(store, "a", [embedded(1)])
     added(store, "b", [embedded(1, agent_id="b"), embedded(2, (0, 1), agent_id="b")])
     filled(store, 1, agent="b", scale=7)
-    before = store.position("b"), companions(store, "new", "b")
+    before = store.position("b")
     filled(store, 1)
     assert switched(store)
-    assert (store.position("b"), companions(store, "new", "b")) == before
+    assert store.position("b") == before
     assert own(store, "b", MODEL) == {1: [1, 0], 2: [0, 1]}
     assert waiting(store, "b") == [2]
-    assert store.companion_models("b") == {"new": 1}
+    filled(store, 2, agent="b")
+    assert switched(store, "b")
+    assert own(store, "b") == {1: [7, 7, 7], 2: [2, 2, 2]}
 
 
 def test_entries_without_links_and_contents_lose_nothing(store):

@@ -182,16 +182,10 @@ def vectors(store, agent):
 OTHER = "other", VECTOR.shape[1]
 
 
-def companions_of(store, agent):
-    found = store.companions(agent, "other")
-    own = store.companions(agent, "other", list(rows_of(store).values()))
-    return [(row, vectors.tolist()) for row, vectors in [*found.items(), *own.items()]]
-
-
-def adding_companions(store, agent):
+def adding_shadow_vectors(store, agent):
     row = rows_of(store).get(2, 1)
     entry = numbered(2, agent_id=agent, user_id="alice")
-    return store.add_companions(agent, "other", {row: entry}, {row: VECTOR})
+    return store.add_shadow_vectors(agent, "other", {row: entry}, {row: VECTOR})
 
 
 AGENT_READS = {
@@ -209,8 +203,6 @@ AGENT_READS = {
     "rows_since": feed,
     "need_vectors": needing,
     "accesses_since": accessed,
-    "companions": companions_of,
-    "companion_models": lambda store, agent: store.companion_models(agent),
     "to_embed": lambda store, agent: store.to_embed(agent, OTHER),
     "rows_to_embed": lambda store, agent: store.rows_to_embed(agent, OTHER, 0, 9),
 }
@@ -224,8 +216,8 @@ AGENT_WRITES = {
     ),
     "touch": touching,
     "has_pending_accesses": noting,
-    "add_companions": adding_companions,
-    "drop_companions": lambda store, agent: store.drop_companions(agent, "other"),
+    "add_shadow_vectors": adding_shadow_vectors,
+    "drop_shadow_vectors": lambda store, agent: store.drop_shadow_vectors(agent, "other"),
     "switch_model": lambda store, agent: store.switch_model(
         agent, OTHER, rows_of(store, agent).values()
     ),
@@ -233,12 +225,6 @@ AGENT_WRITES = {
         Scope(agent, all_users=True), [StoredLink(link_of(2, 1), "alice")]
     ),
 }
-
-
-def marked(calls):
-    """Return the names of calls, of which those of companions find none of sealed entries."""
-    of_plain = pytest.mark.plain_text("sealed entries have no companions")
-    return [pytest.param(name, marks=of_plain if "companion" in name else ()) for name in calls]
 
 
 METHODS = {
@@ -273,7 +259,7 @@ def filled(store, agent="a"):
     linked(store, 1, 2, scope=alice)
     store.soft_delete(alice, uid(3), NOON).result()
     row = rows_of(store, agent)[1]
-    store.add_companions(agent, "other", {row: made[0]}, {row: VECTOR}).result()
+    store.add_shadow_vectors(agent, "other", {row: made[0]}, {row: VECTOR}).result()
 
 
 def answered(call, store, scope):
@@ -385,7 +371,7 @@ def test_of_two_agents_with_the_same_ids_each_has_its_own(store, name):
     assert (state_of(store, "b") == before[1]) == (name in READS)
 
 
-@pytest.mark.parametrize("name", marked(AGENT_READS))
+@pytest.mark.parametrize("name", AGENT_READS)
 def test_an_agent_learns_nothing_of_another(store, name):
     call = AGENT_READS[name]
     nothing = settled(call(store, "b"))
@@ -394,7 +380,7 @@ def test_an_agent_learns_nothing_of_another(store, name):
     assert settled(call(store, "a")) != nothing
 
 
-@pytest.mark.parametrize("name", marked(AGENT_WRITES))
+@pytest.mark.parametrize("name", AGENT_WRITES)
 @pytest.mark.parametrize("other_has_the_ids", [True, False])
 def test_an_agent_changes_nothing_of_another(store, name, other_has_the_ids):
     filled(store)
@@ -407,7 +393,7 @@ def test_an_agent_changes_nothing_of_another(store, name, other_has_the_ids):
     assert state_of(store) != before
 
 
-@pytest.mark.parametrize("name", marked(WRITES | AGENT_WRITES))
+@pytest.mark.parametrize("name", WRITES | AGENT_WRITES)
 def test_what_was_written_is_seen_by_another_opening_at_once(stores, name):
     writer, reader = stores
     filled(writer)

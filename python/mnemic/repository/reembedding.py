@@ -166,7 +166,7 @@ class Reembedding:
         self._limits.require_storing()
         name = optional_name("model", model)
         return await run_blocking(
-            lambda: self._store.drop_companions(self._agent_id, name).result(), self._store
+            lambda: self._store.drop_shadow_vectors(self._agent_id, name).result(), self._store
         )
 
     def _job_of(

@@ -201,9 +201,7 @@ class VectorFilling:
         entries = self._store.get_rows(self._everyone, rows, now=self._now(), include_deleted=True)
         found = self._embedder.embed_contents([entry.content for entry in entries.values()])
         vectors = dict(zip(entries, found, strict=True))
-        stored = self._store.add_companions(
-            self._agent_id, model[0], entries, vectors, with_sensitive=True
-        ).result()
+        stored = self._store.add_shadow_vectors(self._agent_id, model[0], entries, vectors).result()
         self.embedded += stored
         for row in rows:
             self._failures.pop(row, None)

@@ -25,7 +25,6 @@ from mnemic.progress import Report, silent
 from mnemic.store.additions import Additions
 from mnemic.store.bulk import BulkWrites
 from mnemic.store.change_listeners import ChangeListener
-from mnemic.store.companions import CompanionReads
 from mnemic.store.lists import Lists
 from mnemic.store.quota import NO_ROOM, Room
 from mnemic.store.reembedding import Reembedding
@@ -67,7 +66,6 @@ class Store(
     Additions,
     BulkWrites,
     UsageReads,
-    CompanionReads,
     Reembedding,
     Sealing,
     VectorSearch,
@@ -420,8 +418,8 @@ class Store(
 
         Args:
             repair: Add checksums to memories of earlier versions without them, rewrite each
-                agent's number and sum of memories, and drop damaged companion vectors, which are
-                made anew. Other damaged data is left unchanged and reported.
+                agent's number and sum of memories, and drop damaged shadow vectors. Other damaged
+                data is left unchanged and reported.
             report: Called periodically with the number of memories read so far.
         """
         ...

@@ -194,7 +194,7 @@ def test_a_memory_that_becomes_sensitive_leaves_nothing_in_the_tables(opening, w
     added(plain, "a", [secret(1, sensitive=False)], ["idempotent-zurich"])
     entry = one(plain, AGENT, 1)
     vectors = np.array([[0.5, 0.25]], np.float32)
-    plain.add_companions("a", "other", rows_and(plain, entry), {rows_of(plain)[1]: vectors})
+    plain.add_shadow_vectors("a", "other", rows_and(plain, entry), {rows_of(plain)[1]: vectors})
     if way == "update":
         assert update(store, 1, metadata={"sensitive": True}).is_encrypted
     elif way == "content":
@@ -209,7 +209,7 @@ def test_a_memory_that_becomes_sensitive_leaves_nothing_in_the_tables(opening, w
         stored = added(store, "a", [secret(1)], on_conflict="replace")
         assert stored.replaced[0].is_sealed_now
     assert shown(bytes_of(opening.url), vectors=(VECTOR, (0.5, 0.25))) == set()
-    assert plain.companion_models("a") == {}
+    assert plain.drop_shadow_vectors("a", None).result() == 0
     assert store.verify().ok
 
 

@@ -265,12 +265,12 @@ def test_an_update_seals_everything_that_was_plain(store, path):
     store.add("a", [new, NewEntry(embedded(2))], now=NOON).result()
     row = rows_of(store)[1]
     other = np.array([[9, 10, 11]], np.float32)
-    assert store.add_companions("a", "other", {row: made}, {row: other}).result() == 1
+    assert store.add_shadow_vectors("a", "other", {row: made}, {row: other}).result() == 1
     assert left_in(path.parent, [SECRET]) != {}
     entry = sealed_by_update(store, 1)
     assert (entry.is_encrypted, entry.sensitive, entry.version) == (True, True, 2)
     assert store.vectors("a", row, "m").tolist() == [[5, 6], [7, 8]]
-    assert store.companions("a", "other") == {}
+    assert store.rows_to_embed("a", ("other", 3), 0, 9)[0] == row
     assert store.erase().result()
     floats = [np.array(part, "<f4").tobytes() for part in ((5, 6), (7, 8), (9, 10, 11))]
     for data in map(Path.read_bytes, path.parent.iterdir()):

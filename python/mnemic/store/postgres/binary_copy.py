@@ -22,7 +22,7 @@ class VectorRow(NamedTuple):
 
 
 def vectors_copied(
-    agent_id: str, model: str, rows: Iterable[VectorRow], *, is_companion: bool
+    agent_id: str, model: str, rows: Iterable[VectorRow], *, is_shadow: bool
 ) -> bytes:
     """Return rows of `agent_memory_embeddings` as a COPY takes them.
 
@@ -40,7 +40,7 @@ def vectors_copied(
                 *(len(agent), agent),
                 *(8, row),
                 *(len(name), name),
-                *(1, is_companion),
+                *(1, is_shadow),
                 *(4, part),
                 *(8, time),
                 *(4 + 4 * size, size, 0),

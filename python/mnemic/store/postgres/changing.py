@@ -36,8 +36,8 @@ from mnemic.store.postgres.stored import entries_of
 from mnemic.store.postgres.vectors import (
     NewVectors,
     as_stored,
-    delete_companions,
     delete_own_vectors,
+    delete_shadow_vectors,
     put_vectors,
     seal_vectors,
 )
@@ -196,8 +196,8 @@ def _write_update(
     if changes_content or replace_vectors:
         delete_own_vectors(session, after.agent_id, row, is_sealed=before.is_encrypted)
         if changes_content or after.hides_content:
-            # Vectors of further models go with the content alone, or with what may be seen of it.
-            delete_companions(session, after.agent_id, row)
+            # Shadow vectors go with the content alone, or with what may be seen of it.
+            delete_shadow_vectors(session, after.agent_id, row)
         if vectors is not None:
             name, parts = vectors
             model = name, parts.shape[1]

@@ -1,16 +1,23 @@
 """SQL statements that make the vectors of another model the agent's own."""
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mnemic.crypto.envelope import OVERHEAD
+from mnemic.model import MemoryEntry, Scope
+from mnemic.model.timestamps import to_microseconds
 from mnemic.store.changes import Change
 from mnemic.store.postgres.change_log import log_changes
 from mnemic.store.postgres.session import Columns, Session, Vector
-from mnemic.store.postgres.sql import EMBEDDINGS, ENTRIES, SEALED_VECTORS, lacks
+from mnemic.store.postgres.sql import AMONG, EMBEDDINGS, ENTRIES, ROW, SEALED_VECTORS, lacks
+from mnemic.store.postgres.stored import entries_of
+from mnemic.store.postgres.vectors import NewVectors, as_stored, put_vectors
 from mnemic.store.reembedding import ToEmbed
+from mnemic.store.row_codec import RowCodec
 from mnemic.store.values import Model
 
 _VECTOR: Final = (
@@ -57,14 +64,75 @@ _INSERT_ZERO: Final = (
     f"embedding) SELECT agent_id, row, %s, false, 0, updated_at, %s FROM {ENTRIES} "
     "WHERE agent_id = %s AND row = ANY(%s)"
 )
+_IS_OTHER: Final = (  # than the agent's own model
+    "model IS DISTINCT FROM (SELECT model FROM mnemic.agent_memory_agents WHERE agent_id = %s)"
+)
 _USERS: Final = (
     f"SELECT DISTINCT ON (user_id) row, id, user_id FROM {ENTRIES} WHERE agent_id = %s "
     "ORDER BY user_id, row"
 )
 
 
+def add_shadow_vectors(
+    session: Session,
+    codec: RowCodec,
+    agent_id: str,
+    model: str,
+    entries: Mapping[int, MemoryEntry],
+    *,
+    vectors: Mapping[int, NDArray[np.float32]],
+) -> int:
+    """Store the vectors of those of these rows whose contents are still the same."""
+    where = f"agent_id = %s AND {AMONG} AND (NOT is_encrypted OR {codec.seals})"
+    sql = f"SELECT {ROW} FROM {ENTRIES} WHERE {where} ORDER BY row"
+    stored = session.fetch(sql, (agent_id, list(entries)))
+    found = [
+        (columns[0], entry)
+        for columns, entry in zip(
+            stored, entries_of(codec, stored, Scope(agent_id, all_users=True)), strict=True
+        )
+        if entry.content == entries[columns[0]].content
+    ]
+    where = "agent_id = %s AND entry_row = ANY(%s) AND model = %s"
+    written = (agent_id, [row for row, _ in found], model)
+    session.run(f"DELETE FROM {EMBEDDINGS} WHERE {where} AND is_companion", written)
+    if codec.seals:
+        session.run(f"DELETE FROM {SEALED_VECTORS} WHERE {where}", written)
+    put_vectors(
+        session,
+        agent_id,
+        (model, 0),
+        [
+            NewVectors(
+                row,
+                to_microseconds(entry.updated_at),
+                as_stored(codec, entry, model, vectors[row]),
+            )
+            for row, entry in found
+        ],
+        is_shadow=True,
+    )
+    return len(found)
+
+
+def drop_shadow_vectors(session: Session, agent_id: str, model: str | None) -> int:
+    """Delete the shadow vectors of a model, or of all; return of how many entries."""
+    where, values = ("", []) if model is None else (" AND model = %s", [model])
+    plain = (
+        f"DELETE FROM {EMBEDDINGS} WHERE agent_id = %s AND is_companion{where} "
+        "RETURNING entry_row, model"
+    )
+    sealed = (
+        f"DELETE FROM {SEALED_VECTORS} WHERE agent_id = %s AND {_IS_OTHER}{where} "
+        "RETURNING entry_row, model"
+    )
+    found = session.fetch(plain, (agent_id, *values))
+    found += session.fetch(sealed, (agent_id, agent_id, *values))
+    return len(set(found))
+
+
 def to_embed(session: Session, agent_id: str, model: Model) -> ToEmbed:
-    """Return how many entries lack the companion vectors of a model, and how many need them."""
+    """Return how many entries lack the shadow vectors of a model, and how many need them."""
     lacking = session.value(
         f"SELECT count(*) {_WANTED} AND {_LACKS}", (agent_id, 0, *_stored(model))
     )
@@ -86,7 +154,7 @@ def _stored(model: Model) -> tuple[str, int, str, int]:
 def rows_to_embed(
     session: Session, agent_id: str, model: Model, after: int, limit: int
 ) -> list[int]:
-    """Return rows that lack the companion vectors of a model, ascending."""
+    """Return rows that lack the shadow vectors of a model, ascending."""
     sql = f"SELECT e.row {_WANTED} AND {_LACKS} ORDER BY e.row LIMIT %s"
     return [row for (row,) in session.fetch(sql, (agent_id, after, *_stored(model), limit))]
 
@@ -94,7 +162,7 @@ def rows_to_embed(
 def switch_model(
     session: Session, agent_id: str, model: Model, skipped: AbstractSet[int], max_lacking: int
 ) -> bool:
-    """Make the companion vectors of a model the agent's own, unless entries lack them."""
+    """Make the shadow vectors of a model the agent's own, unless entries lack them."""
     lacking = rows_to_embed(session, agent_id, model, 0, len(skipped) + max_lacking + 1)
     if len(set(lacking) - skipped) > max_lacking:
         return False

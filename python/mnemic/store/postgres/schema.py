@@ -143,7 +143,7 @@ DROP TABLE mnemic.agent_memory_agents;
 DROP SEQUENCE mnemic.agent_memory_rows;
 """
 
-# Vectors of another model than the agent's own are companions; see `mnemic.store.companions`.
+# `is_companion` marks shadow vectors; see `mnemic.store.reembedding`.
 _SECOND: Final = f"""
 CREATE EXTENSION IF NOT EXISTS vector;
 CREATE TABLE mnemic.agent_memory_embeddings (

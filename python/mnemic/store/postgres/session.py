@@ -249,11 +249,11 @@ class Session:
                 self.connection.execute(b"ROLLBACK")
 
     def vectors(
-        self, agent_id: str, rows: Sequence[int], model: str, *, is_companion: bool = False
+        self, agent_id: str, rows: Sequence[int], model: str
     ) -> dict[int, tuple[NDArray[np.float32], ...]]:
         """Return the vectors of rows' chunks by row; rows without any are missing."""
         found: dict[int, tuple[NDArray[np.float32], ...]] = {}
-        values = (agent_id, list(rows), model, is_companion)
+        values = (agent_id, list(rows), model)
         for row, vector in self.fetch(_VECTORS, values):
             found[row] = (*found.get(row, ()), vector)
         return found
@@ -261,5 +261,5 @@ class Session:
 
 _VECTORS: Final = (
     "SELECT entry_row, embedding FROM mnemic.agent_memory_embeddings WHERE agent_id = %s "
-    "AND entry_row = ANY(%s) AND model = %s AND is_companion = %s ORDER BY entry_row, part"
+    "AND entry_row = ANY(%s) AND model = %s AND NOT is_companion ORDER BY entry_row, part"
 )

@@ -37,7 +37,6 @@ from mnemic.store.new_rows import AddOptions, encoded
 from mnemic.store.postgres import (
     change_log,
     changing,
-    companions,
     links,
     reembedding,
     verification,
@@ -517,37 +516,31 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
         """Write links of any type between entries of a scope; return how many are new."""
         return self._write(scope.agent_id, lambda on: links.add_links(on, self._codec, scope, new))
 
-    def add_companions(
+    def add_shadow_vectors(
         self,
         agent_id: str,
         model: str,
         entries: Mapping[int, MemoryEntry],
         vectors: Mapping[int, NDArray[np.float32]],
-        *,
-        with_sensitive: bool = False,
     ) -> Future[int]:
-        """Store companion vectors; return of how many rows."""
+        """Store shadow vectors; return of how many rows."""
         return self._write(
             agent_id,
-            lambda on: companions.add_companions(
-                on,
-                self._codec,
-                agent_id,
-                model,
-                entries,
-                vectors=vectors,
-                with_sensitive=with_sensitive,
+            lambda on: reembedding.add_shadow_vectors(
+                on, self._codec, agent_id, model, entries, vectors=vectors
             ),
         )
 
-    def drop_companions(self, agent_id: str, model: str | None) -> Future[int]:
-        """Delete the companion vectors of a model, or of all; return of how many entries."""
-        return self._write(agent_id, lambda on: companions.drop_companions(on, agent_id, model))
+    def drop_shadow_vectors(self, agent_id: str, model: str | None) -> Future[int]:
+        """Delete the shadow vectors of a model, or of all; return of how many entries."""
+        return self._write(
+            agent_id, lambda on: reembedding.drop_shadow_vectors(on, agent_id, model)
+        )
 
     def switch_model(
         self, agent_id: str, model: Model, skipped: Collection[int] = (), max_lacking: int = 0
     ) -> Future[bool]:
-        """Make the companion vectors of a model the agent's own, unless entries lack them."""
+        """Make the shadow vectors of a model the agent's own, unless entries lack them."""
         rows = frozenset(skipped)
         return self._write(
             agent_id, lambda on: reembedding.switch_model(on, agent_id, model, rows, max_lacking)

@@ -22,7 +22,7 @@ from mnemic.model import (
 from mnemic.model.agent_id import canonical, stored_spelling
 from mnemic.model.distinct import DistinctQuery, DistinctValue
 from mnemic.model.timestamps import to_microseconds
-from mnemic.store.postgres import change_log, companions, links, reads, reembedding, writes
+from mnemic.store.postgres import change_log, links, reads, reembedding, writes
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.stored import active_entries
 from mnemic.store.postgres.vectors import own_vectors
@@ -388,22 +388,6 @@ class PostgresReads(Protocol):
 
         return self._read(agent_id, work, one_moment=True)
 
-    def companions(
-        self,
-        agent_id: str,
-        model: str,
-        rows: Sequence[int] | None = None,
-        *,
-        dimensions: int | None = None,
-        deadline: float | None = None,
-    ) -> dict[int, NDArray[np.float32]]:
-        """Return the companion vectors of a model by row."""
-        return self._read(
-            agent_id,
-            lambda on: companions.companions(on, agent_id, model, rows, dimensions),
-            deadline=deadline,
-        )
-
     def to_embed(self, agent_id: str, model: Model) -> ToEmbed:
         """Return how many entries lack a model's vectors, and how many need them."""
 
@@ -415,14 +399,10 @@ class PostgresReads(Protocol):
         return self._read(agent_id, work)
 
     def rows_to_embed(self, agent_id: str, model: Model, after: int, limit: int) -> list[int]:
-        """Return rows that lack the companion vectors of a model, ascending."""
+        """Return rows that lack the shadow vectors of a model, ascending."""
         return self._read(
             agent_id, lambda on: reembedding.rows_to_embed(on, agent_id, model, after, limit)
         )
-
-    def companion_models(self, agent_id: str) -> dict[str, int]:
-        """Return the number of entries with companion vectors, by model."""
-        return self._read(agent_id, lambda on: companions.companion_models(on, agent_id))
 
     def revision(self, scope: Scope) -> int:
         """Return a number that rises with every change within a user, and with no other change."""

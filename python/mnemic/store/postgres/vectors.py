@@ -60,7 +60,7 @@ def put_vectors(
     model: Model | None,
     rows: Iterable[NewVectors],
     *,
-    is_companion: bool = False,
+    is_shadow: bool = False,
 ) -> None:
     """Insert the vectors of rows that have none of the model."""
     if model is None:
@@ -73,25 +73,25 @@ def put_vectors(
                 sealed.append((agent_id, row, model[0], part, time, vector))
             else:
                 plain.append(VectorRow(row, part, time, vector))
-    _put_plain(session, agent_id, model[0], plain, is_companion=is_companion)
+    _put_plain(session, agent_id, model[0], plain, is_shadow=is_shadow)
     if sealed:
         is_copied = session.can_copy and len(sealed) >= COPIED
         session.insert(_COPY_SEALED if is_copied else _INSERT_SEALED, sealed)
 
 
 def _put_plain(
-    session: Session, agent_id: str, model: str, new: list[VectorRow], *, is_companion: bool
+    session: Session, agent_id: str, model: str, new: list[VectorRow], *, is_shadow: bool
 ) -> None:
     for *_, vector in new:
         _check_vector(vector)
     if len(new) < COPIED or not session.can_copy:
         values = [
-            (agent_id, row, model, is_companion, part, time, Vector(vector))
+            (agent_id, row, model, is_shadow, part, time, Vector(vector))
             for row, part, time, vector in new
         ]
         session.run_all(_INSERT, values)
         return
-    data = vectors_copied(agent_id, model, new, is_companion=is_companion)
+    data = vectors_copied(agent_id, model, new, is_shadow=is_shadow)
     with session.incoming(_COPY) as copy:
         copy.write(data)
 
@@ -129,14 +129,14 @@ def delete_own_vectors(session: Session, agent_id: str, row: int, *, is_sealed: 
         session.run(f"DELETE FROM {SEALED_VECTORS} WHERE {where}", (agent_id, row))
 
 
-def delete_companions(session: Session, agent_id: str, row: int) -> None:
-    """Delete the vectors of a row by further models."""
+def delete_shadow_vectors(session: Session, agent_id: str, row: int) -> None:
+    """Delete the shadow vectors of a row."""
     where = "agent_id = %s AND entry_row = %s AND is_companion"
     session.run(f"DELETE FROM {EMBEDDINGS} WHERE {where}", (agent_id, row))
 
 
 def seal_vectors(session: Session, codec: RowCodec, row: int, entry: MemoryEntry) -> None:
-    """Move the vectors of a row that is sealed now; those of further models are deleted."""
+    """Move the vectors of a row that is sealed now; shadow vectors are deleted."""
     own = session.fetch(
         f"DELETE FROM {EMBEDDINGS} WHERE agent_id = %s AND entry_row = %s "
         "RETURNING model, part, is_companion, created_at, embedding",

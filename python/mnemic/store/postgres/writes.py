@@ -40,8 +40,8 @@ from mnemic.store.postgres.vectors import (
     COPIED,
     NewVectors,
     as_stored,
-    delete_companions,
     delete_own_vectors,
+    delete_shadow_vectors,
     put_vectors,
 )
 from mnemic.store.row_codec import (
@@ -404,7 +404,7 @@ def _replace(
     is_sealed_alike = entry.is_encrypted == old.is_sealed
     keeps_vectors = not changes_content and not new.vectors and is_sealed_alike
     if changes_content or entry.hides_content:
-        delete_companions(session, agent_id, old.row)
+        delete_shadow_vectors(session, agent_id, old.row)
     if not keeps_vectors:
         delete_own_vectors(session, agent_id, old.row, is_sealed=old.is_sealed)
         vectors = NewVectors(old.row, row.columns[_AT["updated_at"]], new.stored_vectors)

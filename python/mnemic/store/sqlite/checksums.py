@@ -82,7 +82,7 @@ SUM_COLUMNS: Final = "row, row_sum, vector_sum, link_sum, status, forgotten_at"
 _PLACED = f"SELECT {SUM_COLUMNS} FROM agent_memory_entries"
 _VECTORS = (
     "SELECT entry_row, model, embedding FROM agent_memory_embeddings "
-    "WHERE {among} AND substr(model, 1, 1) <> char(31) "  # see `companions`
+    "WHERE {among} AND substr(model, 1, 1) <> char(31) "  # see `shadow_vectors`
     "ORDER BY entry_row, model, part"
 )
 _LINKS = (

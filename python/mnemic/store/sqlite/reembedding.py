@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mnemic._core import VectorSums, vector_sums
 from mnemic.crypto.envelope import OVERHEAD
 from mnemic.errors import StoreCorruptError
+from mnemic.model import MemoryEntry
 from mnemic.store.added import vector_blobs
 from mnemic.store.changes import Change
 from mnemic.store.reembedding import ToEmbed, reembedded_without_key
@@ -29,9 +30,17 @@ from mnemic.store.sqlite.checksums import (
     difference,
     rows_with_sums,
 )
-from mnemic.store.sqlite.companions import IS_OWN, MARK, SUM_BYTES, blobs_of, companions
 from mnemic.store.sqlite.damage import DAMAGED, reading_stored
 from mnemic.store.sqlite.hardening import GuardedConnection
+from mnemic.store.sqlite.shadow_vectors import (
+    IS_OWN,
+    MARK,
+    SUM_BYTES,
+    add_shadow_vectors,
+    blobs_of,
+    drop_shadow_vectors,
+    shadow_vectors,
+)
 from mnemic.store.sqlite.sql import INSERT_VECTOR, Columns, fetch, integers, json_array, one_moment
 from mnemic.store.values import Model
 
@@ -99,7 +108,7 @@ class _Own(NamedTuple):
 
 
 def to_embed(connection: apsw.Connection, agent_id: str, model: Model) -> ToEmbed:
-    """Return how many entries lack the companion vectors of a model, and how many need them."""
+    """Return how many entries lack the shadow vectors of a model, and how many need them."""
     lacking = fetch(connection, _COUNT_LACKING, (agent_id, 0, *_stored(model)))
     wanted = fetch(connection, _COUNT_WANTED, (agent_id, 0))
     return ToEmbed(*integers([lacking[0][0], wanted[0][0]]))
@@ -108,13 +117,13 @@ def to_embed(connection: apsw.Connection, agent_id: str, model: Model) -> ToEmbe
 def rows_to_embed(
     connection: apsw.Connection, agent_id: str, model: Model, after: int, limit: int
 ) -> list[int]:
-    """Return rows that lack the companion vectors of a model, ascending."""
+    """Return rows that lack the shadow vectors of a model, ascending."""
     found = fetch(connection, _LACKING, (agent_id, after, *_stored(model), limit))
     return [row for (row,) in found]
 
 
 def _stored(model: Model) -> tuple[str, int, int]:
-    """Return the stored name of companions of a model, and their bytes, plain and sealed."""
+    """Return the stored name of shadow vectors of a model, and their bytes, plain and sealed."""
     size = 4 * model[1]
     return MARK + model[0], size + SUM_BYTES, size + OVERHEAD
 
@@ -126,7 +135,7 @@ def switch_model(
     skipped: AbstractSet[int],
     max_lacking: int,
 ) -> bool:
-    """Make the companion vectors of a model the agent's own, unless entries lack them."""
+    """Make the shadow vectors of a model the agent's own, unless entries lack them."""
     limit = len(skipped) + max_lacking + 1
     lacking = rows_to_embed(connection, agent_id, model, 0, limit)
     if len(set(lacking) - skipped) > max_lacking:
@@ -159,7 +168,7 @@ def _switch_page(
     rows = [row for row, *_ in page]
     before = rows_with_sums(connection, rows)
     own = _own_vectors(connection, page)
-    fresh = companions(connection, agent_id, model[0], rows, model[1])
+    fresh = shadow_vectors(connection, agent_id, model, rows)
     sealed = _sealed_vectors(connection, agent_id, model, rows)
     _check_sound(connection, model, rows, {*fresh, *sealed, *skipped})
     for row, vectors in own.items():
@@ -214,7 +223,7 @@ def _check_sound(
 def _put_away(
     connection: apsw.Connection, own: Mapping[int, _Own], sensitive: Collection[int]
 ) -> None:
-    """Make own vectors companions of their model; none is kept that is zero or sensitive."""
+    """Make own vectors shadow vectors of their model; none is kept that is zero or sensitive."""
     kept = {
         row: vectors for row, vectors in own.items() if row not in sensitive and not vectors.is_zero
     }
@@ -229,7 +238,7 @@ def _put_away(
 
 
 def _marked(name: str, size: int, rows: Mapping[int, _Own]) -> list[Columns]:
-    """Return what makes the vectors of rows, each of so many bytes, companions of their model."""
+    """Return what makes the vectors of rows, each of so many bytes, shadow vectors."""
     numbers = [(row, len(vectors.blobs)) for row, vectors in rows.items()]
     with reading_stored("a vector"):
         joined = b"".join([blob for vectors in rows.values() for blob in vectors.blobs])
@@ -248,7 +257,7 @@ def _take_over(
     fresh: Mapping[int, NDArray[np.float32]],
     times: Mapping[int, int],
 ) -> None:
-    """Make companion vectors of rows their own; those of zeros are written anew."""
+    """Make shadow vectors of rows their own; those of zeros are written anew."""
     name, zero = model[0], [row for row in fresh if not fresh[row].any()]
     connection.executemany(_DROP, [(row, MARK + name) for row in zero])
     connection.executemany(
@@ -284,6 +293,24 @@ class SqliteReembedding(Protocol):
         """Hand in a job."""
         ...
 
+    def add_shadow_vectors(
+        self,
+        agent_id: str,
+        model: str,
+        entries: Mapping[int, MemoryEntry],
+        vectors: Mapping[int, NDArray[np.float32]],
+    ) -> Future[int]:
+        """Store shadow vectors; return of how many rows."""
+        return self._write(
+            lambda on: add_shadow_vectors(
+                on, self._codec, agent_id, model, entries, vectors=vectors
+            )
+        )
+
+    def drop_shadow_vectors(self, agent_id: str, model: str | None) -> Future[int]:
+        """Delete the shadow vectors of a model, or of all; return of how many entries."""
+        return self._write(lambda on: drop_shadow_vectors(on, agent_id, model))
+
     def to_embed(self, agent_id: str, model: Model) -> ToEmbed:
         """Return how many entries lack a model's vectors, and how many need them."""
         with self._reading() as connection, one_moment(connection):
@@ -292,13 +319,13 @@ class SqliteReembedding(Protocol):
             return to_embed(connection, agent_id, model)
 
     def rows_to_embed(self, agent_id: str, model: Model, after: int, limit: int) -> list[int]:
-        """Return rows that lack the companion vectors of a model, ascending."""
+        """Return rows that lack the shadow vectors of a model, ascending."""
         with self._reading() as connection:
             return rows_to_embed(connection, agent_id, model, after, limit)
 
     def switch_model(
         self, agent_id: str, model: Model, skipped: Collection[int] = (), max_lacking: int = 0
     ) -> Future[bool]:
-        """Make the companion vectors of a model the agent's own, unless entries lack them."""
+        """Make the shadow vectors of a model the agent's own, unless entries lack them."""
         rows = frozenset(skipped)
         return self._write(lambda on: switch_model(on, agent_id, model, rows, max_lacking))

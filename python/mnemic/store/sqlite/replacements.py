@@ -30,9 +30,9 @@ from mnemic.store.sqlite.checksums import (
     check,
     difference,
 )
-from mnemic.store.sqlite.companions import DELETE_OF_ROW, IS_OWN
 from mnemic.store.sqlite.damage import DAMAGED, plain_records, reading_stored
 from mnemic.store.sqlite.new_rows import Written, put_vectors
+from mnemic.store.sqlite.shadow_vectors import DELETE_OF_ROW, IS_OWN
 from mnemic.store.sqlite.sql import (
     USER_KEY,
     Columns,

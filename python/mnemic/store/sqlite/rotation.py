@@ -21,8 +21,8 @@ from mnemic.store.sqlite.checksums import (
     difference,
     rewritten,
 )
-from mnemic.store.sqlite.companions import DELETE_OF_ROW, IS_OWN
 from mnemic.store.sqlite.sealed_rows import VectorOpener, placed, sealed_ids
+from mnemic.store.sqlite.shadow_vectors import DELETE_OF_ROW, IS_OWN
 from mnemic.store.sqlite.sql import Columns, execute_all, fetch, json_array
 from mnemic.store.values import StoredKey
 
@@ -115,7 +115,7 @@ class _Resealer(NamedTuple):
             changed.append((before, (old[0], of_row, vector_sum, *before[3:])))
         execute_all(self.connection, _UPDATE, values)
         rows = [(row[0],) for row in found]
-        execute_all(self.connection, DELETE_OF_ROW, rows)  # by further models: made anew
+        execute_all(self.connection, DELETE_OF_ROW, rows)  # made anew
         return changed
 
     def _seal_vectors(self, ids: Mapping[int, bytes], known: VectorSums) -> dict[int, int]:

@@ -47,12 +47,12 @@ from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite import (
     change_log,
     change_marks,
-    companions,
     deletes,
     fork_guard,
     links,
     reads,
     replacements,
+    shadow_vectors,
     updates,
     vectors,
     verification,
@@ -61,7 +61,6 @@ from mnemic.store.sqlite import (
 from mnemic.store.sqlite.access_log import AfterAccesses, accesses_since, write_accesses
 from mnemic.store.sqlite.backup import backup_to
 from mnemic.store.sqlite.bulk_writes import SqliteBulkWrites
-from mnemic.store.sqlite.companions import SqliteCompanions
 from mnemic.store.sqlite.connections import Connections
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.lists import SqliteLists
@@ -98,7 +97,6 @@ class SqliteStore(
     SqliteLists,
     SqliteBulkWrites,
     SqliteUsageReads,
-    SqliteCompanions,
     SqliteReembedding,
     SqliteSealing,
     NoVectorSearch,
@@ -476,7 +474,7 @@ class SqliteStore(
             )
             checksums_added += added.result()
             after = rows[-1]
-        self._write(companions.drop_damaged).result()
+        self._write(shadow_vectors.drop_damaged).result()
         agents = self._write(partial(verification.repair_agents, codec=self._codec)).result()
         return msgspec.structs.replace(
             report, checksums_added=checksums_added, repaired_agents=tuple(agents)

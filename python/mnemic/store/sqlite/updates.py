@@ -38,9 +38,9 @@ from mnemic.store.sqlite.checksums import (
     rewritten,
     rows_with_sums,
 )
-from mnemic.store.sqlite.companions import IS_OWN
 from mnemic.store.sqlite.damage import uuids_of
 from mnemic.store.sqlite.eviction import make_room
+from mnemic.store.sqlite.shadow_vectors import IS_OWN
 from mnemic.store.sqlite.sql import (
     CHANGEABLE,
     INSERT_VECTOR,
@@ -174,7 +174,7 @@ def write_update(
     changes_content = after.content != before.content
     if changes_content or replace_vectors:
         model = None if vectors is None else vectors[0]
-        # Vectors of further models go with the content alone.
+        # Shadow vectors go with the content alone.
         delete = _DELETE_VECTORS if changes_content else _DELETE_OWN_VECTORS
         sums = sums.plus(_replace_vectors(connection, codec, (row, after), vectors, delete))
     elif is_sealed_now:
@@ -215,7 +215,7 @@ def _replace_vectors(
 def _seal_vectors(
     connection: apsw.Connection, codec: RowCodec, found: Columns, entry: MemoryEntry
 ) -> Sums:
-    """Seal the vectors of a row that was not sealed; those of further models are deleted."""
+    """Seal the vectors of a row that was not sealed; shadow vectors are deleted."""
     own = fetch(connection, _OWN_VECTORS, (found[0],))
     plain = None
     if own:

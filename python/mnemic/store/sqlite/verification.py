@@ -35,9 +35,9 @@ from mnemic.store.sqlite.checksums import (
     damaged,
     entries_of,
 )
-from mnemic.store.sqlite.companions import MARK, check_companions
 from mnemic.store.sqlite.damage import reading_stored
 from mnemic.store.sqlite.sealed_rows import VectorOpener, sealed_ids
+from mnemic.store.sqlite.shadow_vectors import MARK, check_shadow_vectors
 from mnemic.store.sqlite.sql import BY_ROW, Columns, fetch
 
 PAGE = 1000
@@ -215,9 +215,9 @@ class Verification:
                 self._guarded(partial(_check_vectors_of, row, of_row), row)
                 self._if_opened(partial(_open_vectors_of, self._codec, row, of_row), row)
             if others and row[ENCRYPTED]:
-                self._if_opened(partial(_open_companions_of, self._codec, row, others), row)
+                self._if_opened(partial(_open_shadow_vectors_of, self._codec, row, others), row)
             elif others:
-                self._guarded(partial(check_companions, number, others), row)
+                self._guarded(partial(check_shadow_vectors, number, others), row)
 
     def _check_links(self, found: list[Columns], rows: dict[int, Columns]) -> None:
         links: dict[int, list[Columns]] = {}
@@ -318,7 +318,7 @@ def _open_vectors_of(codec: RowCodec, row: Columns, vectors: list[Columns]) -> N
         vector_of(blob)
 
 
-def _open_companions_of(codec: RowCodec, row: Columns, vectors: list[Columns]) -> None:
+def _open_shadow_vectors_of(codec: RowCodec, row: Columns, vectors: list[Columns]) -> None:
     for model, of_model in groupby(vectors, itemgetter(2)):
         named = [(number, blob, model[len(MARK) :]) for number, blob, _ in of_model]
         _open_vectors_of(codec, row, named)

@@ -1,4 +1,4 @@
-"""Companion vectors in a file: damage, repair, erasure, and a kill in the midst of storing them."""
+"""Shadow vectors in a file: damage, repair, erasure, and a kill in the midst of storing them."""
 
 import os
 import random
@@ -11,7 +11,9 @@ import msgspec
 import numpy as np
 import pytest
 
+from mnemic.errors import StoreCorruptError
 from mnemic.model import NewEntry, Scope
+from mnemic.store.sqlite.shadow_vectors import shadow_vectors
 from mnemic.store.sqlite.store import SqliteStore
 from mnemic.store.values import Criteria
 from tests.support.clock import NOON
@@ -31,7 +33,7 @@ def vectors_of(number, chunks=1):
 
 
 def filled(path, count=3):
-    """Return a store of so many entries with companion vectors; their rows are their numbers."""
+    """Return a store of so many entries with shadow vectors; their rows are their numbers."""
     store = SqliteStore(path)
     entries = [numbered(number) for number in range(1, count + 1)]
     store.add("a", [NewEntry(entry) for entry in entries], now=NOON).result()
@@ -42,7 +44,7 @@ def filled(path, count=3):
 
 def keep(store, number, entry, model="other"):
     given = {number: vectors_of(number, 1 + number % 2)}
-    return store.add_companions("a", model, {number: entry}, given).result()
+    return store.add_shadow_vectors("a", model, {number: entry}, given).result()
 
 
 def run(path, sql, *values):
@@ -52,6 +54,13 @@ def run(path, sql, *values):
         return connection.execute(sql, values).fetchall()
     finally:
         connection.close()
+
+
+def held(store, model="other"):
+    """Return the sound vectors of a model by row, as a change of the model reads them."""
+    rows = range(1, 100)
+    with store._reading() as connection:
+        return shadow_vectors(connection, "a", (model, 48), rows)
 
 
 DAMAGE = [
@@ -78,15 +87,18 @@ def test_damaged_vectors_are_missing_found_by_verify_and_dropped_by_repair(tmp_p
     store = SqliteStore(path)
     try:
         model = "third" if "third" in damage else "other"
-        found = store.companions("a", model)
+        found = held(store, model)
         assert damaged not in found
         for row, vectors in found.items():
             np.testing.assert_array_equal(vectors, vectors_of(row, 1 + row % 2))
+        if model == "other" and set(store.rows_to_embed("a", ("other", 48), 0, 9)) == set():
+            with pytest.raises(StoreCorruptError, match="repair"):
+                store.switch_model("a", ("other", 48)).result()
         (problem,) = store.verify().problems
         assert (problem.row, problem.id) == (damaged, uid(damaged))
         store.verify(repair=True)
         assert store.verify().ok
-        assert set(store.companions("a", "other")) == {1, 2, 3, 4} - {damaged}
+        assert set(held(store)) == {1, 2, 3, 4} - {damaged}
     finally:
         store.close()
 
@@ -102,7 +114,7 @@ def test_any_changed_bit_shows(tmp_path, bit):
     run(path, sql, bytes(changed))
     store = SqliteStore(path)
     try:
-        assert set(store.companions("a", "other")) == {1}
+        assert set(held(store)) == {1}
         assert [problem.row for problem in store.verify().problems] == [2]
     finally:
         store.close()
@@ -112,9 +124,9 @@ def test_a_damaged_vector_is_replaced_by_the_next_one(tmp_path):
     path = tmp_path / "a.db"
     store = filled(path)
     run(path, "UPDATE agent_memory_embeddings SET embedding = zeroblob(200)")
-    assert store.companions("a", "other") == {}
+    assert held(store) == {}
     keep(store, 2, numbered(2))
-    np.testing.assert_array_equal(store.companions("a", "other")[2], vectors_of(2))
+    np.testing.assert_array_equal(held(store)[2], vectors_of(2))
     store.close()
 
 
@@ -129,7 +141,8 @@ def test_memories_of_an_earlier_version_with_them_get_the_sums_of_their_own_alon
         for agent_id, row in run(path, "SELECT agent_id, row FROM agent_memory_entries"):
             scope = Scope(agent_id, all_users=True)
             entry = store.get_rows(scope, [row], now=NOON, include_deleted=True)[row]
-            store.add_companions(agent_id, "other", {row: entry}, {row: vectors_of(row)}).result()
+            given = {row: vectors_of(row)}
+            store.add_shadow_vectors(agent_id, "other", {row: entry}, given).result()
         assert store.verify(repair=True).ok
         report = store.verify()
         assert report.ok
@@ -184,7 +197,7 @@ def with_new_content(entry):
 
 def test_nothing_of_dropped_vectors_is_left_once_the_file_is_erased(tmp_path):
     store = filled(tmp_path / "a.db", 40)
-    store.drop_companions("a", "other").result()
+    store.drop_shadow_vectors("a", "other").result()
     assert store.erase().result()
     assert left(tmp_path, range(1, 41)) == []
     store.close()
@@ -195,7 +208,7 @@ def test_nothing_of_dropped_vectors_is_left_once_the_file_is_erased(tmp_path):
 KILLED = """
 import sys
 from mnemic.store.sqlite.store import SqliteStore
-from tests.store.sqlite.test_companions import NOON, EVERYONE, numbered, vectors_of
+from tests.store.sqlite.test_shadow_vectors import NOON, EVERYONE, numbered, vectors_of
 
 store = SqliteStore(sys.argv[1])
 entries = store.get_rows(EVERYONE, range(1, 41), now=NOON)
@@ -203,9 +216,9 @@ for turn in range(1_000_000):
     for begin in range(1, 41, 10):
         some = {row: entries[row] for row in range(begin, begin + 10)}
         vectors = {row: vectors_of(row, 2) for row in some}
-        store.add_companions("a", f"m{turn % 3}", some, vectors).result()
+        store.add_shadow_vectors("a", f"m{turn % 3}", some, vectors).result()
         print("stored", flush=True)
-    store.drop_companions("a", f"m{(turn + 1) % 3}").result()
+    store.drop_shadow_vectors("a", f"m{(turn + 1) % 3}").result()
 """
 
 
@@ -224,10 +237,10 @@ def test_a_kill_leaves_the_vectors_of_each_write_whole(tmp_path, seed):
     store = SqliteStore(path)
     try:
         assert store.verify().ok
-        for model, number in store.companion_models("a").items():
-            found = store.companions("a", model)
-            assert len(found) == number
-            assert number % 10 == 0
+        for model in ("m0", "m1", "m2"):
+            found = held(store, model)
+            assert len(found) == 40 - len(store.rows_to_embed("a", (model, 48), 0, 99))
+            assert len(found) % 10 == 0
             for row, vectors in found.items():
                 np.testing.assert_array_equal(vectors, vectors_of(row, 2))
     finally:

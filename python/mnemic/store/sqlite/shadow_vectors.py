@@ -1,4 +1,4 @@
-"""SQL statements over companion vectors: those of other models than the agent's own.
+"""SQL statements over shadow vectors: those of other models than the agent's own.
 
 They lie among the agent's own in the rows of their entries, so that they go with their entry in one
 transaction, also if another process deletes it. Their model's name begins with `MARK`, which no
@@ -8,12 +8,10 @@ Each has a checksum behind its numbers, over them, its row, its chunk and their 
 own sums leave them out: storing them changes no entry.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
 import apsw
 import numpy as np
@@ -26,7 +24,6 @@ from mnemic.model.timestamps import to_microseconds
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, MASK, entries_of
 from mnemic.store.sqlite.damage import DAMAGED
-from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.sql import (
     AMONG,
     BY_ROW,
@@ -36,11 +33,10 @@ from mnemic.store.sqlite.sql import (
     fetch,
     json_array,
 )
-
-Result = TypeVar("Result")
+from mnemic.store.values import Model
 
 MARK: Final = "\x1f"
-"""First character of a companion model's stored name; names have no control characters."""
+"""First character of a shadow model's stored name; names have no control characters."""
 
 IS_OWN: Final = "substr(model, 1, 1) <> char(31)"
 """Condition of the vectors of an agent's own model."""
@@ -52,20 +48,10 @@ SUM_BYTES: Final = 8
 _ROW, _CHUNK, _NUMBER = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
 """Odd factors of 64 bits, of xxHash and the golden ratio, that spread small numbers."""
 
-_OF_AGENT: Final = (
-    "SELECT entry_row, embedding FROM agent_memory_entries "
-    "INDEXED BY agent_memory_entries_by_agent CROSS JOIN agent_memory_embeddings "
-    "ON entry_row = row WHERE agent_id = ? AND model = ? ORDER BY row, part"
-)
 _OF_ROWS: Final = (
     f"SELECT entry_row, embedding FROM agent_memory_entries {BY_ROW} "
     "CROSS JOIN agent_memory_embeddings ON entry_row = row "
     f"WHERE agent_id = ? AND {AMONG} AND model = ? ORDER BY row, part"
-)
-_MODELS: Final = (
-    "SELECT model, count(DISTINCT entry_row) FROM agent_memory_entries "
-    "INDEXED BY agent_memory_entries_by_agent CROSS JOIN agent_memory_embeddings "
-    f"ON entry_row = row WHERE agent_id = ? AND NOT {IS_OWN} GROUP BY model ORDER BY model"
 )
 _STORED: Final = (
     f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries {BY_ROW} WHERE agent_id = ? AND {AMONG}"
@@ -83,23 +69,13 @@ _ALL: Final = (
 )
 
 
-def companions(
-    connection: apsw.Connection,
-    agent_id: str,
-    model: str,
-    rows: Sequence[int] | None,
-    dimensions: int | None,
+def shadow_vectors(
+    connection: apsw.Connection, agent_id: str, model: Model, rows: Sequence[int]
 ) -> dict[int, NDArray[np.float32]]:
-    """Return sound vectors of a length by row."""
-    name = MARK + model
-    if rows is None:
-        found = fetch(connection, _OF_AGENT, (agent_id, name))
-    else:
-        found = fetch(connection, _OF_ROWS, (agent_id, json_array(list(rows)), name))
-    sound = list(_sound(name, found))
-    if dimensions is None and sound:
-        dimensions = sound[0][1].shape[1]
-    return {row: vectors for row, vectors in sound if vectors.shape[1] == dimensions}
+    """Return the sound vectors of a model, shape (chunks, dimensions), by row."""
+    name = MARK + model[0]
+    found = fetch(connection, _OF_ROWS, (agent_id, json_array(list(rows)), name))
+    return {row: own for row, own in _sound(name, found) if own.shape[1] == model[1]}
 
 
 def _sound(name: str, found: list[Columns]) -> Iterator[tuple[int, NDArray[np.float32]]]:
@@ -156,12 +132,7 @@ def _sums(name: str, numbers: Iterable[tuple[int, int]], vectors: NDArray[np.flo
     ]
 
 
-def companion_models(connection: apsw.Connection, agent_id: str) -> dict[str, int]:
-    """Return the number of entries with companion vectors, by model."""
-    return {str(name)[1:]: int(number) for name, number in fetch(connection, _MODELS, (agent_id,))}
-
-
-def add_companions(
+def add_shadow_vectors(
     connection: apsw.Connection,
     codec: RowCodec,
     agent_id: str,
@@ -169,17 +140,14 @@ def add_companions(
     entries: Mapping[int, MemoryEntry],
     *,
     vectors: Mapping[int, NDArray[np.float32]],
-    with_sensitive: bool = False,
 ) -> int:
     """Store the vectors of those of these rows whose contents are still the same."""
-    takes_sealed = with_sensitive and codec.seals
-    sql = _STORED if takes_sealed else f"{_STORED} AND is_encrypted = 0"
+    sql = _STORED if codec.seals else f"{_STORED} AND is_encrypted = 0"
     stored = fetch(connection, sql, (agent_id, json_array(list(entries))))
     found = {
         columns[0]: entry
         for columns, entry in zip(stored, entries_of(codec, stored), strict=True)
         if entry.content == entries[columns[0]].content
-        and (with_sensitive or not entry.hides_content)
     }
     name = MARK + model
     execute_all(connection, _DELETE, [(row, name) for row in found])
@@ -227,22 +195,22 @@ def blobs_of(
     ]
 
 
-def drop_companions(connection: apsw.Connection, agent_id: str, model: str | None) -> int:
-    """Delete the companion vectors of a model, or of all; return of how many entries."""
+def drop_shadow_vectors(connection: apsw.Connection, agent_id: str, model: str | None) -> int:
+    """Delete the shadow vectors of a model, or of all; return of how many entries."""
     name = None if model is None else MARK + model
     return len(set(fetch(connection, _DROP, (name, agent_id))))
 
 
 def drop_damaged(connection: apsw.Connection) -> None:
-    """Delete companion vectors that differ from their checksums: they are made anew."""
+    """Delete shadow vectors that differ from their checksums."""
     found = fetch(connection, _ALL, ())
     for (row, name), parts in groupby(found, itemgetter(0, 2)):
         if vectors_of_row(name, row, [blob for _, blob, _ in parts]) is None:
             connection.execute(_DELETE, (row, name))
 
 
-def check_companions(row: int, found: list[Columns]) -> None:
-    """Check the companion vectors of a row, each (row, bytes, model).
+def check_shadow_vectors(row: int, found: list[Columns]) -> None:
+    """Check the shadow vectors of a row, each (row, bytes, model).
 
     Raises:
         StoreCorruptError: If some are damaged.
@@ -251,63 +219,5 @@ def check_companions(row: int, found: list[Columns]) -> None:
         if vectors_of_row(name, row, [blob for _, blob, _ in parts]) is None:
             raise StoreCorruptError(
                 f"the vectors of row {row} by another model are not as stored; {DAMAGED}, or "
-                "have verify(repair=True) drop them, so that they are made anew"
+                "have verify(repair=True) drop them"
             )
-
-
-class SqliteCompanions(Protocol):
-    """Keeps the vectors of further models; see `CompanionReads`."""
-
-    _codec: RowCodec
-
-    def _reading(self, deadline: float | None = None) -> AbstractContextManager[GuardedConnection]:
-        """Lend a connection that reads."""
-        ...
-
-    def _write(self, job: Callable[[apsw.Connection], Result]) -> Future[Result]:
-        """Hand in a job."""
-        ...
-
-    def companions(
-        self,
-        agent_id: str,
-        model: str,
-        rows: Sequence[int] | None = None,
-        *,
-        dimensions: int | None = None,
-        deadline: float | None = None,
-    ) -> dict[int, NDArray[np.float32]]:
-        """Return the companion vectors of a model by row."""
-        with self._reading(deadline) as connection:
-            return companions(connection, agent_id, model, rows, dimensions)
-
-    def companion_models(self, agent_id: str) -> dict[str, int]:
-        """Return the number of entries with companion vectors, by model."""
-        with self._reading() as connection:
-            return companion_models(connection, agent_id)
-
-    def add_companions(
-        self,
-        agent_id: str,
-        model: str,
-        entries: Mapping[int, MemoryEntry],
-        vectors: Mapping[int, NDArray[np.float32]],
-        *,
-        with_sensitive: bool = False,
-    ) -> Future[int]:
-        """Store companion vectors; return of how many rows."""
-        return self._write(
-            lambda on: add_companions(
-                on,
-                self._codec,
-                agent_id,
-                model,
-                entries,
-                vectors=vectors,
-                with_sensitive=with_sensitive,
-            )
-        )
-
-    def drop_companions(self, agent_id: str, model: str | None) -> Future[int]:
-        """Delete the companion vectors of a model, or of all; return of how many entries."""
-        return self._write(lambda on: drop_companions(on, agent_id, model))
