@@ -16,6 +16,12 @@ PIP := $(BIN)/python -m pip install
 # Each process has a PostgreSQL server of its own; a file's tests stay together.
 IN_PROCESSES := --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
 	--benchmark-disable
+# Runs pytest; if it dies, tools/fatal.py prints the test that ran. Durations are kept in target/.
+PYTEST = @mkdir -p target && rm -f target/fatal.log*; \
+	MNEMIC_FATAL_LOG=target/fatal.log $(BIN)/python -m pytest $(IN_PROCESSES) --durations 10 \
+	--junit-xml target/tests-$$MNEMIC_TESTS.xml $(1) \
+	|| { status=$$?; $(PYTHON) tools/fatal.py target/fatal.log*; exit $$status; }
+SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 CARGO_TEST := $(shell command -v cargo-nextest >/dev/null 2>&1 && echo 'nextest run' || echo 'test')
 
 .DEFAULT_GOAL := help
@@ -64,7 +70,10 @@ demo: $(READY) ## store a conversation, ask it questions, show the reasons, reop
 	$(BIN)/python -m mnemic.demo
 
 .PHONY: test
-test: test-rust test-python ## run all tests
+test: test-rust test-python ## run the tests to run at each change; test-all has the others
+
+.PHONY: test-all
+test-all: test test-rest ## run all tests; SEED=… repeats the random ones of another run
 
 .PHONY: test-rust
 test-rust: ## tests of the core crate
@@ -74,13 +83,19 @@ test-rust: ## tests of the core crate
 	cargo test --locked --quiet --package mnemic-core --doc
 
 .PHONY: test-python
-test-python: $(TOOLS) ## tests of the package
-	@mkdir -p target && rm -f target/fatal.log*
-	MNEMIC_FATAL_LOG=target/fatal.log $(BIN)/python -m pytest $(IN_PROCESSES) || { status=$$?; \
-		$(PYTHON) tools/fatal.py target/fatal.log*; exit $$status; }
+test-python: export MNEMIC_TESTS := quick
+test-python: $(TOOLS) ## tests of the package, without those that test-rest adds
+	$(call PYTEST)
+
+.PHONY: test-rest
+test-rest: export MNEMIC_TESTS := rest
+test-rest: export MNEMIC_SEED = $(SEED)
+test-rest: $(TOOLS) ## the tests that make test leaves out, and random ones at length
+	$(call PYTEST,--hypothesis-seed=$(SEED))
 
 .PHONY: torture
 torture: export MNEMIC_TORTURE_ROUNDS ?= 100
+torture: export MNEMIC_TESTS := all
 torture: $(TOOLS) ## power cuts, kills, failing disks, damage and cancellation, at length
 	$(BIN)/python -m pytest tests/faults tests/repository/test_key_rotation.py \
 		tests/repository/test_reembedding.py --timeout 3600

@@ -45,10 +45,13 @@ class Places:
         if self._kind not in {"postgres", "sealed postgres", "guarded"}:
             return URLS[self._kind].format(folder=self._folder, name=name)
         if name not in self._databases:
-            is_guarded = self._kind == "guarded"
-            new = SERVER.new_guarded_database if is_guarded else SERVER.new_database
-            self._databases[name] = new()
+            self._databases[name] = self._new(has_tables=name == "a")
         return self._databases[name]
+
+    def _new(self, *, has_tables):
+        if self._kind == "guarded" and has_tables:
+            return SERVER.new_guarded_database()
+        return SERVER.new_database(has_tables=has_tables)
 
     def drop(self):
         for url in self._databases.values():
