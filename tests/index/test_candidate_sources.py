@@ -21,8 +21,8 @@ from tests.support.tiers import examples
 class WaitingVectors(FaissSource):
     """A source whose index gets no vectors, so that searches compare those that wait."""
 
-    def __init__(self, dim):
-        super().__init__(dim, FaissOptions("ivfpq", trained=10**9))
+    def _start_thread(self):
+        pass
 
 
 class _Settled(FaissSource):

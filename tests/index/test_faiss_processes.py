@@ -76,7 +76,7 @@ def test_a_program_that_ends_while_a_daemon_searches_ends_well():
 def test_a_forked_process_gets_no_proposals_waits_for_no_lock_and_can_make_an_index_anew(kind):
     done = run(f"""
         import signal
-        options = FaissOptions({kind!r}, trained=300, code_bytes=8)
+        options = FaissOptions({kind!r})
         source = FaissSource(16, options)
         source.add(rows(1, 3000), drawn(3000))
         with source._step_lock, source._lock.writing(), source._queue_lock:

@@ -20,7 +20,6 @@ from mnemic.index.faiss_kinds import (
 from mnemic.index.faiss_source import FaissSource
 
 DIM = 16
-SMALL = FaissOptions("ivfpq", trained=512, code_bytes=8, probes=8)
 
 
 def drawn(number, seed=0):
@@ -31,12 +30,8 @@ def rows_from(first, number):
     return np.arange(first, first + number, dtype=np.int64)
 
 
-def options(kind):
-    return SMALL if kind == "ivfpq" else FaissOptions(kind)
-
-
 def filled(kind, vectors):
-    source = FaissSource(DIM, options(kind))
+    source = FaissSource(DIM, FaissOptions(kind))
     source.add(rows_from(1, len(vectors)), vectors)
     source.settle()
     assert source.waiting == 0
@@ -60,7 +55,7 @@ def recall(source, vectors, k=10, selected=None):
     return found / (k * len(queries))
 
 
-@pytest.mark.parametrize(("kind", "least"), [("flat", 1.0), ("hnsw", 0.97), ("ivfpq", 0.6)])
+@pytest.mark.parametrize(("kind", "least"), [("flat", 1.0), ("hnsw", 0.97)])
 def test_each_kind_finds_most_of_the_nearest(kind, least):
     vectors = drawn(3000)
     source = filled(kind, vectors)
@@ -71,18 +66,6 @@ def test_each_kind_finds_most_of_the_nearest(kind, least):
     bits[2:3001:2] = 1
     bitmap = RowSet.of(np.packbits(bits, bitorder="little"))
     assert recall(source, vectors, selected=bitmap) >= least
-
-
-def test_an_inverted_file_is_trained_once_enough_vectors_wait():
-    source = FaissSource(DIM, SMALL)
-    vectors = drawn(600)
-    source.add(rows_from(1, 500), vectors[:500])
-    source.settle()
-    assert source.waiting == 500
-    assert recall(source, vectors[:500]) == 1.0  # those that wait are all compared
-    source.add(rows_from(501, 100), vectors[500:])
-    source.settle()
-    assert source.waiting == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -102,8 +85,7 @@ def test_replaced_and_removed_vectors_are_found_no_more_and_make_room(kind, monk
         assert 1 + at not in source.nearest(vectors[at : at + 1], 50, None)
     source.add(rows_from(3000, 1), drawn(1, seed=4))  # the next change makes the index anew
     source.settle()
-    if kind != "ivfpq":
-        assert source.nbytes < 0.8 * full
+    assert source.nbytes < 0.8 * full
 
 
 def test_a_source_proposes_nothing_while_too_many_vectors_wait(monkeypatch):
@@ -118,7 +100,7 @@ def test_a_source_proposes_nothing_while_too_many_vectors_wait(monkeypatch):
 
 
 def test_a_source_whose_library_fails_proposes_nothing_and_says_so(monkeypatch, caplog):
-    def fail(_self, _vectors, _first):
+    def fail(_self, _vectors):
         raise RuntimeError("a secret of the library")
 
     monkeypatch.setattr(FaissIndex, "add", fail)
@@ -155,15 +137,13 @@ def test_a_closed_source_adds_nothing_more():
     "wrong",
     [
         FaissOptions("lsh"),
+        FaissOptions("ivfpq"),
         FaissOptions(links=1),
         FaissOptions(search_depth=0),
-        FaissOptions("ivfpq", trained=255),
-        FaissOptions(probes=1.5),
+        FaissOptions(search_depth=1.5),
         FaissOptions(build_depth=True),
         FaissOptions(links=513),
         FaissOptions(build_depth=10**9),
-        FaissOptions("ivfpq", trained=10**12),
-        FaissOptions("ivfpq", code_bytes=0),
         FaissOptions(threads=0),
         FaissOptions(threads=10**6),
     ],

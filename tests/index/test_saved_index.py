@@ -7,18 +7,19 @@ import threading
 import time
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
 from mnemic.errors import StoreError
 from mnemic.index import faiss_source, saved_index
 from mnemic.index.candidates import Beginning
-from mnemic.index.faiss_kinds import KINDS, FaissIndex, FaissOptions
+from mnemic.index.faiss_kinds import KINDS, FaissIndex, FaissOptions, faiss_library
 from mnemic.index.faiss_source import FaissSource
-from mnemic.index.saved_index import SavedIndexError, read_index
+from mnemic.index.saved_index import SavedIndex, SavedIndexError, read_index
+from mnemic.new_files import new_file
 
 DIM = 16
-SMALL = FaissOptions("ivfpq", trained=300, code_bytes=8, probes=8)
 
 
 def drawn(number, seed=0):
@@ -26,7 +27,7 @@ def drawn(number, seed=0):
 
 
 def options(kind):
-    return SMALL if kind == "ivfpq" else FaissOptions(kind, links=8, build_depth=16)
+    return FaissOptions(kind, links=8, build_depth=16)
 
 
 def filled(kind="hnsw", number=500):
@@ -67,6 +68,30 @@ def raising(error):
     return fail
 
 
+class _ProductCodes:
+    """An index of product-quantized vectors, a kind that files had once."""
+
+    def __init__(self, vectors):
+        faiss = faiss_library()
+        self._index = faiss.index_factory(DIM, "IVF4,PQ8x4", faiss.METRIC_INNER_PRODUCT)
+        self._index.train(vectors)
+        self._index.add(vectors)
+        self.size = len(vectors)
+
+    def write(self, output):
+        faiss = faiss_library()
+        faiss.write_index(self._index, faiss.PyCallbackIOWriter(output, 1 << 20))
+
+
+def write_product_codes(path, label):
+    """Write a file of an index of product-quantized vectors, as it was written once."""
+    saved = SavedIndex(_ProductCodes(drawn(600)), np.arange(1, 601), label)
+    header = saved_index._Header.of(FaissOptions("ivfpq"), DIM, saved.held.size, label)
+    fields = msgspec.to_builtins(header) | {"trained": 100_000, "code_bytes": 8}
+    with new_file(path, overwrite=True) as descriptor:
+        saved_index._write(descriptor, msgspec.json.encode(fields), saved, lambda: False)
+
+
 @pytest.fixture
 def path(tmp_path):
     return str(tmp_path / "a.index")
@@ -104,7 +129,7 @@ def bytes_of(vector, kind):
     return unit.astype(np.float16 if kind == "hnsw" else np.float32).tobytes()
 
 
-@pytest.mark.parametrize("kind", ["hnsw", "flat"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_removed_and_excluded_rows_are_in_no_file(kind, path):
     source, vectors = filled(kind), drawn(503)
     first, second = bytes_of(vectors[0], kind), bytes_of(vectors[1], kind)
@@ -124,34 +149,6 @@ def test_removed_and_excluded_rows_are_in_no_file(kind, path):
     found = [set(rows) for rows in answers(loaded)]
     assert not set.union(*found) & {1, 2}
     assert 2 in source.nearest(vectors[1:2], 5, None)  # it stays in the index itself
-
-
-def test_an_inverted_file_without_some_rows_is_not_saved_but_for_those_it_has_lost(path):
-    source = filled("ivfpq", 1000)
-    assert not save(source, path, without=[2], anew=True)
-    source.remove(np.array([900]))
-    source.settle()
-    assert save(source, path)
-    loaded = loaded_from(path, "ivfpq")
-    assert answers(loaded) == answers(source)
-
-
-def test_an_inverted_file_that_was_trained_with_a_row_that_is_gone_is_not_saved(path):
-    source = filled("ivfpq", 1000)
-    assert save(source, path)
-    for other in (source, loaded_from(path, "ivfpq")):  # the order of the rows is in the file
-        other.remove(np.array([1]))
-        other.settle()
-        assert not save(other, path)
-
-
-def test_an_inverted_file_that_was_trained_with_a_row_it_never_had_is_not_saved(path):
-    source = FaissSource(DIM, SMALL)
-    source.add(np.arange(1, 101), drawn(100))
-    source.remove(np.array([1]))
-    source.add(np.arange(101, 501), drawn(400, seed=1))
-    source.settle()
-    assert not save(source, path)
 
 
 def test_searches_go_on_while_an_index_is_saved_and_changes_wait(path, monkeypatch):
@@ -249,6 +246,13 @@ def test_a_file_of_another_index_is_refused(path, dim, wanted, told):
 
 
 @pytest.mark.usefixtures("never_read")
+@pytest.mark.parametrize("wanted", KINDS)
+def test_a_file_of_product_codes_is_refused_by_its_kind(path, wanted):
+    write_product_codes(path, b"")
+    assert refused(path, wanted=options(wanted)) == f"its kind is 'ivfpq', not '{wanted}'"
+
+
+@pytest.mark.usefixtures("never_read")
 def test_a_file_of_another_version_is_refused(path, monkeypatch):
     assert save(filled(), path)
     with monkeypatch.context() as patched:
@@ -260,7 +264,7 @@ def test_a_file_of_another_version_is_refused(path, monkeypatch):
 
 def test_options_of_searches_may_differ(path):
     assert save(filled(), path)
-    wanted = options("hnsw")._replace(search_depth=7, probes=3, threads=2)
+    wanted = options("hnsw")._replace(search_depth=7, threads=2)
     assert read_index(path, wanted, DIM).held.size == 503
 
 

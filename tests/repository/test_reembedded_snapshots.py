@@ -106,9 +106,9 @@ def test_no_approximate_index_of_the_old_vectors_is_used(tmp_path, monkeypatch):
         memory.reembed(Embedder())
     numbers, add = [], FaissIndex.add
 
-    def counted(self, vectors, first):
+    def counted(self, vectors):
         numbers.append(len(vectors))
-        add(self, vectors, first)
+        add(self, vectors)
 
     monkeypatch.setattr(FaissIndex, "add", counted)
     with Memory(path, embedder=Embedder(), **options) as memory:

@@ -14,7 +14,7 @@ from mnemic.repository import vector_index
 from tests.support.embedders import WordEmbedder
 
 WORDS = [first + last for first in "bdfgklmnprst" for last in ("ale", "ing", "on", "ure", "est")]
-WEAK = FaissOptions("ivfpq", trained=300, code_bytes=1, probes=1)
+WEAK = FaissOptions(links=2, build_depth=1, search_depth=1)
 
 
 def opened(**options):
@@ -143,13 +143,6 @@ def test_searches_and_changes_go_on_during_an_audit():
 
         memory.index.audit(10, progress=search)
         assert [text.split()[0] for text in seen] == ["zebra", "zebra"]
-
-
-def test_waiting_for_an_inverted_file_that_is_not_trained_ends():
-    with opened(index=WEAK) as memory:
-        filled(memory, 100)
-        assert not memory.index.wait()
-        assert memory.index.info().waiting == 100
 
 
 def test_no_content_is_logged_or_returned(caplog):

@@ -1,4 +1,4 @@
-"""The kinds of FAISS indexes: how each is made, trained, searched and emptied."""
+"""The kinds of FAISS indexes: how each is made, searched, written and read."""
 
 import mmap
 from collections.abc import Callable, Generator
@@ -14,15 +14,9 @@ from mnemic.errors import InvalidArgumentError, MissingExtraError
 if TYPE_CHECKING:
     from types import ModuleType
 
-FaissKind: TypeAlias = Literal["hnsw", "flat", "ivfpq"]
+FaissKind: TypeAlias = Literal["hnsw", "flat"]
 """The kind of an index of FAISS: see `FaissOptions`."""
-KINDS: Final = ("hnsw", "flat", "ivfpq")
-
-_CELLS_PER_ROOT: Final = 4
-"""Cells of an inverted file: so many times the square root of the trained vectors."""
-
-_TRAINED_PER_CELL: Final = 39
-"""Vectors for each cell that FAISS's k-means wants at least."""
+KINDS: Final = ("hnsw", "flat")
 
 _BYTES_OF_LINK: Final = 4
 
@@ -33,9 +27,6 @@ _ROOM: Final = 4 << 20
 _ADDED: Final = 4
 _BYTES_OF_HIT: Final = 64
 """Bytes that FAISS may take for a call, for each hit, and for each byte of what is added."""
-
-_BITS: Final = 8
-"""Bits of a product quantizer's code for each part of a vector."""
 
 
 def faiss_library() -> "ModuleType":
@@ -63,14 +54,10 @@ class FaissOptions(NamedTuple):
 
     Attributes:
         kind: "hnsw", a graph (Malkov and Yashunin, 2018) of vectors in half precision; "flat", all
-            vectors; "ivfpq", an inverted file of product-quantized vectors (Jégou, Douze and
-            Schmid, 2011).
+            vectors, which are compared.
         links: Links of a vector in each layer of a graph but the lowest, which has twice as many.
         build_depth: Candidates that the construction of a graph considers (efConstruction).
         search_depth: Candidates that its search considers at least (efSearch).
-        trained: Vectors that an inverted file is trained with.
-        code_bytes: Bytes of a product-quantized vector; a divisor of the dimension.
-        probes: Cells of an inverted file that a search visits.
         threads: Threads that build the index together, in the background.
     """
 
@@ -78,9 +65,6 @@ class FaissOptions(NamedTuple):
     links: int = 32
     build_depth: int = 80
     search_depth: int = 112
-    trained: int = 100_000
-    code_bytes: int = 48
-    probes: int = 32
     threads: int = 1
 
 
@@ -108,9 +92,6 @@ _BOUNDS: Final = {
     "links": (2, 512),  # a graph of 1,024 links has more bytes of links than of most vectors
     "build_depth": (1, 10_000),
     "search_depth": (1, 100_000),
-    "trained": (2**_BITS, 10_000_000),  # a quantizer has so many codes
-    "code_bytes": (1, 4096),
-    "probes": (1, 65_536),
     "threads": (1, 256),
 }
 
@@ -127,8 +108,7 @@ class FaissIndex:
         self._faiss = faiss_library()
         self._options = options
         self._dim = dim
-        self._index: Any = None if options.kind == "ivfpq" else self._made()
-        self._coarse: Any = None
+        self._index: Any = self._made()
 
     def _made(self) -> Any:
         faiss, options = self._faiss, self._options
@@ -140,28 +120,9 @@ class FaissIndex:
         return graph
 
     @property
-    def needs_training(self) -> bool:
-        """Whether vectors have to be given to `train` before any is added."""
-        return self._index is None
-
-    def train(self, vectors: NDArray[np.float32]) -> None:
-        """Train an inverted file with a sample of its vectors."""
-        faiss, options = self._faiss, self._options
-        cells = max(
-            1, min(int(_CELLS_PER_ROOT * len(vectors) ** 0.5), len(vectors) // _TRAINED_PER_CELL)
-        )
-        parts = _divisor(self._dim, options.code_bytes)
-        coarse = faiss.IndexFlatIP(self._dim)
-        index = faiss.IndexIVFPQ(coarse, self._dim, cells, parts, _BITS, faiss.METRIC_INNER_PRODUCT)
-        for clustering in (index.cp, index.pq.cp):  # it would warn on stderr of few vectors
-            clustering.min_points_per_centroid = 1
-        index.train(vectors)
-        self._index, self._coarse = index, coarse  # FAISS holds no reference to the latter
-
-    @property
     def size(self) -> int:
-        """Number of vectors in it, those at vacant positions included unless discarded."""
-        return 0 if self._index is None else int(self._index.ntotal)
+        """Number of vectors in it, those at vacant positions included."""
+        return int(self._index.ntotal)
 
     def write(self, output: Callable[[bytes], object]) -> None:
         """Write all of it in pieces, to a function that raises nothing."""
@@ -183,7 +144,7 @@ class FaissIndex:
             found = faiss.read_index(faiss.PyCallbackIOReader(give, _PIECE))
         except RuntimeError:  # of FAISS
             return None
-        kinds = {"hnsw": faiss.IndexHNSWSQ, "flat": faiss.IndexFlatIP, "ivfpq": faiss.IndexIVFPQ}
+        kinds = {"hnsw": faiss.IndexHNSWSQ, "flat": faiss.IndexFlatIP}
         is_wanted = isinstance(found, kinds[options.kind]) and found.d == dim
         if not is_wanted or found.metric_type != faiss.METRIC_INNER_PRODUCT:
             return None
@@ -207,29 +168,17 @@ class FaissIndex:
 
     def disown(self) -> None:
         """Free nothing, ever: another process was at work on it when this one was forked off."""
-        for part in (self._index, self._coarse):
-            if part is not None:
-                part.this.own(False)  # noqa: FBT003 - an argument of SWIG
+        self._index.this.own(False)  # noqa: FBT003 - an argument of SWIG
         # Another thread may have had its lock; without it nothing asks whether to go on.
         self._faiss.InterruptCallback.clear_instance()
 
-    def add(self, vectors: NDArray[np.float32], first: int) -> None:
-        """Add vectors at the next positions, of which this is the first."""
+    def add(self, vectors: NDArray[np.float32]) -> None:
+        """Add vectors at the next positions."""
         self._require_room(_ADDED * vectors.nbytes)
-        if self._options.kind == "ivfpq":  # it would number on from the vectors that are left
-            self._index.add_with_ids(vectors, np.arange(first, first + len(vectors)))
-        else:
-            self._index.add(vectors)
-
-    def discard(self, positions: NDArray[np.int64]) -> bool:
-        """Take vectors out; return False if they stay, and their positions have to be ignored."""
-        if self._options.kind != "ivfpq" or self._index is None:
-            return False
-        self._index.remove_ids(self._faiss.IDSelectorBatch(positions))
-        return True
+        self._index.add(vectors)
 
     def vectors(self, positions: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return vectors as they are kept; not those of an inverted file."""
+        """Return vectors as they are kept."""
         found: NDArray[np.float32] = self._index.reconstruct_batch(positions)
         return found
 
@@ -249,9 +198,6 @@ class FaissIndex:
         if options.kind == "hnsw":
             depth = int(max(k, options.search_depth) / max(share, 1 / 8))
             parameters = faiss.SearchParametersHNSW(efSearch=depth, sel=selector)
-        elif options.kind == "ivfpq":
-            probes = int(options.probes / max(share, 1 / 8))
-            parameters = faiss.SearchParametersIVF(nprobe=probes, sel=selector)
         else:
             parameters = faiss.SearchParameters(sel=selector)
         # One at a time: several would be shared out to threads, of which each keeps a team.
@@ -270,14 +216,6 @@ class FaissIndex:
 
     def nbytes(self, size: int) -> int:
         """Return the bytes of so many vectors, roughly."""
-        options = self._options
-        if options.kind == "ivfpq":
-            return size * (options.code_bytes + 8)
-        if options.kind == "hnsw":
-            return size * (2 * self._dim + 2 * options.links * _BYTES_OF_LINK)
+        if self._options.kind == "hnsw":
+            return size * (2 * self._dim + 2 * self._options.links * _BYTES_OF_LINK)
         return size * 4 * self._dim
-
-
-def _divisor(dim: int, wanted: int) -> int:
-    """Return the largest divisor of a dimension that is at most a wanted number."""
-    return next(parts for parts in range(min(dim, wanted), 0, -1) if dim % parts == 0)

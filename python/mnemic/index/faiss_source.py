@@ -87,7 +87,6 @@ class FaissSource:
         self._beginning = beginning
         self._is_closed = False
         self._is_given_up = False
-        self._has_skipped = False  # a vector that was replaced before the index had it
         self._made_at, self._making = time.monotonic(), 0.0
         self._reset()
         register(self)
@@ -209,15 +208,13 @@ class FaissSource:
     ) -> SavedIndex | None:
         """Return the index if it has no rows that it should not have, or one made anew.
 
-        The caller holds the source. An inverted file cannot be made anew.
+        The caller holds the source.
         """
-        if self._remembers_removed:
-            return None
         rows, kept = self._positions.rows, self._positions.occupied()
         kept = kept[~np.isin(rows[kept], without)]
         if len(kept) == self._index.size:
             return SavedIndex(self._index, rows.copy(), b"")
-        if not anew or not len(kept) or self._options.kind == "ivfpq":
+        if not anew or not len(kept):
             return None
         begun = time.monotonic()
         with self._index.own_threads():
@@ -228,18 +225,6 @@ class FaissSource:
         self._making = self._made_at - begun
         # A copy: the positions own what their rows are a view of.
         return SavedIndex(made[0], made[1].rows.copy(), b"")
-
-    @property
-    def _remembers_removed(self) -> bool:
-        """Whether an inverted file may have been trained with vectors that were removed since.
-
-        Its centroids can be such vectors to the last bit.
-        """
-        if self._options.kind != "ivfpq":
-            return False
-        # Those it was trained with came first, but for the order within a batch.
-        trained = self._positions.rows[: 2 * self._options.trained]
-        return self._has_skipped or bool((trained == _VACANT).any())
 
     def write(self, path: str, saved: SavedIndex) -> bool:
         """Write an index to a file; return False if the source was given up meanwhile."""
@@ -281,7 +266,7 @@ class FaissSource:
     ) -> "_Scored":
         """Return rows of the index, enough if it has them, each with its inner products."""
         positions = self._positions
-        if not positions.size or self._index.needs_training:
+        if not positions.size:
             return _NOTHING
         chosen = positions.selector(selected)
         wanted = int(enough * positions.vectors_per_row)
@@ -310,8 +295,6 @@ class FaissSource:
             return True
         with self._step_lock:
             begun = time.monotonic()
-            if self._index.needs_training:
-                self._train()
             self._apply_next()
             if self._positions.is_mostly_vacant:
                 self._compact()
@@ -320,7 +303,7 @@ class FaissSource:
 
     @property
     def _has_work(self) -> bool:
-        return self._beginning is not None or (bool(self._waiting) and self._can_begin())
+        return self._beginning is not None or bool(self._waiting)
 
     def _begin_with(self, beginning: Beginning) -> None:
         """Take over the index of a file; without one, its vectors wait before all changes."""
@@ -360,25 +343,10 @@ class FaissSource:
         """Prepare the calling thread, which is the source's own."""
         self._index.use_own_threads()
 
-    def _can_begin(self) -> bool:
-        """Return whether the index is trained, or enough vectors wait for that."""
-        return not self._index.needs_training or self._number_waiting >= self._options.trained
-
-    def _train(self) -> None:
-        with self._queue_lock:
-            sizes = np.cumsum([len(change.rows) for change in self._waiting])
-            number = int(np.searchsorted(sizes, self._options.trained)) + 1
-            sample = [change.vectors for change in islice(self._waiting, number)]
-        trained = FaissIndex(self._options, self._dim)
-        trained.train(np.concatenate(sample)[: self._options.trained])
-        with self._lock.writing():
-            self._index = trained
-
     def _apply_next(self) -> None:
         """Bring the first changes that wait into the index."""
         changes = self._first_changes(BULK if self._number_waiting > MAX_WAITING else INCREMENT)
         change = _Change(_rows_of(changes), *_current(changes))
-        self._has_skipped |= len(change.rows) < sum(len(each.rows) for each in changes)
         with self._lock.writing():
             try:
                 self._put(change)
@@ -408,11 +376,9 @@ class FaissSource:
             self._number_waiting = 0
 
     def _put(self, change: _Change) -> None:
-        vacated = self._positions.vacate(change.replaced)
-        if len(vacated) and self._index.discard(vacated):
-            self._positions.forget(len(vacated))
+        self._positions.vacate(change.replaced)
         if len(change.rows):
-            self._index.add(change.vectors, self._positions.size)
+            self._index.add(change.vectors)
             self._positions.append(change.rows)
 
     def _compact(self) -> None:
@@ -432,7 +398,7 @@ class FaissSource:
             if is_stopped():
                 return None
             part = kept[first : first + BULK]
-            fresh.add(old.vectors(part), numbered.size)
+            fresh.add(old.vectors(part))
             numbered.append(positions.rows[part])
         return fresh, numbered
 
@@ -531,11 +497,10 @@ class _Positions:
 
     @classmethod
     def of(cls, rows: NDArray[np.int64]) -> "_Positions":
-        """Return positions with these rows; -1 for those that no search finds any more."""
+        """Return positions with these rows, none of them vacant."""
         made = cls()
         if len(rows):
             made.append(rows)
-        made._distinct = len(np.unique(rows[rows != _VACANT]))
         return made
 
     @property
@@ -579,21 +544,16 @@ class _Positions:
         view[: self.size] = self.rows
         self._rows, self._ids = view, grown
 
-    def vacate(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Make the positions of rows vacant; return them."""
+    def vacate(self, rows: NDArray[np.int64]) -> None:
+        """Make the positions of rows vacant."""
         known = rows[rows <= self._highest]  # new memories have higher numbers than all others
         if not len(known):
-            return known
+            return
         found = np.flatnonzero(np.isin(self.rows, known))
         if len(found):
             self._distinct -= len(np.unique(self._rows[found]))
             self._rows[found] = _VACANT
             self.vacant += len(found)
-        return found
-
-    def forget(self, number: int) -> None:
-        """Take note that vacant positions are found by no search any more."""
-        self.vacant -= number
 
     def occupied(self) -> NDArray[np.int64]:
         """Return the positions that are not vacant."""

@@ -39,7 +39,7 @@ class SavedIndex(NamedTuple):
 
     Attributes:
         held: The index.
-        rows: The row of each of its positions, int64, shape (n,); -1 for none.
+        rows: The row of each of its positions, int64, shape (n,).
         label: What the caller gave.
     """
 
@@ -58,8 +58,6 @@ class _Header(msgspec.Struct, frozen=True):
     kind: str
     links: int
     build_depth: int
-    trained: int
-    code_bytes: int
     label: bytes
 
     @classmethod
@@ -72,8 +70,6 @@ class _Header(msgspec.Struct, frozen=True):
             kind=options.kind,
             links=options.links,
             build_depth=options.build_depth,
-            trained=options.trained,
-            code_bytes=options.code_bytes,
             label=label,
         )
 
@@ -242,7 +238,7 @@ def _read(
         raise SavedIndexError("FAISS cannot read it")
     file.seek(lengths.total - 8 * lengths.positions)
     rows = np.frombuffer(file.read(8 * lengths.positions), "<i8").astype(np.int64)
-    if np.count_nonzero(rows >= 0) != header.size:
+    if len(rows) != header.size or bool((rows < 0).any()):
         raise SavedIndexError("its positions are not those of its index")
     return SavedIndex(index, rows, header.label)
 

@@ -63,8 +63,8 @@ class IndexInfo(Record, frozen=True):
     """What the index of an agent's active memories consists of.
 
     Attributes:
-        kind: "exact", where all memories are compared; "hnsw", "flat" or "ivfpq", of an approximate
-            index; or the name of a candidate source of the program's own.
+        kind: "exact", where all memories are compared; "hnsw" or "flat", of an approximate index;
+            or the name of a candidate source of the program's own.
         memories: Number of memories.
         indexed: Vectors in the approximate index; a long memory has several.
         waiting: Vectors that are not in it yet. A search compares them all; while more than 4,096

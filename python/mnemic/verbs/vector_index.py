@@ -43,8 +43,7 @@ class AsyncVectorIndex:
                 True for a bar. See `mnemic.annotations.Progress`.
 
         Returns:
-            Whether it has all; True with an exact index. False after the timeout, and while too few
-            vectors wait to train an inverted file ("ivfpq").
+            Whether it has all; True with an exact index. False after the timeout.
 
         Raises:
             InvalidEntryError: If the timeout is not a number above 0.
