@@ -45,6 +45,13 @@ def drawn(number, dim=16, seed=0):
     return np.random.default_rng(seed).standard_normal((number, dim)).astype(np.float32)
 
 
+def raising(error):
+    def fail(*_):
+        raise error
+
+    return fail
+
+
 def test_a_program_that_ends_while_an_index_is_built_ends_well():
     # FAISS asks often whether to go on, and the interpreter takes long to end.
     done = run("""
@@ -155,15 +162,18 @@ def test_a_lack_of_memory_ends_no_process(kind):
     assert done.returncode == 0, done.stderr
 
 
-def test_a_source_without_a_thread_compares_what_waits_and_tries_again(monkeypatch, caplog):
-    def refuse(_thread):
-        raise RuntimeError("can't start new thread")
-
+@pytest.mark.parametrize(
+    ("kind", "name", "error"),
+    [(threading.Thread, "start", RuntimeError), (FaissIndex, "require_room", MemoryError)],
+)
+def test_a_source_without_a_thread_compares_what_waits_and_tries_again(
+    monkeypatch, caplog, kind, name, error
+):
     source = FaissSource(16)
     with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", refuse)
+        patched.setattr(kind, name, raising(error))
         source.add(np.arange(1, 11), drawn(10))
-    source.settle()
+        source.settle()
     assert source.waiting == 10
     assert source.nearest(drawn(1), 5, None)[0] == 1
     assert "No thread" in caplog.text

@@ -174,7 +174,7 @@ class FaissIndex:
 
     def add(self, vectors: NDArray[np.float32]) -> None:
         """Add vectors at the next positions."""
-        self._require_room(_ADDED * vectors.nbytes)
+        self.require_room(_ADDED * vectors.nbytes)
         self._index.add(vectors)
 
     def vectors(self, positions: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -194,7 +194,7 @@ class FaissIndex:
             share: The share of positions that it selects.
         """
         faiss, options = self._faiss, self._options
-        self._require_room(_BYTES_OF_HIT * k * len(queries))
+        self.require_room(_BYTES_OF_HIT * k * len(queries))
         if options.kind == "hnsw":
             depth = int(max(k, options.search_depth) / max(share, 1 / 8))
             parameters = faiss.SearchParametersHNSW(efSearch=depth, sel=selector)
@@ -207,7 +207,7 @@ class FaissIndex:
         scores, positions = zip(*found, strict=True)
         return np.concatenate(scores), np.concatenate(positions)
 
-    def _require_room(self, further: int) -> None:
+    def require_room(self, further: int = 0) -> None:
         """Raise MemoryError if there is little memory: C++ ends the process where it finds none."""
         try:
             mmap.mmap(-1, _ROOM + further + self._index.ntotal).close()  # a byte marks each visited

@@ -155,8 +155,9 @@ class FaissSource:
             target=_work, args=(weakref.ref(self),), name="mnemic-faiss", daemon=True
         )
         try:
+            self._index.require_room()  # `start` waits for good for one that finds no memory
             thread.start()
-        except RuntimeError:  # no further thread can be had; the next change tries again
+        except (MemoryError, RuntimeError):  # the next change tries again
             _log.warning("No thread can be started for an index of FAISS")
         else:
             self._thread = thread
