@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Self, Unpack
 
 from mnemic.model import EmbeddingModel
-from mnemic.near_names import checks_arguments, checks_function, names_arguments
+from mnemic.near_names import checks_arguments, names_arguments
 from mnemic.repository import Options, stored_model
 from mnemic.sync_bridge import run_blocking
 from mnemic.verbs.adding import AsyncAddVerbs
@@ -110,7 +110,6 @@ class AsyncMemory(AsyncMaintenanceVerbs, AsyncRetrievalStats, MemoryHandle, Asyn
         return AsyncVectorIndex(self._repository)
 
     @staticmethod
-    @checks_function
     async def model_of(
         path: str | os.PathLike[str], agent_id: str = "default"
     ) -> EmbeddingModel | None:

@@ -6,7 +6,7 @@ from typing import Self
 
 from mnemic.async_memory import AsyncMemory, AsyncScopedMemory
 from mnemic.model import EmbeddingModel
-from mnemic.near_names import checks_arguments, checks_function
+from mnemic.near_names import checks_arguments
 from mnemic.repository import stored_model
 from mnemic.sync_bridge import sync_method
 from mnemic.verbs.base import MemoryHandle, ScopedBase
@@ -128,7 +128,7 @@ class Memory(MemoryHandle, ScopedMemory):
         return VectorIndex(self._repository)
 
     @staticmethod
-    @checks_function
+    @checks_arguments
     def model_of(path: str | os.PathLike[str], agent_id: str = "default") -> EmbeddingModel | None:
         """Return the embedding model of an agent's vectors in a file; None if it has no vectors.
 

@@ -3,7 +3,7 @@
 Nothing here runs before a call has failed.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial, wraps
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
@@ -15,37 +15,32 @@ if TYPE_CHECKING:
     from inspect import Parameter
 
 Kind = TypeVar("Kind", bound=type)
-Method = TypeVar("Method", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 _COROUTINE = 0x80
 """`inspect.CO_COROUTINE`; importing inspect takes 12 ms."""
 
 _CONSTRUCTOR = "__init__"
-_LIMIT = "limit", "k", "n"
+_FIRST_OF_METHODS = ("self",), ("cls",)
 _OTHER_WORDS = {
-    **dict.fromkeys(("text", "message", "memory", "document", "body"), ("content", "query")),
-    **dict.fromkeys(("q", "question", "prompt"), ("query",)),
-    **dict.fromkeys(("k", "n", "top_k", "top_n", "n_results", "max_results", "size"), _LIMIT),
-    **dict.fromkeys(("skip", "start"), ("offset",)),
-    **dict.fromkeys(("where", "conditions"), ("filters", "filter")),
-    **dict.fromkeys(("after", "from_date", "start_date"), ("since", "created_after")),
-    **dict.fromkeys(("before", "to_date", "end_date"), ("until", "created_before")),
-    **dict.fromkeys(("threshold", "cutoff", "score_threshold"), ("min_score", "min_similarity")),
-    **dict.fromkeys(("ttl", "expires", "expiry", "expiration"), ("expires_at",)),
-    **dict.fromkeys(("timestamp", "date", "time", "created"), ("created_at",)),
-    **dict.fromkeys(("uid", "owner", "tenant"), ("user_id",)),
-    **dict.fromkeys(("memory_id", "entry_id", "key"), ("id",)),
-    **dict.fromkeys(("vectors", "query_vector", "embedding"), ("vector", "embeddings")),
-    **dict.fromkeys(("embedding_function", "model", "encoder"), ("embedder",)),
-    **dict.fromkeys(("filename", "file", "url", "database", "db"), ("path",)),
-    **dict.fromkeys(("mode", "kind"), ("search_type", "type")),
-    **dict.fromkeys(("hard", "forever"), ("permanent",)),
-    **dict.fromkeys(("namespace", "project"), ("project_id",)),
-    **dict.fromkeys(("not_in", "notin"), ("nin",)),
-    **dict.fromkeys(("startswith", "starts_with"), ("prefix",)),
-    **dict.fromkeys(("like", "includes", "has"), ("contains",)),
+    "content": ("text", "message", "memory", "document", "body"),
+    "query": ("text", "message", "q", "question", "prompt"),
+    "limit": ("k", "n", "top_k", "top_n", "n_results", "max_results", "size"),
+    "filters": ("where", "conditions"),
+    "since": ("after", "from_date", "start_date"),
+    "until": ("before", "to_date", "end_date"),
+    "min_score": ("threshold", "cutoff", "score_threshold"),
+    "expires_at": ("ttl",),
+    "created_at": ("timestamp", "date", "time"),
+    "user_id": ("uid", "owner", "tenant"),
+    "id": ("memory_id", "entry_id", "key"),
+    "embedder": ("embedding_function", "model", "encoder"),
+    "path": ("filename", "file", "url", "database", "db"),
+    "search_type": ("mode", "kind"),
+    "prefix": ("startswith", "starts_with"),
+    "contains": ("like", "includes", "has"),
 }
-"""Words of other libraries, and the names here that they may stand for, the likeliest first."""
+"""Words of other libraries for names here, which they are not near to by their letters."""
 
 
 def nearest(name: object, known: Iterable[str]) -> str | None:
@@ -54,19 +49,10 @@ def nearest(name: object, known: Iterable[str]) -> str | None:
         return None
     from difflib import get_close_matches  # noqa: PLC0415 - after an error alone
 
-    names = {each.lower(): each for each in known}
-    words = [word for word in _OTHER_WORDS.get(name.lower(), ()) if word in names]
-    close = words or get_close_matches(name.lower(), names, 1)
+    wrong, names = name.lower(), {each.lower(): each for each in known}
+    meant = [here for here, words in _OTHER_WORDS.items() if wrong in words and here in names]
+    close = meant or get_close_matches(wrong, names, 1)
     return names[close[0]] if close else None
-
-
-def unknown_name(noun: str, name: object, known: Collection[str]) -> str:
-    """Return the message about an unknown name, with the nearest one and all that there are."""
-    near = nearest(name, known)
-    start = f"there is no {noun} {quoted(name)}; "
-    if near is None:
-        return f"{start}there are {', '.join(known)}"
-    return f"{start}did you mean {near!r}? There are {', '.join(known)}"
 
 
 def suggestion(name: object, known: Iterable[str]) -> str:
@@ -75,12 +61,12 @@ def suggestion(name: object, known: Iterable[str]) -> str:
     return "" if near is None else f"; did you mean {near!r}?"
 
 
-def _hint(name: str, known: Sequence[str]) -> str:
-    return suggestion(name, known) or f"; it takes {', '.join(known)}"
+def unknown_name(noun: str, name: object, known: Collection[str]) -> str:
+    """Return the message about an unknown name, with all that there are and the nearest one."""
+    return f"there is no {noun} {quoted(name)}, only {', '.join(known)}{suggestion(name, known)}"
 
 
 def check_call(
-    name: str,
     called: Callable[..., object],
     values: Sequence[object],
     named: Mapping[str, object],
@@ -89,70 +75,49 @@ def check_call(
     """Raise if the arguments of a failed call do not fit its signature.
 
     Args:
-        name: The public name of the function.
-        called: A function, a bound method or a class.
-        values: The arguments by position.
+        called: A function, a method as its class has it, or a class.
+        values: The arguments by position, with the object or class of a method first.
         named: The arguments by name.
         further: Names that it takes beside those of its signature.
 
     Raises:
-        ArgumentMismatchError: If an argument is unknown, missing, given twice, or one too many.
+        ArgumentMismatchError: If an argument is unknown, missing, given twice, or one too many; or
+            if a method was called on its class.
     """
     from inspect import signature  # noqa: PLC0415 - after an error alone
 
-    parameters = list(signature(called).parameters.values())
-    for problem in _problems(parameters, values, named, further):
-        raise ArgumentMismatchError(f"{name}() {problem}") from None
+    name = called.__qualname__
+    if isinstance(called, FunctionType) and called.__code__.co_varnames[:1] in _FIRST_OF_METHODS:
+        name, called, values = _bound(called, values)
+    shape = signature(called)
+    known = [*(each for one in shape.parameters.values() for each in _names(one)), *further]
+    unused = [each for each in known if each not in named]
+    for each in named:
+        if each not in known:
+            hint = suggestion(each, unused) or f"; it takes {', '.join(unused)}"
+            raise ArgumentMismatchError(f"{name}() has no argument {quoted(each)}{hint}") from None
+    try:
+        shape.bind(*values, **{each: named[each] for each in named if each not in further})
+    except TypeError as error:
+        placed = [each.name for each in shape.parameters.values() if each.kind < each.KEYWORD_ONLY]
+        is_long = len(values) > len(placed)
+        hint = f"; by position it takes {', '.join(placed) or 'nothing'}" if is_long else ""
+        raise ArgumentMismatchError(f"{name}(): {error}{hint}") from None
 
 
-def check_method(
-    this: object,
-    method: Callable[..., object],
-    values: Sequence[object],
-    named: Mapping[str, object],
-) -> None:
-    """Raise if the arguments of a failed call of a method do not fit its signature.
-
-    Args:
-        this: The first argument: the object, or the class of a class method.
-        method: The method.
-        values: The other arguments by position.
-        named: The arguments by name.
-
-    Raises:
-        ArgumentMismatchError: As of `check_call`, or if the method was called on its class.
-    """
-    if not hasattr(this, method.__name__):
+def _bound(
+    method: FunctionType, values: Sequence[object]
+) -> tuple[str, Callable[..., object], Sequence[object]]:
+    """Return the public name of a method, such as "Memory.search", and what it is called with."""
+    name = method.__name__
+    if not values or not hasattr(values[0], name):
         raise ArgumentMismatchError(
-            f"{method.__name__}() was called on a class; call it on an open object: "
-            f"Memory(path).{method.__name__}(…)"
+            f"{name}() was called on a class; call it on an open object: Memory(path).{name}(…)"
         ) from None
-    check_call(method_name(this, method), partial(method, this), values, named)
-
-
-def _problems(
-    parameters: Sequence["Parameter"],
-    values: Sequence[object],
-    named: Mapping[str, object],
-    further: Sequence[str],
-) -> Iterator[str]:
-    """Yield what does not fit, unknown names first: a missing argument often has a wrong name."""
-    placed = [each.name for each in parameters if each.kind <= each.POSITIONAL_OR_KEYWORD]
-    known = [*(name for each in parameters for name in _names(each)), *further]
-    unused = [name for name in known if name not in named]
-    for name in named:
-        if name not in known:
-            yield f"has no argument {quoted(name)}{_hint(name, unused)}"
-    if len(values) > len(placed):
-        limit = f"only {', '.join(placed)}" if placed else "nothing"
-        yield f"takes {limit} by position, got {len(values)} values; name the others"
-    given = {*placed[: len(values)], *named}
-    for name in placed[: len(values)]:
-        if name in named:
-            yield f"got {name!r} twice, by position and by name"
-    for each in parameters:
-        if each.default is each.empty and each.kind < each.VAR_KEYWORD and each.name not in given:
-            yield f"needs the argument {each.name!r}"
+    this, *others = values
+    kind = this if isinstance(this, type) else type(this)
+    public = kind.__name__ if name == _CONSTRUCTOR else f"{kind.__name__}.{name}"
+    return public, partial(method, this), others
 
 
 def _names(parameter: "Parameter") -> Iterable[str]:
@@ -162,71 +127,44 @@ def _names(parameter: "Parameter") -> Iterable[str]:
     return [name for fields in get_args(parameter.annotation) for name in fields.__annotations__]
 
 
-def names_arguments(kind: Kind) -> Kind:
-    """Let the coroutine methods and the constructor of a class raise `ArgumentMismatchError`.
+def checks_arguments(function: Function) -> Function:
+    """Let a function, a method or a constructor raise `ArgumentMismatchError`.
 
-    Each is called within a `try`, which costs nothing unless the call fails; a coroutine method
-    takes one more frame, about 1 µs.
+    It is called within a `try`, which costs nothing unless the call fails, and one more frame, of
+    about 1 µs.
     """
-    members = {name: value for base in reversed(kind.__mro__) for name, value in vars(base).items()}
-    for name, member in members.items():
-        of_class = isinstance(member, classmethod)
-        method = member.__func__ if of_class else member
-        is_coroutine = isinstance(method, FunctionType) and method.__code__.co_flags & _COROUTINE
-        if is_coroutine and not (name.startswith("_") or hasattr(method, "__wrapped__")):
-            checked = _checked_coroutine(method)
-            setattr(kind, name, classmethod(checked) if of_class else checked)
-    if _CONSTRUCTOR in vars(kind):
-        setattr(kind, _CONSTRUCTOR, checks_arguments(members[_CONSTRUCTOR]))
-    return kind
-
-
-def checks_arguments(method: Method) -> Method:
-    """Let a plain method, a class method or a constructor raise `ArgumentMismatchError`."""
-
-    @wraps(method)
-    def call(this: Any, /, *values: Any, **named: Any) -> Any:
-        try:
-            return method(this, *values, **named)
-        except TypeError:
-            check_method(this, method, values, named)
-            raise
-
-    return cast("Method", call)
-
-
-def checks_function(function: Method) -> Method:
-    """Let a function, a static method or a coroutine function raise `ArgumentMismatchError`."""
 
     @wraps(function)
     def call(*values: Any, **named: Any) -> Any:
         try:
             return function(*values, **named)
         except TypeError:
-            check_call(function.__qualname__, function, values, named)
+            check_call(function, values, named)
             raise
 
     @wraps(function)
     async def call_awaited(*values: Any, **named: Any) -> Any:
-        return await call(*values, **named)
-
-    is_coroutine = function.__code__.co_flags & _COROUTINE
-    return cast("Method", call_awaited if is_coroutine else call)
-
-
-def method_name(this: object, method: Callable[..., object]) -> str:
-    """Return the public name of a method, such as "Memory.search", or of a constructor."""
-    kind = this.__name__ if isinstance(this, type) else type(this).__name__
-    return kind if method.__name__ == _CONSTRUCTOR else f"{kind}.{method.__name__}"
-
-
-def _checked_coroutine(method: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(method)
-    async def call(this: Any, /, *values: Any, **named: Any) -> Any:
         try:
-            return await method(this, *values, **named)
+            return await function(*values, **named)
         except TypeError:
-            check_method(this, method, values, named)
+            check_call(function, values, named)
             raise
 
-    return call
+    return cast("Function", call_awaited if _is_coroutine(function) else call)
+
+
+def names_arguments(kind: Kind) -> Kind:
+    """Let the coroutine methods and the constructor of a class raise `ArgumentMismatchError`."""
+    members = {name: value for base in reversed(kind.__mro__) for name, value in vars(base).items()}
+    for name, member in members.items():
+        method = getattr(member, "__func__", member)  # of a class method or a static one
+        is_public = _is_coroutine(method) and not name.startswith("_")
+        is_own_constructor = name == _CONSTRUCTOR and name in vars(kind)
+        if (is_public or is_own_constructor) and not hasattr(method, "__wrapped__"):
+            checked = checks_arguments(method)
+            setattr(kind, name, checked if method is member else type(member)(checked))
+    return kind
+
+
+def _is_coroutine(member: object) -> bool:
+    return isinstance(member, FunctionType) and bool(member.__code__.co_flags & _COROUTINE)

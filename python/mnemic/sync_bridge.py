@@ -12,7 +12,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from mnemic.loop_threads import Call, current_call, threads_of
-from mnemic.near_names import check_method
+from mnemic.near_names import check_call
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -142,7 +142,7 @@ def sync_method(
         try:
             return run_sync(inner(this, *args, **named))
         except TypeError:
-            check_method(this, inner, args, named)
+            check_call(inner, (this, *args), named)
             raise
 
     call.__qualname__ = method.__qualname__.removeprefix("Async")

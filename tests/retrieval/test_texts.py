@@ -133,7 +133,7 @@ REFUSED = {
         {"max_results": 3},
         "has no argument 'max_results'; did you mean 'limit'",
     ),
-    "an unknown weight": ("x", {"weights": {"age": 1}}, "there is no weight 'age'"),
+    "an unknown weight": ("x", {"weights": {"age": 1}}, "there is no weight 'age', only"),
     "a weight of recall": ("x", {"weights": {"salience": 1}}, "no weight salience"),
     "a limit": ("x", {"limit": 0}, "limit"),
     "a search type": ("x", {"search_type": "fuzzy"}, "search_type must be one of"),

@@ -10,7 +10,7 @@ from mnemic.embed.functions import Function, OneTextFunction, TextsFunction, Unk
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.validation import MAX_DIMENSIONS
 from mnemic.model.validation import name as checked_name
-from mnemic.near_names import checks_function
+from mnemic.near_names import checks_arguments
 from mnemic.records.secrets import without_passwords
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class _Side(NamedTuple):
         return run(self.function.vectors([prefix + text for text in texts]))
 
 
-@checks_function
+@checks_arguments
 def as_embedder(
     given: AnyEmbedder,
     /,

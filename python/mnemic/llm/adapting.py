@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mnemic.description import described
 from mnemic.errors import InvalidArgumentError, LanguageModelResultError
-from mnemic.near_names import checks_function
+from mnemic.near_names import checks_arguments
 from mnemic.records.secrets import without_passwords
 from mnemic.sync_bridge import awaited, run_blocking
 
@@ -92,7 +92,7 @@ class AdaptedLanguageModel:
         return without_passwords(f"{type(self).__name__}(model={self.model!r})")
 
 
-@checks_function
+@checks_arguments
 def as_language_model(given: AnyLanguageModel, /, *, model: str | None = None) -> LanguageModel:
     """Return a language model made of an object with `complete`, or of a function.
 

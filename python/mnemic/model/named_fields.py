@@ -26,5 +26,5 @@ class NamedFields(type(msgspec.Struct)):  # type: ignore[misc]
             try:
                 return super().__call__(*values, **named)
             except TypeError:
-                check_call(cls.__name__, cls, values, named, cls._further_names)
+                check_call(cls, values, named, cls._further_names)
                 raise
