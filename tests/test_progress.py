@@ -7,7 +7,7 @@ import pytest
 
 from mnemic import AsyncMemory, LongTermMemory, Memory
 from mnemic.errors import InvalidArgumentError, StoreClosedError
-from mnemic.progress import Lines, reporting
+from mnemic.progress import Display, reporting
 from tests.support.embedders import WordEmbedder
 
 TEXTS = [f"text {number}" for number in range(600)]
@@ -169,24 +169,31 @@ def test_what_is_no_progress_is_refused_before_anything_is_stored(tmp_path):
         assert memory.count() == 0
 
 
-def test_a_bar_where_rich_is_installed(capsys):
-    pytest.importorskip("rich")
-    with Memory(":memory:", embedder=None) as memory:
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_bar_on_a_terminal_is_one_line_that_ends_with_the_work(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr("mnemic.progress.SECONDS_BETWEEN_LINES", 0.0)
+    with Memory(":memory:", embedder=WordEmbedder()) as memory:
         memory.add_many(TEXTS, progress=True)
-    shown = capsys.readouterr()
-    assert "add_many" in shown.err
-    assert shown.out == ""
+    first, second, *_, last = sys.stderr.getvalue().split("\r")[1:]
+    assert first == "[########            ] add_many: 256 of 600 (42 %)"
+    assert second == "[#################   ] add_many: 512 of 600 (85 %)"
+    assert last == "[####################] add_many: 600 of 600 (100 %)\n"
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize("given", [None, False, lambda done: done])
 def test_nothing_is_shown_unless_it_is_wanted(given, monkeypatch):
-    monkeypatch.setattr("mnemic.progress._display", lambda name: pytest.fail(f"shown: {name}"))
+    monkeypatch.setattr("mnemic.progress.Display", lambda name: pytest.fail(f"shown: {name}"))
     with reporting(given, "work") as report:
         report(1, 2)
 
 
-def test_lines_where_rich_is_not_installed(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "rich.progress", None)
+def test_lines_where_stderr_is_no_terminal(monkeypatch, capsys):
     monkeypatch.setattr("mnemic.progress.SECONDS_BETWEEN_LINES", 0.0)
     with Memory(":memory:", embedder=None) as memory:
         memory.add_many(TEXTS, progress=True)
@@ -195,12 +202,12 @@ def test_lines_where_rich_is_not_installed(monkeypatch, capsys):
 
 def test_lines_are_a_second_apart_and_short_work_prints_none(capsys):
     now = [0.0]
-    lines = Lines("export", lambda: now[0])
+    lines = Display("export", lambda: now[0])
     for at, done in ((0.4, 10), (1.0, 20), (1.9, 30), (2.1, 40), (2.2, 50)):
         now[0] = at
         lines.show(done, 50)
     lines.close()
-    short = Lines("import", lambda: 0.0)
+    short = Display("import", lambda: 0.0)
     short.show(5, 5)
     short.close()
     wanted = ["export: 20 of 50 (40 %)", "export: 40 of 50 (80 %)", "export: 50 of 50 (100 %)"]
@@ -210,7 +217,7 @@ def test_lines_are_a_second_apart_and_short_work_prints_none(capsys):
 @pytest.mark.parametrize("total", [None, 0])
 def test_lines_without_a_total(total, capsys):
     now = [0.0]
-    lines = Lines("import", lambda: now[0])
+    lines = Display("import", lambda: now[0])
     now[0] = 1.5
     lines.show(7, total)
     lines.close()
@@ -234,13 +241,10 @@ def closed():
 
 
 @pytest.mark.parametrize("terminal", [Gone, closed, lambda: None])
-@pytest.mark.parametrize("has_rich", [True, False])
-def test_a_terminal_that_is_gone_stops_no_work(monkeypatch, capfd, has_rich, terminal):
+def test_a_terminal_that_is_gone_stops_no_work(monkeypatch, capfd, terminal):
     stderr = terminal()
     monkeypatch.setattr(sys, "stderr", stderr)
     monkeypatch.setattr("mnemic.progress.SECONDS_BETWEEN_LINES", 0.0)
-    if not has_rich:
-        monkeypatch.setitem(sys.modules, "rich.progress", None)
     stdout = sys.stdout
     with Memory(":memory:", embedder=None) as memory:
         assert len(memory.add_many(TEXTS, progress=True)) == len(TEXTS)
@@ -275,26 +279,6 @@ def test_a_second_argument_with_a_value_of_its_own_keeps_it(tmp_path):
         memory.export(tmp_path / "b.jsonl", progress=lambda _, total=None: totals.append(total))
         memory.export(tmp_path / "c.jsonl", progress=lambda *both: totals.append(both[1]))
     assert (numbers, totals) == ([600], [600, 600])
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def test_what_is_printed_beside_a_bar_stays_on_stdout(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "stderr", Terminal())
-
-    class Printing(WordEmbedder):
-        def embed(self, texts):
-            print("a line of the program")  # noqa: T201
-            return super().embed(texts)
-
-    with Memory(":memory:", embedder=Printing()) as memory:
-        memory.add_many(TEXTS[:3], progress=True)
-    assert "add_many" in sys.stderr.getvalue()
-    assert "a line of the program" not in sys.stderr.getvalue()
-    assert "a line of the program\n" in capsys.readouterr().out
 
 
 def stored_at(path):

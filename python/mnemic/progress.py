@@ -4,18 +4,15 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from mnemic.description import described, failure
 from mnemic.errors import InvalidArgumentError
 from mnemic.logs import logger
 
-if TYPE_CHECKING:
-    from rich.progress import Progress as RichProgress
-
 Progress: TypeAlias = Callable[[int, int | None], object] | Callable[[int], object] | bool
 """A function that is called with the number done so far and their total, or None where it is not
-known; or True to show a bar where rich is installed, and lines on stderr where it is not.
+known; or True to show a bar on a terminal, and a line a second where stderr is none.
 
 A function that takes one argument gets the number alone. It may be called from another thread,
 one call at a time, and delays the work. If it raises, that is logged and it is not called again:
@@ -25,20 +22,10 @@ the work goes on, and nothing of it is lost.
 Report: TypeAlias = Callable[[int, int | None], object]
 """Takes the number done so far, and their total; None where it is not known."""
 
-SECONDS_BETWEEN_LINES = 1.0
-
-_GONE = OSError, ValueError
-"""What writing to a closed terminal or pipe raises."""
+SECONDS_BETWEEN_LINES: Final = 1.0
+BAR_WIDTH: Final = 20
 
 _log = logger("mnemic.progress")
-
-
-class _Display(Protocol):
-    """Shows numbers until it is closed."""
-
-    def show(self, done: int, total: int | None) -> None: ...
-
-    def close(self) -> None: ...
 
 
 def silent(done: int, total: int | None) -> None:
@@ -52,7 +39,7 @@ def reporting(progress: Progress | None, name: str) -> Generator[Report, None, N
 
     Args:
         progress: A program's choice; None and False are none.
-        name: Name of the work, for lines and bars.
+        name: Name of the work, for bars and lines.
 
     Raises:
         InvalidArgumentError: If it is neither a function, nor True, False or None.
@@ -61,8 +48,7 @@ def reporting(progress: Progress | None, name: str) -> Generator[Report, None, N
     if progress is None or progress is False:
         yield silent
     elif progress is True:
-        display = _Quiet(_display(name))
-        display.show(0, None)
+        display = Display(name)
         try:
             yield display.show
         finally:
@@ -127,59 +113,10 @@ def _takes_total(function: Callable[..., object]) -> bool:
     return not second or second[0] is None or second[0] is Parameter.empty
 
 
-def _display(name: str) -> _Display:
-    try:
-        from rich.progress import Progress as Bar  # noqa: PLC0415 - of an extra
-    except ImportError:
-        return Lines(name)
-    return _Bar(name, Bar)
+class Display:
+    """Shows numbers on stderr, at most once a second; none of work of less than a second.
 
-
-class _Quiet:
-    """Shows numbers on a terminal that may be gone: the work goes on all the same."""
-
-    def __init__(self, display: _Display) -> None:
-        self._display = display
-        self._is_gone = False
-
-    def show(self, done: int, total: int | None) -> None:
-        if self._is_gone:
-            return
-        try:
-            self._display.show(done, total)
-        except _GONE:
-            self._is_gone = True
-
-    def close(self) -> None:
-        with suppress(*_GONE):
-            self._display.close()
-
-
-class _Bar:
-    """Shows a bar on stderr."""
-
-    def __init__(self, name: str, kind: "type[RichProgress]") -> None:
-        from rich.console import Console  # noqa: PLC0415 - of an extra
-
-        class Stderr(Console):
-            def on_broken_pipe(self) -> None:
-                """Write no more; the method of rich ends the process."""
-                self.quiet = True
-
-        # What the program prints meanwhile stays on stdout, which may be a file.
-        self._bar = kind(console=Stderr(stderr=True), redirect_stdout=False)
-        self._task = self._bar.add_task(name, total=None)
-
-    def show(self, done: int, total: int | None) -> None:
-        self._bar.start()
-        self._bar.update(self._task, completed=done, total=total)
-
-    def close(self) -> None:
-        self._bar.stop()
-
-
-class Lines:
-    """Prints a line on stderr, at most once a second; none for work of less than a second.
+    A terminal has one line with a bar, which changes; anything else gets line after line.
 
     Args:
         name: Name of the work.
@@ -189,24 +126,31 @@ class Lines:
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._name = name
         self._clock = clock
-        self._printed_at = clock()
-        self._has_printed = False
-        self._last = ""
+        self._shown_at = clock()
+        self._line = self._shown = self._bar = ""
 
     def show(self, done: int, total: int | None) -> None:
-        """Print a line if a second has passed since the last one."""
-        share = "" if not total else f" of {total} ({done * 100 // total} %)"
-        self._last = f"{self._name}: {done}{share}"
-        if self._clock() - self._printed_at >= SECONDS_BETWEEN_LINES:
+        """Show numbers if a second has passed since the last ones."""
+        self._line = f"{self._name}: {done}"
+        if total:
+            self._line += f" of {total} ({done * 100 // total} %)"
+            self._bar = "#" * (done * BAR_WIDTH // total)
+        if self._clock() - self._shown_at >= SECONDS_BETWEEN_LINES:
             self._print()
+            self._shown, self._shown_at = self._line, self._clock()
 
     def close(self) -> None:
-        """Print the last numbers, if any were printed before."""
-        if self._has_printed and self._last:
-            self._print()
+        """Show the last numbers, if any were shown before."""
+        if self._shown:
+            self._print(end="\n")
 
-    def _print(self) -> None:
-        if sys.stderr is None:  # of a program without a console
+    def _print(self, end: str = "") -> None:
+        terminal = sys.stderr
+        if terminal is None:  # of a program without a console
             return
-        print(self._last, file=sys.stderr, flush=True)  # noqa: T201 - the program asked for it
-        self._printed_at, self._has_printed, self._last = self._clock(), True, ""
+        with suppress(OSError, ValueError):  # of a closed terminal or pipe: the work goes on
+            if terminal.isatty():
+                terminal.write(f"\r[{self._bar:{BAR_WIDTH}}] {self._line}{end}")
+            elif self._line != self._shown:
+                terminal.write(f"{self._line}\n")
+            terminal.flush()
