@@ -25,7 +25,7 @@ from mnemic import ContextWindow, Memory, MemoryQuery, RetrievalService, _core
 from mnemic.context.eviction_order import _near_duplicates
 from mnemic.context.items import ContextItem, ContextItemType
 from mnemic.contradictions import RuleJudge
-from mnemic.demo.reading import read, split_long
+from mnemic.demo.reading import read
 from mnemic.embed.chunking import Chunker
 from mnemic.model.validation import MAX_QUERY_LENGTH
 from mnemic.retrieval.expansion import CorpusExpander, Related, terms_of, without_marker
@@ -129,7 +129,6 @@ def python_cases(folder: Path) -> list[Case]:
         Case("demo: text", read_as("text.txt")),
         Case("demo: Markdown", read_as("text.md")),
         Case("demo: JSON Lines", read_as("text.jsonl")),
-        Case("demo: long paragraph", lambda text: list(split_long(text))),
         Case("near duplicates of a window", near_duplicates),
     ]
 

@@ -2,14 +2,11 @@ import io
 import json
 import re
 import sys
-import time
 
 import pytest
 
 from mnemic.demo.__main__ import main
-from mnemic.demo.printing import Progress
-from mnemic.demo.reading import MAX_PIECE_LENGTH, UnreadableFileError, read, split_long
-from mnemic.demo.timed_embedder import TimedEmbedder
+from mnemic.demo.reading import UnreadableFileError, read
 from mnemic.memory import Memory
 from tests.support.embedders import WordEmbedder
 from tests.support.paths import EXAMPLES
@@ -38,8 +35,8 @@ def written(path, text):
 
 def parts_of(out):
     """Return the parts of the output by their titles."""
-    titles = re.findall(r"^\d\. (.*)$", out, re.MULTILINE)
-    return dict(zip(titles, re.split(r"^\d\. .*$", out, flags=re.MULTILINE)[1:], strict=True))
+    titles = re.findall(r"\n\n(\w.*)\n\n", out)
+    return dict(zip(titles, re.split(r"\n\n\w.*\n\n", out)[1:], strict=True))
 
 
 def lines_of(name):
@@ -60,7 +57,7 @@ def test_the_example_is_stored_asked_closed_reopened_and_asked_again(run):
     assert (status, err) == (0, "")
     assert f"Stored {len(turns)} memories of" in out
     assert all(json.loads(question)["question"] in out for question in questions)
-    assert "All 5 answers are identical" in out
+    assert "5 of 5 answers are identical" in out
 
 
 @NEEDS_EXAMPLES
@@ -68,10 +65,10 @@ def test_the_example_shows_whole_memories_with_reasons_that_add_up(run):
     parts = parts_of(run()[1])
     asked = parts["Asking"]
     shown = re.findall(r"^ [ +] (\d\.\d{3})  2026-\d\d-\d\d  ", asked, re.MULTILINE)
-    reasons = re.findall(r"why: (.*?)(?=\n [ +] \d|\n   \d)", asked, re.DOTALL)
+    reasons = re.findall(r"why: (.*?);\s+words:", asked, re.DOTALL)
     assert len(shown) == len(reasons) == 15
     for score, reason in zip(shown, reasons, strict=True):
-        parts_of_score = re.findall(r"([+-]\d\.\d{3})(?:;|$)", " ".join(reason.split()))
+        parts_of_score = re.findall(r"[+-]\d\.\d{3}", reason)
         assert sum(map(float, parts_of_score)) == pytest.approx(float(score), abs=0.005)
     contents = {json.loads(line)["content"] for line in lines_of("conversation.jsonl")}
     flat = " ".join(asked.split())
@@ -79,51 +76,14 @@ def test_the_example_shows_whole_memories_with_reasons_that_add_up(run):
 
 
 @NEEDS_EXAMPLES
-def test_the_example_shows_a_contradiction_a_context_and_a_sum(capsys):
+def test_the_example_shows_a_contradiction_and_a_context(capsys):
     pytest.importorskip("mnemic_minilm")
     assert main([]) == 0
     parts = parts_of(capsys.readouterr().out)
     assert "I live in Bergen" in parts["A contradiction"]
     assert "different home: bergen" in parts["A contradiction"]
     assert re.search(r"^   \[1\] 2026-.*dashboard", parts["A text for a prompt"], re.MULTILINE)
-    assert re.search(r"memories   176, in a file of \d\.\d MB\n", parts["In sum"])
-    for line in ("storing", "a search", "opening"):
-        assert re.search(rf"^   {line} +\d", parts["In sum"], re.MULTILINE)
-
-
-def test_progress_changes_one_line_at_a_terminal(capsys, monkeypatch):
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    progress = Progress(2_000, "stored")
-    progress.done(1_000)
-    progress.done(2_000)
-    progress.finish()
-    shown = capsys.readouterr().out
-    assert shown == "\r   1,000 of 2,000 stored\r   2,000 of 2,000 stored\r\x1b[K"
-
-
-def test_progress_adds_a_line_every_few_seconds_elsewhere(capsys, monkeypatch):
-    clock = iter([0.0, 1.0, 6.0, 6.0, 7.0])
-    monkeypatch.setattr("mnemic.demo.printing.time.monotonic", lambda: next(clock))
-    progress = Progress(30, "stored")
-    for count in (10, 20, 30):
-        progress.done(count)
-    progress.finish()
-    assert capsys.readouterr().out == "   20 of 30 stored\n"
-
-
-def test_the_time_of_the_embedder_is_told_apart_and_its_members_are_kept():
-    class Slow(WordEmbedder):
-        def embed(self, texts):
-            time.sleep(0.01)
-            return super().embed(texts)
-
-    slow = Slow(8)
-    slow.similarity_floor = 0.3
-    timed = TimedEmbedder(slow)
-    assert timed.embed(["a", "b"]).shape == (2, 8)
-    assert timed.seconds >= 0.01
-    assert (timed.similarity_floor, timed.max_tokens, timed.model) == (0.3, None, "words")
-    assert not hasattr(timed, "embed_query")
+    assert re.search(r"Opened 176 memories in \d+ ms", parts["Closing and opening"])
 
 
 def test_a_file_of_ones_own_answers_ones_own_questions(run, tmp_path):
@@ -134,39 +94,29 @@ def test_a_file_of_ones_own_answers_ones_own_questions(run, tmp_path):
     assert shown["Asking"].count("Boat: The spare key hangs behind the compass.") == 2
     assert "key hangs behind the compass." in shown["A text for a prompt"]
     assert "A contradiction" not in shown
-    assert "All 2 answers are identical" in out
+    assert "2 of 2 answers are identical" in out
 
 
-def test_without_questions_some_of_the_files_own_words_are_asked(run, tmp_path):
-    notes = written(tmp_path / "notes.txt", "\n".join(f"line {at} is here" for at in range(20)))
-    status, out, _ = run(notes)
-    assert status == 0
-    assert "asking with the first words of some of its own memories" in out
-    assert "All 5 answers are identical" in out
-
-
-def test_questions_may_be_typed(run, tmp_path, monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    monkeypatch.setattr(sys, "stdin", Terminal("first?\nsecond?\n"))
-    status, out, _ = run(written(tmp_path / "notes.txt", "a note"))
-    assert status == 0
-    assert "All 2 answers are identical" in out
+@pytest.mark.parametrize("typed", ["first?\nsecond?\n", "first?\nsecond?\n\nthird?\n", ""])
+def test_questions_may_be_typed(run, tmp_path, monkeypatch, typed):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    status, out, err = run(written(tmp_path / "notes.txt", "a note"))
+    asked = 2 if typed else 0
+    assert (status, err) == (0, "")
+    assert f"{asked} of {asked} answers are identical" in out
 
 
 def test_a_kept_file_is_not_filled_twice_and_takes_what_is_new(run, tmp_path):
     notes, kept = tmp_path / "notes.txt", tmp_path / "kept.db"
     written(notes, "first\nsecond\nsecond\n")
-    assert "Stored 3 memories" in run(notes, "--db", kept)[1]
     out = run(notes, "--db", kept)[1]
-    assert "3 of its memories are there already." in out
-    assert "Stored 0 memories" in out
-    written(notes, "first\nadded\nsecond\nsecond\n")
-    assert "Stored 1 memory" in run(notes, "--db", kept)[1]
+    assert "Stored 2 memories" in out
+    assert f"The memories are kept in {kept}" in out
+    assert "Stored 0 memories of notes.txt" in run(notes, "--db", kept)[1]
+    written(notes, "first\nadded\nsecond\n")
+    assert "Stored 1 memories" in run(notes, "--db", kept)[1]
     with Memory(kept, "demo", embedder=WordEmbedder(256)) as memory:
-        assert memory.count() == 4
+        assert memory.count() == 3
 
 
 def test_bad_lines_are_named_with_the_reason_and_the_others_are_stored(run, tmp_path):
@@ -185,7 +135,7 @@ def test_bad_lines_are_named_with_the_reason_and_the_others_are_stored(run, tmp_
     assert "Stored 3 memories" in out
     told = dict(re.findall(r"line (\d+): left out: (.*)", err))
     assert set(told) == {"2", "3", "4", "6"}
-    assert "not JSON at column" in told["2"]
+    assert "column" in told["2"]
     assert told["3"] == "it is a JSON list, not an object with a content"
     assert told["4"] == "it has no content; its keys are ['colour']"
     assert told["6"] == "importance must be from 0 to 1, got 7"
@@ -195,33 +145,29 @@ def test_many_bad_lines_are_counted(run, tmp_path):
     status, _, err = run(written(tmp_path / "a.jsonl", "{}\n" * 50), "--ask", "x")
     assert status == 2
     assert err.count("left out: ") == 10
-    assert "50 lines left out in all" in err
-    assert "no line of it could be read" in err
+    assert "50 left out in all" in err
+    assert "there is no memory in it" in err
 
 
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("a.txt", b"caf\xe9\n", "line 1: byte 0xe9 is not UTF-8; convert the file"),
-        ("a.txt", b"one\ntwo\0\n", "line 2: there is a NUL character, so this is not a text file"),
+        ("a.txt", b"caf\xe9\n", "cannot be read: 'utf-8' codec can't decode byte 0xe9"),
         ("a.txt", b" \n\n", "there is nothing in it"),
         ("a.md", b"# Title alone\n", "there is nothing in it"),
-        (
-            "a.json",
-            b'[\n  {"content": "x"},\n  {"content": "y"}\n]\n',
-            "its first value goes over several lines; write one object a line",
-        ),
+        ("a.json", b'[\n{"content":\n"x"}\n]\n', "line 1: left out: Expecting value"),
+        ("a.jsonl", b"[" * 100_000, "line 1: left out: maximum recursion depth"),
     ],
 )
-def test_a_file_that_cannot_be_read_says_why_and_what_to_do(run, tmp_path, name, data, message):
+def test_a_file_that_cannot_be_read_says_why(run, tmp_path, name, data, message):
     status, _, err = run(written(tmp_path / name, data), "--ask", "x")
     assert status == 2
     assert message in err
 
 
 def test_a_missing_file_and_a_directory_are_told_apart(run, tmp_path):
-    assert "there is no such file" in run(tmp_path / "none.txt")[2]
-    assert "it cannot be read (Is a directory)" in run(tmp_path)[2]
+    assert "No such file" in run(tmp_path / "none.txt")[2]
+    assert "Is a directory" in run(tmp_path)[2]
 
 
 def test_a_database_that_is_not_ours_is_refused(run, tmp_path):
@@ -247,9 +193,9 @@ def test_markdown_gives_a_memory_a_paragraph_and_list_item_with_its_heading(tmp_
         "1. step\n2. step\n\n```sh\n# not a heading\n\n- not an item\n```\nAfter.\n",
     )
     assert contents(path) == [
-        "Intro in two lines.",
+        "Intro\nin two lines.",
         "First: Text.",
-        "First: - one more of one",
+        "First: - one\n  more of one",
         "First: - two",
         "Second: 1. step",
         "Second: 2. step",
@@ -259,26 +205,13 @@ def test_markdown_gives_a_memory_a_paragraph_and_list_item_with_its_heading(tmp_
 
 
 def test_a_code_block_that_never_ends_is_kept(tmp_path):
-    assert contents(written(tmp_path / "a.md", "```\ncode\nmore")) == ["```\ncode\nmore\n"]
+    assert contents(written(tmp_path / "a.md", "```\ncode\nmore")) == ["```\ncode\nmore"]
 
 
 def test_text_gives_a_memory_a_paragraph_or_a_line_if_there_are_no_blank_ones(tmp_path):
-    assert contents(written(tmp_path / "a.txt", "a\nb\n\nc\r\n\r\n\r\nd")) == ["a b", "c", "d"]
+    assert contents(written(tmp_path / "a.txt", "a\nb\n\nc\r\n\r\n\r\nd")) == ["a\nb", "c", "d"]
     assert contents(written(tmp_path / "b.txt", "a\nb\nc\n")) == ["a", "b", "c"]
     assert contents(written(tmp_path / "c.log", "\ufeffa")) == ["a"]
-
-
-def test_lines_are_those_of_the_file(tmp_path):
-    path = written(tmp_path / "a.md", "one\n\n# H\n\ntwo\nstill two\n\n- three\n")
-    assert [piece.line for piece in read(path)[0]] == [1, 5, 8]
-
-
-def test_long_texts_are_cut_between_sentences_and_lose_nothing():
-    text = " ".join(f"Sentence number {at} ends here." for at in range(200)) + " " + "x" * 2000
-    parts = list(split_long(text))
-    assert all(0 < len(part) <= MAX_PIECE_LENGTH for part in parts)
-    assert "".join("".join(parts).split()) == "".join(text.split())
-    assert all(part.endswith(".") for part in parts[:5])
 
 
 def test_unknown_keys_go_to_metadata_beside_those_that_are_there(tmp_path):
@@ -287,6 +220,6 @@ def test_unknown_keys_go_to_metadata_beside_those_that_are_there(tmp_path):
 
 
 def test_an_unreadable_file_is_a_value_error(tmp_path):
-    with pytest.raises(ValueError, match="no such file"):
+    with pytest.raises(ValueError, match="No such file"):
         read(tmp_path / "none")
     assert issubclass(UnreadableFileError, ValueError)

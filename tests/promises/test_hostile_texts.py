@@ -20,7 +20,7 @@ from mnemic import (
     _core,
 )
 from mnemic._core import MemoryIndex
-from mnemic.demo.reading import read, split_long
+from mnemic.demo.reading import read
 from mnemic.embed.chunking import Chunker
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import Scope
@@ -88,7 +88,6 @@ def test_the_work_of_reading_grows_with_the_length_of_a_text_and_not_faster(fami
     calls = {
         "chunks": Chunker(64).chunks,
         "terms": lambda text: terms_of(text, "tea"),
-        "long paragraph": lambda text: list(split_long(text)),
         **{name: read_as(name, tmp_path) for name in ("a.txt", "a.md", "a.jsonl")},
     }
     for name, call in calls.items():

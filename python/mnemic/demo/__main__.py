@@ -4,56 +4,76 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+import textwrap
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from mnemic.demo.reading import Piece, UnreadableFileError, read
-from mnemic.demo.tour import Example, Question, Tour, report
-from mnemic.errors import MnemicError
+from mnemic._core import __version__, simd_kernel
+from mnemic.demo.reading import LeftOut, Piece, UnreadableFileError, read
+from mnemic.errors import InvalidArgumentError, MnemicError
+from mnemic.memory import Memory
+from mnemic.model import MemoryEntry, SearchResults, Why
+from mnemic.progress import reporting
 
 if TYPE_CHECKING:
-    from mnemic.embed.base import Embedder
+    from mnemic.embed.base import AnyEmbedder
 
-_OWN_QUESTIONS = 5
-_OWN_QUESTION_WORDS = 8
+AGENT = "demo"
+_AT_ONCE = 32
+_WIDTH = 100
 _EXAMPLE_QUESTIONS = 5
-_EXAMPLE = Example(
-    source="a made-up half-year of conversation between Elin and her assistant",
-    statement="Elin lives in Oslo.",
-    task="Answer an e-mail of the shipping company about the dashboard",
-)
+_EXAMPLE_STATEMENT = "Elin lives in Oslo."
+_EXAMPLE_TASK = "Answer an e-mail of the shipping company about the dashboard"
+_CONTEXT_TOKENS = 150
+_MOST_WORDS = 8
+_SMALLEST_PART = 0.0005  # shown as 0.001
+_SHOWN_LEFT_OUT = 10
 
 
-def main(arguments: Sequence[str] | None = None, embedder: "Embedder | None" = None) -> int:
-    """Run the demo; return the exit status."""
-    options = _parser().parse_args(arguments)
+class Question(NamedTuple):
+    """A question, and the turns (session, position) that answer it, if known."""
+
+    text: str
+    evidence: frozenset[tuple[str, int]] = frozenset()
+
+
+def main(
+    arguments: Sequence[str] | None = None,
+    embedder: "AnyEmbedder | Literal['minilm']" = "minilm",
+) -> int:
+    """Run the demo; return the exit status, 1 if an answer changed by reopening."""
+    given = _parser().parse_args(arguments)
     try:
-        pieces, questions = _load(options)
-        with _database(options.db) as path:
-            tour = Tour(path, embedder, options.limit, is_kept=bool(options.db))
-            example = None if options.file else _EXAMPLE
-            return tour.run(pieces, questions or _questions_about(pieces), options.file, example)
+        with tempfile.TemporaryDirectory(prefix="mnemic-demo-") as folder:
+            return _run(given, given.db or f"{folder}/demo.db", embedder)
     except MnemicError as error:
         print(f"mnemic.demo: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        kept = f"; what was stored is in {options.db}" if options.db else ""
-        print(f"\nmnemic.demo: stopped{kept}", file=sys.stderr)
+        print("\nmnemic.demo: stopped", file=sys.stderr)
         return 130
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m mnemic.demo", description=__doc__)
     parser.add_argument(
-        "file", nargs="?", type=Path, metavar="FILE",
-        help="your own JSONL, Markdown or text file; the example conversation if left out",
-    )  # fmt: skip
+        "file",
+        nargs="?",
+        type=Path,
+        metavar="FILE",
+        help="your own JSON lines, Markdown or text file; an example conversation if left out",
+    )
     parser.add_argument(
-        "--ask", action="append", default=[], metavar="QUESTION",
+        "--ask",
+        action="append",
+        default=[],
+        metavar="QUESTION",
         help="a question; may be repeated",
-    )  # fmt: skip
+    )
     parser.add_argument("--db", metavar="PATH", help="keep the memories in this file")
     parser.add_argument(
         "--limit", type=int, default=3, metavar="N", help="memories shown for each question (3)"
@@ -61,16 +81,26 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _load(options: argparse.Namespace) -> tuple[list[Piece], list[Question]]:
-    path = options.file or _example("conversation.jsonl")
-    pieces, bad = read(path)
-    report(path, bad)
-    if not pieces:
-        raise UnreadableFileError(f"{path}: no line of it could be read")
-    asked = [Question(text) for text in options.ask]
-    if options.file is None and not asked:
-        asked = list(_example_questions())[:_EXAMPLE_QUESTIONS]
-    return pieces, asked
+def _run(given: argparse.Namespace, place: str, embedder: "AnyEmbedder | Literal['minilm']") -> int:
+    file = given.file or _example("conversation.jsonl")
+    pieces, left_out = read(file)
+    print(f"mnemic {__version__}, vector kernel {simd_kernel()}")
+    print("All of it happens in this process: no server, no key, no network.")
+    with Memory(place, AGENT, embedder=embedder) as memory:
+        _store(memory, file, pieces, left_out)
+        answers = _ask(memory, _questions(given), given.limit)
+        if given.file is None:
+            _contradict(memory, given.limit)
+        _build_context(memory, _EXAMPLE_TASK if given.file is None else next(iter(answers), ""))
+    begun = time.perf_counter()
+    with Memory(place, AGENT, embedder=embedder) as memory:
+        taken = f"{1000 * (time.perf_counter() - begun):.0f} ms"
+        _begin("Closing and opening", f"Opened {memory.count()} memories in {taken}. Asking again.")
+        same = sum(_found(memory, text, given.limit) == answers[text] for text in answers)
+    print(f"{same} of {len(answers)} answers are identical: same memories, order and scores.")
+    if given.db:
+        print(f"The memories are kept in {place} (agent {AGENT!r}).")
+    return 0 if same == len(answers) else 1
 
 
 def _example(name: str) -> Path:
@@ -83,38 +113,123 @@ def _example(name: str) -> Path:
     )
 
 
-def _example_questions() -> Iterator[Question]:
-    for line in _example("questions.jsonl").read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
-        evidence = frozenset((session, position) for session, position in row["evidence"])
-        yield Question(row["question"], evidence)
+def _questions(given: argparse.Namespace) -> Iterator[Question]:
+    if given.ask:
+        yield from map(Question, given.ask)
+    elif given.file is None:
+        lines = _example("questions.jsonl").read_text("utf-8").splitlines()
+        for line in islice(lines, _EXAMPLE_QUESTIONS):
+            row = json.loads(line)
+            yield Question(row["question"], frozenset(map(tuple, row["evidence"])))
+    else:
+        print("Ask something, here or by --ask; an empty line ends.")
+        with suppress(EOFError):
+            while text := input("? ").strip():
+                yield Question(text)
 
 
-@contextmanager
-def _database(kept: str | None) -> Generator[str, None, None]:
-    if kept:
-        yield kept
+def _begin(title: str, text: str) -> None:
+    print(f"\n{title}\n\n{textwrap.fill(text, _WIDTH)}")
+
+
+def _store(memory: Memory, file: Path, pieces: Sequence[Piece], unread: Sequence[LeftOut]) -> None:
+    """Store what is not there yet, and name what of the file is left out."""
+    begun, before, left_out = time.perf_counter(), memory.count(), [*unread]
+    with reporting(True, "storing") as report:  # noqa: FBT003 - a bar
+        for first in range(0, len(pieces), _AT_ONCE):
+            left_out += _add(memory, pieces[first : first + _AT_ONCE])
+            report(min(first + _AT_ONCE, len(pieces)), len(pieces))
+    taken, count = time.perf_counter() - begun, memory.count()
+    for place, reason in left_out[:_SHOWN_LEFT_OUT]:
+        print(f"{file}, {place}: left out: {reason}", file=sys.stderr)
+    if len(left_out) > _SHOWN_LEFT_OUT:
+        print(f"{file}: {len(left_out)} left out in all", file=sys.stderr)
+    if not count:
+        raise UnreadableFileError(f"{file}: there is no memory in it")
+    _begin(
+        "Storing",
+        f"Stored {count - before} memories of {file.name} in {taken:.2f} s, embedding included; "
+        f"{before} were there already. All of them are on disk.",
+    )
+
+
+def _add(memory: Memory, pieces: Sequence[Piece]) -> list[LeftOut]:
+    """Store memories together, or one by one where one of them cannot be stored."""
+    try:
+        memory.add_many([piece.fields for piece in pieces], on_duplicate="skip")
+    except InvalidArgumentError as error:
+        if len(pieces) == 1:
+            return [LeftOut(pieces[0].place, str(error.__cause__ or error))]
+        return [bad for piece in pieces for bad in _add(memory, [piece])]
+    return []
+
+
+def _ask(memory: Memory, questions: Iterator[Question], limit: int) -> dict[str, SearchResults]:
+    _begin(
+        "Asking",
+        "Memories are ranked by meaning and words. The parts add up to the score. In the example, "
+        "+ marks those that hold the answer.",
+    )
+    return {each.text: _answer(memory, each, limit) for each in questions}
+
+
+def _found(memory: Memory, text: str, limit: int) -> SearchResults:
+    return memory.search(text, limit=limit, explain=True)
+
+
+def _answer(memory: Memory, question: Question, limit: int) -> SearchResults:
+    begun = time.perf_counter()
+    results = _found(memory, question.text, limit)
+    taken = time.perf_counter() - begun
+    print(f"\n   {question.text} ({1000 * taken:.1f} ms)")
+    for hit in results:
+        is_evidence = (hit.session_id, hit.entry.position) in question.evidence
+        _show(hit.score, hit.entry, _reasons(hit.why), "+" if is_evidence else " ")
+    return results
+
+
+def _contradict(memory: Memory, limit: int) -> None:
+    _begin(
+        "A contradiction",
+        f'memory.contradictions("{_EXAMPLE_STATEMENT}") finds what cannot hold beside it. Rules '
+        "decide, no language model is asked.",
+    )
+    for hit in memory.contradictions(_EXAMPLE_STATEMENT, limit=limit):
+        _show(hit.score, hit.entry, hit.match_reason)
+
+
+def _build_context(memory: Memory, task: str) -> None:
+    if not task:  # nothing was asked
         return
-    with tempfile.TemporaryDirectory(prefix="mnemic-demo-") as folder:
-        yield str(Path(folder) / "demo.db")
+    _begin(
+        "A text for a prompt",
+        f'memory.context("{task}", max_tokens={_CONTEXT_TOKENS}) gives the memories that matter '
+        "for a task, with numbers to cite:",
+    )
+    print(textwrap.indent(memory.context(task, max_tokens=_CONTEXT_TOKENS), "   "))
 
 
-def _questions_about(pieces: Sequence[Piece]) -> Iterator[Question]:
-    if sys.stdin.isatty():
-        print("Ask something; an empty line ends.")
-        yield from _typed_questions()
-        return
-    print("No --ask given: asking with the first words of some of its own memories.")
-    step = max(1, len(pieces) // _OWN_QUESTIONS)
-    for _, fields in pieces[step // 2 :: step][:_OWN_QUESTIONS]:
-        words = str(fields["content"]).split()
-        yield Question(" ".join(words[:_OWN_QUESTION_WORDS]))
+def _show(score: float, entry: MemoryEntry, why: str, mark: str = " ") -> None:
+    """Print a whole memory below its score and day, and the reasons."""
+    who = f"{entry.speaker}: " if entry.speaker else ""
+    head = f" {mark} {score:.3f}  {entry.created_at:%Y-%m-%d}  "
+    for begin, text in ((head, f"{who}{entry.content}"), (f"{'':10}why: ", why)):
+        flat = " ".join(text.split())
+        filled = textwrap.fill(
+            flat, _WIDTH, initial_indent=begin, subsequent_indent=" " * 10, break_on_hyphens=False
+        )
+        print(filled)
 
 
-def _typed_questions() -> Iterator[Question]:
-    with suppress(EOFError):
-        while text := input("? ").strip():
-            yield Question(text)
+def _reasons(why: Why | None) -> str:
+    """Return the parts of a score that count, and the matched words."""
+    if why is None:
+        return ""
+    parts = [
+        f"{name} {part:+.3f}" for name, part in why.parts.items() if abs(part) >= _SMALLEST_PART
+    ]
+    words = ", ".join(word.query for word in why.words[:_MOST_WORDS])
+    return f"{', '.join(parts)}; words: {words or 'none'}"
 
 
 if __name__ == "__main__":
