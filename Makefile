@@ -24,6 +24,9 @@ PYTEST = @mkdir -p target && rm -f target/fatal.log*; \
 SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 CARGO_TEST := $(shell command -v cargo-nextest >/dev/null 2>&1 && echo 'nextest run' || echo 'test')
 
+# Byte code that is not kept is made again by each process of the tests, half a minute in all.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help
 help: ## list the targets

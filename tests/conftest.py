@@ -45,7 +45,7 @@ def pytest_report_header():
 
 def pytest_ignore_collect(collection_path, config):
     """Leave out the folders of another tier before their modules are imported."""
-    is_long = collection_path.parent == TESTS and collection_path.name in LONG_FOLDERS
+    is_long = collection_path in {TESTS / name for name in LONG_FOLDERS}
     return True if is_long and leaves_out_long(config) else None
 
 

@@ -18,7 +18,7 @@ TESTS = Path(__file__).resolve().parents[1]
 
 TIER = os.environ.get("MNEMIC_TESTS", "quick")
 
-LONG_FOLDERS = ("faults",)
+LONG_FOLDERS = {"faults", "store/postgres"}
 LONG_FIXTURES = frozenset()
 LONG_KINDS = {"sealed", "sealed postgres", "guarded", "postgres-search", "postgres-policies"}
 """Kinds of store that differ from others by one part, which has tests of its own."""
@@ -65,7 +65,7 @@ def is_long(item):
     """Return whether `make test` leaves a test out."""
     params = item.callspec.params.values() if hasattr(item, "callspec") else ()
     return (
-        item.path.relative_to(TESTS).parts[0] in LONG_FOLDERS
+        str(item.path.parent.relative_to(TESTS)) in LONG_FOLDERS
         or not LONG_FIXTURES.isdisjoint(item.fixturenames)
         or any(isinstance(value, str) and value in LONG_KINDS for value in params)
     )
