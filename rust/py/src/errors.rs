@@ -1,8 +1,11 @@
 //! The core's errors as the Python classes of `mnemic.errors`.
 
+use std::io;
+use std::path::Path;
+
 use mnemic_core::Error;
 use mnemic_core::system::memory_budget::headroom;
-use pyo3::exceptions::{PyException, PyMemoryError};
+use pyo3::exceptions::{PyException, PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 
 pyo3::import_exception!(mnemic.errors, ArrayTypeError);
@@ -48,6 +51,20 @@ pub(crate) fn raised(error: Error) -> PyErr {
         Error::UnknownKernel { .. } | Error::UnsupportedKernel { .. } => {
             KernelUnavailableError::new_err(message)
         }
+    }
+}
+
+/// The `OSError` that Python raises for an error of the system, with its number, words and path. A
+/// path that no system call can be given is a `ValueError`, as in Python.
+pub(crate) fn system_error(error: io::Error, path: Option<&Path>) -> PyErr {
+    let text = error.to_string();
+    let words = text.split(" (os error").next().unwrap_or_default().to_owned();
+    match error.raw_os_error() {
+        Some(number) if cfg!(unix) => {
+            PyOSError::new_err((number, words, path.map(|path| path.as_os_str().to_owned())))
+        }
+        _ if error.kind() == io::ErrorKind::InvalidInput => PyValueError::new_err(words),
+        _ => error.into(),
     }
 }
 

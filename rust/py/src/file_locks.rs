@@ -3,6 +3,8 @@
 use mnemic_core::system::file_locks;
 use pyo3::prelude::*;
 
+use crate::errors::system_error;
+
 #[doc = stub!("lock_calls")]
 #[pyfunction]
 pub(crate) fn lock_calls() -> Vec<(&'static str, usize)> {
@@ -21,7 +23,8 @@ pub(crate) fn file_id(path: &str) -> Option<(u64, u64)> {
 #[pyfunction]
 #[pyo3(signature = (descriptor, length, /))]
 pub(crate) fn allocate(py: Python<'_>, descriptor: i32, length: i64) -> PyResult<()> {
-    Ok(py.detach(|| file_locks::allocate(descriptor, length))?)
+    let done = py.detach(|| file_locks::allocate(descriptor, length));
+    done.map_err(|error| system_error(error, None))
 }
 
 #[doc = stub!("before_fork")]

@@ -5,11 +5,11 @@ import subprocess
 import sys
 import textwrap
 from contextlib import suppress
-from errno import ENOSPC, EOPNOTSUPP
+from errno import EBADF, ENOSPC, EOPNOTSUPP
 
 import pytest
 
-from mnemic._core import lock_calls
+from mnemic._core import allocate, lock_calls
 from mnemic.errors import StoreFullError
 from mnemic.store.sqlite import index_room
 from tests.support.doors import opened
@@ -114,11 +114,11 @@ def test_nothing_is_taken_where_blocks_are_as_large_as_the_index_pages(tmp_path,
 def test_a_write_is_refused_while_there_is_no_room_for_the_index(tmp_path, monkeypatch):
     errors = [OSError(ENOSPC, os.strerror(ENOSPC))] * 2
 
-    def allocate(*_):
+    def refuse(*_):
         if errors:
             raise errors.pop()
 
-    monkeypatch.setattr(index_room, "_allocate", allocate)
+    monkeypatch.setattr(index_room, "_allocate", refuse)
     with opened(tmp_path / "a.db") as memory:
         with pytest.raises(StoreFullError, match="the disk is full"):
             memory.add("refused")
@@ -130,12 +130,18 @@ def test_a_write_is_refused_while_there_is_no_room_for_the_index(tmp_path, monke
 def test_a_file_system_that_cannot_take_room_is_used_as_it_is(tmp_path, monkeypatch):
     calls = []
 
-    def allocate(*_):
+    def refuse(*_):
         calls.append(1)
         raise OSError(EOPNOTSUPP, os.strerror(EOPNOTSUPP))
 
-    monkeypatch.setattr(index_room, "_allocate", allocate)
+    monkeypatch.setattr(index_room, "_allocate", refuse)
     with opened(tmp_path / "a.db") as memory:
         memory.add("stored")
         assert memory.count() == 1
     assert calls == [1]
+
+
+def test_the_core_tells_why_it_cannot_take_room():
+    with pytest.raises(OSError, match="Bad file descriptor") as raised:
+        allocate(-1, KILO)
+    assert (raised.value.errno, raised.value.strerror) == (EBADF, os.strerror(EBADF))
