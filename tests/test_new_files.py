@@ -1,5 +1,6 @@
-"""Backups and exports that are killed, or meet a full disk, leave nothing of what they held."""
+"""New files that are killed, or meet a full disk, leave nothing of what they held."""
 
+import errno
 import os
 import random
 import subprocess
@@ -9,6 +10,7 @@ import time
 
 import pytest
 
+from mnemic._core import NewFile, remove_part, remove_parts, sync_folder
 from mnemic.errors import StoreBusyError, StoreError
 from mnemic.memory import Memory
 from mnemic.new_files import new_file, new_part
@@ -195,3 +197,66 @@ def fail_while_writing(target):
     with new_file(target) as descriptor:
         os.write(descriptor, SECRET)
         raise KeyboardInterrupt
+
+
+def test_a_new_file_goes_to_the_folder_that_it_was_begun_in(tmp_path, monkeypatch):
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with new_file("a") as descriptor:
+        os.write(descriptor, b"x")
+        monkeypatch.chdir(tmp_path / "other")
+    assert (tmp_path / "a").read_bytes() == b"x"
+    assert names_in(tmp_path / "other") == []
+
+
+def test_a_file_is_committed_once(tmp_path):
+    file = NewFile(tmp_path / "a", named=True)
+    assert file.part == str(next(tmp_path.iterdir()))
+    os.write(file.fileno(), b"content")
+    file.commit()
+    file.discard()
+    assert file.part is None
+    for use in (file.fileno, file.commit):
+        with pytest.raises(ValueError, match="committed or discarded"):
+            use()
+    assert (tmp_path / "a").read_bytes() == b"content"
+
+
+def test_a_file_that_is_discarded_or_forgotten_is_gone(tmp_path):
+    file = NewFile(tmp_path / "a", named=True)
+    NewFile(tmp_path / "b", named=True)
+    assert len(names_in(tmp_path)) == 1
+    file.discard()
+    assert names_in(tmp_path) == []
+
+
+def test_errors_have_the_class_the_number_and_the_path_that_python_gives_them(tmp_path):
+    missing = tmp_path / "missing" / "a"
+    (tmp_path / "file").touch()
+    for call, error, number, path in (
+        (lambda: NewFile(missing), FileNotFoundError, errno.ENOENT, missing),
+        (lambda: NewFile(tmp_path / "file" / "a"), NotADirectoryError, errno.ENOTDIR, None),
+        (NewFile(tmp_path / "file").commit, FileExistsError, errno.EEXIST, tmp_path / "file"),
+        (lambda: sync_folder(missing), FileNotFoundError, errno.ENOENT, missing),
+    ):
+        with pytest.raises(error) as raised:
+            call()
+        assert raised.value.errno == number
+        assert raised.value.strerror == os.strerror(number)
+        assert path is None or raised.value.filename == str(path)
+
+
+def test_a_path_that_cannot_be_one_is_a_value_error():
+    for path in ("a\0b", "\ud800"):
+        with pytest.raises(ValueError, match=r"NUL|surrogate"):
+            NewFile(path).commit()
+
+
+def test_only_one_file_that_replaces_none_has_the_part_of_a_place(tmp_path):
+    first = NewFile(tmp_path / "a", named=True)
+    with pytest.raises(BlockingIOError):
+        NewFile(tmp_path / "a", named=True)
+    remove_part(tmp_path / "a")
+    remove_parts(tmp_path)
+    first.commit()
+    assert names_in(tmp_path) == ["a"]

@@ -16,6 +16,7 @@ __all__ = [
     "Hits",
     "IndexSnapshot",
     "MemoryIndex",
+    "NewFile",
     "Prior",
     "RangeHits",
     "Redactor",
@@ -54,10 +55,13 @@ __all__ = [
     "placed_sums",
     "read_vectors",
     "redaction_names",
+    "remove_part",
+    "remove_parts",
     "row_sums",
     "salience_parts",
     "sentences",
     "simd_kernel",
+    "sync_folder",
     "tokens",
     "truncate",
     "truncate_to_tokens",
@@ -566,6 +570,73 @@ def neutralise_batch(texts: Iterable[str], /) -> list[str]:
     Raises:
         TypeError: If `texts` is a str or no iterable, or an item is not a str.
         InvalidArgumentError: If an item holds a lone surrogate; the message has index and position.
+    """
+
+@final
+class NewFile:
+    """A file of mode 0600 that gets its name when it is complete, and is gone without that.
+
+    It has no name until then, if the file system supports that, and disappears with its process.
+    Otherwise it is a part, `.mnemic-….part` beside its place, which its process keeps locked: one
+    that is not locked was left by a process that was killed. Folder and name stay the same when the
+    process changes its directory. A file is for one thread at a time.
+
+    Args:
+        path: Its name.
+        overwrite: Whether it takes the place of an existing file.
+        named: Whether it is a part in any case.
+
+    Raises:
+        OSError: If it cannot be made.
+        BlockingIOError: If another process has the part of a file that replaces none.
+        ValueError: If the path cannot be one.
+    """
+
+    def __new__(
+        cls,
+        path: str | os.PathLike[str],
+        /,
+        *,
+        overwrite: bool = False,
+        named: bool = False,
+    ) -> Self: ...
+    @property
+    def part(self) -> str | None:
+        """Its absolute name while it is a part."""
+
+    def fileno(self) -> int:
+        """Return its descriptor, which `commit` and `discard` close.
+
+        Raises:
+            ValueError: If it is closed.
+            OSError: If the system has no descriptors.
+        """
+
+    def commit(self) -> None:
+        """Put it on disk, then in its place; `sync_folder` puts the name on disk.
+
+        It is gone if this fails.
+
+        Raises:
+            FileExistsError: If the name exists and must not be replaced.
+            OSError: If it cannot be written or named.
+            ValueError: If it is closed, or the path cannot be one.
+        """
+
+    def discard(self) -> None:
+        """Remove it unless it was committed."""
+
+def remove_part(path: str | os.PathLike[str], /) -> None:
+    """Remove the part that a killed process left of a file for this path that replaces none."""
+
+def remove_parts(folder: str | os.PathLike[str], /) -> None:
+    """Remove the parts in a folder whose processes are gone."""
+
+def sync_folder(folder: str | os.PathLike[str], /) -> None:
+    """Put the names in a folder on disk.
+
+    Raises:
+        OSError: If it cannot be opened or written.
     """
 
 def lock_calls() -> list[tuple[str, int]]:

@@ -16,7 +16,7 @@ from tests.support.processes import ENVIRONMENT
 from tests.support.threads import run_together
 from tests.support.vector_files import answers, map_of, rows_of
 
-LEFT = re.compile(r"\.mnemic-[0-9a-f]{16}-\w+\.tmp")
+LEFT = re.compile(r"\.mnemic-[0-9a-f]{16}-[0-9a-f]+-[0-9a-f]+\.part")
 
 SAVING = """
 import itertools, sys

@@ -1,5 +1,6 @@
 """A directory of memory files: complete files, added and never changed, and nothing outside it."""
 
+import errno
 import logging
 import os
 import subprocess
@@ -24,6 +25,7 @@ from mnemic_files.errors import (
     MemoryFileNotFoundError,
     VersionChainError,
 )
+from tests.support.failing_files import fail_to_complete
 from tests.support.memory_files import NOON, memory_file
 from tests.support.processes import ENVIRONMENT
 
@@ -167,11 +169,7 @@ def test_files_are_of_their_owner_alone(directory, folder):
 def test_a_write_that_fails_leaves_nothing(directory, folder, monkeypatch):
     directory.write(memory_file())
     before = sorted(folder.iterdir())
-
-    def failing(_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", failing)
+    fail_to_complete(monkeypatch, errno.ENOSPC)
     with pytest.raises(Exception, match="disk is full"):
         directory.write(memory_file("mem_1"))
     assert sorted(folder.iterdir()) == before
@@ -198,11 +196,18 @@ def test_a_file_that_does_not_fit_raises_and_leaves_nothing(directory, folder):
 def test_a_killed_writer_leaves_no_half_file(directory, folder):
     program = """
         import os, sys
-        from mnemic import new_files
-        from mnemic_files import MemoryDirectory
+        from contextlib import contextmanager
+        from mnemic.new_files import new_part
+        from mnemic_files import MemoryDirectory, folder
         from tests.support.memory_files import memory_file
-        new_files._anonymous = lambda folder: None
-        new_files._name = lambda *a, **k: (print("written", flush=True), os.kill(os.getpid(), 9))
+
+        @contextmanager
+        def killed(target, **_):
+            with new_part(target) as (descriptor, _):
+                yield descriptor
+                os.kill(os.getpid(), 9)
+
+        folder.new_file = killed
         MemoryDirectory(sys.argv[1], "repo").write(memory_file("mem_1"))
     """
     command = [sys.executable, "-c", textwrap.dedent(program), str(folder)]

@@ -22,6 +22,7 @@ mod listing;
 mod matching;
 mod memory_index;
 mod neutralise;
+mod new_file;
 mod records;
 mod redaction;
 mod requests;
@@ -69,6 +70,8 @@ mod _core {
     use super::memory_index::{PyIndexSnapshot, PyMemoryIndex};
     #[pymodule_export]
     use super::neutralise::{neutralise, neutralise_batch};
+    #[pymodule_export]
+    use super::new_file::{PyNewFile, remove_part, remove_parts, sync_folder};
     #[pymodule_export]
     use super::redaction::{PyRedactor, redaction_names};
     #[pymodule_export]

@@ -1,4 +1,5 @@
 import asyncio
+import errno
 import os
 import stat
 import subprocess
@@ -8,9 +9,11 @@ import threading
 import apsw
 import pytest
 
+from mnemic import new_files
 from mnemic.errors import StoreError, StoreFileError, StoreFullError
 from mnemic.store.sqlite import backup
 from mnemic.store.sqlite.store import SqliteStore
+from tests.support.failing_files import fail_to_complete
 from tests.support.paths import names_in
 
 
@@ -123,13 +126,8 @@ def test_nothing_that_is_there_is_overwritten(store, tmp_path, kind):
     assert kind != "file" or target.read_text() == "mine"
 
 
-@pytest.mark.parametrize("can_link", [True, False])
-def test_what_appears_while_the_copy_is_made_is_not_overwritten(
-    store, tmp_path, monkeypatch, can_link
-):
+def test_what_appears_while_the_copy_is_made_is_not_overwritten(store, tmp_path, monkeypatch):
     target, copy = tmp_path / "b.db", backup._copy
-    if not can_link:
-        monkeypatch.setattr(os, "link", refused)
 
     def overtaken(*arguments):
         copy(*arguments)
@@ -140,19 +138,6 @@ def test_what_appears_while_the_copy_is_made_is_not_overwritten(
         store.backup(target)
     assert target.read_text() == "mine"
     assert [name for name in names_in(tmp_path) if name.endswith(".part")] == []
-
-
-def refused(*_):
-    raise PermissionError(1, "Operation not permitted")
-
-
-def test_a_file_system_without_links_gets_the_same_copy(store, tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "link", refused)
-    put(store, "a", 7)
-    store.backup(tmp_path / "b.db")
-    assert [name for name in names_in(tmp_path) if name.endswith(".part")] == []
-    assert stat.S_IMODE((tmp_path / "b.db").stat().st_mode) == 0o600
-    assert seqs(tmp_path / "b.db") == {"a": 7, "a-again": 7}
 
 
 @pytest.mark.parametrize(
@@ -196,31 +181,22 @@ def test_a_full_disk_is_a_typed_error_and_leaves_nothing(tmp_path):
 
 def test_a_flush_that_fails_is_a_typed_error_and_leaves_nothing(store, tmp_path, monkeypatch):
     before = names_in(tmp_path)
-
-    def failing(_):
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(os, "fsync", failing)
+    fail_to_complete(monkeypatch, errno.EIO)
     with pytest.raises(StoreFullError, match="full or failing"):
         store.backup(tmp_path / "b.db")
     assert names_in(tmp_path) == before
 
 
-def test_the_copy_and_its_folder_are_flushed_and_named_between(store, tmp_path, monkeypatch):
-    fsync, link, done = os.fsync, os.link, []
+def test_the_folder_is_flushed_once_the_copy_is_named(store, tmp_path, monkeypatch):
+    flushed, flush = [], new_files.sync_folder
 
-    def flushed(descriptor):
-        done.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
-        fsync(descriptor)
+    def recorded(folder):
+        flushed.append((folder, (tmp_path / "b.db").exists()))
+        flush(folder)
 
-    def linked(*names):
-        done.append("name")
-        link(*names)
-
-    monkeypatch.setattr(os, "fsync", flushed)
-    monkeypatch.setattr(os, "link", linked)
+    monkeypatch.setattr(new_files, "sync_folder", recorded)
     store.backup(tmp_path / "b.db")
-    assert done == ["file", "name", "folder"]
+    assert flushed == [(str(tmp_path), True)]
 
 
 def test_a_closed_store_makes_no_backup(tmp_path):

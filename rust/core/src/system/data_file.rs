@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Error;
-use crate::system::new_file::NewFile;
+use crate::system::new_file::{Existing, NewFile, folder_of, remove_parts, sync_folder};
 
 /// Sections begin here or at a multiple.
 const ALIGNMENT: usize = 4096;
@@ -41,15 +41,19 @@ impl Section {
 
 /// A file that is being written.
 pub(crate) struct DataFileWriter {
-    file: BufWriter<NewFile>,
+    new: NewFile,
+    file: BufWriter<File>,
     next: usize,
 }
 
 impl DataFileWriter {
     /// Begin a file beside `path`.
     pub(crate) fn beside(path: &Path) -> Result<Self, Error> {
-        let file = NewFile::beside(path).map_err(|error| unwritten(path, &error))?;
-        let mut writer = Self { file: BufWriter::new(file), next: 0 };
+        let unwritten = |error| unwritten(path, &error);
+        remove_parts(folder_of(path));
+        let new = NewFile::begin(path, Existing::Replaced).map_err(unwritten)?;
+        let file = new.file().try_clone().map_err(unwritten)?;
+        let mut writer = Self { new, file: BufWriter::new(file), next: 0 };
         writer.pad(path)?;
         Ok(writer)
     }
@@ -88,8 +92,11 @@ impl DataFileWriter {
         let header = header_of(magic, numbers);
         self.file.seek(SeekFrom::Start(0)).map_err(|error| unwritten(path, &error))?;
         self.file.write_all(&header).map_err(|error| unwritten(path, &error))?;
-        let file = self.file.into_inner().map_err(|error| unwritten(path, error.error()))?;
-        file.persist(path).map_err(|error| unwritten(path, &error))
+        self.file.flush().map_err(|error| unwritten(path, &error))?;
+        self.new.commit().map_err(|error| unwritten(path, &error))?;
+        // After a power cut the old name may be back otherwise; a file is complete under either.
+        let _ = sync_folder(folder_of(path));
+        Ok(())
     }
 
     fn write(&mut self, path: &Path, bytes: &[u8]) -> Result<(), Error> {

@@ -3,5 +3,5 @@
 pub(crate) mod data_file;
 pub mod file_locks;
 pub mod memory_budget;
-mod new_file;
+pub mod new_file;
 pub mod write_ahead_log;
