@@ -1,8 +1,10 @@
-"""Check that the rooms of the core crate import each other in one direction only.
+"""Check that the rooms of the core crate import each other in one direction only, and their files.
 
 A room is a folder or a file at the top of ``rust/core/src``. A path ``crate::room::…`` may lead to
-a lower layer alone; rooms that share a layer do not import each other. Run as a script in ``make
-lint``: it prints each import that breaks a rule and exits with 1, else it prints nothing.
+a lower layer alone; rooms that share a layer do not import each other. The files of a room do not
+import each other in a circle. A ``mod.rs`` is in no circle: it names the files of its folder, and
+what it declares itself is common to them. Run as a script in ``make lint``: it prints each import
+that breaks a rule and exits with 1, else it prints nothing.
 
 Tests inside the crate are left out: they may build what they check with rooms above.
 """
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import re
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,28 +39,32 @@ LAYERS = (
 
 _COMMENT = re.compile(r"//[^\n]*")
 _TESTS = re.compile(r"^#\[cfg\(test\)\]\n(?:#[^\n]*\n)*mod \w+ \{.*", re.MULTILINE | re.DOTALL)
-_PATH = re.compile(r"\b(crate|super(?:::super)*)::(\w+|\{)")
-_EXPORT = re.compile(r"^pub use (\w+)::(?:\w+::)*(?:\{([^}]*)\}|(\w+));", re.MULTILINE)
-_FIRST_NAME = re.compile(r"\s*(\w+)")
+_START = re.compile(r"\b(crate|self|super(?:::super)*)::(?=\w|\{)")
+_EXPORT = re.compile(r"^pub(?:\([^)]*\))? use (?:self::)?(?!crate|super)(?=\w)", re.MULTILINE)
+_PART = re.compile(r"\s*((?:\w+::)*)(\w+|[{*])(?:\s+as\s+(\w+))?")
+_NEXT = re.compile(r"[\s,]*(\}?)")
+
+Module = tuple[str, ...]
+"""Names of a module, from the root of the crate on."""
 
 
 def violations(source: Path, layers: tuple[tuple[str, ...], ...]) -> list[str]:
-    """Return one sentence for each import or room that breaks a rule, by path."""
+    """Return one sentence for each import, room or circle that breaks a rule."""
     heights = {room: -at for at, layer in enumerate(layers) for room in layer}
-    exports = _exports(source / "lib.rs")
+    crate = _Crate(source)
     found = []
-    for path in sorted(source.rglob("*.rs")):
-        parts = path.relative_to(source).with_suffix("").parts
-        room = parts[0]
+    for module, path in crate.files.items():
+        room = module[0]
         if room not in heights:
-            found.append(f"{path.relative_to(source)}: room {room!r} is in no layer; list it")
-        elif parts[-1] != "tests" and room != "lib":
+            found.append(f"{path}: room {room!r} is in no layer; list it")
+        else:
+            rooms = dict.fromkeys((line, target[0]) for line, target in crate.imports[module])
             found += [
-                f"{path.relative_to(source)}:{line}: {room} imports {target}, {problem}"
-                for line, target in _imports(path.read_text(encoding="utf-8"), parts, exports)
+                f"{path}:{line}: {room} imports {target}, {problem}"
+                for line, target in rooms
                 if (problem := _problem(room, target, heights))
             ]
-    return found
+    return found + crate.circles()
 
 
 def _problem(room: str, target: str, heights: dict[str, int]) -> str:
@@ -71,41 +78,93 @@ def _problem(room: str, target: str, heights: dict[str, int]) -> str:
     return "which lies above" if heights[target] > heights[room] else ""
 
 
-def _imports(
-    text: str, parts: tuple[str, ...], exports: dict[str, str]
-) -> Iterator[tuple[int, str]]:
-    """Yield line and room of each path of a file that begins at the root of the crate."""
+class _Crate:
+    """The modules of a crate but its root and its tests, and what they import.
+
+    Attributes:
+        files: The file of each module, below the source.
+        imports: Line and target of each path in a module that names another.
+    """
+
+    def __init__(self, source: Path) -> None:
+        paths = sorted(path.relative_to(source) for path in source.rglob("*.rs"))
+        texts = {path: (source / path).read_text(encoding="utf-8") for path in paths}
+        self._exports = {_module_of(path): _exports(text) for path, text in texts.items()}
+        self.files = {_module_of(path): path for path in paths if path.stem not in {"lib", "tests"}}
+        self.imports = {
+            module: [
+                (line, self._resolved(target)) for line, target in _imports(texts[path], module)
+            ]
+            for module, path in self.files.items()
+        }
+
+    def _resolved(self, path: Module) -> Module:
+        """Return the module that a path leads to, through re-exports, or the name that is none."""
+        module: Module = ()
+        for name in path:
+            while (*module, name) not in self.files:
+                child = self._exports.get(module, {}).get(name)
+                if child is None or (*module, child) not in self.files:
+                    return module or (name,)
+                module = (*module, child)
+            module = (*module, name)
+        return module
+
+    def circles(self) -> list[str]:
+        """Return a sentence for a circle in each room that has one."""
+        found = []
+        for room in sorted({module[0] for module in self.files}):
+            files = {
+                module
+                for module, path in self.files.items()
+                if module[0] == room and path.stem != "mod"
+            }
+            graph = {
+                module: {target for _, target in self.imports[module] if target in files - {module}}
+                for module in files
+            }
+            try:
+                TopologicalSorter(graph).prepare()
+            except CycleError as error:
+                names = sorted({str(self.files[module]) for module in error.args[1]})
+                found.append(f"{' and '.join(names)} import each other in a circle")
+        return found
+
+
+def _module_of(path: Path) -> Module:
+    parts = path.with_suffix("").parts
+    return parts[:-1] if parts[-1] in {"mod", "lib"} else parts
+
+
+def _imports(text: str, module: Module) -> Iterator[tuple[int, Module]]:
+    """Yield line and target, from the root of the crate on, of each path in a module."""
     code = _TESTS.sub("", _COMMENT.sub("", text))
-    depth = len(parts) - (parts[-1] == "mod")
-    for match in _PATH.finditer(code):
-        start, name = match.groups()
-        if start == "crate" or start.count("super") == depth:
-            line = code.count("\n", 0, match.start()) + 1
-            names = _names_of_group(code, match.end()) if name == "{" else [name]
-            yield from ((line, exports.get(each, each)) for each in names)
+    for match in _START.finditer(code):
+        base = () if match[1] == "crate" else module[: len(module) - match[1].count("super")]
+        line = code.count("\n", 0, match.start()) + 1
+        yield from ((line, (*base, *path)) for path, _ in _tree(code, match.end())[0])
 
 
-def _names_of_group(code: str, start: int) -> list[str]:
-    """Return the first name of each path in a group whose brace ends at ``start``."""
-    depth, begins, names = 1, start, []
-    for at in range(start, len(code)):
-        depth += {"{": 1, "}": -1}.get(code[at], 0)
-        if depth == 0 or (depth == 1 and code[at] == ","):
-            name = _FIRST_NAME.match(code, begins, at)
-            names += [name[1]] if name else []
-            begins = at + 1
-        if depth == 0:
-            break
-    return names
+def _exports(text: str) -> dict[str, str]:
+    """Return the child of a module that has each of the names which the module re-exports."""
+    code = _COMMENT.sub("", text)
+    trees = [_tree(code, match.end())[0] for match in _EXPORT.finditer(code)]
+    return {name: path[0] for tree in trees for path, name in tree if len(path) > 1}
 
 
-def _exports(library: Path) -> dict[str, str]:
-    """Return the rooms of the names that the root of the crate re-exports."""
-    exports = {}
-    for room, group, name in _EXPORT.findall(library.read_text(encoding="utf-8")):
-        for each in (group or name).split(","):
-            exports[each.split(" as ")[-1].strip()] = room
-    return exports
+def _tree(code: str, at: int) -> tuple[list[tuple[Module, str]], int]:
+    """Return the paths of a tree of imports, each with the name that it gives, and their end."""
+    part = _PART.match(code, at)
+    if part is None:
+        return [], len(code)
+    names, at = tuple(part[1].split("::")[:-1]), part.end()
+    if part[2] != "{":
+        return [((*names, part[2]), part[3] or part[2])], at
+    paths: list[tuple[Module, str]] = []
+    while (after := _NEXT.match(code, at)) and not after[1] and after.end() < len(code):
+        inner, at = _tree(code, after.end())
+        paths += [((*names, *path), name) for path, name in inner]
+    return paths, after.end() if after else at
 
 
 if __name__ == "__main__":

@@ -44,6 +44,32 @@ def test_an_import_of_a_room_above_is_found(crate, name, text):
     assert found.endswith("cellar imports roof, which lies above")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "use super::feather::Down;\n",
+        "use crate::left::feather::Down;\n",
+        "use super::{bone::Bone, feather::{self, Down}};\n",
+        "use super::Down;\n",
+        "use super::Soft;\n",
+        "fn down() -> super::feather::Down {}\n",
+    ],
+)
+def test_a_circle_of_files_in_a_room_is_found(crate, text):
+    crate("left/mod.rs", "pub(crate) use feather::{Down, Down as Soft};\nuse wing::Wing;\n")
+    assert crate("left/feather.rs", "use super::quill::Quill;\n") == []
+    assert crate("left/quill.rs", "use super::wing::Wing;\n") == []
+    (found,) = crate("left/wing.rs", text)
+    assert found == (
+        "left/feather.rs and left/quill.rs and left/wing.rs import each other in a circle"
+    )
+
+
+def test_what_a_folder_declares_is_common_to_its_files(crate):
+    crate("left/mod.rs", "use wing::Wing;\npub struct Bird;\n")
+    assert crate("left/wing.rs", "use super::Bird;\n") == []
+
+
 def test_rooms_of_one_layer_do_not_import_each_other(crate):
     assert crate("left/wing.rs", "\nuse crate::right::Wing;\n") == [
         "left/wing.rs:2: left imports right, which shares its layer"

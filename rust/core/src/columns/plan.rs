@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::ops::RangeInclusive;
 
 use super::{Bitmap, ColumnBlock, Interner, NO_TEXT, NONE, flags};
-use crate::filter::check::{Check, Set, number_of};
+use crate::filter::check::{Check, Set};
+use crate::filter::number_of;
 use crate::filter::{Field, Filter, Json, Number, Operand, Path, Test};
 
 /// A compiled filter. Each step narrows a set of docids.

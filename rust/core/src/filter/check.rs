@@ -2,7 +2,7 @@
 
 use crate::text::fold;
 
-use super::{Json, Number, Operand, Order};
+use super::{Json, Number, Operand, Order, number_of};
 
 /// A test without its negations and without missing values; those are the plan's.
 #[derive(Debug)]
@@ -89,16 +89,6 @@ impl Order {
             Self::Below => ordering.is_lt(),
             Self::AtMost => ordering.is_le(),
         }
-    }
-}
-
-/// The number that a value is.
-pub(crate) fn number_of(value: &Operand) -> Option<Number> {
-    match value {
-        Operand::Int(whole) => Some(Number::Whole(*whole)),
-        Operand::Float(float) => Number::of(*float),
-        Operand::After(float) => Some(Number::After(*float)),
-        _ => None,
     }
 }
 

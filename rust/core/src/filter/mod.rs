@@ -4,7 +4,7 @@ pub(crate) mod check;
 mod number;
 mod value;
 
-pub(crate) use number::Number;
+pub(crate) use number::{Number, number_of};
 pub(crate) use value::{Json, texts_of};
 
 /// Keys that lead into the metadata.

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 
-use super::Order;
+use super::{Operand, Order};
 
 /// 2⁶³: the first float above every `i64`; its negative is the smallest `i64`.
 const BEYOND: f64 = 9_223_372_036_854_775_808.0;
@@ -144,6 +144,16 @@ impl PartialEq for Number {
 }
 
 impl Eq for Number {}
+
+/// The number that a value is.
+pub(crate) fn number_of(value: &Operand) -> Option<Number> {
+    match value {
+        Operand::Int(whole) => Some(Number::Whole(*whole)),
+        Operand::Float(float) => Number::of(*float),
+        Operand::After(float) => Some(Number::After(*float)),
+        _ => None,
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -7,8 +7,7 @@ use serde_core::de::{
     Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
 
-use super::check::number_of;
-use super::{Number, Operand};
+use super::{Number, Operand, number_of};
 
 /// A value as filters test it. The order is that of a set, and has no other meaning.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

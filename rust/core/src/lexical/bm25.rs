@@ -13,13 +13,6 @@ use super::query::{Fields, NonEssential, Query, TermWeight, share};
 use super::sum::Sum;
 use crate::deadline::Deadline;
 
-/// How slowly repeats of a word stop counting, unless options say otherwise.
-pub(super) const K1: f32 = 0.9;
-
-/// How far longer memories count less, unless options say otherwise: little, because most memories
-/// are short turns.
-pub(super) const B: f32 = 0.4;
-
 /// No memory.
 const NONE: u32 = u32::MAX;
 

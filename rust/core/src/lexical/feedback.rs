@@ -7,7 +7,8 @@ use super::Lexical;
 use super::query::idf;
 use super::statistics::{Collection, CollectionStatistics};
 use crate::text::Analysis;
-use crate::text::tokenizer::{LanguageWords, Word, each_word};
+use crate::text::tokenizer::LanguageWords;
+use crate::text::words::{Word, each_word};
 
 /// A word or phrase, and its weight relative to the heaviest, from 0 to 1.
 #[derive(Debug, Clone, PartialEq)]

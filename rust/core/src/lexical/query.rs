@@ -3,13 +3,20 @@
 use std::collections::BTreeMap;
 
 use super::Lexical;
-use super::bm25::{B, K1};
 use super::ngrams::{Ngram, each_ngram};
 use super::statistics::{Collection, CollectionStatistics};
 use super::sum::Sum;
 use super::vocabulary::Known;
 use crate::deadline::{Deadline, NEVER};
-use crate::text::tokenizer::{QueryToken, begins_unspaced, tokens_in};
+use crate::text::tokenizer::{QueryToken, tokens_in};
+use crate::text::words::begins_unspaced;
+
+/// How slowly repeats of a word stop counting, unless options say otherwise.
+const K1: f32 = 0.9;
+
+/// How far longer memories count less, unless options say otherwise: little, because most memories
+/// are short turns.
+const B: f32 = 0.4;
 
 /// Which fields to score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::postings::GROUP_DOCIDS;
 use super::*;
-use crate::text::{Language, query_tokens, tokens};
+use crate::text::{Language, tokens};
 
 const NONE: u32 = u32::MAX;
 
@@ -399,7 +399,9 @@ proptest! {
         prop_assume!(!memories.is_empty());
         let (docids, next) = candidates(memories.len(), &seed);
         let twin = Twin { analysis, options, memories: &memories };
-        let words = query_tokens(&text, &twin.analysis);
+        let languages = QueryLanguages { first: twin.analysis.language, others: Vec::new() };
+        let words = tokens_in(&text, &languages).into_iter();
+        let words: Vec<_> = words.map(|one| (one.token, one.is_stop_word)).collect();
         let query = lexical.query(&text, Collection::All, &options);
         assert_near(query.max_scores().words, twin.max(&words), "most");
         let text_of = |place: usize| memories[docids[place] as usize].as_deref().unwrap_or(&[]);

@@ -13,7 +13,7 @@ use super::ngrams::{Ngram, each_ngram};
 use crate::Error;
 use crate::system::memory_budget::{PER_WORD, headroom, of_folding};
 use crate::text::detection::language_of;
-use crate::text::tokenizer::{Word, each_word};
+use crate::text::words::{Word, each_word};
 use crate::text::{Analyser, Analysis, Language};
 
 /// A text as numbers of terms.

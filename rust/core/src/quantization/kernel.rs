@@ -8,9 +8,6 @@ use crate::collections::append_buffer::Line;
 /// Rows are bounded in tiles of this many, the bits of one mask.
 pub(crate) const TILE_ROWS: usize = 64;
 
-/// Float64 sums go over this many lanes and then through a fixed tree, in every kernel.
-pub(crate) const LANES: usize = 8;
-
 /// Rows bounded side by side, and queries bounded against one row side by side.
 pub(crate) const EIGHT: usize = 8;
 

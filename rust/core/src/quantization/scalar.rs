@@ -19,7 +19,9 @@
 use bytemuck::{Pod, Zeroable};
 
 use crate::collections::append_buffer::Line;
-use crate::quantization::kernel::LANES;
+
+/// Float64 sums go over this many lanes and then through a fixed tree, in every kernel.
+pub(crate) const LANES: usize = 8;
 
 /// Twice the middle of 16 and of 256 steps: sums of nibbles and bytes are doubled to stay whole.
 pub(crate) const NIBBLE_MIDDLE: i32 = 15;

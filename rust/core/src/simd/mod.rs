@@ -16,8 +16,9 @@ mod tests;
 use std::sync::OnceLock;
 
 use crate::Error;
-use crate::quantization::kernel::{EIGHT, Kernel, LANES, Limit, TILE_ROWS, Tile, Uppers};
+use crate::quantization::kernel::{EIGHT, Kernel, Limit, TILE_ROWS, Tile, Uppers};
 use crate::quantization::row_blocks::CodedRows;
+use crate::quantization::scalar::LANES;
 
 /// Eight values, written out because array closures are not inlined into vector functions.
 #[inline]

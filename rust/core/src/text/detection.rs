@@ -7,7 +7,7 @@ use whichlang::{Lang, detect_language};
 
 use super::Language;
 use super::language::{Counts, Languages};
-use super::tokenizer::{Analysis, each_word};
+use super::words::{Analysis, each_word};
 
 /// A text of fewer distinct words has no language of its own: "No, no!" has in too many.
 const MIN_WORDS: usize = 3;

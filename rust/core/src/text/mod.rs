@@ -29,6 +29,7 @@ mod truncation;
 mod turn;
 mod unicode;
 mod word_piece;
+pub(crate) mod words;
 
 pub(crate) use answer_type::answer_types_held;
 pub use answer_type::{AnswerType, answer_type};
@@ -46,7 +47,8 @@ pub use roles::Role;
 pub use sentences::{Sentences, sentences};
 pub use surface_forms::{SurfaceForm, surface_forms};
 pub use token_estimate::estimate_tokens;
-pub use tokenizer::{Analyser, Analysis, query_tokens, tokens};
+pub use tokenizer::{Analyser, tokens};
 pub use truncation::{truncate, truncate_to_tokens};
 pub use turn::{Turn, turn};
 pub use word_piece::{Encoding, WordPieceTokenizer};
+pub use words::Analysis;

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::ordinary_names::is_determiner;
-use super::tokenizer::{is_mark, is_unspaced};
 use super::unicode::NFKC;
+use super::words::{is_mark, is_unspaced};
 
 /// The words of a text with their places in it: runs of letters, digits and their marks; in scripts
 /// without spaces between words, each character.

@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 
 use super::Language;
 use super::language::Languages;
-use super::tokenizer::Word;
+use super::words::Word;
 
 /// The distinct stems of a word, each with its languages.
 pub(super) type Stems = Arc<[(Box<str>, Languages)]>;
@@ -17,6 +17,18 @@ pub(super) type Stems = Arc<[(Box<str>, Languages)]>;
 const MAX_KEPT: usize = 4096;
 
 static KEPT: LazyLock<RwLock<HashMap<Box<str>, Stems>>> = LazyLock::new(RwLock::default);
+
+impl Word<'_> {
+    /// The tokens in other languages that differ from the first and from one another.
+    pub(crate) fn other_tokens(self, first: &str, languages: &[Language]) -> Vec<String> {
+        if languages.is_empty() || self.language.is_none() {
+            return Vec::new();
+        }
+        let stems = stems(self.text);
+        let wanted = stems.iter().filter(|(_, of)| languages.iter().any(|one| of.has(*one)));
+        wanted.map(|(stem, _)| &**stem).filter(|stem| *stem != first).map(str::to_owned).collect()
+    }
+}
 
 /// The stems of a folded word; whether they were kept makes no difference to them.
 pub(super) fn stems(word: &str) -> Stems {

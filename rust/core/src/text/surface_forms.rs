@@ -6,7 +6,8 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::normalise::fold;
 use super::stems::stems;
-use super::tokenizer::{Analyser, Analysis, each_word, is_mark, is_unspaced, tokens};
+use super::tokenizer::{Analyser, tokens};
+use super::words::{Analysis, each_word, is_mark, is_unspaced};
 
 /// A stretch of a text, and which of the tokens it stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]

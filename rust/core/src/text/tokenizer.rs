@@ -1,36 +1,11 @@
-//! Text to the tokens of keyword search: folded, cut into words (UAX #29), stemmed.
-
-use std::borrow::Cow;
-use std::ops::Range;
-
-use icu_properties::CodePointMapData;
-use icu_properties::props::{GeneralCategory, GeneralCategoryGroup, LineBreak, Script};
-use unicode_segmentation::UnicodeSegmentation;
+//! Text to the tokens of keyword search.
 
 use super::Language;
 use super::detection::language_of;
 use super::language::Languages;
-use super::normalise::fold;
-use super::stems::stems;
 use super::stop_pairs::is_stop_pair;
+use super::words::{Analysis, Word, begins_unspaced, each_word};
 use crate::Error;
-
-/// Characters of a word that count; the rest is cut off, so that no token is long.
-const MAX_CHARACTERS: usize = 64;
-
-/// How text becomes tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Analysis {
-    /// Language of the stemmer and stop words; without one, words stay as written.
-    pub language: Option<Language>,
-}
-
-impl Default for Analysis {
-    /// English.
-    fn default() -> Self {
-        Self { language: Some(Language::English) }
-    }
-}
 
 /// How texts become tokens: all alike, or each by its language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,29 +104,12 @@ pub fn tokens(text: &str, analysis: &Analysis) -> Vec<String> {
     tokens
 }
 
-/// Return the tokens of `text`, a query, each with whether it is a stop word: of the language, or
-/// a pair of characters that is one in scripts without spaces.
+/// Return the tokens of `text`, a query, each with those of other languages and with whether it is a
+/// stop word: of the first language, or a pair of characters that is one in scripts without spaces.
 ///
-/// Where another language has at least two of the words as stop words, and twice as many as that of
-/// the analysis, the stop words are those of that other language. Without a language, words are no
-/// stop words.
-///
-/// # Examples
-/// ```
-/// use mnemic_core::text::{Analysis, query_tokens};
-///
-/// let found = query_tokens("The cat sleeps", &Analysis::default());
-/// assert_eq!(found[0], ("the".to_owned(), true));
-/// assert_eq!(found[2], ("sleep".to_owned(), false));
-/// assert_eq!(query_tokens("这猫", &Analysis::default()), [("这猫".to_owned(), true)]);
-/// ```
-pub fn query_tokens(text: &str, analysis: &Analysis) -> Vec<(String, bool)> {
-    let languages = QueryLanguages { first: analysis.language, others: Vec::new() };
-    let tokens = tokens_in(text, &languages).into_iter();
-    tokens.map(|one| (one.token, one.is_stop_word)).collect()
-}
-
-/// The tokens of a query as [`query_tokens`] returns them, each with those of other languages.
+/// Where another language has at least two of the words as stop words, and twice as many as the
+/// first, the stop words are those of that other language. Without a language, words are no stop
+/// words.
 pub(crate) fn tokens_in(text: &str, languages: &QueryLanguages) -> Vec<QueryToken> {
     if languages.others.is_empty() {
         let mut tokens = Vec::new();
@@ -232,33 +190,7 @@ impl StopWord {
     }
 }
 
-/// A word, or a pair of characters of a script without spaces.
-#[derive(Clone, Copy)]
-pub(crate) struct Word<'text> {
-    /// As it is written, but folded and of bounded length.
-    pub(crate) text: &'text str,
-    /// The word with its stem; pairs have none.
-    pub(crate) language: Option<Language>,
-}
-
-impl<'text> Word<'text> {
-    /// The token of the word.
-    pub(crate) fn token(self) -> Cow<'text, str> {
-        let stem = self.language.map(|language| language.stemmer().stem(self.text));
-        // A stemmer may leave nothing of a word that is all ending.
-        stem.filter(|stem| !stem.is_empty()).unwrap_or(Cow::Borrowed(self.text))
-    }
-
-    /// The tokens in other languages that differ from the first and from one another.
-    pub(crate) fn other_tokens(self, first: &str, languages: &[Language]) -> Vec<String> {
-        if languages.is_empty() || self.language.is_none() {
-            return Vec::new();
-        }
-        let stems = stems(self.text);
-        let wanted = stems.iter().filter(|(_, of)| languages.iter().any(|one| of.has(*one)));
-        wanted.map(|(stem, _)| &**stem).filter(|stem| *stem != first).map(str::to_owned).collect()
-    }
-
+impl Word<'_> {
     /// Where it is a stop word: a stop pair is one whatever the language.
     fn stop_word(self) -> StopWord {
         match begins_unspaced(self.text) {
@@ -269,117 +201,13 @@ impl<'text> Word<'text> {
     }
 }
 
-/// Call `visit` with every word of `text` in order.
-pub(crate) fn each_word(text: &str, analysis: Analysis, visit: impl FnMut(Word<'_>)) {
-    let language = analysis.language;
-    let folded = straighten_apostrophes(fold(&cased(text, language)));
-    let mut run = Run { folded: &folded, language, units: Vec::new(), visit };
-    for (start, word) in folded.unicode_word_indices() {
-        run.take_word(start, word);
-    }
-    run.finish();
-}
-
-/// The text with the small letters of Turkish capitals, whose i has a dot and whose I has none.
-fn cased(text: &str, language: Option<Language>) -> Cow<'_, str> {
-    if language != Some(Language::Turkish) || !text.contains(['I', 'İ']) {
-        return Cow::Borrowed(text);
-    }
-    Cow::Owned(text.replace('I', "ı").replace('İ', "i"))
-}
-
-/// Stemmers handle one apostrophe; texts have three more, which folding leaves unchanged.
-fn straighten_apostrophes(folded: String) -> String {
-    let is_apostrophe = |one: char| matches!(one, '‘' | '’' | '‛');
-    if folded.is_ascii() || !folded.contains(is_apostrophe) {
-        return folded;
-    }
-    folded.replace(is_apostrophe, "'")
-}
-
-/// Words on their way out, and the run of characters without spaces that may still grow.
-struct Run<'text, Visit> {
-    folded: &'text str,
-    language: Option<Language>,
-    units: Vec<Range<usize>>,
-    visit: Visit,
-}
-
-impl<Visit: FnMut(Word<'_>)> Run<'_, Visit> {
-    fn take_word(&mut self, start: usize, word: &str) {
-        if word.is_ascii() || !word.chars().any(is_unspaced) {
-            self.finish();
-            self.take_spaced(word);
-            return;
-        }
-        for (offset, character) in word.char_indices() {
-            self.take_unspaced(start + offset, character);
-        }
-    }
-
-    fn take_spaced(&mut self, word: &str) {
-        let word = match word.char_indices().nth(MAX_CHARACTERS) {
-            Some((end, _)) => &word[..end],
-            None => word,
-        };
-        (self.visit)(Word { text: word, language: self.language });
-    }
-
-    fn take_unspaced(&mut self, start: usize, character: char) {
-        let place = start..start + character.len_utf8();
-        let continues = self.units.last().is_some_and(|last| last.end == start);
-        if !continues {
-            self.finish();
-        }
-        match self.units.last_mut() {
-            Some(last) if is_mark(character) && last.len() < MAX_CHARACTERS => {
-                last.end = place.end;
-            }
-            _ if is_mark(character) || character.is_alphanumeric() => self.units.push(place),
-            _ => self.finish(),
-        }
-    }
-
-    /// Hand out the run as overlapping pairs, or as the one character it is.
-    fn finish(&mut self) {
-        if let [only] = self.units.as_slice() {
-            let only = &self.folded[only.clone()];
-            (self.visit)(Word { text: only, language: None });
-        }
-        for pair in self.units.windows(2) {
-            let both = &self.folded[pair[0].start..pair[1].end];
-            (self.visit)(Word { text: both, language: None });
-        }
-        self.units.clear();
-    }
-}
-
-/// Whether a token is of a script that writes words without spaces between them.
-pub(crate) fn begins_unspaced(token: &str) -> bool {
-    token.chars().next().is_some_and(|first| !first.is_ascii() && is_unspaced(first))
-}
-
-/// Whether a character is of a script that writes words without spaces between them.
-///
-/// U+30FC lengthens the kana before it and has no script of its own.
-pub(super) fn is_unspaced(character: char) -> bool {
-    character == '\u{30fc}'
-        || matches!(
-            CodePointMapData::<Script>::new().get(character),
-            Script::Han | Script::Hiragana | Script::Katakana
-        )
-        || CodePointMapData::<LineBreak>::new().get(character) == LineBreak::ComplexContext
-}
-
-pub(super) fn is_mark(character: char) -> bool {
-    GeneralCategoryGroup::Mark.contains(CodePointMapData::<GeneralCategory>::new().get(character))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::text::fold;
+    use crate::text::words::MAX_CHARACTERS;
 
     const PLAIN: Analysis = Analysis { language: None };
 
@@ -454,12 +282,12 @@ mod tests {
     #[test]
     fn tokens_of_a_query_are_those_of_a_text_and_tell_which_are_stop_words() {
         let stop_words = |text, language| {
-            let found = query_tokens(text, &Analysis { language });
+            let found = tokens_in(text, &QueryLanguages { first: language, others: Vec::new() });
             assert_eq!(
                 tokens(text, &Analysis { language }),
-                found.iter().map(|(token, _)| token.clone()).collect::<Vec<_>>()
+                found.iter().map(|one| one.token.clone()).collect::<Vec<_>>()
             );
-            found.into_iter().map(|(_, is_stop_word)| is_stop_word).collect::<Vec<_>>()
+            found.into_iter().map(|one| one.is_stop_word).collect::<Vec<_>>()
         };
         let english = Some(Language::English);
         assert_eq!(stop_words("the cat doesn’t", english), [true, false, true]);

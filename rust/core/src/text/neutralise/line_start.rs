@@ -1,19 +1,11 @@
 //! Markup at the start of a line: headings, rules, quotations, lists, fences, roles.
 
 use super::markup::{is_fence, picture};
-use super::rewriter::Rewriter;
+use super::rewriter::{Rewriter, Start};
 use super::role_names::role_colon;
 
 /// Most digits of a number in a list.
 const MAX_DIGITS: usize = 9;
-
-/// The start that a place is at.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Start {
-    OfText,
-    /// Of a later line, which will stand within the one line of the result.
-    OfLine,
-}
 
 impl Rewriter<'_> {
     /// Replace the markup at the start of a line, note the colon of a role, and return the end of

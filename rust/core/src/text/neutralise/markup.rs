@@ -1,7 +1,5 @@
 //! Markup that opens something within a line: tags, fences, the marks of chats.
 
-use super::role_names::is_accent;
-
 /// Longest name of a tag that stands apart from its bracket, as in `< system >`.
 const LONGEST_TAG: usize = 40;
 
@@ -99,4 +97,9 @@ pub(super) fn chat_mark_end(rest: &str) -> Option<usize> {
     let name = inside.trim();
     let name = name.strip_prefix('/').unwrap_or(name).trim_start();
     CHAT_MARKS.iter().any(|mark| mark.eq_ignore_ascii_case(name)).then_some(end)
+}
+
+/// Accents of Latin letters that are written apart.
+pub(super) fn is_accent(character: char) -> bool {
+    matches!(character, '\u{300}'..='\u{36f}')
 }

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use super::bytes::position;
-use super::line_start::Start;
 use super::markup::{chat_mark_end, is_fence, opens_tag, picture};
 
 /// Whether a byte may begin markup within a line, or end the line. Full-width and small forms begin
@@ -11,6 +10,14 @@ use super::markup::{chat_mark_end, is_fence, opens_tag, picture};
 fn is_trigger(byte: u8) -> u8 {
     let triggers = [b'\n', b'<', b'`', b'[', 0xe1, 0xef];
     triggers.iter().fold(0, |any, &trigger| any | u8::from(byte == trigger))
+}
+
+/// The start that a place is at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    OfText,
+    /// Of a later line, which will stand within the one line of the result.
+    OfLine,
 }
 
 /// Replaces parts of a clean text, from its start on.

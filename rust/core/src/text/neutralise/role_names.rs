@@ -4,7 +4,7 @@ use icu_normalizer::{DecomposingNormalizer, DecomposingNormalizerBorrowed};
 
 use super::super::normalise::fold;
 use super::super::roles::is_role;
-use super::markup::picture;
+use super::markup::{is_accent, picture};
 
 const NFKD: DecomposingNormalizerBorrowed<'static> = DecomposingNormalizer::new_nfkd();
 
@@ -231,9 +231,4 @@ fn is_in_name(character: char) -> bool {
     character.is_alphanumeric()
         || is_accent(character)
         || matches!(character, '\u{3099}' | '\u{309a}')
-}
-
-/// Accents of Latin letters that are written apart.
-pub(super) fn is_accent(character: char) -> bool {
-    matches!(character, '\u{300}'..='\u{36f}')
 }

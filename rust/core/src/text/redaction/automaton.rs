@@ -9,7 +9,7 @@ use regex_automata::util::prefilter::Prefilter;
 use regex_automata::{Anchored, Input, MatchKind, Span};
 use regex_syntax::hir::Hir;
 
-use super::simulation::{Simulation, Threads};
+use super::simulation::{Simulation, Spent, Threads, Work};
 
 /// Bytes of one compiled pattern, the limit of the crate regex; `\w{200}` takes about as many.
 const SIZE_LIMIT: usize = 10 << 20;
@@ -19,27 +19,6 @@ const CACHE_CAPACITY: usize = 1 << 20;
 /// A cache that was cleared so often, and gave fewer bytes a state than this, is of no use.
 const CLEARS: usize = 4;
 const BYTES_PER_STATE: usize = 10;
-
-/// Bytes that the searches of one pattern may still read in one text.
-#[derive(Debug)]
-pub(super) struct Work {
-    left: usize,
-}
-
-/// The end of the work that is allowed.
-#[derive(Debug)]
-pub(super) struct Spent;
-
-impl Work {
-    pub(super) fn new(bytes: usize) -> Self {
-        Self { left: bytes }
-    }
-
-    pub(super) fn spend(&mut self, bytes: usize) -> Result<(), Spent> {
-        self.left = self.left.checked_sub(bytes).ok_or(Spent)?;
-        Ok(())
-    }
-}
 
 /// The cause of a search without an answer.
 enum Stop {

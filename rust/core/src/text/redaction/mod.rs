@@ -22,12 +22,13 @@ use std::ops::Range;
 
 use parking_lot::Mutex;
 
-use automaton::{Automaton, Spent, States, Work};
+use automaton::{Automaton, States};
 pub use custom::RedactionCheck;
 use invisible::Visible;
 pub use known::known_patterns;
 use known::{KNOWN, Known, Places};
 use places::Place;
+use simulation::{Spent, Work};
 
 use crate::error::Error;
 

@@ -8,10 +8,29 @@ use std::ops::Range;
 use regex_automata::nfa::thompson::{NFA, State};
 use regex_automata::util::primitives::StateID;
 
-use super::automaton::{Spent, Work};
-
 /// A visit of a state takes about half of the time that the automaton takes for a byte.
 const VISITS_PER_BYTE: usize = 2;
+
+/// Bytes that the searches of one pattern may still read in one text.
+#[derive(Debug)]
+pub(super) struct Work {
+    pub(super) left: usize,
+}
+
+/// The end of the work that is allowed.
+#[derive(Debug)]
+pub(super) struct Spent;
+
+impl Work {
+    pub(super) fn new(bytes: usize) -> Self {
+        Self { left: bytes }
+    }
+
+    pub(super) fn spend(&mut self, bytes: usize) -> Result<(), Spent> {
+        self.left = self.left.checked_sub(bytes).ok_or(Spent)?;
+        Ok(())
+    }
+}
 
 /// Paths of one place, the preferred ones first, with the place where each began.
 #[derive(Debug, Default)]

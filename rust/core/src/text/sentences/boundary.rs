@@ -8,21 +8,13 @@ use super::following::{self, Following, Kind as Next};
 use super::lines;
 use super::marks::{self, Kind, Marks};
 use super::preceding::{self, Kind as Word, Preceding};
-use super::reader::Reader;
+use super::reader::{Decision, Reader};
 
 /// So many quotes and brackets may stand before the first word of a sentence.
 const MOST_OPENING: usize = 16;
 const LONGEST_DAY: usize = 2;
 const LONGEST_ORDINAL: usize = 3;
 const YEAR: usize = 4;
-
-/// The result at a place that may end a sentence.
-pub(super) enum Decision {
-    /// The sentence ends there.
-    Ends(usize),
-    /// The next place to read on from.
-    GoesOn(usize),
-}
 
 pub(super) fn decision(reader: &Reader<'_>, start: usize, marks: &Marks) -> Decision {
     let ends = match reader.at(marks.close) {

@@ -5,11 +5,10 @@
 //! the line is long, it lacks a mark at its end, and the next begins in lower case without being an
 //! item of a list or a turn of a dialogue.
 
-use super::boundary::Decision;
 use super::characters::is_line_end;
 use super::following::{Following, Kind, gap};
 use super::preceding::is_letter;
-use super::reader::Reader;
+use super::reader::{Decision, Reader};
 
 /// Editors break lines at 60 to 100 characters; a shorter line was ended by its writer.
 const SHORTEST_BROKEN: usize = 40;

@@ -13,8 +13,7 @@ pub(super) mod tests;
 
 use std::ops::Range;
 
-use self::boundary::Decision;
-use self::reader::Reader;
+use self::reader::{Decision, Reader};
 
 pub(super) use self::characters::{is_closing, is_dot, is_full_stop, is_spaceless};
 

@@ -12,6 +12,14 @@ pub(super) struct Reader<'t> {
     pub(super) steps: Cell<usize>,
 }
 
+/// The result at a place that may end a sentence.
+pub(super) enum Decision {
+    /// The sentence ends there.
+    Ends(usize),
+    /// The next place to read on from.
+    GoesOn(usize),
+}
+
 /// Whether a byte begins a character that may end a sentence; a continuation byte never does.
 ///
 /// Most of the two-byte characters (Latin, Greek, Cyrillic, Hebrew) and Han and Hangul are passed
