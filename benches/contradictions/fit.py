@@ -1,7 +1,7 @@
 """Fit the weights of the rule judge on `dev` and `dev2`: `python -m benches.contradictions.fit`.
 
 Prints the scores of each fold under weights fitted on the others, then writes
-`mnemic/contradictions/weights.py` from all pairs.
+`mnemic/contradictions/data/weights.txt` from all pairs.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from mnemic.contradictions import features as evidence_module
 from mnemic.contradictions.features import evidence
 from mnemic.contradictions.parse import Reading
 from mnemic.contradictions.signals import Pair
-from mnemic.contradictions.words import Lexicon
 
 HALVES = ("dev", "dev2")
 FOLDS = 4
 FALSE_ALARM = 2.0  # a false alarm costs as much as two misses
 SHRINKAGE = 0.2
 STEPS = 60
-WEIGHTS_FILE = Path(inspect.getfile(evidence_module)).with_name("weights.py")
+HEADER = "# Weights of the evidence; written by `python -m benches.contradictions.fit`."
+WEIGHTS_FILE = Path(inspect.getfile(evidence_module)).with_name("data") / "weights.txt"
 
 
 class Table(NamedTuple):
@@ -40,12 +40,11 @@ class Table(NamedTuple):
 
 
 def read() -> Table:
-    lexicon = Lexicon()
     seen: dict[tuple, int] = defaultdict(int)
     rows, halves, folds, labels = [], [], [], []
     for half in HALVES:
         for pair in load(half):
-            older, newer = Reading(pair["first"], lexicon), Reading(pair["second"], lexicon)
+            older, newer = Reading(pair["first"]), Reading(pair["second"])
             rows.append(evidence(Pair(older, newer))[0])
             labels.append(pair["contradicts"])
             halves.append(half)
@@ -90,17 +89,8 @@ def counted(table: Table, alarms: np.ndarray, chosen: np.ndarray) -> str:
 
 
 def written(names: list[str], weights: np.ndarray) -> str:
-    lines = [f'    "{name}": {weight:.2f},' for name, weight in zip(names, weights, strict=True)]
-    return "\n".join(
-        [
-            '"""Weights of the evidence; written by `python -m benches.contradictions.fit`."""',
-            "",
-            "WEIGHTS: dict[str, float] = {",
-            *lines,
-            "}",
-            "",
-        ]
-    )
+    lines = [f"{name}: {weight:.2f}" for name, weight in zip(names, weights, strict=True)]
+    return "\n".join([HEADER, "", *lines, ""])
 
 
 def main() -> None:

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from benches.support.hostile_texts import FAMILIES
 from mnemic.contradictions import Judgement, LanguageModelJudge, RuleJudge
-from mnemic.contradictions.features import evidence
+from mnemic.contradictions.features import WEIGHTS, evidence
+from mnemic.contradictions.lexicon import lexicon
 from mnemic.contradictions.parse import Reading
 from mnemic.contradictions.signals import Pair
-from mnemic.contradictions.weights import WEIGHTS
-from mnemic.contradictions.words import MAX_CHARACTERS, Lexicon
+from mnemic.contradictions.tokens import MAX_CHARACTERS
 from tests.support.paths import ROOT
 from tests.support.tiers import examples
 from tests.support.work import lines_run
@@ -178,11 +178,25 @@ def test_there_is_one_judgement_for_each_memory_in_their_order():
 
 
 def test_another_judge_judges_the_same_by_the_same_tables():
-    another = RuleJudge()
-    assert another._lexicon is JUDGE._lexicon  # building it takes as long as many judgements
-    another._lexicon = Lexicon()
-    again = asyncio.run(another.judge("Irma is 40.", ["Irma is 30.", "Otto is 30."]))
-    assert again == asyncio.run(JUDGE.judge("Irma is 40.", ["Irma is 30.", "Otto is 30."]))
+    others = ["Irma is 30.", "Otto is 30."]
+    found = asyncio.run(JUDGE.judge("Irma is 40.", others))
+    assert asyncio.run(RuleJudge().judge("Irma is 40.", others)) == found
+    assert lexicon.cache_info().misses == 1  # building it takes as long as many judgements
+
+
+TABLES_ARE_READ_LATE = """
+import asyncio
+from mnemic.contradictions import RuleJudge
+from mnemic.contradictions.lexicon import lexicon
+judge = RuleJudge()
+assert lexicon.cache_info().misses == 0
+asyncio.run(judge.judge("Irma is 40.", ["Irma is 30."]))
+assert lexicon.cache_info().misses == 1
+"""
+
+
+def test_the_lexicon_is_built_for_the_first_judgement_not_for_the_first_judge():
+    subprocess.run([sys.executable, "-c", TABLES_ARE_READ_LATE], cwd=ROOT, check=True)
 
 
 WORDS = """
@@ -229,9 +243,8 @@ def test_the_order_of_sets_does_not_change_a_judgement():
 
 
 def test_every_piece_of_evidence_has_a_weight():
-    lexicon = Lexicon()
     texts = ("Irma has two sons.", "Irma has three sons.", "Irma sings.")
-    readings = [Reading(text, lexicon) for text in texts]
+    readings = [Reading(text) for text in texts]
     signalled, _ = evidence(Pair(readings[0], readings[1]))
     silent, _ = evidence(Pair(readings[0], readings[2]))
     assert signalled.keys() | silent.keys() == WEIGHTS.keys()

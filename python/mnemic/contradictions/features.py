@@ -1,15 +1,18 @@
 """Features of a pair of texts: evidence for and against a contradiction, as numbers."""
 
+from mnemic.contradictions import vocabulary
 from mnemic.contradictions.parse import Reading
 from mnemic.contradictions.quantity import agree
 from mnemic.contradictions.signals import Pair, Signal, comparable
-from mnemic.contradictions.vocabulary import LIGHT_VERBS
 
 _APART = frozenset({"label", "qualifier"})
 _FAMILIES = {"attribute": "value", "change": "value", "negation": "opposite"}
 _TIMES = frozenset({"number", "time"})
 _MAX_WORDS = 8  # more words of its own add no information
 _FEW = 2
+
+WEIGHTS = {name: float(weight) for name, [weight] in vocabulary.entries("weights")}
+"""Weights of the features."""
 
 
 def evidence(pair: Pair) -> tuple[dict[str, float], str]:
@@ -143,7 +146,7 @@ def _own_verbs(one: Reading, other: Reading, words: frozenset[str]) -> list[str]
         if one.tokens[place].lexeme.is_verb
         and key not in other.keys
         and key not in words
-        and key not in LIGHT_VERBS
+        and key not in vocabulary.LIGHT_VERBS
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from mnemic.contradictions.judgement import Judgement, check_texts
-from mnemic.contradictions.words import head
+from mnemic.contradictions.tokens import head
 from mnemic.llm import AnyLanguageModel, as_language_model
 from mnemic.logs import logger
 

@@ -3,10 +3,9 @@
 from decimal import Decimal
 
 from mnemic.contradictions import vocabulary
+from mnemic.contradictions.lexicon import stem
 from mnemic.contradictions.numerals import DASH, VALUES, NumeralReader, decimal, is_number
-from mnemic.contradictions.quantity import Quantity
-from mnemic.contradictions.units import SYMBOLS, UNITS
-from mnemic.contradictions.words import stem
+from mnemic.contradictions.quantity import SYMBOLS, UNITS, Quantity
 
 _HEDGES = vocabulary.words(
     "about around roughly approximately nearly almost some circa ca little just approx"

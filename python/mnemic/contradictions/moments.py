@@ -4,8 +4,7 @@ from decimal import Decimal
 
 from mnemic.contradictions import vocabulary
 from mnemic.contradictions.numerals import DASH, RANKS, VALUES, NumeralReader, integer
-from mnemic.contradictions.quantity import Quantity
-from mnemic.contradictions.units import UNITS
+from mnemic.contradictions.quantity import UNITS, Quantity
 
 WEEKDAYS = {
     name: place
@@ -126,7 +125,7 @@ class MomentReader(NumeralReader):
         """Resolve am and pm; without either, both times of day up to 12:59 are meant."""
         is_spelled = self.tokens[start].kind == "clock"
         half = self._half_of_day(end)
-        if self.at(end) in {"am", "pm", "a", "p", "o'clock", "h", "o"}:
+        if self.at(end) in {"am", "pm", "a", "p", "h", "o"}:
             end += 1
         low = high = minutes % _DAY
         if half == "pm" and minutes < 12 * HOUR:
@@ -142,11 +141,11 @@ class MomentReader(NumeralReader):
     def _half_of_day(self, position: int) -> str:
         for place in range(position, min(position + 5, self.size)):
             text = self.texts[place]
-            if text in {"am", "a.m", "morning"}:
+            if text in {"am", "morning"}:
                 return "am"
-            if text in {"pm", "p.m", "afternoon", "evening", "night", "tonight"}:
+            if text in {"pm", "afternoon", "evening", "night", "tonight"}:
                 return "pm"
-            if text not in {"in", "the", "at", "o'clock", "o", "clock", "on", "same"}:
+            if text not in {"in", "the", "at", "o", "clock", "on", "same"}:
                 break
         return ""
 
@@ -154,9 +153,7 @@ class MomentReader(NumeralReader):
         following, before = self.at(end), self.at(position - 1)
         if value != int(value) or not 0 <= value <= 24:  # noqa: PLR2004 - hours
             return False
-        if following in {"am", "pm", "o'clock"} or (
-            following == "o" and self.at(end + 1) == "clock"
-        ):
+        if following in {"am", "pm"} or (following == "o" and self.at(end + 1) == "clock"):
             return True
         if before not in {"at", "by", "until", "till", "before", "after", "past", "from"}:
             return False

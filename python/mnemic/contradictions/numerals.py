@@ -3,8 +3,8 @@
 from decimal import Decimal
 
 from mnemic.contradictions import vocabulary
-from mnemic.contradictions.units import UNITS
-from mnemic.contradictions.words import Token
+from mnemic.contradictions.quantity import UNITS
+from mnemic.contradictions.tokens import Token
 
 MAX_DIGITS = 30
 """A number of more digits is ignored."""

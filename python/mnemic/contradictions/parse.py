@@ -1,8 +1,9 @@
 """Shallow parsing of a statement."""
 
 from mnemic.contradictions import vocabulary
+from mnemic.contradictions.lexicon import Lexeme, stem
 from mnemic.contradictions.quantities import quantities_of
-from mnemic.contradictions.words import Lexeme, Lexicon, Token, stem, tokens_of
+from mnemic.contradictions.tokens import Token, tokens_of
 
 _ENDS = frozenset(".!?;")
 _BREAKS = frozenset(".!?;,:()\u2013\u2014")
@@ -12,16 +13,7 @@ _AUXILIARY = vocabulary.words(
 )
 _LABEL_LENGTH = 3  # "Ben:", "Aunt May:"
 _PREFERENCE_TOKENS = 64  # after "prefer" and its like, so that a run of them takes linear time
-PERSON_VERBS = frozenset(
-    stem(verb)
-    for verb in vocabulary.listed("""
-    live work like love hate dislike prefer want have own drink eat play speak study
-    know think say tell ask need enjoy drive take wear teach learn grow marry move hope plan feel
-    start stop quit collect earn sleep wake buy sell run swim ride sing read write visit finish win
-    train cook bake smoke retire turn join leave give get be expect follow suffer welcome hurt
-    remember forget hold weigh meet call pay promise pick choose find see order spend complain
-    understand""")
-)
+_PERSON_VERBS = frozenset(stem(verb) for verb in vocabulary.PERSON_VERBS)
 _FINITE = vocabulary.words("is are was were has had will can may must should would")
 _CONDITIONS = frozenset({"if", "when", "whenever", "unless", "once", "until"})
 _ABSTRACT = (
@@ -47,6 +39,7 @@ _STATE_VERBS = vocabulary.words(
     "is are was were be been am m s not still now back turned switched again"
 )
 _DETERMINERS = vocabulary.words("the a an my our your his her its their this that no every each")
+_ENDING = frozenset({"stop", "quit", "ceas", "refus", "fail", "forget"})
 _SUBJECT = "user"
 SUBJECT_KEY = _SUBJECT
 
@@ -100,8 +93,8 @@ class Reading:
         "weak_people",
     )
 
-    def __init__(self, text: str, lexicon: Lexicon) -> None:
-        self.tokens = _without_questions(tokens_of(text, lexicon))
+    def __init__(self, text: str) -> None:
+        self.tokens = _without_questions(tokens_of(text))
         self.is_question = not self.tokens
         self.quantities = quantities_of(self.tokens)
         self.keys: dict[str, int] = {}
@@ -159,7 +152,7 @@ class Reading:
                 continue
             if text in _CONDITIONS:
                 is_condition = True
-            if text in vocabulary.CLAUSE_WORDS:
+            if text in vocabulary.CONJUNCTIONS:
                 clause += 1
                 scope = 0
                 preposition = ""
@@ -175,7 +168,7 @@ class Reading:
                 else:
                     scope = position + 1
                     negations.append((position, [], []))
-            elif lexeme.stem_negates(self.tokens, position):
+            elif self._ends_action(lexeme, position):
                 scope = position + 1
                 negations.append((position, [], []))
             if text in vocabulary.PREPOSITIONS:
@@ -195,9 +188,9 @@ class Reading:
             if taken[position]:
                 is_start = False
                 continue
-            for name, member in lexeme.value_classes:
+            for name, member in lexeme.values:
                 self.values.setdefault(name, {}).setdefault(member, position)
-            for name, member in lexeme.subject_classes:
+            for name, member in lexeme.qualifiers:
                 self.marks.setdefault(name, {}).setdefault(member, position)
             if lexeme.is_first_person:
                 if self.first_verb < 0 or text in {"my", "our"}:
@@ -246,7 +239,7 @@ class Reading:
         if len(self.tokens) > 1 and self.tokens[1].text == ":":
             first = self.tokens[0]
             lexeme = first.lexeme
-            if first.is_capital and not (lexeme.is_verb or lexeme.is_stop or lexeme.value_classes):
+            if first.is_capital and not (lexeme.is_verb or lexeme.is_stop or lexeme.values):
                 return lexeme.key
         return _SUBJECT
 
@@ -266,6 +259,12 @@ class Reading:
         if text == "no":
             return following in _BREAKS
         return text == "not" and following in {"all", "every", "only", "just", "everyone"}
+
+    def _ends_action(self, lexeme: Lexeme, position: int) -> bool:
+        """Return whether the word negates the action that follows: stopped smoking."""
+        if lexeme.key not in _ENDING or position + 1 >= len(self.tokens):
+            return False
+        return self.tokens[position + 1].text.endswith("ing")
 
     def _mark(self, key: str, position: int, scope: int, *, is_condition: bool = False) -> None:
         self.keys.setdefault(key, position)
@@ -338,9 +337,9 @@ class Reading:
             self.people.add(key)
             return
         following = self.tokens[position + 1] if position + 1 < len(self.tokens) else None
-        if following is None or token.lexeme.value_classes or token.lexeme.subject_classes:
+        if following is None or token.lexeme.values or token.lexeme.qualifiers:
             return
-        if following.text == ":" or following.stem in PERSON_VERBS or self._acts(token, following):
+        if following.text == ":" or following.stem in _PERSON_VERBS or self._acts(token, following):
             is_strong = following.text == ":" or following.stem != "be"
             is_known = token.lexeme.is_verb or bool(token.lexeme.cues) or bool(token.lexeme.axes)
             if is_known or (following.text == ":" and position > _LABEL_LENGTH):

@@ -16,9 +16,8 @@ from mnemic.contradictions.numerals import (
     VALUES,
     integer,
 )
-from mnemic.contradictions.quantity import Quantity
-from mnemic.contradictions.units import SYMBOLS, UNITS
-from mnemic.contradictions.words import Token
+from mnemic.contradictions.quantity import SYMBOLS, UNITS, Quantity
+from mnemic.contradictions.tokens import Token
 
 MAX_QUANTITIES = 64
 """Maximum number of quantities of one text; later ones are ignored."""

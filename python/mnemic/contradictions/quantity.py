@@ -2,12 +2,32 @@
 
 from decimal import Context, Decimal
 
+from mnemic.contradictions import vocabulary
+from mnemic.contradictions.lexicon import stem
+
 EXACT = Context(prec=60, traps=[])
 """Decimal context of quantities, independent of the caller's own."""
 _HEDGED = Decimal("0.15")  # how far "about 30" reaches
 _TINY = Decimal("1e-9")
 _INFINITE = Decimal("Infinity")
 _ROUNDED = Decimal("0.005")  # conversions are rounded
+
+
+def _units() -> dict[str, tuple[str, Decimal]]:
+    units: dict[str, tuple[str, Decimal]] = {}
+    for unit, names in vocabulary.entries("units"):
+        dimension, factor = unit.split()
+        for name in names:
+            plural = name + "s" if len(name) > 3 else name  # noqa: PLR2004 - "has" is no plural
+            base = " ".join(stem(part) for part in name.split())
+            units |= dict.fromkeys((name, plural, base), (dimension, Decimal(factor)))
+    return units
+
+
+UNITS = _units()
+"""Dimension of each unit of measurement, and its factor to the base unit."""
+SYMBOLS = frozenset("€$£¥")
+"""Symbols of currencies, which stand before the number."""
 
 
 class Quantity:

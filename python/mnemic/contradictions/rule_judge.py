@@ -3,31 +3,28 @@
 import math
 from collections.abc import Sequence
 from decimal import localcontext
-from functools import cache
 
 from mnemic._core import Coverage, detect_language
-from mnemic.contradictions.features import evidence
+from mnemic.contradictions.features import WEIGHTS, evidence
 from mnemic.contradictions.judgement import Judgement, check_texts
 from mnemic.contradictions.parse import Reading
 from mnemic.contradictions.quantity import EXACT
 from mnemic.contradictions.signals import Pair
-from mnemic.contradictions.weights import WEIGHTS
-from mnemic.contradictions.words import Lexicon
 from mnemic.sync_bridge import run_blocking
 
 _SHORT = 4096  # characters of all texts; reading more would hold up an event loop
 _NONE = Judgement(0.0)
 _ENGLISH = Coverage(["en"])
 
-_shared_lexicon = cache(Lexicon)  # 15 ms to build, and of the same tables for every judge
-
 
 def _is_english(text: str) -> bool:
     return _ENGLISH.covers(text) and detect_language(text[:_SHORT]) in {None, "en"}
 
 
-def _decide(pair: Pair) -> Judgement:
-    found, reason = evidence(pair)
+def _against(newer: Reading, other: str) -> Judgement:
+    if not _is_english(other):
+        return _NONE
+    found, reason = evidence(Pair(Reading(other), newer))
     if not found:
         return _NONE
     score = sum(WEIGHTS.get(name, 0.0) * value for name, value in found.items() if value)
@@ -44,9 +41,6 @@ class RuleJudge:
     times. A number of more than 30 digits is ignored.
     """
 
-    def __init__(self) -> None:
-        self._lexicon = _shared_lexicon()
-
     async def judge(self, statement: str, others: Sequence[str]) -> list[Judgement]:
         """Return one judgement for each of the older memories, in their order."""
         check_texts(statement, others)
@@ -59,10 +53,5 @@ class RuleJudge:
         with localcontext(EXACT):
             if not _is_english(statement):
                 return [_NONE] * len(others)
-            newer = Reading(statement, self._lexicon)
-            return [self._against(newer, other) for other in others]
-
-    def _against(self, newer: Reading, other: str) -> Judgement:
-        if not _is_english(other):
-            return _NONE
-        return _decide(Pair(Reading(other, self._lexicon), newer))
+            newer = Reading(statement)
+            return [_against(newer, other) for other in others]

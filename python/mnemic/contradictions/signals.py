@@ -4,12 +4,11 @@ from itertools import product
 from typing import NamedTuple
 
 from mnemic.contradictions import vocabulary
-from mnemic.contradictions.antonyms import OPPOSING_PREFIXES
+from mnemic.contradictions.lexicon import stem
 from mnemic.contradictions.parse import SUBJECT_KEY, Reading
 from mnemic.contradictions.quantity import Quantity, agree
-from mnemic.contradictions.words import stem
 
-_HUMANS = frozenset(stem(word) for word in vocabulary.HUMANS)
+_PEOPLE = frozenset(stem(word) for word in vocabulary.PEOPLE)
 _TEMPORAL = frozenset({"clock", "weekday", "date"})
 
 
@@ -209,9 +208,9 @@ class Pair:
         found = []
         for one, other in ((self.older, self.newer), (self.newer, self.older)):
             for word in one.stems:
-                if not word.startswith(OPPOSING_PREFIXES):
+                if not word.startswith(_OPPOSING_PREFIXES):
                     continue
-                for prefix in OPPOSING_PREFIXES:
+                for prefix in _OPPOSING_PREFIXES:
                     if word.startswith(prefix) and word[len(prefix) :] in other.stems:
                         rest = word[len(prefix) :]
                         if (
@@ -350,8 +349,18 @@ _CONVERSE = frozenset(
         "above below more less beat lose win buy sell give receive lend borrow over"
     )
 )
+# They turn a word into its opposite, where both are words of the two texts.
+_OPPOSING_PREFIXES = ("un", "in", "im", "il", "ir", "dis", "non", "mis")
 _STEM = 3  # letters of a word that a prefix turns around
 _SHORT = 3
+# The prepositions that lead to the value of an attribute.
+_VALUE_PREPOSITIONS = {
+    "home": vocabulary.words("in to near with"),
+    "work": vocabulary.words("as at for by"),
+    "store": vocabulary.words("in on under behind at to with inside beside"),
+    "school": vocabulary.words("at in"),
+    "lead": vocabulary.words("by"),
+}
 
 
 def _described(reading: Reading, position: int) -> str:
@@ -364,14 +373,6 @@ def _described(reading: Reading, position: int) -> str:
     if token.lexeme.is_verb or (following.lexeme.is_verb and position < reading.first_verb):
         return ""
     return following.lexeme.key
-
-
-def _value_prepositions() -> dict[str, frozenset[str]]:
-    lines = (line.split(": ") for line in vocabulary.VALUE_PREPOSITIONS.strip().splitlines())
-    return {name: frozenset(prepositions.split(", ")) for name, prepositions in lines}
-
-
-_VALUE_PREPOSITIONS = _value_prepositions()
 
 
 def _value_words(reading: Reading, name: str) -> set[str]:
@@ -417,8 +418,6 @@ def comparable(one: Quantity, other: Quantity) -> bool:
         )
     if one.nouns and other.nouns and one.nouns.isdisjoint(other.nouns):
         return one.kind == "count" and not (
-            one.nouns.isdisjoint(_HUMANS) or other.nouns.isdisjoint(_HUMANS)
+            one.nouns.isdisjoint(_PEOPLE) or other.nouns.isdisjoint(_PEOPLE)
         )
-    if one.kind == "count" and not one.nouns and not other.nouns:
-        return True
     return True
