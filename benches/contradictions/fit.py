@@ -16,7 +16,7 @@ import numpy as np
 from benches.contradictions.__main__ import THRESHOLD, THRESHOLDS, Count, line, load
 from mnemic.contradictions import features as evidence_module
 from mnemic.contradictions.features import evidence
-from mnemic.contradictions.parse import Reading
+from mnemic.contradictions.parse import parse
 from mnemic.contradictions.signals import Pair
 
 HALVES = ("dev", "dev2")
@@ -44,7 +44,7 @@ def read() -> Table:
     rows, halves, folds, labels = [], [], [], []
     for half in HALVES:
         for pair in load(half):
-            older, newer = Reading(pair["first"]), Reading(pair["second"])
+            older, newer = parse(pair["first"]), parse(pair["second"])
             rows.append(evidence(Pair(older, newer))[0])
             labels.append(pair["contradicts"])
             halves.append(half)

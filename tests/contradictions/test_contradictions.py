@@ -14,7 +14,7 @@ from benches.support.hostile_texts import FAMILIES
 from mnemic.contradictions import Judgement, LanguageModelJudge, RuleJudge
 from mnemic.contradictions.features import WEIGHTS, evidence
 from mnemic.contradictions.lexicon import lexicon
-from mnemic.contradictions.parse import Reading
+from mnemic.contradictions.parse import parse
 from mnemic.contradictions.signals import Pair
 from mnemic.contradictions.tokens import MAX_CHARACTERS
 from tests.support.paths import ROOT
@@ -244,7 +244,7 @@ def test_the_order_of_sets_does_not_change_a_judgement():
 
 def test_every_piece_of_evidence_has_a_weight():
     texts = ("Irma has two sons.", "Irma has three sons.", "Irma sings.")
-    readings = [Reading(text) for text in texts]
+    readings = [parse(text) for text in texts]
     signalled, _ = evidence(Pair(readings[0], readings[1]))
     silent, _ = evidence(Pair(readings[0], readings[2]))
     assert signalled.keys() | silent.keys() == WEIGHTS.keys()

@@ -14,7 +14,7 @@ from mnemic.contradictions.tokens import tokens_of
 DATA = importlib.resources.files("mnemic.contradictions") / "data"
 TABLES = sorted(file.name.removesuffix(".txt") for file in DATA.iterdir())
 WITH_PHRASES = ("attributes", "cues", "opposites", "qualifiers", "synonyms", "values", "words")
-BY_SPELLING = {"stop words", "first person", "third person", "prepositions", "conjunctions"}
+BY_SPELLING = {"stop words", "first person", "prepositions", "conjunctions"}
 BY_SPELLING |= {"measure nouns", "light verbs"}
 
 

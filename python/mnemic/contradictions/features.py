@@ -1,9 +1,8 @@
 """Features of a pair of texts: evidence for and against a contradiction, as numbers."""
 
 from mnemic.contradictions import vocabulary
-from mnemic.contradictions.parse import Reading
-from mnemic.contradictions.quantity import agree
-from mnemic.contradictions.signals import Pair, Signal, comparable
+from mnemic.contradictions.reading import Reading
+from mnemic.contradictions.signals import Pair, Signal, have_equal_amounts
 
 _APART = frozenset({"label", "qualifier"})
 _FAMILIES = {"attribute": "value", "change": "value", "negation": "opposite"}
@@ -23,11 +22,9 @@ def evidence(pair: Pair) -> tuple[dict[str, float], str]:
     """
     older, newer = pair.older, pair.newer
     if (
-        _texts(older) == _texts(newer)
-        or older.is_question
-        or newer.is_question
-        or not pair.shared
+        not pair.shared  # nor is anything shared with a question
         or pair.has_other_people()
+        or _texts(older) == _texts(newer)
     ):
         return {}, ""
     signals = pair.signals()
@@ -55,8 +52,8 @@ def _signalled(pair: Pair, signals: list[Signal]) -> dict[str, float]:
         "several": float(_count_disagreements(signals) > 1),
         "apart": float(
             pair.has_other_subject()
-            + bool(pair.qualifiers(words))
-            + bool(pair.other_object(words))
+            + pair.has_other_qualifiers(words)
+            + pair.has_other_object(words)
             + pair.has_other_names(words)
         ),
         "over": float(_is_over(older, newer)),
@@ -75,12 +72,14 @@ def _silent(pair: Pair) -> dict[str, float]:
         "silent": 1.0,
         "silent own words": own_words,
         "silent same words": float(not own_words),
-        "silent same verb": float(bool(older.verb) and older.verb == newer.verb),
-        "silent same amount": float(_have_equal_amounts(older, newer)),
-        "silent same people": float(not older.people.isdisjoint(newer.people)),
+        "silent same verb": float(
+            bool(older.predicate.verb) and older.predicate.verb == newer.predicate.verb
+        ),
+        "silent same amount": float(have_equal_amounts(older, newer)),
+        "silent same people": float(not older.entities.people.isdisjoint(newer.entities.people)),
         "silent few": float(len(pair.shared) < _FEW),
         "silent change": float("change" in newer.cues and "change" not in older.cues),
-        "silent denial": float((not older.negations) != (not newer.negations)),
+        "silent denial": float((not older.polarity.negations) != (not newer.polarity.negations)),
         "silent many negations": float(_has_many_negations(older, newer)),
         "silent names": float(_has_other_values(older, newer)),
     }
@@ -113,22 +112,14 @@ def _own_words(older: Reading, newer: Reading, words: frozenset[str]) -> float:
 
 
 def _has_many_negations(older: Reading, newer: Reading) -> bool:
-    return max(len(older.negations), len(newer.negations)) > 1
+    return max(len(older.polarity.negations), len(newer.polarity.negations)) > 1
 
 
 def _is_over(older: Reading, newer: Reading) -> bool:
     return (
         ("past" in older.cues) != ("past" in newer.cues)
         or ("gone" in older.cues and "gone" not in newer.cues)
-        or (older.is_past and not newer.is_past)
-    )
-
-
-def _have_equal_amounts(older: Reading, newer: Reading) -> bool:
-    return any(
-        comparable(one, other) and agree(one, other)
-        for one in older.quantities
-        for other in newer.quantities
+        or (older.predicate.is_past and not newer.predicate.is_past)
     )
 
 
@@ -152,8 +143,8 @@ def _own_verbs(one: Reading, other: Reading, words: frozenset[str]) -> list[str]
 
 def _has_other_values(older: Reading, newer: Reading) -> bool:
     """Return whether each text has a name of its own, beside a shared word that has one value."""
-    mine = older.names.keys() - newer.keys.keys() - older.people
-    theirs = newer.names.keys() - older.keys.keys() - newer.people
+    mine = older.entities.names.keys() - newer.keys.keys() - older.entities.people
+    theirs = newer.entities.names.keys() - older.keys.keys() - newer.entities.people
     return bool(mine and theirs) and any(
         older.tokens[place].lexeme.is_functional
         for key, place in older.keys.items()

@@ -1,21 +1,23 @@
-"""Shallow parsing of a statement."""
+"""Shallow parsing of a text: clauses, negations, names, content words, values."""
 
 from mnemic.contradictions import vocabulary
 from mnemic.contradictions.lexicon import Lexeme, stem
-from mnemic.contradictions.quantities import quantities_of
-from mnemic.contradictions.tokens import Token, tokens_of
-
-_ENDS = frozenset(".!?;")
-_BREAKS = frozenset(".!?;,:()\u2013\u2014")
-_AUXILIARY = vocabulary.words(
-    "be am is are was were been being have has had do does did will would shall should can could "
-    "may might must"
+from mnemic.contradictions.predicate import (
+    AUXILIARIES,
+    is_determined,
+    is_predicate,
+    read_predicate,
 )
+from mnemic.contradictions.preference import preference_of
+from mnemic.contradictions.quantities import quantities_of
+from mnemic.contradictions.reading import SUBJECT_KEY, Entities, Negation, Reading
+from mnemic.contradictions.tokens import FULL_STOP, SENTENCE_ENDS, Token, tokens_of
+
+_BREAKS = frozenset(".!?;,:()\u2013\u2014")
 _LABEL_LENGTH = 3  # "Ben:", "Aunt May:"
-_PREFERENCE_TOKENS = 64  # after "prefer" and its like, so that a run of them takes linear time
 _PERSON_VERBS = frozenset(stem(verb) for verb in vocabulary.PERSON_VERBS)
-_FINITE = vocabulary.words("is are was were has had will can may must should would")
 _CONDITIONS = frozenset({"if", "when", "whenever", "unless", "once", "until"})
+_CONNECTIVES = _CONDITIONS | vocabulary.CONJUNCTIONS | vocabulary.PREPOSITIONS
 _ABSTRACT = (
     "s",
     "ing",
@@ -32,416 +34,32 @@ _ABSTRACT = (
     "age",
 )
 _DOUBLING = frozenset({"not", "never", "no", "without", "unless"})
+_CANCELLING = frozenset({"without", "unless"})
+_ENDING = frozenset({"stop", "quit", "ceas", "refus", "fail", "forget"})
 _TOPICAL_CUES = frozenset({"change", "denial", "exclusive", "replacement"})
 _EQUALS = frozenset({"is", "are", "was", "were"})
+_ADVERBS_OF_TIME = frozenset({"before", "earlier"})  # at the end of a clause
 _PARTICLES = vocabulary.words("on off up down over for back")
 _STATE_VERBS = vocabulary.words(
     "is are was were be been am m s not still now back turned switched again"
 )
-_DETERMINERS = vocabulary.words("the a an my our your his her its their this that no every each")
-_ENDING = frozenset({"stop", "quit", "ceas", "refus", "fail", "forget"})
-_SUBJECT = "user"
-SUBJECT_KEY = _SUBJECT
+_AFTER_PARTICLES = vocabulary.words("in for again now by at during since and after this")
 
 
-class Reading:
-    """A parsed text, for comparison with many others.
-
-    Attributes:
-        keys: Content words by key, with the position of the first.
-        subjects: Keys before the main verb of each sentence.
-        people: Names (and the first person) that a sentence is about.
-        names: All words that begin with a capital letter inside a sentence.
-        negated: Keys that a negation covers.
-        affirmed: Keys that occur without a negation.
-        axes: By axis, the words found, as pairs of sign and position.
-        values: By class of values, its members and their positions.
-        marks: By class of things, its members.
-        objects: By preposition, the keys after it.
-    """
-
-    __slots__ = (
-        "affirmed",
-        "attributes",
-        "axes",
-        "clauses",
-        "cues",
-        "dispreferred",
-        "first_verb",
-        "heads",
-        "is_many_valued",
-        "is_negative",
-        "is_passive",
-        "is_past",
-        "is_question",
-        "keys",
-        "marks",
-        "me",
-        "names",
-        "negated",
-        "negations",
-        "objects",
-        "people",
-        "preferred",
-        "quantities",
-        "stems",
-        "subjects",
-        "taken",
-        "tokens",
-        "values",
-        "verb",
-        "weak_people",
-    )
-
-    def __init__(self, text: str) -> None:
-        self.tokens = _without_questions(tokens_of(text))
-        self.is_question = not self.tokens
-        self.quantities = quantities_of(self.tokens)
-        self.keys: dict[str, int] = {}
-        self.stems: dict[str, int] = {}
-        self.subjects: set[str] = set()
-        self.heads: set[str] = set()
-        self.people: set[str] = set()
-        self.weak_people: set[str] = set()
-        self.names: dict[str, int] = {}
-        self.negated: set[str] = set()
-        self.affirmed: set[str] = set()
-        self.negations: list[tuple[int, frozenset[int], list[str]]] = []
-        self.axes: dict[int, list[tuple[int, int]]] = {}
-        self.values: dict[str, dict[str, int]] = {}
-        self.marks: dict[str, dict[str, int]] = {}
-        self.objects: dict[str, set[str]] = {}
-        self.attributes: dict[str, int] = {}
-        self.cues: set[str] = set()
-        self.clauses: list[int] = []
-        self.preferred: set[str] = set()
-        self.dispreferred: set[str] = set()
-        self.is_passive = False
-        self.is_past = False
-        self.verb = ""
-        self.me = self._speaker()
-        self.first_verb = -1
-        self._read()
-        self._find_subjects()
-        self._find_preference()
-
-    def _read(self) -> None:  # noqa: C901, PLR0912, PLR0915 - one pass, for speed
-        taken = self.taken = bytearray(len(self.tokens) + 1)
-        for quantity in self.quantities:
-            for place in range(quantity.start, quantity.end):
-                taken[place] = 1
-        clause = 0
-        scope = 0  # the negator in force, as position + 1
-        preposition = ""
-        is_start = True
-        is_condition = False
-        negations: list[tuple[int, list[tuple[int, int, int]], list[str]]] = []
-        for position, token in enumerate(self.tokens):
-            text, lexeme = token.text, token.lexeme
-            is_doubled = False
-            if token.kind not in {"word", "rest"}:
-                if text in _BREAKS:
-                    clause += 1
-                    scope = 0
-                    is_condition = False
-                    preposition = ""
-                    is_start = is_start if text == "," else True
-                elif token.kind == "place":
-                    self.values.setdefault("address", {}).setdefault(text, position)
-                self.clauses.append(clause)
-                continue
-            if text in _CONDITIONS:
-                is_condition = True
-            if text in vocabulary.CONJUNCTIONS:
-                clause += 1
-                scope = 0
-                preposition = ""
-            self.clauses.append(clause)
-            if lexeme.cues and not (text == "only" and self._is_determined(position)):
-                self.cues |= lexeme.cues
-            if lexeme.is_negator and not self._is_harmless(text, position):
-                if scope and scope < position and text in _DOUBLING:
-                    scope = 0  # double negation
-                    if text in {"without", "unless"}:
-                        negations.pop()
-                        is_doubled = True
-                else:
-                    scope = position + 1
-                    negations.append((position, [], []))
-            elif self._ends_action(lexeme, position):
-                scope = position + 1
-                negations.append((position, [], []))
-            if text in vocabulary.PREPOSITIONS:
-                preposition = text
-            if (
-                lexeme.axes
-                and not (taken[position] or is_doubled)
-                and self._is_opposable(text, position)
-            ):
-                for axis, sign in lexeme.axes:
-                    if scope and scope != position + 1 and not self._is_described(position, scope):
-                        negations[-1][1].append((axis, sign, position))
-                    else:
-                        self.axes.setdefault(axis, []).append((sign, position))
-            for name in lexeme.attributes:
-                self.attributes.setdefault(name, position)
-            if taken[position]:
-                is_start = False
-                continue
-            for name, member in lexeme.values:
-                self.values.setdefault(name, {}).setdefault(member, position)
-            for name, member in lexeme.qualifiers:
-                self.marks.setdefault(name, {}).setdefault(member, position)
-            if lexeme.is_first_person:
-                if self.first_verb < 0 or text in {"my", "our"}:
-                    self.people.add(self.me)
-                self.keys.setdefault(self.me, position)
-                if lexeme.is_verb and self.first_verb < 0:
-                    self.first_verb = position
-            elif text in vocabulary.THIRD_PERSON or _is_only_cue(lexeme):
-                pass
-            elif len(text) == 1 and token.is_capital and position and not is_start:
-                self.names.setdefault(text + "!", position)
-                self._mark(text + "!", position, scope)
-                if self.first_verb < 0:
-                    self.people.add(text + "!")
-            elif not lexeme.is_stop:
-                if token.is_capital:
-                    self._capital(token, position, is_start=is_start)
-                if lexeme.is_verb and self.first_verb < 0 and self._is_predicate(position):
-                    self.first_verb = position
-                self._mark(lexeme.key, position, scope, is_condition=is_condition)
-                self.stems.setdefault(token.stem, position)
-                if scope and scope != position + 1:
-                    negations[-1][2].append(lexeme.key)
-                if preposition:
-                    self.objects.setdefault(preposition, set()).add(lexeme.key)
-                    if lexeme.is_verb:
-                        preposition = ""
-            elif lexeme.is_verb and self.first_verb < 0:
-                self.first_verb = position
-            if text in _EQUALS and position and self._is_noun(position - 1):
-                self.attributes.setdefault(self.tokens[position - 1].text, position)
-                if self._leads_to_name(position + 1):
-                    self.attributes.setdefault("home", position)
-            if text in {"before", "earlier"} and self._is_last(position):
-                self.cues.add("past")
-            is_start = False
-        for position, axes, keys in negations:
-            self._negate(position, axes, keys)
-        self.is_negative = "denial" in self.cues
-        self.is_many_valued = any(
-            token.lexeme.is_many_valued for token in self.tokens
-        ) and not self.cues & {"exception", "exclusive"}
-
-    def _speaker(self) -> str:
-        """Return the person of "I": the name before a colon, else the user."""
-        if len(self.tokens) > 1 and self.tokens[1].text == ":":
-            first = self.tokens[0]
-            lexeme = first.lexeme
-            if first.is_capital and not (lexeme.is_verb or lexeme.is_stop or lexeme.values):
-                return lexeme.key
-        return _SUBJECT
-
-    def _negate(self, position: int, axes: list[tuple[int, int, int]], keys: list[str]) -> None:
-        first = min((place for _, _, place in axes), default=-1)
-        for axis, sign, place in axes:
-            is_turned = place - first in {0, 1}
-            turned = -sign if is_turned else sign
-            self.axes.setdefault(axis, []).append((turned, place))
-        self.negations.append(
-            (position, frozenset(axis for axis, _, place in axes if place == first), keys)
-        )
-
-    def _is_harmless(self, text: str, position: int) -> bool:
-        """Return whether a negator negates nothing here: No, ...; not all; not only."""
-        following = self.tokens[position + 1].text if position + 1 < len(self.tokens) else ","
-        if text == "no":
-            return following in _BREAKS
-        return text == "not" and following in {"all", "every", "only", "just", "everyone"}
-
-    def _ends_action(self, lexeme: Lexeme, position: int) -> bool:
-        """Return whether the word negates the action that follows: stopped smoking."""
-        if lexeme.key not in _ENDING or position + 1 >= len(self.tokens):
-            return False
-        return self.tokens[position + 1].text.endswith("ing")
-
-    def _mark(self, key: str, position: int, scope: int, *, is_condition: bool = False) -> None:
-        self.keys.setdefault(key, position)
-        if scope and scope != position + 1:
-            self.negated.add(key)
-        elif not is_condition:
-            self.affirmed.add(key)
-
-    def _is_predicate(self, position: int) -> bool:
-        """Return whether a word that may be a verb is one here, not a noun."""
-        if position + 1 < len(self.tokens) and self.tokens[position + 1].text in _FINITE:
-            return False
-        if position == 0:  # an order, or the name of a thing
-            following = self.tokens[1] if len(self.tokens) > 1 else self.tokens[0]
-            return " " in self.tokens[0].text or following.lexeme.is_stop
-        before = self.tokens[position - 1]
-        return not before.is_possessive and before.text not in _DETERMINERS
-
-    def _is_determined(self, position: int) -> bool:
-        before = self.tokens[position - 1] if position else None
-        return before is not None and (before.is_possessive or before.text in _DETERMINERS)
-
-    def _is_opposable(self, text: str, position: int) -> bool:
-        """Return whether a particle is a state, "is on", not a preposition, "on Monday"."""
-        if text not in _PARTICLES:
-            return True
-        before = self.tokens[position - 1].text if position else ""
-        if before not in _STATE_VERBS:
-            return False
-        following = self.tokens[position + 1] if position + 1 < len(self.tokens) else None
-        if text in {"for", "against"}:
-            return True
-        return (
-            following is None
-            or following.kind == "mark"
-            or following.text
-            in {"in", "for", "again", "now", "by", "at", "during", "since", "and", "after", "this"}
-        )
-
-    def _leads_to_name(self, position: int) -> bool:
-        if position + 1 >= len(self.tokens):
-            return False
-        return self.tokens[position].text in {"in", "at"} and self.tokens[position + 1].is_capital
-
-    def _is_last(self, position: int) -> bool:
-        return position + 1 >= len(self.tokens) or self.tokens[position + 1].kind == "mark"
-
-    def _is_noun(self, position: int) -> bool:
-        token = self.tokens[position]
-        return token.kind == "word" and not (token.lexeme.is_stop or token.is_capital)
-
-    def _is_described(self, position: int, scope: int) -> bool:
-        """Return whether a negated word is only described: no new members, not denied to be new."""
-        if self.tokens[scope - 1].text not in {"no", "without", "none"}:
-            return False
-        if position + 1 >= len(self.tokens):
-            return False
-        following = self.tokens[position + 1]
-        return following.kind == "word" and not following.lexeme.is_stop
-
-    def _capital(self, token: Token, position: int, *, is_start: bool) -> None:
-        key = token.lexeme.key
-        if not is_start:
-            self.names.setdefault(key, position)
-            if token.is_possessive or self.first_verb < 0:
-                self.people.add(key)
-            return
-        if token.is_possessive:
-            self.names.setdefault(key, position)
-            self.people.add(key)
-            return
-        following = self.tokens[position + 1] if position + 1 < len(self.tokens) else None
-        if following is None or token.lexeme.values or token.lexeme.qualifiers:
-            return
-        if following.text == ":" or following.stem in _PERSON_VERBS or self._acts(token, following):
-            is_strong = following.text == ":" or following.stem != "be"
-            is_known = token.lexeme.is_verb or bool(token.lexeme.cues) or bool(token.lexeme.axes)
-            if is_known or (following.text == ":" and position > _LABEL_LENGTH):
-                return
-            (self.people if is_strong else self.weak_people).add(key)
-            self.names.setdefault(key, position)
-        elif following.is_capital or following.text in {"and", "'s"} or following.lexeme.is_verb:
-            self.names.setdefault(key, position)
-
-    @staticmethod
-    def _acts(token: Token, following: Token) -> bool:
-        """Return whether an unknown word with a verb after it is a person's name."""
-        return (
-            following.lexeme.is_verb
-            and following.text not in _AUXILIARY
-            and following.text[-1] in "sdt"
-            and not token.text.endswith(_ABSTRACT)
-        )
-
-    def _find_subjects(self) -> None:  # noqa: C901, PLR0912 - one pass, for speed
-        """Record the words before the first full verb, and the verb itself."""
-        candidates: list[str] = []
-        head = ""
-        in_phrase = has_auxiliary = False
-        for position, token in enumerate(self.tokens):
-            lexeme = token.lexeme
-            if token.kind not in {"word", "rest"}:
-                if token.text in _ENDS and candidates:
-                    break
-                in_phrase = in_phrase and token.text != ","
-                continue
-            if self.taken[position] or (position == 0 and self.me != SUBJECT_KEY):
-                continue
-            if token.text in _AUXILIARY and (candidates or not position):
-                has_auxiliary = True
-                self.is_passive = self.is_passive or token.stem == "be"
-                self.is_past = token.text in {"was", "were", "had", "did"}
-            elif lexeme.is_verb and candidates and self._is_predicate(position):
-                self.verb = lexeme.key
-                self.is_past = self.is_past or (token.text.endswith("ed") and not has_auxiliary)
-                break
-            elif lexeme.is_negator or (
-                lexeme.is_stop and token.text not in vocabulary.PREPOSITIONS
-            ):
-                if lexeme.is_first_person and not candidates:
-                    candidates.append(self.me)
-                    head = self.me
-            elif has_auxiliary:
-                break
-            elif token.text in vocabulary.PREPOSITIONS:
-                in_phrase = bool(candidates)
-            elif not in_phrase or not candidates:
-                head = self.me if lexeme.is_first_person else lexeme.key
-                if len(token.text) == 1 and f"{token.text}!" in self.keys:
-                    head = f"{token.text}!"
-                candidates.append(head)
-        if not self.verb and has_auxiliary:
-            self.verb = "be"
-        if self.verb and head:
-            self.subjects.update(key for key in candidates if key in self.keys)
-            self.subjects.update(
-                f"#{quantity.low}"
-                for quantity in self.quantities
-                if quantity.kind == "rank" and quantity.end <= self.first_verb
-            )
-            if not self._is_nobody():
-                self.heads.add(head)
-
-    def _is_nobody(self) -> bool:
-        return bool(self.tokens) and self.tokens[0].text in {"nobody", "no one", "none", "nothing"}
-
-    def _find_preference(self) -> None:
-        """Record a preference: prefers A to B, rather A than B, picks A over B."""
-        negators = {position for position, _, _ in self.negations}
-        for position, token in enumerate(self.tokens):
-            if token.stem in {"prefer", "rather", "sooner", "pick", "choos", "favour", "like"}:
-                self._split_preference(position, token.stem)
-                is_denied = not negators.isdisjoint(range(position - 3, position))
-                if self.dispreferred or (token.stem == "prefer" and not is_denied):
-                    return
-                self.preferred.clear()
-
-    def _split_preference(self, position: int, cue: str) -> None:
-        joiners = {"prefer": {"to", "over", "rather than"}, "like": {"more"}}.get(
-            cue, {"than", "over"}
-        )
-        side = self.preferred
-        for token in self.tokens[position + 1 : position + 1 + _PREFERENCE_TOKENS]:
-            if token.text in _ENDS or token.text == ",":
-                break
-            if token.text in joiners or (token.text == "than" and side is self.preferred):
-                side = self.dispreferred
-            elif token.kind == "word" and not token.lexeme.is_stop:
-                side.add(token.lexeme.key)
-
-
-def _is_only_cue(lexeme: Lexeme) -> bool:
-    """Return whether a word carries no topic."""
-    if lexeme.is_negator:
-        return True
-    is_topic = bool(lexeme.axes) or lexeme.is_verb or lexeme.cues <= _TOPICAL_CUES
-    return bool(lexeme.cues) and not is_topic
+def parse(text: str) -> Reading:
+    """Return what a text says."""
+    tokens = _without_questions(tokens_of(text))
+    reading = Reading(tokens, quantities_of(tokens), entities=Entities(_speaker(tokens)))
+    quantified = {
+        position
+        for quantity in reading.quantities
+        for position in range(quantity.start, quantity.end)
+    }
+    _WordReader(reading, quantified).read()
+    read_predicate(reading, quantified)
+    negators = {negation.position for negation in reading.polarity.negations}
+    reading.preference = preference_of(tokens, negators)
+    return reading
 
 
 def _without_questions(tokens: list[Token]) -> list[Token]:
@@ -451,8 +69,297 @@ def _without_questions(tokens: list[Token]) -> list[Token]:
     sentence: list[Token] = []
     for token in tokens:
         sentence.append(token)
-        if token.text in _ENDS:
+        if token.text in SENTENCE_ENDS:
             if token.text != "?":
                 kept += sentence
             sentence = []
     return kept + sentence
+
+
+def _speaker(tokens: list[Token]) -> str:
+    """Return the key of "I": the name before a colon, else the user's."""
+    if len(tokens) > 1 and tokens[1].text == ":" and tokens[0].is_capital:
+        lexeme = tokens[0].lexeme
+        if not (lexeme.is_verb or lexeme.is_stop or lexeme.values):
+            return lexeme.key
+    return SUBJECT_KEY
+
+
+class _WordReader:
+    """Reads the words once, and keeps what holds where it stands.
+
+    A clause ends at a mark or a conjunction, and with it the scope of a negator and of a
+    preposition.
+    """
+
+    def __init__(self, reading: Reading, quantified: set[int]) -> None:
+        self._reading = reading
+        self._tokens = [*reading.tokens, FULL_STOP]  # so that every word has one after it
+        self._slots = reading.slots
+        self._entities = reading.entities
+        self._polarity = reading.polarity
+        self._predicate = reading.predicate
+        self._quantified = quantified
+        self._clause = 0
+        self._negator = -1
+        self._preposition = ""
+        self._is_sentence_start = True
+        self._is_condition = False
+
+    def read(self) -> None:
+        for position, token in enumerate(self._reading.tokens):
+            if token.kind == "word":
+                self._read_word(position, token)
+            else:
+                self._read_mark(position, token)
+        self._turn_opposites()
+
+    def _read_mark(self, position: int, token: Token) -> None:
+        if token.text in _BREAKS:
+            self._end_clause()
+            self._is_condition = False
+            self._is_sentence_start |= token.text != ","
+        elif token.kind == "place":
+            self._slots.values.setdefault("address", {}).setdefault(token.text, position)
+        self._reading.clauses.append(self._clause)
+
+    def _end_clause(self) -> None:
+        self._clause += 1
+        self._negator = -1
+        self._preposition = ""
+
+    def _read_word(self, position: int, token: Token) -> None:
+        lexeme = token.lexeme
+        if token.text in _CONNECTIVES:
+            self._take_connective(token.text)
+        self._reading.clauses.append(self._clause)
+        if lexeme.cues:
+            self._take_cues(position, token)
+        is_negating = lexeme.is_negator or lexeme.key in _ENDING
+        is_cancelling = is_negating and self._take_negator(position, token)
+        if lexeme.axes and not is_cancelling:
+            self._take_opposites(position, token)
+        for attribute in lexeme.attributes:
+            self._slots.attributes.setdefault(attribute, position)
+        if position not in self._quantified:
+            self._read_unquantified(position, token)
+        self._is_sentence_start = False
+
+    def _read_unquantified(self, position: int, token: Token) -> None:
+        lexeme = token.lexeme
+        if lexeme.values or lexeme.qualifiers:
+            self._take_values(position, lexeme)
+        self._take_content(position, token)
+        if token.text in _EQUALS:
+            self._take_copula(position)
+        elif token.text in _ADVERBS_OF_TIME and self._tokens[position + 1].kind == "mark":
+            self._reading.cues.add("past")
+
+    # Clauses, cues and negations
+
+    def _take_connective(self, word: str) -> None:
+        if word in _CONDITIONS:
+            self._is_condition = True
+        if word in vocabulary.CONJUNCTIONS:
+            self._end_clause()
+        if word in vocabulary.PREPOSITIONS:
+            self._preposition = word
+
+    def _take_cues(self, position: int, token: Token) -> None:
+        if token.text != "only" or not is_determined(self._tokens, position):
+            self._reading.cues |= token.lexeme.cues
+
+    def _take_negator(self, position: int, token: Token) -> bool:
+        """Open the scope of a negator; return whether it cancels another: not without."""
+        if token.lexeme.is_negator and not self._is_pseudo_negation(position, token):
+            if 0 <= self._negator < position - 1 and token.text in _DOUBLING:
+                self._negator = -1
+                return self._cancel(token)
+            self._negate(position)
+        elif token.lexeme.key in _ENDING and self._tokens[position + 1].text.endswith("ing"):
+            self._negate(position)  # stopped smoking
+        return False
+
+    def _is_pseudo_negation(self, position: int, token: Token) -> bool:
+        """Return whether a negator negates nothing here: No, ...; not all; not only."""
+        following = self._tokens[position + 1].text
+        if token.text == "no":
+            return following in _BREAKS
+        return token.text == "not" and following in {"all", "every", "only", "just", "everyone"}
+
+    def _negate(self, position: int) -> None:
+        self._negator = position
+        self._polarity.negations.append(Negation(position))
+
+    def _cancel(self, token: Token) -> bool:
+        if token.text in _CANCELLING:
+            self._polarity.negations.pop()
+            return True
+        return False
+
+    # Opposites
+
+    def _take_opposites(self, position: int, token: Token) -> None:
+        if position in self._quantified or not self._is_opposable(position, token):
+            return
+        is_negated = 0 <= self._negator < position and not self._is_described(position)
+        for axis, sign in token.lexeme.axes:
+            if is_negated:
+                self._polarity.negations[-1].opposites.append((axis, sign, position))
+            else:
+                self._polarity.axes.setdefault(axis, []).append((sign, position))
+
+    def _is_opposable(self, position: int, token: Token) -> bool:
+        """Return whether a particle is a state, "is on", not a preposition, "on Monday"."""
+        if token.text not in _PARTICLES:
+            return True
+        if not position or self._tokens[position - 1].text not in _STATE_VERBS:
+            return False
+        following = self._tokens[position + 1]
+        return token.text == "for" or following.kind == "mark" or following.text in _AFTER_PARTICLES
+
+    def _is_described(self, position: int) -> bool:
+        """Return whether a negated word is only described: no new members, not denied to be new."""
+        following = self._tokens[position + 1]
+        return (
+            self._tokens[self._negator].text in {"no", "without", "none"}
+            and following.kind == "word"
+            and not following.lexeme.is_stop
+        )
+
+    def _turn_opposites(self) -> None:
+        """Turn the first opposite around that each negation covers, and the one after it."""
+        for negation in self._polarity.negations:
+            for axis, sign, position in negation.opposites:
+                is_turned = position - negation.opposites[0][2] <= 1
+                turned = -sign if is_turned else sign
+                self._polarity.axes.setdefault(axis, []).append((turned, position))
+
+    # Content words
+
+    def _take_values(self, position: int, lexeme: Lexeme) -> None:
+        slots = self._slots
+        for kind, member in lexeme.values:
+            slots.values.setdefault(kind, {}).setdefault(member, position)
+        for kind, member in lexeme.qualifiers:
+            slots.qualifiers.setdefault(kind, {}).setdefault(member, position)
+
+    def _take_content(self, position: int, token: Token) -> None:
+        lexeme = token.lexeme
+        if lexeme.is_first_person:
+            self._take_first_person(position, token)
+        elif _is_only_cue(lexeme):
+            return
+        elif len(token.text) == 1 and token.is_capital and not self._is_sentence_start:
+            self._take_initial(position, token)
+        elif not lexeme.is_stop:
+            self._take_content_word(position, token)
+        elif lexeme.is_verb:
+            self._take_verb(position)
+
+    def _take_first_person(self, position: int, token: Token) -> None:
+        if self._is_before_verb() or token.text in {"my", "our"}:
+            self._entities.people.add(self._entities.me)
+        self._reading.keys.setdefault(self._entities.me, position)
+        if token.lexeme.is_verb:
+            self._take_verb(position)
+
+    def _take_initial(self, position: int, token: Token) -> None:
+        """Record a letter that names something: team B."""
+        key = token.text + "!"
+        self._entities.names.setdefault(key, position)
+        self._take_key(key, position, is_affirmed=True)
+        if self._is_before_verb():
+            self._entities.people.add(key)
+
+    def _take_content_word(self, position: int, token: Token) -> None:
+        lexeme = token.lexeme
+        if token.is_capital:
+            self._take_capital(position, token)
+        if lexeme.is_verb and is_predicate(self._reading.tokens, position):
+            self._take_verb(position)
+        self._take_key(lexeme.key, position, is_affirmed=not self._is_condition)
+        self._reading.stems.setdefault(token.stem, position)
+        if 0 <= self._negator < position:
+            self._polarity.negations[-1].keys.append(lexeme.key)
+        if self._preposition:
+            self._reading.objects.setdefault(self._preposition, set()).add(lexeme.key)
+            self._preposition = "" if lexeme.is_verb else self._preposition
+
+    def _take_key(self, key: str, position: int, *, is_affirmed: bool) -> None:
+        self._reading.keys.setdefault(key, position)
+        if 0 <= self._negator < position:
+            self._polarity.negated.add(key)
+        elif is_affirmed:
+            self._polarity.affirmed.add(key)
+
+    def _take_verb(self, position: int) -> None:
+        if self._is_before_verb():
+            self._predicate.first_verb = position
+
+    def _is_before_verb(self) -> bool:
+        return self._predicate.first_verb < 0
+
+    # Names
+
+    def _take_capital(self, position: int, token: Token) -> None:
+        lexeme = token.lexeme
+        if token.is_possessive or not self._is_sentence_start:
+            self._entities.names.setdefault(lexeme.key, position)
+            if token.is_possessive or self._is_before_verb():
+                self._entities.people.add(lexeme.key)
+        elif not lexeme.values and not lexeme.qualifiers:
+            self._take_first_word(position, token)
+
+    def _take_first_word(self, position: int, token: Token) -> None:
+        """Record a name at the beginning of a sentence, where every word has a capital letter."""
+        following = self._tokens[position + 1]
+        if self._is_agent(token, following):
+            if _is_known(token.lexeme) or (following.text == ":" and position > _LABEL_LENGTH):
+                return
+            is_strong = following.stem != "be"
+            (self._entities.people if is_strong else self._entities.weak_people).add(
+                token.lexeme.key
+            )
+        elif not (following.is_capital or following.text == "and" or following.lexeme.is_verb):
+            return
+        self._entities.names.setdefault(token.lexeme.key, position)
+
+    @staticmethod
+    def _is_agent(token: Token, following: Token) -> bool:
+        """Return whether a word is whose words or deeds follow, as a person's name is."""
+        if following.text == ":" or following.stem in _PERSON_VERBS:
+            return True
+        return (
+            following.lexeme.is_verb
+            and following.text not in AUXILIARIES
+            and following.text[-1] in "sdt"
+            and not token.text.endswith(_ABSTRACT)
+        )
+
+    # Copulas
+
+    def _take_copula(self, position: int) -> None:
+        """Record the attribute before a copula: the colour is red."""
+        if position and self._is_noun(self._tokens[position - 1]):
+            self._slots.attributes.setdefault(self._tokens[position - 1].text, position)
+            if self._leads_to_name(position + 1):
+                self._slots.attributes.setdefault("home", position)
+
+    @staticmethod
+    def _is_noun(token: Token) -> bool:
+        return token.kind == "word" and not (token.lexeme.is_stop or token.is_capital)
+
+    def _leads_to_name(self, position: int) -> bool:
+        return self._tokens[position].text in {"in", "at"} and self._tokens[position + 1].is_capital
+
+
+def _is_only_cue(lexeme: Lexeme) -> bool:
+    """Return whether a word carries no topic."""
+    if lexeme.is_negator or not lexeme.cues:
+        return lexeme.is_negator
+    return not (lexeme.axes or lexeme.is_verb or lexeme.cues <= _TOPICAL_CUES)
+
+
+def _is_known(lexeme: Lexeme) -> bool:
+    return lexeme.is_verb or bool(lexeme.cues) or bool(lexeme.axes)

@@ -7,8 +7,9 @@ from decimal import localcontext
 from mnemic._core import Coverage, detect_language
 from mnemic.contradictions.features import WEIGHTS, evidence
 from mnemic.contradictions.judgement import Judgement, check_texts
-from mnemic.contradictions.parse import Reading
+from mnemic.contradictions.parse import parse
 from mnemic.contradictions.quantity import EXACT
+from mnemic.contradictions.reading import Reading
 from mnemic.contradictions.signals import Pair
 from mnemic.sync_bridge import run_blocking
 
@@ -24,7 +25,7 @@ def _is_english(text: str) -> bool:
 def _against(newer: Reading, other: str) -> Judgement:
     if not _is_english(other):
         return _NONE
-    found, reason = evidence(Pair(Reading(other), newer))
+    found, reason = evidence(Pair(parse(other), newer))
     if not found:
         return _NONE
     score = sum(WEIGHTS.get(name, 0.0) * value for name, value in found.items() if value)
@@ -53,5 +54,5 @@ class RuleJudge:
         with localcontext(EXACT):
             if not _is_english(statement):
                 return [_NONE] * len(others)
-            newer = Reading(statement)
+            newer = parse(statement)
             return [_against(newer, other) for other in others]

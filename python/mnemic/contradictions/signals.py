@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from mnemic.contradictions import vocabulary
 from mnemic.contradictions.lexicon import stem
-from mnemic.contradictions.parse import SUBJECT_KEY, Reading
 from mnemic.contradictions.quantity import Quantity, agree
+from mnemic.contradictions.reading import SUBJECT_KEY, Reading
 
 _PEOPLE = frozenset(stem(word) for word in vocabulary.PEOPLE)
 _TEMPORAL = frozenset({"clock", "weekday", "date"})
@@ -33,71 +33,62 @@ class Pair:
 
     def has_other_people(self) -> bool:
         """Return whether the two are about different persons or named things."""
-        older, newer = self.older, self.newer
-        mine, theirs = older.people, newer.people
-        if mine and theirs:
-            if mine & theirs:
-                extra, others = mine - theirs, theirs - mine
-                return bool(extra and others) and not (extra | others) & {SUBJECT_KEY}
-            return not (mine & _mentioned(newer) or theirs & _mentioned(older))
-        mine, theirs = mine | older.weak_people, theirs | newer.weak_people
-        if mine and theirs:
-            return not (mine & _mentioned(newer) or theirs & _mentioned(older))
-        return False
+        one, other = self.older.entities, self.newer.entities
+        mine, theirs = one.people, other.people
+        if mine & theirs:
+            extra, others = mine - theirs, theirs - mine
+            return bool(extra and others) and not (extra | others) & {SUBJECT_KEY}
+        if not (mine and theirs):
+            mine, theirs = mine | one.weak_people, theirs | other.weak_people
+        return bool(mine and theirs) and not (
+            mine & _mentioned(self.newer) or theirs & _mentioned(self.older)
+        )
 
     def has_other_subject(self) -> bool:
         """Return whether the two state the same of two different things."""
-        older, newer = self.older, self.newer
-        if not older.heads or not newer.heads:
+        mine, theirs = self.older.predicate, self.newer.predicate
+        if not mine.head or not theirs.head:
             return False
-        if older.heads == newer.heads:
-            mine = older.subjects - newer.keys.keys() - {SUBJECT_KEY}
-            theirs = newer.subjects - older.keys.keys() - {SUBJECT_KEY}
-            return bool(mine and theirs)
-        if older.verb != newer.verb:
+        if mine.head == theirs.head:
+            return self._has_other_modifiers()
+        if mine.verb != theirs.verb:
             return False
-        if older.heads <= newer.keys.keys() and newer.heads <= older.keys.keys():
+        is_mine_known = mine.head in self.newer.keys
+        is_theirs_known = theirs.head in self.older.keys
+        if is_mine_known and is_theirs_known:
             return False
-        if older.is_passive != newer.is_passive and (
-            older.heads <= newer.keys.keys() or newer.heads <= older.keys.keys()
-        ):
+        if mine.is_passive != theirs.is_passive and (is_mine_known or is_theirs_known):
             return False  # the contract is signed; both sides signed the contract
-        return older.verb != "be" or (
-            older.heads.isdisjoint(newer.keys) and newer.heads.isdisjoint(older.keys)
-        )
+        return mine.verb != "be" or not (is_mine_known or is_theirs_known)
+
+    def _has_other_modifiers(self) -> bool:
+        """Return whether each subject has a word that the other text does not have."""
+        mine = self.older.predicate.subjects - self.newer.keys.keys() - {SUBJECT_KEY}
+        theirs = self.newer.predicate.subjects - self.older.keys.keys() - {SUBJECT_KEY}
+        return bool(mine and theirs)
 
     def is_turned_around(self) -> bool:
         """Return whether the two swap the compared things: A before B, B after A."""
-        older, newer = self.older, self.newer
-        return (
-            bool(older.heads)
-            and bool(newer.heads)
-            and older.heads.isdisjoint(newer.heads)
-            and older.heads <= newer.keys.keys()
-            and newer.heads <= older.keys.keys()
-            and SUBJECT_KEY not in older.heads | newer.heads
-        )
+        mine, theirs = self.older.predicate.head, self.newer.predicate.head
+        is_swapped = mine in self.newer.keys and theirs in self.older.keys
+        return is_swapped and mine != theirs and SUBJECT_KEY not in {mine, theirs}
 
-    def qualifiers(self, words: frozenset[str]) -> list[str]:
-        """Return the difference that makes both possible: another thing, place, part or time."""
+    def has_other_qualifiers(self, words: frozenset[str]) -> bool:
+        """Return whether another thing, place, part or time makes both possible."""
         older, newer = self.older, self.newer
-        found = []
-        for name, mine in older.marks.items():
-            theirs = newer.marks.get(name)
+        for kind, mine in older.slots.qualifiers.items():
+            theirs = newer.slots.qualifiers.get(kind)
             if theirs and mine.keys().isdisjoint(theirs):
-                first = older.tokens[next(iter(mine.values()))].lexeme.key
-                second = newer.tokens[next(iter(theirs.values()))].lexeme.key
-                if first in words or second in words or first in newer.keys or second in older.keys:
-                    continue
-                found.append(f"{next(iter(mine))} / {next(iter(theirs))}")
-        return found
+                first, second = _first_key(older, mine), _first_key(newer, theirs)
+                is_shared = first in newer.keys or second in older.keys
+                if not (is_shared or first in words or second in words):
+                    return True
+        return False
 
-    def other_object(self, words: frozenset[str]) -> str:
-        """Return a preposition that leads to different things in the two, or an empty text."""
+    def has_other_object(self, words: frozenset[str]) -> bool:
+        """Return whether a preposition leads to different things in the two."""
         for preposition, mine in self.older.objects.items():
-            theirs = self.newer.objects.get(preposition)
-            if theirs is None:
-                continue
+            theirs = self.newer.objects.get(preposition, set())
             first, second = mine - words, theirs - words
             if (
                 first
@@ -105,14 +96,16 @@ class Pair:
                 and first.isdisjoint(self.newer.keys)
                 and second.isdisjoint(self.older.keys)
             ):
-                return preposition
-        return ""
+                return True
+        return False
 
     def has_other_names(self, words: frozenset[str]) -> bool:
         """Return whether each names something that the other does not."""
-        mine = self.older.names.keys() - self.newer.keys.keys() - self.newer.names.keys() - words
-        theirs = self.newer.names.keys() - self.older.keys.keys() - self.older.names.keys() - words
-        return bool(mine and theirs)
+        older, newer = self.older, self.newer
+        mine, theirs = older.entities.names.keys(), newer.entities.names.keys()
+        return bool(mine - newer.keys.keys() - theirs - words) and bool(
+            theirs - older.keys.keys() - mine - words
+        )
 
     # Signals
 
@@ -161,146 +154,105 @@ class Pair:
 
     @staticmethod
     def _is_in_subject(reading: Reading, quantity: Quantity) -> bool:
-        return reading.first_verb < 0 or quantity.start < reading.first_verb
+        return reading.predicate.first_verb < 0 or quantity.start < reading.predicate.first_verb
 
     def opposite_signals(self) -> list[Signal]:
         """Find words of opposite ends of an axis, negations taken into account."""
         found: dict[tuple[int, int], Signal] = {}
         is_turned_around = self.is_turned_around()
-        for axis, mine in self.older.axes.items():
-            theirs = self.newer.axes.get(axis)
-            if theirs is None:
-                continue
-            signs = {sign for sign, _ in mine}
-            other_signs = {sign for sign, _ in theirs}
-            if len(signs) == 1 and len(other_signs) == 1 and signs != other_signs:
-                place, other_place = mine[0][1], theirs[0][1]
-                kind = self._opposite_kind(place, other_place)
-                first = self.older.tokens[place].text
-                if is_turned_around and _compares(first):
-                    continue
-                second = self.newer.tokens[other_place].text
-                reason = f"opposites: {first} / {second}"
-                if first == second:
-                    reason = f"one says {first}, the other denies it"
-                words = frozenset(
-                    {self.older.tokens[place].lexeme.key, self.newer.tokens[other_place].lexeme.key}
-                )
-                found[place, other_place] = Signal(kind, reason, words)
+        for axis, mine in self.older.polarity.axes.items():
+            theirs = self.newer.polarity.axes.get(axis, [])
+            signs, other_signs = {sign for sign, _ in mine}, {sign for sign, _ in theirs}
+            if len(signs) == len(other_signs) == 1 and signs != other_signs:
+                places = mine[0][1], theirs[0][1]
+                if not (is_turned_around and _compares(self.older.tokens[places[0]].text)):
+                    found[places] = self._opposite_signal(*places)
         return list(found.values())
+
+    def _opposite_signal(self, place: int, other_place: int) -> Signal:
+        one, other = self.older.tokens[place], self.newer.tokens[other_place]
+        reason = f"opposites: {one.text} / {other.text}"
+        if one.text == other.text:
+            reason = f"one says {one.text}, the other denies it"
+        words = frozenset({one.lexeme.key, other.lexeme.key})
+        return Signal(self._opposite_kind(place, other_place), reason, words)
 
     def _opposite_kind(self, place: int, other_place: int) -> str:
         older, newer = self.older, self.newer
         noun, other_noun = _described(older, place), _described(newer, other_place)
         if noun and other_noun:
-            is_subject = place < older.first_verb and other_place < newer.first_verb
-            if is_subject or (noun not in newer.keys and other_noun not in older.keys):
-                return "qualifier"
-            return "weak"
-        if older.tokens[place].text in {"with", "without"}:
-            return "weak"
-        if older.tokens[place].text in _BEFORE_AFTER:
-            return "weak"
-        return "opposite"
+            is_other = noun not in newer.keys and other_noun not in older.keys
+            return "qualifier" if is_other or self._precede_verbs(place, other_place) else "weak"
+        return "weak" if older.tokens[place].text in _WEAK_OPPOSITES else "opposite"
+
+    def _precede_verbs(self, place: int, other_place: int) -> bool:
+        return (
+            place < self.older.predicate.first_verb
+            and other_place < self.newer.predicate.first_verb
+        )
 
     def prefix_signals(self) -> list[Signal]:
         """Find words that differ by an opposing prefix: happy, unhappy."""
         found = []
         for one, other in ((self.older, self.newer), (self.newer, self.older)):
             for word in one.stems:
-                if not word.startswith(_OPPOSING_PREFIXES):
-                    continue
-                for prefix in _OPPOSING_PREFIXES:
-                    if word.startswith(prefix) and word[len(prefix) :] in other.stems:
-                        rest = word[len(prefix) :]
-                        if (
-                            word in other.stems
-                            or len(rest) < _STEM
-                            or rest in other.negated
-                            or word in one.negated
-                        ):
-                            continue
-                        found.append(
-                            Signal(
-                                "opposite",
-                                f"opposites: {rest} / {word}",
-                                frozenset({word, rest}),
-                            )
-                        )
+                if word.startswith(_OPPOSING_PREFIXES) and word not in other.stems:
+                    found += [
+                        Signal("opposite", f"opposites: {base} / {word}", frozenset({word, base}))
+                        for base in _bases(word)
+                        if base in other.stems
+                        and base not in other.polarity.negated
+                        and word not in one.polarity.negated
+                    ]
         return found
 
     def negation_signals(self) -> list[Signal]:
         """Find statements of one that the other negates."""
         older, newer = self.older, self.newer
-        is_odd = (len(older.negations) + len(newer.negations)) % 2
+        is_odd = (len(older.polarity.negations) + len(newer.polarity.negations)) % 2
         if is_odd and older.keys.keys() == newer.keys.keys():
             return [Signal("negation", "one denies what the other says")]
-        found = []
-        for one, other in ((self.older, self.newer), (self.newer, self.older)):
-            if other.negations or other.is_negative:
-                continue
-            for _, axes, keys in one.negations:
-                if not axes.isdisjoint(other.axes):
-                    continue  # the negation turned an opposite around
-                topics = [
-                    key
-                    for key in keys
-                    if key not in one.people and key not in vocabulary.LIGHT_VERBS
-                ]
-                denied = [
-                    key for key in topics if key in other.affirmed and key not in one.affirmed
-                ]
-                if denied and not set(denied) <= one.names.keys():
-                    found.append(Signal("negation", f"one denies it: {' '.join(denied)}"))
-        return found
+        return _denials(older, newer) + _denials(newer, older)
 
     def class_signals(self) -> list[Signal]:
         """Find two different values of one kind."""
         found = []
         older, newer = self.older, self.newer
-        for name, mine in older.values.items():
-            theirs = newer.values.get(name)
-            if not theirs or not mine.keys().isdisjoint(theirs):
-                continue
-            first, second = next(iter(mine)), next(iter(theirs))
-            before = mine[first] < older.first_verb and theirs[second] < newer.first_verb
-            kind = "qualifier" if before else "value"
-            words = frozenset(
-                {older.tokens[mine[first]].lexeme.key, newer.tokens[theirs[second]].lexeme.key}
-            )
-            found.append(Signal(kind, f"different {name}: {first} / {second}", words))
+        for name, mine in older.slots.values.items():
+            theirs = newer.slots.values.get(name)
+            if theirs and mine.keys().isdisjoint(theirs):
+                (first, place), (second, other_place) = _first(mine), _first(theirs)
+                kind = "qualifier" if self._precede_verbs(place, other_place) else "value"
+                words = frozenset({_first_key(older, mine), _first_key(newer, theirs)})
+                found.append(Signal(kind, f"different {name}: {first} / {second}", words))
         return found
 
     def attribute_signals(self) -> list[Signal]:
         """Find two values of one attribute: lives in one town, moved to another."""
-        older, newer = self.older, self.newer
         found = []
-        for name in (name for name in older.attributes if name in newer.attributes):
-            mine = self._values(older, newer, older.attributes[name])
-            theirs = self._values(newer, older, newer.attributes[name])
+        for name in self._shared_attributes():
+            mine = _named_values(self.older, self.newer, name)
+            theirs = _named_values(self.newer, self.older, name)
             if mine and theirs:
-                found.append(
-                    Signal(
-                        "attribute",
-                        f"different {name}: {' '.join(mine)} / {' '.join(theirs)}",
-                        frozenset(mine) | frozenset(theirs) | self._attribute_words(name),
-                    )
-                )
+                reason = f"different {name}: {' '.join(mine)} / {' '.join(theirs)}"
+                words = frozenset((*mine, *theirs)) | self._attribute_words(name)
+                found.append(Signal("attribute", reason, words))
         return found
+
+    def _shared_attributes(self) -> list[str]:
+        theirs = self.newer.slots.attributes
+        return [name for name in self.older.slots.attributes if name in theirs]
 
     def open_value_signals(self) -> list[Signal]:
         """Find two values of one attribute that are in no table: kept in the shed, in the loft."""
         older, newer = self.older, self.newer
-        for name in (name for name in older.attributes if name in newer.attributes):
+        for name in self._shared_attributes():
             if name not in _VALUE_PREPOSITIONS:
                 continue
-            mine = _value_words(older, name)
-            theirs = _value_words(newer, name)
-            if not mine or not theirs or mine & newer.keys.keys() or theirs & older.keys.keys():
-                continue
-            reason = f"different {name}: {' '.join(sorted(mine))} / {' '.join(sorted(theirs))}"
-            words = frozenset(mine | theirs) | self._attribute_words(name)
-            return [Signal("value", reason, words)]
+            mine, theirs = _value_words(older, name), _value_words(newer, name)
+            if mine and theirs and not (mine & newer.keys.keys() or theirs & older.keys.keys()):
+                reason = f"different {name}: {' '.join(sorted(mine))} / {' '.join(sorted(theirs))}"
+                return [Signal("value", reason, self._attribute_words(name) | mine | theirs)]
         return []
 
     def replacement_signals(self) -> list[Signal]:
@@ -308,41 +260,27 @@ class Pair:
         older, newer = self.older, self.newer
         if "replacement" not in newer.cues or "replacement" in older.cues:
             return []
-        if not self.topics - self.older.people or any(
-            agree(one, other)
-            for one, other in product(older.quantities, newer.quantities)
-            if comparable(one, other)
-        ):
+        if not self.topics - older.entities.people or have_equal_amounts(older, newer):
             return []
         return [Signal("change", "the newer one tells of a change")]
 
     def _attribute_words(self, name: str) -> frozenset[str]:
         return frozenset(
-            reading.tokens[reading.attributes[name]].lexeme.key
+            reading.tokens[reading.slots.attributes[name]].lexeme.key
             for reading in (self.older, self.newer)
         )
 
-    @staticmethod
-    def _values(one: Reading, other: Reading, position: int) -> list[str]:
-        return [
-            key
-            for key, place in one.names.items()
-            if place > position
-            and key not in other.keys
-            and key not in one.people
-            and one.clauses[place] == one.clauses[position]
-        ]
-
     def preference_signals(self) -> list[Signal]:
         """Find preferences that the other text reverses."""
-        older, newer = self.older, self.newer
-        turned = (older.preferred & newer.dispreferred) | (older.dispreferred & newer.preferred)
-        if turned and not older.preferred & newer.preferred:
+        mine, theirs = self.older.preference, self.newer.preference
+        turned = mine.preferred & theirs.dispreferred | mine.dispreferred & theirs.preferred
+        if turned and not mine.preferred & theirs.preferred:
             return [Signal("preference", f"preference turned around: {' '.join(sorted(turned))}")]
         return []
 
 
 _BEFORE_AFTER = frozenset({"before", "after", "prior to", "follow", "following"})
+_WEAK_OPPOSITES = _BEFORE_AFTER | {"with", "without"}
 _CONVERSE = frozenset(
     stem(word)
     for word in vocabulary.listed(
@@ -363,6 +301,53 @@ _VALUE_PREPOSITIONS = {
 }
 
 
+def _first(members: dict[str, int]) -> tuple[str, int]:
+    return next(iter(members.items()))
+
+
+def _first_key(reading: Reading, members: dict[str, int]) -> str:
+    """Return the key of the word that tells the first member of a kind."""
+    return reading.tokens[_first(members)[1]].lexeme.key
+
+
+def _bases(word: str) -> list[str]:
+    """Return what is left of a word without an opposing prefix."""
+    rests = [word[len(prefix) :] for prefix in _OPPOSING_PREFIXES if word.startswith(prefix)]
+    return [rest for rest in rests if len(rest) >= _STEM]
+
+
+def _denials(one: Reading, other: Reading) -> list[Signal]:
+    """Return the negations of one text that cover what the other, without any, affirms."""
+    if other.polarity.negations or "denial" in other.cues:
+        return []
+    found = []
+    for negation in one.polarity.negations:
+        if not negation.turned_axes().isdisjoint(other.polarity.axes):
+            continue  # the negation turned an opposite around
+        denied = _denied(one, other, negation.keys)
+        if denied and not set(denied) <= one.entities.names.keys():
+            found.append(Signal("negation", f"one denies it: {' '.join(denied)}"))
+    return found
+
+
+def _denied(one: Reading, other: Reading, keys: list[str]) -> list[str]:
+    excluded = one.entities.people | vocabulary.LIGHT_VERBS | one.polarity.affirmed
+    return [key for key in keys if key in other.polarity.affirmed and key not in excluded]
+
+
+def _named_values(one: Reading, other: Reading, attribute: str) -> list[str]:
+    """Return the names after an attribute in its clause that the other text does not have."""
+    position = one.slots.attributes[attribute]
+    return [
+        key
+        for key, place in one.entities.names.items()
+        if place > position
+        and key not in other.keys
+        and key not in one.entities.people
+        and one.clauses[place] == one.clauses[position]
+    ]
+
+
 def _described(reading: Reading, position: int) -> str:
     """Return the key of the noun that a word stands before and describes, or an empty text."""
     if position + 1 >= len(reading.tokens):
@@ -370,14 +355,15 @@ def _described(reading: Reading, position: int) -> str:
     token, following = reading.tokens[position], reading.tokens[position + 1]
     if following.kind != "word" or following.lexeme.is_stop or following.is_capital:
         return ""
-    if token.lexeme.is_verb or (following.lexeme.is_verb and position < reading.first_verb):
+    is_before_verb = position < reading.predicate.first_verb
+    if token.lexeme.is_verb or (following.lexeme.is_verb and is_before_verb):
         return ""
     return following.lexeme.key
 
 
 def _value_words(reading: Reading, name: str) -> set[str]:
     """Return the keys after an attribute and a preposition that leads to its value."""
-    position = reading.attributes[name]
+    position = reading.slots.attributes[name]
     prepositions = _VALUE_PREPOSITIONS[name]
     is_value = not prepositions.isdisjoint(reading.tokens[position].text.split())
     found: set[str] = set()
@@ -405,7 +391,15 @@ def _compares(word: str) -> bool:
 
 
 def _mentioned(reading: Reading) -> set[str]:
-    return reading.keys.keys() | reading.people
+    return reading.keys.keys() | reading.entities.people
+
+
+def have_equal_amounts(older: Reading, newer: Reading) -> bool:
+    """Return whether the two have an amount in common."""
+    return any(
+        comparable(one, other) and agree(one, other)
+        for one, other in product(older.quantities, newer.quantities)
+    )
 
 
 def comparable(one: Quantity, other: Quantity) -> bool:

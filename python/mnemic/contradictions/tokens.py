@@ -21,6 +21,7 @@ _TOKEN = re.compile(
 )
 MAX_CHARACTERS = 4096
 """Maximum characters of a text for a judge: its head, cut at a space if one is near."""
+SENTENCE_ENDS = frozenset(".!?;")
 _NEAR = 64
 _MAX_CACHED_WORD = 32
 
@@ -47,6 +48,7 @@ class Token:
 
 
 _MARK = Lexeme("")
+FULL_STOP = Token("mark", ".", _MARK, ".")
 _WITHOUT_NOT = {
     "won't": "will", "can't": "can", "shan't": "shall", "ain't": "is", "cannot": "can",
     "dont": "do", "doesnt": "does", "didnt": "did", "isnt": "is", "arent": "are", "wasnt": "was",

@@ -37,7 +37,6 @@ def words(text: str) -> frozenset[str]:
 _PARTS = {name: frozenset(members) for name, members in entries("words")}
 STOP_WORDS = _PARTS["stop words"]
 FIRST_PERSON = _PARTS["first person"]
-THIRD_PERSON = _PARTS["third person"]
 PREPOSITIONS = _PARTS["prepositions"]
 CONJUNCTIONS = _PARTS["conjunctions"]
 """Words at which a clause ends, and with it what a negation says."""
