@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 def lines(table: str) -> Iterator[str]:
     """Yield the lines of a table without its comments; an indented line goes on with the last."""
-    text = (pkgutil.get_data(__package__, f"data/{table}.txt") or b"").decode()
+    text = (pkgutil.get_data("mnemic.contradictions", f"data/{table}.txt") or b"").decode()
     for line in text.replace("\n    ", " ").splitlines():
         if line and not line.startswith("#"):
             yield line
@@ -14,7 +14,7 @@ def lines(table: str) -> Iterator[str]:
 
 def items(text: str) -> list[str]:
     """Return the words and phrases of a list with commas."""
-    return text.split(", ") if text else []
+    return text.split(", ")
 
 
 def entries(table: str) -> Iterator[tuple[str, list[str]]]:
