@@ -227,13 +227,13 @@ class RefusingModel:
 
 
 def lambda_of(text):
-    """An embedder of another model that quotes what it is given."""
+    """An embedder that quotes what it is given."""
 
     class Quoted(WordEmbedder):
         def embed(self, texts):
             refuse(texts, text)
 
-    return Quoted(model="another")
+    return Quoted()
 
 
 def policies_of(memory):

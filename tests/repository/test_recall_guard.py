@@ -134,17 +134,15 @@ class Repeating:
         return OSLO
 
 
-def hyde(model):
-    def turn(memory):
-        embedder, config = WordEmbedder(model=model), HydeConfig(min_similarity=0)
-        with (
-            SyncHydeEngine(memory, embedder, Repeating(), config) as engine,
-            engine.turn(OSLO, []) as turn,
-        ):
-            turn.retrieve()
-            assert OSLO in turn.system_prompt("Be kind.")
-
-    return turn
+def hyde(memory):
+    with (
+        SyncHydeEngine(
+            memory, memory.embedder, Repeating(), HydeConfig(min_similarity=0)
+        ) as engine,
+        engine.turn(OSLO, []) as turn,
+    ):
+        turn.retrieve()
+        assert OSLO in turn.system_prompt("Be kind.")
 
 
 WAYS = {
@@ -159,8 +157,7 @@ WAYS = {
     "retrieve": service_retrieve,
     "linked": linked,
     "policy": policy,
-    "hyde": hyde("words"),
-    "hyde with an index of its own": hyde("other words"),
+    "hyde": hyde,
 }
 
 

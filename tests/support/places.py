@@ -55,6 +55,12 @@ class Places:
         self._closing.callback(SERVER.drop, url)
         return url
 
+    def new_for_a_copy(self):
+        """Return the URL of a new database of PostgreSQL without tables."""
+        url = SERVER.new_database(has_tables=False)
+        self._closing.callback(SERVER.drop, url)
+        return url
+
     def opened(self, agent_id="default", *, url=None, **options):
         """Open a memory, in another empty place unless one is named; it is closed at the end."""
         memory = Memory(url or self.new(), agent_id, **self.options, **options)

@@ -167,11 +167,7 @@ class World:
 
     def place(self):
         """Return where a backup may be made."""
-        return (
-            self.path()
-            if self.places.kind == "sqlite"
-            else self.places.of_its_own(has_tables=False)
-        )
+        return self.path() if self.places.kind == "sqlite" else self.places.new_for_a_copy()
 
     def entry(self, **changed):
         given = {"id": uuid4(), "agent_id": "aide", "content": CONTENT, "created_at": NOON}
