@@ -25,6 +25,7 @@ PRIVATE_ROOMS = ("mnemic.store", "mnemic.repository", "mnemic.index", "mnemic.de
 INTERNAL = {
     *("Record", "Redacted", "Listing", "CamelCaseRecord", "OptionsRecord"),  # bases
     *("All", "AnyOf", "Field", "JsonObject", "Not", "Test"),  # a filter's tree
+    *("Entities", "Negation", "Polarity", "Predicate", "Preference", "Reading", "Slots"),  # parsed
     *("DistinctQuery", "RowBatch", "Search"),  # what a call is turned into on its way down
 }
 """Neither taken nor given by any call."""
