@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 from mnemic.model import EmbeddingModel
 from mnemic.near_names import checks_arguments, names_arguments
-from mnemic.repository import Options, stored_model
+from mnemic.repository import Options
+from mnemic.repository.stored_model import stored_model
 from mnemic.sync_bridge import run_blocking
 from mnemic.verbs.adding import AsyncAddVerbs
 from mnemic.verbs.audit import AsyncAuditVerbs

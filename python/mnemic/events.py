@@ -3,40 +3,6 @@
 Each is a frozen record. `Events` describes subscription, order and failing listeners.
 """
 
-from mnemic.observability.events import (
-    CircuitChangedEvent,
-    ContextAugmentedEvent,
-    Events,
-    HypothesesRetrievedEvent,
-    Listener,
-    MemoryForgottenEvent,
-    MemoryQuotaWarningEvent,
-    MemoryRepeatedEvent,
-    MemoryRetrievalCompletedEvent,
-    MemoryRetrievedEvent,
-    MemorySearchCompletedEvent,
-    MemoryStoredEvent,
-    MemoryUpdatedEvent,
-    QueryExpandedEvent,
-    RetrievalPolicyCompletedEvent,
-    RetrievalPolicyFailedEvent,
-)
+from mnemic.lazy_names import attach
 
-__all__ = [
-    "CircuitChangedEvent",
-    "ContextAugmentedEvent",
-    "Events",
-    "HypothesesRetrievedEvent",
-    "Listener",
-    "MemoryForgottenEvent",
-    "MemoryQuotaWarningEvent",
-    "MemoryRepeatedEvent",
-    "MemoryRetrievalCompletedEvent",
-    "MemoryRetrievedEvent",
-    "MemorySearchCompletedEvent",
-    "MemoryStoredEvent",
-    "MemoryUpdatedEvent",
-    "QueryExpandedEvent",
-    "RetrievalPolicyCompletedEvent",
-    "RetrievalPolicyFailedEvent",
-]
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

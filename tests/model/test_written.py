@@ -5,7 +5,8 @@ import pickle
 
 import pytest
 
-from mnemic.model import AddedMemories, CheckedEntry, UpdateResult, WrittenEntry, written
+from mnemic.model import AddedMemories, CheckedEntry, UpdateResult, WrittenEntry
+from mnemic.model.written import written
 from tests.support.entries import numbered, uid
 
 GONE = (uid(7), uid(8))

@@ -12,6 +12,7 @@ import math
 import types
 import typing
 from collections import abc
+from importlib import import_module
 from uuid import UUID
 
 import pytest
@@ -121,7 +122,8 @@ NAMES = {
         "repository",
         "licensing",
     )
-    for name, value in vars(__import__(f"mnemic.{module}", fromlist=["_"])).items()
+    for room in [import_module(f"mnemic.{module}")]
+    for name, value in ((name, getattr(room, name)) for name in dir(room))
     if not name.startswith("_")
 }
 """What annotations may name without importing it."""

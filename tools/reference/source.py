@@ -96,11 +96,18 @@ def public_names(package: griffe.Module) -> Iterator[Public]:
     seen = set()
     for path in MODULES:
         module = package if path == PACKAGE else object_at(package, path)
-        for name in module.exports or _own_names(module):
+        for name in module.exports or _names_of_stub(module) or _own_names(module):
             public = Public(str(name), path, target(module[str(name)]))
             if not public.object.is_module and public.path not in seen:
                 seen.add(public.path)
                 yield public
+
+
+def _names_of_stub(module: Object) -> list[str]:
+    """Return the names of a room that has them in its stub; see `mnemic.lazy_names`."""
+    has_stub = isinstance(module.filepath, Path) and module.filepath.with_suffix(".pyi").exists()
+    names = [name for name, member in module.members.items() if member.is_alias]
+    return sorted(set(names) - {"attach"}) if has_stub else []
 
 
 def _own_names(module: Object) -> list[str]:

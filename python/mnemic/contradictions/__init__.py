@@ -1,7 +1,5 @@
 """Detection of contradictions: memories that a text contradicts."""
 
-from mnemic.contradictions.judgement import ContradictionJudge, Judgement
-from mnemic.contradictions.language_model import LanguageModelJudge
-from mnemic.contradictions.rule_judge import RuleJudge
+from mnemic.lazy_names import attach
 
-__all__ = ["ContradictionJudge", "Judgement", "LanguageModelJudge", "RuleJudge"]
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

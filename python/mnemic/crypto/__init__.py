@@ -3,8 +3,6 @@
 Nothing here imports the library `cryptography`, an extra, before a key is used.
 """
 
-from mnemic.crypto.encryption import Encryption
-from mnemic.crypto.keys import KeyProvider, MasterKey
-from mnemic.crypto.sealer import Sealer, new_salt
+from mnemic.lazy_names import attach
 
-__all__ = ["Encryption", "KeyProvider", "MasterKey", "Sealer", "new_salt"]
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

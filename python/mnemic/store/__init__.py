@@ -1,7 +1,5 @@
 """Durable storage of memories."""
 
-from mnemic.store.base import Store
-from mnemic.store.opening import MAX_STALE, open_store
-from mnemic.store.values import Direction, LogPosition, PageCursor
+from mnemic.lazy_names import attach
 
-__all__ = ["MAX_STALE", "Direction", "LogPosition", "PageCursor", "Store", "open_store"]
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -19,10 +19,10 @@ from mnemic.model import (
     OnDuplicate,
     OnEmbedError,
     ScoredMemory,
-    written,
 )
 from mnemic.model.new_entry import checked_embeddings
 from mnemic.model.validation import items
+from mnemic.model.written import written
 from mnemic.progress import Progress
 from mnemic.sync_bridge import run_blocking
 from mnemic.verbs.base import NewMemory, ScopedBase

@@ -1,0 +1,16 @@
+from mnemic.context.items import AddOutcome as AddOutcome
+from mnemic.context.items import AddResult as AddResult
+from mnemic.context.items import BuildContextOptions as BuildContextOptions
+from mnemic.context.items import BuiltContext as BuiltContext
+from mnemic.context.items import CompactionStrategy as CompactionStrategy
+from mnemic.context.items import ContextItem as ContextItem
+from mnemic.context.items import ContextItemType as ContextItemType
+from mnemic.context.items import ContextSnapshot as ContextSnapshot
+from mnemic.context.items import ContextWindowStats as ContextWindowStats
+from mnemic.context.memory_context import MemoryContext as MemoryContext
+from mnemic.context.packing import Packed as Packed
+from mnemic.context.packing import Plan as Plan
+from mnemic.context.packing import pack as pack
+from mnemic.context.tokens import EstimatedTokens as EstimatedTokens
+from mnemic.context.tokens import TokenizerTokens as TokenizerTokens
+from mnemic.context.window import ContextWindow as ContextWindow

@@ -1,0 +1,13 @@
+from mnemic.repository.arguments import criteria as criteria
+from mnemic.repository.arguments import required_uuid as required_uuid
+from mnemic.repository.arguments import required_uuids as required_uuids
+from mnemic.repository.arguments import unlimited as unlimited
+from mnemic.repository.found import Expansion as Expansion
+from mnemic.repository.found import Found as Found
+from mnemic.repository.found import FoundLinked as FoundLinked
+from mnemic.repository.options import Options as Options
+from mnemic.repository.repository import Repository as Repository
+from mnemic.repository.repository import check_limit as check_limit
+from mnemic.repository.retention import RETENTION as RETENTION
+from mnemic.repository.searchable import Searchable as Searchable
+from mnemic.repository.searchable import checked_memory as checked_memory
