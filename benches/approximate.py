@@ -49,9 +49,8 @@ def filled(rows, texts, source):
         for first in range(0, len(rows), AT_ONCE):
             part = rows[first : first + AT_ONCE]
             loader.add_vectors(np.arange(first + 1, first + 1 + len(part), dtype=np.int64), part)
-        none = np.empty(0, np.int64)
         batch = RowBatch(
-            since=None, seq=1, records=[], embedded=none, vectors=rows[:0], gone=[], links=[]
+            since=None, seq=1, records=[], embedded=[], vectors=None, gone=[], links=[]
         )
         index.apply(batch, loader)
     return index

@@ -37,7 +37,7 @@ class Index:
         self.vectors = random.standard_normal((rows, DIM)).astype(np.float32)
         self.rows, self.turn, self.index = rows, 0, NativeIndex(DIM)
         records = [self.record(row) for row in range(rows)]
-        numbers = np.arange(1, rows + 1)
+        numbers = list(range(1, rows + 1))
         begun = time.process_time()
         self.index.apply(RowBatch(None, 1, records, numbers, self.vectors, []))
         self.seconds = time.process_time() - begun

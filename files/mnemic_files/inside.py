@@ -11,6 +11,9 @@ from mnemic.model import NewEntry, validation
 
 # Metadata with a file's version, which the HyDE engine shows.
 from mnemic.model.file_version import FILE_VERSION, file_version
+
+# Which memories a repository deletes.
+from mnemic.model.filter import Criteria
 from mnemic.model.new_entry import checked_record
 
 # Records whose repr hides content; base of all records.
@@ -26,7 +29,6 @@ from mnemic.records import Record
 # A memory's own repository: it stores in batches that may repeat what was recalled, reads deleted
 # memories of all projects, and links many at once.
 from mnemic.repository import Repository
-from mnemic.store.values import Criteria
 
 # One coroutine for plain and awaited calls.
 from mnemic.sync_bridge import run_blocking, run_sync, runs_sync

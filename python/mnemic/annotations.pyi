@@ -20,6 +20,7 @@ from mnemic.model import OnRecalled as OnRecalled
 from mnemic.model import OnTimeout as OnTimeout
 from mnemic.model import SearchIn as SearchIn
 from mnemic.model import SearchType as SearchType
+from mnemic.model.link import Direction as Direction
 from mnemic.model.recall import AllRecallFields as AllRecallFields
 from mnemic.model.recall import ProjectScope as ProjectScope
 from mnemic.model.recall import RecallFields as RecallFields
@@ -35,13 +36,12 @@ from mnemic.protocols import Target as Target
 from mnemic.protocols import TokenCounter as TokenCounter
 from mnemic.repository import Options as Options
 from mnemic.repository import Searchable as Searchable
-from mnemic.repository.retention import WhenFull as WhenFull
+from mnemic.repository.options import WhenFull as WhenFull
 from mnemic.retrieval import AnyExpander as AnyExpander
 from mnemic.retrieval import Expander as Expander
 from mnemic.retrieval import FindPhrases as FindPhrases
 from mnemic.retrieval import FindRelated as FindRelated
 from mnemic.retrieval import Suggester as Suggester
 from mnemic.retrieval import Synonyms as Synonyms
-from mnemic.store import Direction as Direction
 from mnemic.verbs.base import NewMemory as NewMemory
 from mnemic.verbs.paging import MinScore as MinScore

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Self, Unpack
 from mnemic.model import EmbeddingModel
 from mnemic.near_names import checks_arguments, names_arguments
 from mnemic.repository import Options
-from mnemic.repository.stored_model import stored_model
 from mnemic.sync_bridge import run_blocking
 from mnemic.verbs.adding import AsyncAddVerbs
 from mnemic.verbs.audit import AsyncAuditVerbs
@@ -127,6 +126,8 @@ class AsyncMemory(AsyncMaintenanceVerbs, AsyncRetrievalStats, MemoryHandle, Asyn
             SchemaVersionError: If another version of mnemic wrote the file; the message has the
                 call that brings an earlier one up to date.
         """
+        from mnemic.repository.stored_model import stored_model  # noqa: PLC0415 - seldom used
+
         return await run_blocking(lambda: stored_model(path, agent_id))
 
     @classmethod

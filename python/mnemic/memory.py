@@ -7,7 +7,6 @@ from typing import Self
 from mnemic.async_memory import AsyncMemory, AsyncScopedMemory
 from mnemic.model import EmbeddingModel
 from mnemic.near_names import checks_arguments
-from mnemic.repository.stored_model import stored_model
 from mnemic.sync_bridge import sync_method
 from mnemic.verbs.base import MemoryHandle, ScopedBase
 from mnemic.verbs.vector_index import VectorIndex
@@ -143,6 +142,8 @@ class Memory(MemoryHandle, ScopedMemory):
             SchemaVersionError: If another version of mnemic wrote the file; the message has the
                 call that brings an earlier one up to date.
         """
+        from mnemic.repository.stored_model import stored_model  # noqa: PLC0415 - seldom used
+
         return stored_model(path, agent_id)
 
     retrieval_stats = sync_method(AsyncMemory.retrieval_stats)

@@ -8,7 +8,6 @@ from typing import Final, TypeAlias
 
 from mnemic.description import described, failure
 from mnemic.errors import InvalidArgumentError
-from mnemic.logs import logger
 
 Progress: TypeAlias = Callable[[int, int | None], object] | Callable[[int], object] | bool
 """A function that is called with the number done so far and their total, or None where it is not
@@ -24,8 +23,6 @@ Report: TypeAlias = Callable[[int, int | None], object]
 
 SECONDS_BETWEEN_LINES: Final = 1.0
 BAR_WIDTH: Final = 20
-
-_log = logger("mnemic.progress")
 
 
 def silent(done: int, total: int | None) -> None:
@@ -91,8 +88,12 @@ class _Guarded:
             self._function(done, total)
         except Exception as error:  # noqa: BLE001 - the work goes on
             self._has_failed = True
+            from mnemic.logs import logger  # noqa: PLC0415 - loads logging
+
             # Its message may quote what the function looked up.
-            _log.error("A progress function failed, and is not called again: %s", failure(error))
+            logger("mnemic.progress").error(
+                "A progress function failed, and is not called again: %s", failure(error)
+            )
 
 
 def _of_two(function: Callable[..., object]) -> Report:

@@ -3,6 +3,7 @@
 import threading
 from uuid import UUID
 
+import numpy as np
 import pytest
 
 from mnemic._core import RECORD_COLUMNS
@@ -359,8 +360,9 @@ def test_parts_that_a_loader_takes_are_the_same_as_one_batch():
         for at in range(0, 199, 64):
             loader.add_records(records[at : at + 64])
         for at in range(0, len(vectors), 50):
-            loader.add_vectors(whole.embedded[at : at + 50], whole.vectors[at : at + 50])
-        nothing = RowBatch(None, 1, [], whole.embedded[:0], whole.vectors[:0], [])
+            rows = np.array(whole.embedded[at : at + 50])
+            loader.add_vectors(rows, whole.vectors[at : at + 50])
+        nothing = RowBatch(None, 1, [], [], None, [])
         assert in_parts.apply(nothing, loader)
     assert answers(in_parts) == answers(at_once)
     assert (in_parts.seq, len(in_parts)) == (1, 199)

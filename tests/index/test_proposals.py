@@ -516,7 +516,7 @@ def test_a_source_gets_the_rows_of_a_full_load_in_batches():
     whole = batch_of_records([record(row) for row in range(1, 8)])
     with index.loader() as loader:
         loader.add_records(whole.records[:4])
-        loader.add_vectors(whole.embedded[:4], whole.vectors[:4])
+        loader.add_vectors(np.array(whole.embedded[:4]), whole.vectors[:4])
         rest = batch_of_records([record(row) for row in range(5, 8)], seq=4)
         assert index.apply(rest, loader)
     assert held_by(made.last) == [1, 2, 3, 4, 5, 6, 7]

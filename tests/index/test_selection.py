@@ -258,7 +258,7 @@ def unit(vector):
 def test_a_long_memory_is_as_similar_as_the_nearest_of_its_parts_and_found_once(
     ranking,
 ):
-    rows = np.array([1, 1, 1, 2], dtype=np.int64)
+    rows = [1, 1, 1, 2]
     parts = np.array([(0, 1), (1, 0), (0.6, 0.8), (0.8, 0.6)], dtype=np.float32)
     made = NativeIndex(2)
     assert made.apply(RowBatch(None, 1, [record(1), record(2)], rows, parts, []))

@@ -48,8 +48,7 @@ class Rows:
         self.words = [row[: 1 + number % 12] for number, row in enumerate(words)]
         records = [self.record(row) for row in range(ROWS)]
         self.index = NativeIndex(DIM)
-        embedded = np.arange(ROWS, dtype=np.int64)
-        assert self.index.apply(RowBatch(None, 1, records, embedded, vectors, []))
+        assert self.index.apply(RowBatch(None, 1, records, list(range(ROWS)), vectors, []))
 
     def record(self, row):
         number = int(self.numbers[row])

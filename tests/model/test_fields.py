@@ -1,6 +1,6 @@
 """Every field of a memory is declared, and what follows from the declarations agrees with it."""
 
-from typing import Annotated, get_args
+from typing import Annotated, get_args, get_type_hints
 
 import msgspec
 import pytest
@@ -33,7 +33,7 @@ def test_every_field_of_a_memory_is_declared():
 
 @pytest.mark.parametrize("field", MEMORY_FIELDS, ids=lambda field: field.name)
 def test_a_declared_kind_is_that_of_the_annotated_type(field):
-    annotated = get_args(MemoryEntry.__annotations__[field.name])[0]
+    annotated = get_type_hints(MemoryEntry)[field.name]
     types = [
         getattr(getattr(each, "__origin__", each), "__name__", "None")
         for each in (get_args(annotated) if type(None) in get_args(annotated) else (annotated,))

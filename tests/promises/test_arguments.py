@@ -120,7 +120,12 @@ NAMES = {
         "recall",
         "retrieval",
         "repository",
+        "repository.options",
+        "repository.index_pool",
+        "annotations",
+        "crypto",
         "licensing",
+        "observability.events",
     )
     for room in [import_module(f"mnemic.{module}")]
     for name, value in ((name, getattr(room, name)) for name in dir(room))

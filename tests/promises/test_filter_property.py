@@ -14,7 +14,6 @@ from uuid import UUID
 
 import apsw
 import msgspec
-import numpy as np
 import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
@@ -180,8 +179,7 @@ class Core:
         self.ids = [entry.id for entry in memories]
         self.index = NativeIndex(None)
         records = [(row, *to_row(entry)) for row, entry in enumerate(memories, start=1)]
-        nothing = np.empty(0, dtype=np.int64), np.empty((0, 1), dtype=np.float32)
-        assert self.index.apply(RowBatch(None, 1, records, *nothing, []))
+        assert self.index.apply(RowBatch(None, 1, records, [], None, []))
 
     def judge(self, given_filter):
         """Return for every memory whether the core lets it through."""

@@ -185,11 +185,15 @@ def _plain(value):
     return int(value) if isinstance(value, bool | NumberedEnum) else value
 
 
+def vectors_in(batch):
+    """Return the vectors of a batch as lists."""
+    return [] if batch.vectors is None else batch.vectors.tolist()
+
+
 def shown(batch):
     """Return what a batch says, as values that can be compared: rows by what is known of them."""
     records = {record[0]: record[1:] for record in records_of(batch)}
-    vectors = [tuple(vector) for vector in batch.vectors.tolist()]
-    embedded = dict(zip(batch.embedded.tolist(), vectors, strict=True))
+    embedded = dict(zip(batch.embedded, map(tuple, vectors_in(batch)), strict=True))
     assert len(records) == len(batch.records)
     assert len(embedded) == len(batch.embedded)
     assert embedded.keys() <= records.keys()
@@ -204,7 +208,7 @@ def living_numbers(batch):
 def embedded_numbers(batch):
     """Return the numbers of those of them that come with a vector."""
     number_of = {record[0]: UUID(bytes=record[2]).int for record in batch.records}
-    return {number_of[row] for row in batch.embedded.tolist()}
+    return {number_of[row] for row in batch.embedded}
 
 
 def state_of(store, agent="a"):

@@ -5,7 +5,7 @@ import pytest
 from mnemic.errors import DeadlineExceededError
 from mnemic.model import MemoryStatus, MemoryType, Scope, parse_filter
 from mnemic.model.distinct import MAX_VALUES, distinct_query
-from mnemic.store import PageCursor
+from mnemic.model.results import PageCursor
 from tests.store.contract import AGENT, ALICE, BOB, EVERYONE, added, counted, paged
 from tests.support.clock import HOUR, MICROSECOND, NOON
 from tests.support.distinct_twin import distinct, keys_of

@@ -3,7 +3,7 @@
 import pytest
 
 from mnemic.model import MemorySortOrder, MemoryStatus, MemoryType, Scope, TagUsage
-from mnemic.store import PageCursor
+from mnemic.model.results import PageCursor
 from tests.store.contract import (
     AGENT,
     ALICE,

@@ -17,6 +17,7 @@ from tests.store.contract import (
     rows_of,
     rows_since,
     seq_of,
+    vectors_in,
 )
 from tests.support.clock import NOON
 from tests.support.entries import numbered, uid
@@ -51,7 +52,7 @@ def own(store, agent="a", model=NEW):
     """Return the own vectors by number, as an index loads them."""
     numbers = {row: number for number, row in rows_of(store, agent).items()}
     batch = store.rows_since(agent, model, None)
-    pairs = zip(batch.embedded.tolist(), batch.vectors.tolist(), strict=True)
+    pairs = zip(batch.embedded, vectors_in(batch), strict=True)
     return {numbers[row]: vector for row, vector in pairs}
 
 
@@ -182,7 +183,7 @@ def test_deleted_entries_need_no_vectors_and_lose_their_own(store):
     assert own(store) == {2: [2, 2, 2]}
     assert store.restore(AGENT, uid(1), oldest=NOON, now=NOON).result()
     batch = rows_since(store, None, model=NEW)
-    assert batch.embedded.tolist() == [rows_of(store)[2]]  # an index embeds the other
+    assert batch.embedded == [rows_of(store)[2]]  # an index embeds the other
 
 
 def test_archived_entries_are_switched_too(store):

@@ -191,7 +191,7 @@ def test_given_vectors_take_the_place_of_those_of_the_same_content(store):
     assert vectors_of(store, 1) == [[0, 1]]
     assert result.batch is None
     batch = rows_since(store, since)
-    assert (batch.gone, batch.embedded.tolist()) == (result.rows, result.rows)
+    assert (batch.gone, batch.embedded) == (result.rows, result.rows)
 
 
 def test_the_batch_is_what_an_index_would_read(store):

@@ -11,8 +11,9 @@ import pytest
 from mnemic.errors import EntryNotFoundError, ReadOnlyError, StoreClosedError, StoreFileError
 from mnemic.model import LinkType, MemoryEntryUpdate, MemoryFilter, MemoryType, Scope, parse_filter
 from mnemic.model.distinct import distinct_query
+from mnemic.model.filter import Criteria
 from mnemic.store import LogPosition, Store
-from mnemic.store.values import Criteria, StoredLink
+from mnemic.store.values import StoredLink
 from tests.store.contract import (
     AGENT,
     ALICE,

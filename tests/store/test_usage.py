@@ -14,8 +14,8 @@ from mnemic.model import (
     UserUsage,
     parse_filter,
 )
+from mnemic.model.filter import Criteria
 from mnemic.store import open_store
-from mnemic.store.values import Criteria
 from tests.store.contract import (
     ALICE,
     BOB,

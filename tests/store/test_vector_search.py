@@ -60,7 +60,7 @@ def found(store, request=None):
     """Return the ids of the selected rows as whole numbers."""
     selected = store.nearest(wanted() if request is None else request)
     entries = selected.entries(EVERYBODY, [record[0] for record in selected.batch.records], NOON)
-    assert set(selected.batch.embedded.tolist()) == entries.keys()
+    assert set(selected.batch.embedded) == entries.keys()
     return {entry.id.int for entry in entries.values()}
 
 
@@ -121,7 +121,7 @@ def test_all_active_rows_of_a_scope_come_with_their_vectors(searched):
     entries = selected.entries(ALICE, rows, NOON)
     assert [entry.id.int for entry in entries.values()] == [1, 2]
     assert selected.entries(BOB, rows, NOON) == {}
-    assert selected.batch.embedded.tolist() == rows[:1]
+    assert selected.batch.embedded == rows[:1]
     assert selected.batch.vectors.tolist() == [[1, 0]]
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from mnemic.errors import AmbiguousIdError, DuplicateEntryError
 from mnemic.model import LinkType, MemoryEntryUpdate, MemoryType, Scope, parse_filter
-from mnemic.store.values import Criteria
+from mnemic.model.filter import Criteria
 from tests.store.contract import (
     ALICE,
     BOB,

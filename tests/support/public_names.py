@@ -61,7 +61,8 @@ def _names_of_package(module):
     tree = ast.parse(inspect.getsource(module))
     names = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mnemic"):
+        module = getattr(node, "module", None) or ""
+        if module.startswith("mnemic") and module != "mnemic.arrays":  # which has types of numpy
             names.update(each.asname or each.name for each in node.names)
     for node in tree.body:
         if isinstance(node, ast.ClassDef):

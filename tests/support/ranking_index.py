@@ -18,7 +18,7 @@ def index_of(rows):
 
 def batch(rows, *, since=None, seq=1, gone=()):
     pairs = [(row.number, vector) for row in rows for vector in row.vectors]
-    embedded = np.array([number for number, _ in pairs], np.int64)
+    embedded = [number for number, _ in pairs]
     values = np.array([vector for _, vector in pairs], np.float32).reshape(len(pairs), DIM)
     records = [(row.number, *to_row(row.entry)) for row in rows]
     return RowBatch(since, seq, records, embedded, values, list(gone))

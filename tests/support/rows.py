@@ -49,8 +49,7 @@ def batch(records=(), *, since=None, seq=1, gone=(), vectors=None):
     if vectors is None:
         vectors = {row: (1.0, row / 100) for row, *_ in records}
     values = np.array(list(vectors.values()), dtype=np.float32).reshape(len(vectors), DIM)
-    embedded = np.array(list(vectors), dtype=np.int64)
-    return RowBatch(since, seq, list(records), embedded, values, list(gone))
+    return RowBatch(since, seq, list(records), list(vectors), values, list(gone))
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True, eq=False):

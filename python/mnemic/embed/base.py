@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-import numpy as np
-
+from mnemic.arrays import np
 from mnemic.errors import InvalidArgumentError
 
 if TYPE_CHECKING:

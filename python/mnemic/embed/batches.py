@@ -2,9 +2,7 @@
 
 from collections.abc import Callable
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnemic.arrays import Float32Array, np
 from mnemic.embed.joining import CallJoiner
 
 FEW_TEXTS = 16
@@ -29,7 +27,7 @@ class BatchedCalls:
 
     def __init__(
         self,
-        embed: Callable[[list[str]], NDArray[np.float32]],
+        embed: Callable[[list[str]], Float32Array],
         batch_size: int | None,
         can_join: Callable[[], bool],
         is_kept: Callable[[list[str]], bool] = lambda _: False,
@@ -50,7 +48,7 @@ class BatchedCalls:
         most = min(FEW_TEXTS, self._batch_size or FEW_TEXTS)
         return 0 < len(texts) <= most and self._can_join() and not self._is_kept(texts)
 
-    def embed(self, texts: list[str]) -> NDArray[np.float32]:
+    def embed(self, texts: list[str]) -> Float32Array:
         """Return the vectors of texts, at least one; a failing call fails all."""
         if self.joins(texts):
             return self.joiner(texts)

@@ -5,9 +5,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnemic.arrays import Float32Array, np
 from mnemic.description import failure
 from mnemic.embed.adapting import AdaptedEmbedder
 from mnemic.embed.functions import is_awaitable
@@ -56,7 +54,7 @@ class CheckedCalls:
             self._adapted.dimensions = known
             return known
 
-    def call(self, embed: Callable[[list[str]], object], texts: list[str]) -> NDArray[np.float32]:
+    def call(self, embed: Callable[[list[str]], object], texts: list[str]) -> Float32Array:
         """Return the vectors of one call of the embedder, checked and counted."""
         begun = time.perf_counter()
         vectors = self.run(lambda: _as_float32(self._awaited(embed(texts))))
@@ -89,7 +87,7 @@ class CheckedCalls:
         failed.kind = kind
         raise failed
 
-    def _check_vectors(self, vectors: NDArray[np.float32], count: int) -> None:
+    def _check_vectors(self, vectors: Float32Array, count: int) -> None:
         dimensions = self.dimensions
         if vectors.ndim == 2 and vectors.shape[1] > MAX_DIMENSIONS:  # noqa: PLR2004 - a matrix
             raise EmbedderResultError(
@@ -107,7 +105,7 @@ class CheckedCalls:
             raise EmbedderResultError(f"the embedder {self.model!r} returned NaN or infinity")
 
 
-def _as_float32(given: object) -> NDArray[np.float32]:
+def _as_float32(given: object) -> Float32Array:
     """Return a copy: some embedders write the vectors of each call to the same array."""
     if type(given) is np.ndarray and given.dtype == np.float32:
         return given.copy()

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, TypeVar
 
-import numpy as np
-
+from mnemic.arrays import np
 from mnemic.description import described, tensor_advice
 from mnemic.errors import EmbedderResultError
 

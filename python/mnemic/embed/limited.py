@@ -7,15 +7,13 @@ from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from typing import TypeAlias, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnemic.arrays import Float32Array
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import DeadlineExceededError
 from mnemic.model.deadline import seconds_left
 
 Result = TypeVar("Result")
-Vectors: TypeAlias = list[NDArray[np.float32]]
+Vectors: TypeAlias = list[Float32Array]
 
 MAX_CALLS = 8
 """Calls with a time limit that run at once, hanging ones included; others wait until one of them

@@ -4,10 +4,8 @@ from collections.abc import Callable, Collection
 from itertools import accumulate
 from typing import TYPE_CHECKING, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mnemic._core import Coverage
+from mnemic.arrays import Float32Array, np
 from mnemic.description import described
 from mnemic.embed.adapting import AdaptedEmbedder, as_embedder, is_complete
 from mnemic.embed.batches import BatchedCalls
@@ -97,7 +95,7 @@ class ValidatedEmbedder:
         """Mean milliseconds per text, 0 before any."""
         return self._calls.seconds * 1000 / self.embedded if self.embedded else 0.0
 
-    def embed(self, texts: list[str]) -> NDArray[np.float32]:
+    def embed(self, texts: list[str]) -> Float32Array:
         """Return float32 vectors, shape (len(texts), dimensions).
 
         Raises:
@@ -107,7 +105,7 @@ class ValidatedEmbedder:
             return np.empty((0, self.dimensions or 0), dtype=np.float32)
         return self._documents.embed(texts)
 
-    def embed_chunked(self, texts: list[str]) -> list[NDArray[np.float32]]:
+    def embed_chunked(self, texts: list[str]) -> list[Float32Array]:
         """Return for each text the vectors of its chunks, shape (chunks, dimensions).
 
         A text that fits the embedder's input is one chunk.
@@ -117,7 +115,7 @@ class ValidatedEmbedder:
         """
         return self._chunked(texts, self._documents)
 
-    def embed_queries(self, texts: list[str]) -> list[NDArray[np.float32]]:
+    def embed_queries(self, texts: list[str]) -> list[Float32Array]:
         """Return the vectors of queries; otherwise like `embed_chunked`."""
         return self._chunked(texts, self._queries or self._documents)
 
@@ -126,9 +124,7 @@ class ValidatedEmbedder:
         """Whether the queries of concurrent searches are embedded by one call."""
         return (self._queries or self._documents).can_join
 
-    async def embed_awaited(
-        self, texts: list[str], threads: HasExecutor
-    ) -> list[NDArray[np.float32]]:
+    async def embed_awaited(self, texts: list[str], threads: HasExecutor) -> list[Float32Array]:
         """Return what `embed_chunked` does; in an event loop no thread waits for another call.
 
         Args:
@@ -140,7 +136,7 @@ class ValidatedEmbedder:
         vectors = await self._documents.joiner.awaited(texts, threads.executor)
         return [vectors[at : at + 1] for at in range(len(texts))]
 
-    def _chunked(self, texts: list[str], side: BatchedCalls) -> list[NDArray[np.float32]]:
+    def _chunked(self, texts: list[str], side: BatchedCalls) -> list[Float32Array]:
         if not texts:
             return []
         if len(texts) == 1 and self._chunker.all_fit(texts):  # a query, most often
@@ -150,7 +146,7 @@ class ValidatedEmbedder:
         ends = list(accumulate(len(chunks) for chunks in split))
         return [vectors[end - len(chunks) : end] for end, chunks in zip(ends, split, strict=True)]
 
-    def embed_contents(self, contents: list[str]) -> list[NDArray[np.float32]]:
+    def embed_contents(self, contents: list[str]) -> list[Float32Array]:
         """Return the same of contents; zeros for an empty one, which has no meaning."""
         texts = [text for text in contents if text]
         rest = iter(self.embed_chunked(texts))

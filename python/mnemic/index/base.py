@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnemic.arrays import Float32Array, Int64Array
 from mnemic.index.candidates import RowSet, Selected
 from mnemic.index.loading import Loader
 from mnemic.model import (
@@ -38,11 +36,11 @@ class RankInputs(NamedTuple):
 
     scope: Scope
     now: int
-    vectors: NDArray[np.float32] | None = None
-    context: NDArray[np.float32] | None = None
+    vectors: Float32Array | None = None
+    context: Float32Array | None = None
     limit: int | None = None
     best_match: float | None = None
-    proposed: NDArray[np.int64] | None = None
+    proposed: Int64Array | None = None
 
 
 class ListRequest(Redacted, frozen=True, kw_only=True):
@@ -319,9 +317,7 @@ class Index(Protocol):
         """
         ...
 
-    def nearest(
-        self, vectors: NDArray[np.float32], k: int, selected: RowSet | None
-    ) -> NDArray[np.int64] | None:
+    def nearest(self, vectors: Float32Array, k: int, selected: RowSet | None) -> Int64Array | None:
         """Return the proposals of the candidate source; see `CandidateSource.nearest`.
 
         They may hold unknown, repeated and unselected rows. None is returned without a source, and

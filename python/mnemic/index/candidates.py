@@ -8,8 +8,7 @@ the call. So a source decides which memories are considered, and nothing else.
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+from mnemic.arrays import BoolArray, Float32Array, Int64Array, UInt8Array, np
 
 
 class RowSet(NamedTuple):
@@ -23,30 +22,30 @@ class RowSet(NamedTuple):
             significant bit. Rows beyond the end are not in it.
     """
 
-    rows: NDArray[np.int64] | None = None
-    bitmap: NDArray[np.uint8] | None = None
+    rows: Int64Array | None = None
+    bitmap: UInt8Array | None = None
 
     @classmethod
-    def of(cls, given: NDArray[np.int64] | NDArray[np.uint8]) -> "RowSet":
+    def of(cls, given: Int64Array | UInt8Array) -> "RowSet":
         """Return the set of a list of rows, or of a bitmap."""
         if given.dtype == np.uint8:
             return cls(bitmap=given.view(np.uint8))
         return cls(rows=given.astype(np.int64, copy=False))
 
-    def to_rows(self) -> NDArray[np.int64]:
+    def to_rows(self) -> Int64Array:
         """Return the rows, int64, ascending."""
         if self.bitmap is not None:
             return np.flatnonzero(np.unpackbits(self.bitmap, bitorder="little"))
         return np.empty(0, np.int64) if self.rows is None else self.rows
 
-    def contains(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def contains(self, rows: Int64Array) -> BoolArray:
         """Return for each of these rows, shape (n,), whether it is in the set."""
         if self.bitmap is None:
             return np.isin(rows, self.to_rows())
         is_inside = (rows >= 0) & (rows < 8 * len(self.bitmap))
         places = np.where(is_inside, rows, 0)
         bits = self.bitmap[places >> 3] >> (places & 7).astype(np.uint8)
-        found: NDArray[np.bool_] = is_inside & (bits & 1 == 1)
+        found: BoolArray = is_inside & (bits & 1 == 1)
         return found
 
 
@@ -114,7 +113,7 @@ class CandidateSource(Protocol):
         """Bytes of memory held, partly estimated."""
         ...
 
-    def add(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+    def add(self, rows: Int64Array, vectors: Float32Array) -> None:
         """Add vectors, shape (n, dim), of rows, shape (n,); they replace all vectors of these rows.
 
         The vectors of one row are next to each other. Vectors are finite, and of any length:
@@ -122,13 +121,11 @@ class CandidateSource(Protocol):
         """
         ...
 
-    def remove(self, rows: NDArray[np.int64]) -> None:
+    def remove(self, rows: Int64Array) -> None:
         """Remove rows, shape (n,); unknown ones are ignored."""
         ...
 
-    def nearest(
-        self, vectors: NDArray[np.float32], k: int, selected: RowSet | None
-    ) -> NDArray[np.int64]:
+    def nearest(self, vectors: Float32Array, k: int, selected: RowSet | None) -> Int64Array:
         """Return the rows nearest to the nearest of some vectors.
 
         Args:
@@ -158,7 +155,7 @@ class Beginning(NamedTuple):
     path: str | None
     label: bytes
     number: int
-    parts: Callable[[], Iterable[tuple[NDArray[np.int64], NDArray[np.float32]]]]
+    parts: Callable[[], Iterable[tuple[Int64Array, Float32Array]]]
     drop: Callable[[str], object]
 
 
@@ -167,7 +164,7 @@ class HeldSource(Protocol):
 
     def leave_out(
         self,
-        rows: NDArray[np.int64],
+        rows: Int64Array,
         *,
         anew: bool,
         is_stopped: Callable[[], bool] = lambda: False,

@@ -2,10 +2,8 @@
 
 import threading
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mnemic._core import VectorMap
+from mnemic.arrays import Float32Array, Int64Array, np
 from mnemic.index.candidates import RowSet
 
 
@@ -33,7 +31,7 @@ class ExactSource:
         """Bytes of the vectors; see `CandidateSource`."""
         return self._map.nbytes
 
-    def add(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+    def add(self, rows: Int64Array, vectors: Float32Array) -> None:
         """Add vectors of rows; see `CandidateSource`."""
         with self._lock:
             self._drop(rows)
@@ -44,14 +42,12 @@ class ExactSource:
                 ids[at] = self._new_chunk(int(rows[at]))
             self._map.upsert(ids, vectors)
 
-    def remove(self, rows: NDArray[np.int64]) -> None:
+    def remove(self, rows: Int64Array) -> None:
         """Remove rows; see `CandidateSource`."""
         with self._lock:
             self._drop(rows)
 
-    def nearest(
-        self, vectors: NDArray[np.float32], k: int, selected: RowSet | None
-    ) -> NDArray[np.int64]:
+    def nearest(self, vectors: Float32Array, k: int, selected: RowSet | None) -> Int64Array:
         """Return the nearest rows; see `CandidateSource`."""
         with self._lock:
             allow = None if selected is None else self._ids_of(selected)
@@ -62,7 +58,7 @@ class ExactSource:
         _, first = np.unique(rows, return_index=True)
         return rows[np.sort(first)][:k]
 
-    def _drop(self, rows: NDArray[np.int64]) -> None:
+    def _drop(self, rows: Int64Array) -> None:
         chunks = [one for row in rows.tolist() for one in self._chunks.pop(row, ())]
         for one in chunks:
             del self._row_of[one]
@@ -74,7 +70,7 @@ class ExactSource:
         self._row_of[self._last_id] = row
         return self._last_id
 
-    def _ids_of(self, selected: RowSet) -> NDArray[np.int64]:
+    def _ids_of(self, selected: RowSet) -> Int64Array:
         rows = selected.to_rows()
         with_chunks = np.array(list(self._chunks), np.int64)
         with_chunks = with_chunks[selected.contains(with_chunks)].tolist()

@@ -5,9 +5,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnemic.arrays import Float32Array, Int64Array, np
 from mnemic.description import described
 from mnemic.errors import InvalidArgumentError, MissingExtraError
 
@@ -172,19 +170,19 @@ class FaissIndex:
         # Another thread may have had its lock; without it nothing asks whether to go on.
         self._faiss.InterruptCallback.clear_instance()
 
-    def add(self, vectors: NDArray[np.float32]) -> None:
+    def add(self, vectors: Float32Array) -> None:
         """Add vectors at the next positions."""
         self.require_room(_ADDED * vectors.nbytes)
         self._index.add(vectors)
 
-    def vectors(self, positions: NDArray[np.int64]) -> NDArray[np.float32]:
+    def vectors(self, positions: Int64Array) -> Float32Array:
         """Return vectors as they are kept."""
-        found: NDArray[np.float32] = self._index.reconstruct_batch(positions)
+        found: Float32Array = self._index.reconstruct_batch(positions)
         return found
 
     def search(
-        self, queries: NDArray[np.float32], k: int, selector: Any, share: float
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        self, queries: Float32Array, k: int, selector: Any, share: float
+    ) -> tuple[Float32Array, Int64Array]:
         """Return inner products and positions, -1 for none, each of shape (m, k).
 
         Args:

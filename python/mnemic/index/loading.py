@@ -4,18 +4,14 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mnemic._core import MemoryIndex
+from mnemic.arrays import Float32Array, Int64Array
 from mnemic.errors import MnemicError, NonFiniteVectorError, StoreCorruptError
 from mnemic.index.source_guard import SourceGuard
 from mnemic.model import Access, Record, RowBatch
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
-
-_NOTHING = np.empty(0, dtype=np.int64)
 
 
 def put(index: MemoryIndex, batch: RowBatch) -> None:
@@ -28,7 +24,7 @@ def put(index: MemoryIndex, batch: RowBatch) -> None:
         lambda: index.apply(
             batch.records,
             batch.embedded,
-            batch.vectors if len(batch.embedded) else None,
+            batch.vectors if batch.embedded else None,
             batch.gone,
             batch.linked,
             batch.links,
@@ -39,8 +35,8 @@ def put(index: MemoryIndex, batch: RowBatch) -> None:
 def _load(
     index: MemoryIndex,
     records: list[Record],
-    embedded: NDArray[np.int64],
-    vectors: NDArray[np.float32] | None,
+    embedded: Int64Array | list[int],
+    vectors: Float32Array | None,
 ) -> None:
     """Add rows to an index without search structures, before its first search."""
     _checked(lambda: index.load(records, embedded, vectors))
@@ -98,9 +94,9 @@ class Loader:
     def add_records(self, records: list[Record]) -> None:
         """Queue records for the index."""
         index = self._core_index()
-        self._submit(lambda: _load(index, records, _NOTHING, None))
+        self._submit(lambda: _load(index, records, [], None))
 
-    def add_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+    def add_vectors(self, rows: Int64Array, vectors: Float32Array) -> None:
         """Queue vectors, shape (n, dim), of rows, shape (n,), for the index."""
         index = self._core_index()
         self._submit(lambda: _load(index, [], rows, vectors))
@@ -112,7 +108,7 @@ class Loader:
         """Return the index with all batches, ready for searches, and its candidate source."""
         index = self._core_index()
         self._finish_part()
-        index.apply([], _NOTHING, None, [])  # builds what loading deferred
+        index.apply([], [], None, [])  # builds what loading deferred
         return index, self._source
 
     def __enter__(self) -> Self:

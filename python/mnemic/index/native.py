@@ -7,10 +7,9 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from mnemic._core import RECORD_COLUMNS, Coverage, IndexSnapshot, MemoryIndex
+from mnemic.arrays import Float32Array, Int64Array, np
 from mnemic.errors import VectorFileDamagedError
 from mnemic.index.base import (
     LinkedRow,
@@ -258,9 +257,7 @@ class NativeIndex:
         size, rows = found
         return Selected(size, None if rows is None else RowSet.of(rows))
 
-    def nearest(
-        self, vectors: NDArray[np.float32], k: int, selected: RowSet | None
-    ) -> NDArray[np.int64] | None:
+    def nearest(self, vectors: Float32Array, k: int, selected: RowSet | None) -> Int64Array | None:
         """Return the proposals of the candidate source; see `Index.nearest`."""
         return None if self._source is None else self._source.nearest(vectors, k, selected)
 
@@ -390,7 +387,7 @@ class NativeIndex:
 
     def _put(self, core: MemoryIndex, source: SourceGuard | None, batch: RowBatch) -> None:
         if self._dim is None:  # callers may give vectors of their own
-            batch = msgspec.structs.replace(batch, embedded=batch.embedded[:0])
+            batch = msgspec.structs.replace(batch, embedded=[])
         put(core, batch)
         if source is not None:
             source.apply(batch)
@@ -425,7 +422,7 @@ def _merged_batch(batches: Sequence[RowBatch]) -> RowBatch:
     """
     gone: set[int] = set()
     records: dict[int, Record] = {}
-    parts: dict[int, list[NDArray[np.float32]]] = {}
+    parts: dict[int, list[Float32Array]] = {}
     linked: set[int] = set()
     links: dict[int, list[Link]] = {}
     for batch in batches:
@@ -446,21 +443,19 @@ def _merged_batch(batches: Sequence[RowBatch]) -> RowBatch:
                 gone.add(record[0])
                 parts.pop(record[0], None)
             records[record[0]] = record
-        given: dict[int, list[NDArray[np.float32]]] = {}
-        for row, vector in zip(batch.embedded.tolist(), batch.vectors, strict=True):
-            given.setdefault(row, []).append(vector)
+        given: dict[int, list[Float32Array]] = {}
+        if batch.vectors is not None:
+            for row, vector in zip(batch.embedded, batch.vectors, strict=True):
+                given.setdefault(row, []).append(vector)
         parts |= given
     vectors = [vector for of_row in parts.values() for vector in of_row]
-    stacked = np.stack(vectors) if vectors else batches[0].vectors[:0]
-    rows = (row for row, of_row in parts.items() for _ in of_row)
-    embedded = np.fromiter(rows, dtype=np.int64, count=len(vectors))
     since, seq = batches[0].since, batches[-1].seq
     return RowBatch(
         since=since,
         seq=seq,
         records=list(records.values()),
-        embedded=embedded,
-        vectors=stacked,
+        embedded=[row for row, of_row in parts.items() for _ in of_row],
+        vectors=np.stack(vectors) if vectors else None,
         gone=sorted(gone),
         linked=sorted(linked),
         links=[link for of_row in links.values() for link in of_row],

@@ -3,9 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnemic.arrays import Float32Array, Int64Array, np
 from mnemic.index.candidates import CandidateSource, HeldSource, RowSet, SourceState
 from mnemic.logs import logger
 
@@ -61,16 +59,15 @@ class SourceGuard:
         """Pass on a batch of changes."""
         if batch.gone:
             self._change(lambda source: source.remove(np.array(batch.gone, np.int64)))
-        self.add(batch.embedded, batch.vectors)
+        if batch.vectors is not None:
+            self.add(np.array(batch.embedded, np.int64), batch.vectors)
 
-    def add(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+    def add(self, rows: Int64Array, vectors: Float32Array) -> None:
         """Pass on vectors of rows."""
         if len(rows):
             self._change(lambda source: source.add(rows, vectors))
 
-    def nearest(
-        self, vectors: NDArray[np.float32], k: int, selected: RowSet | None
-    ) -> NDArray[np.int64] | None:
+    def nearest(self, vectors: Float32Array, k: int, selected: RowSet | None) -> Int64Array | None:
         """Return the source's proposals; None if it has failed, or what it returns is no rows."""
         source = self._source
         if source is None:

@@ -26,6 +26,7 @@ from mnemic.model.hit import Hit as Hit
 from mnemic.model.hops import Hops as Hops
 from mnemic.model.ids import UuidFactory as UuidFactory
 from mnemic.model.lineage import Lineage as Lineage
+from mnemic.model.link import Direction as Direction
 from mnemic.model.link import LinkType as LinkType
 from mnemic.model.link import MemoryLink as MemoryLink
 from mnemic.model.new_entry import NewEntry as NewEntry

@@ -8,10 +8,9 @@ from typing import Annotated, Any, ClassVar, Self
 from uuid import UUID
 
 import msgspec
-import numpy as np
 from msgspec.structs import force_setattr
-from numpy.typing import NDArray
 
+from mnemic.arrays import Float32Array
 from mnemic.model import validation
 from mnemic.model.fields import (
     ACCESS,
@@ -168,7 +167,7 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False):
     metadata: Annotated[
         dict[str, Any], MemoryField(Kind.METADATA, GIVEN | CHANGED | FILTERED | HIDDEN)
     ] = msgspec.field(default_factory=dict)
-    embedding: Annotated[NDArray[np.float32] | None, MemoryField(Kind.VECTOR, column=None)] = None
+    embedding: Annotated[Float32Array | None, MemoryField(Kind.VECTOR, column=None)] = None
     embedding_model: Annotated[str | None, MemoryField(Kind.NAME, column=None)] = None
     updated_at: Annotated[datetime, MemoryField(Kind.TIME, CHANGED | FILTERED)] = _AS_CREATED
     last_accessed_at: Annotated[
@@ -253,14 +252,14 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False):
         entry.record_accesses(last, validation.whole("access_count", count, minimum=0))
         return entry
 
-    def with_embedding(self, embedding: NDArray[np.float32], model: str) -> Self:
+    def with_embedding(self, embedding: Float32Array, model: str) -> Self:
         """Return a copy with this vector, or these vectors, of this model."""
         entry: Self = _copy(self)
         force_setattr(entry, "embedding", validation.embedding(embedding))
         force_setattr(entry, "embedding_model", validation.name("embedding_model", model))
         return entry
 
-    def with_stored_embedding(self, embedding: NDArray[np.float32], model: str) -> Self:
+    def with_stored_embedding(self, embedding: Float32Array, model: str) -> Self:
         """Return a copy with checked, read-only vectors, shape (chunks, d)."""
         entry: Self = _copy(self)
         force_setattr(entry, "embedding", embedding[0] if len(embedding) == 1 else embedding)

@@ -99,16 +99,22 @@ def declared_fields(record: type[msgspec.Struct]) -> tuple[MemoryField, ...]:
     Raises:
         TypeError: If a field has no declaration.
     """
-    return tuple(map(_declared_field, msgspec.structs.fields(record)))
+    names, defaults = record.__struct_fields__, record.__struct_defaults__
+    required = (msgspec.NODEFAULT,) * (len(names) - len(defaults))
+    return tuple(
+        _declared_field(name, record.__annotations__[name], default)
+        for name, default in zip(names, required + defaults, strict=True)
+    )
 
 
-def _declared_field(info: msgspec.structs.FieldInfo) -> MemoryField:
-    for given in getattr(info.type, "__metadata__", ()):
+def _declared_field(name: str, annotation: object, default: Any) -> MemoryField:
+    """Return a field; `msgspec.structs.fields` would read the types too, and load numpy."""
+    for given in getattr(annotation, "__metadata__", ()):
         if isinstance(given, MemoryField):
-            factory = info.default_factory
+            factory = getattr(default, "factory", None)
             return given._replace(
-                name=info.name,
-                default=info.default if factory is msgspec.NODEFAULT else factory(),
-                column=info.name if given.column == "" else given.column,
+                name=name,
+                default=default if factory is None else factory(),
+                column=name if given.column == "" else given.column,
             )
-    raise TypeError(f"field {info.name} has no declaration; annotate it with a `MemoryField`")
+    raise TypeError(f"field {name} has no declaration; annotate it with a `MemoryField`")

@@ -1,10 +1,10 @@
 """Filters: the grammar for callers, and the expression tree that stores and the core evaluate."""
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -138,6 +138,22 @@ Expression: TypeAlias = All | AnyOf | Not | Test
 """A parsed filter."""
 
 IS_NOT_SENSITIVE = Test(Field("sensitive"), Op.EQ, value=False)
+
+
+class Criteria(NamedTuple):
+    """The entries of a scope that a write is for; with both, both must hold.
+
+    Attributes:
+        ids: Entries with these ids; None is any id.
+        expression: Entries that match this filter; None is any entry.
+    """
+
+    ids: Sequence[UUID] | None = None
+    expression: Expression | None = None
+
+
+EVERY_ENTRY = Criteria()
+"""All entries of a scope."""
 
 
 def references(expression: Expression, *names: str) -> bool:

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from functools import partial
-from typing import Self
+from typing import Literal, Self, TypeAlias
 from uuid import UUID
 
 from msgspec.structs import force_setattr
@@ -11,6 +11,9 @@ from mnemic.errors import InvalidEntryError
 from mnemic.model import validation
 from mnemic.records import Record
 from mnemic.records.numbered import NumberedEnum
+
+Direction: TypeAlias = Literal["both", "out", "in"]
+"""Links from an entry, links to it, or both."""
 
 
 class LinkType(NumberedEnum):

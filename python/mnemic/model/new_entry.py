@@ -7,9 +7,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from uuid import UUID
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
+from mnemic.arrays import Float32Array, np
 from mnemic.description import quoted
 from mnemic.errors import CountMismatchError, InvalidArgumentError, InvalidEntryError
 from mnemic.model import validation
@@ -53,7 +52,7 @@ class OwnVectors(NamedTuple):
         embed: Texts to embed in place of the content; None for none.
     """
 
-    embedding: NDArray[np.float32] | None = None
+    embedding: Float32Array | None = None
     embed: tuple[str, ...] | None = None
 
     @classmethod
@@ -97,7 +96,7 @@ class NewEntry(NamedTuple):
 
     entry: MemoryEntry
     key: str | None = None
-    more: tuple[NDArray[np.float32], ...] = ()
+    more: tuple[Float32Array, ...] = ()
     embed: tuple[str, ...] | None = None
 
     @classmethod

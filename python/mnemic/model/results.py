@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Literal, Self, overload
+from typing import Any, ClassVar, Literal, NamedTuple, Self, overload
 from uuid import UUID
 
 import msgspec
@@ -287,6 +287,14 @@ class MemoryPage(Listing[MemoryEntry], frozen=True):
     def has_more(self) -> bool:
         """Whether there is a next page."""
         return self.cursor is not None
+
+
+class PageCursor(NamedTuple):
+    """Sort key of the last entry of a page, newest first; the next page begins after it."""
+
+    created_at: datetime
+    id: UUID
+    user_id: str | None = None
 
 
 class ImportResult(Record, frozen=True):

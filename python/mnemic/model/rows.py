@@ -4,9 +4,8 @@ import enum
 from typing import Any, ClassVar, TypeAlias
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
+from mnemic.arrays import Float32Array
 from mnemic.model.redacted import Redacted
 
 Record: TypeAlias = tuple[Any, ...]
@@ -38,9 +37,9 @@ class RowBatch(Redacted, frozen=True, eq=False):
         since: Change number that this batch follows; None if it is complete.
         seq: Change number after this batch.
         records: Rows of the state.
-        embedded: int64, shape (n,): those of them with a vector of the requested model; a row with
-            several chunks is repeated, next to each other.
-        vectors: float32, shape (n, dim), in the order of `embedded`.
+        embedded: Those of them with a vector of the requested model; a row with several chunks is
+            repeated, next to each other.
+        vectors: Shape (n, dim), in the order of `embedded`; None for none.
         gone: Rows that left the state, and rows of which an index must keep nothing when it takes
             their records.
         linked: Changed rows whose links are all replaced by those in `links`: rows of the state,
@@ -55,8 +54,8 @@ class RowBatch(Redacted, frozen=True, eq=False):
     since: int | None
     seq: int
     records: list[Record]
-    embedded: NDArray[np.int64]
-    vectors: NDArray[np.float32]
+    embedded: list[int]
+    vectors: Float32Array | None
     gone: list[int]
     linked: list[int] = msgspec.field(default_factory=list)
     links: list[Link] = msgspec.field(default_factory=list)

@@ -4,9 +4,8 @@ from typing import ClassVar
 from uuid import UUID
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
+from mnemic.arrays import Float32Array
 from mnemic.model.filter import Expression, references
 from mnemic.model.ranking import HYBRID, KEYWORD, Order, Ranking
 from mnemic.model.redacted import Redacted
@@ -68,7 +67,7 @@ class Search(Redacted, frozen=True, kw_only=True):
     _hidden: ClassVar[frozenset[str]] = frozenset({"text", "vectors", "also", "context", "filters"})
 
     text: str | None
-    vectors: NDArray[np.float32] | None = None
+    vectors: Float32Array | None = None
     vectors_model: str | None = None
     also: tuple[str, ...] = ()
     blend: float | None = None

@@ -10,9 +10,7 @@ from numbers import Real
 from typing import Any, TypeAlias, TypeGuard, TypeVar
 from uuid import UUID
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnemic.arrays import Array, Float32Array, np
 from mnemic.description import described, quoted, tensor_advice
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.records.numbered import NumberedEnum
@@ -393,7 +391,7 @@ MAX_DIMENSIONS = 32_768
 _ONE_AXIS, _TWO_AXES = 1, 2
 
 
-def embedding(value: object) -> NDArray[np.float32] | None:
+def embedding(value: object) -> Float32Array | None:
     """Return `value` as a read-only float32 array of finite numbers, or None.
 
     Its shape is (d,), or (chunks, d) with several chunks.
@@ -401,7 +399,7 @@ def embedding(value: object) -> NDArray[np.float32] | None:
     return None if value is None else vectors("embedding", value)
 
 
-def vectors(field: str, value: object) -> NDArray[np.float32]:
+def vectors(field: str, value: object) -> Float32Array:
     """Return `value`, any array-like, as a read-only float32 copy, shape (d,) or (m, d), m > 1."""
     given = _numbers(field, value)
     if given.ndim not in (_ONE_AXIS, _TWO_AXES) or given.size == 0:
@@ -421,7 +419,7 @@ def vectors(field: str, value: object) -> NDArray[np.float32]:
     return checked
 
 
-def _single_precision(numbers: NDArray[Any]) -> NDArray[np.float32]:
+def _single_precision(numbers: Array) -> Float32Array:
     """Return a copy in float32; a number beyond it is infinite."""
     if numbers.dtype == np.float32:
         return numbers.copy()
@@ -429,7 +427,7 @@ def _single_precision(numbers: NDArray[Any]) -> NDArray[np.float32]:
         return np.array(numbers, dtype=np.float32)
 
 
-def _numbers(field: str, value: object) -> NDArray[Any]:
+def _numbers(field: str, value: object) -> Array:
     try:
         given = np.asarray(value)
     except Exception:  # noqa: BLE001 - of an array-like of another library
@@ -442,7 +440,7 @@ def _numbers(field: str, value: object) -> NDArray[Any]:
     return given
 
 
-def directed(field: str, value: object) -> NDArray[np.float32]:
+def directed(field: str, value: object) -> Float32Array:
     """Return `vectors` of which none is all zeros."""
     checked = vectors(field, value)
     if not np.atleast_2d(checked).any(axis=1).all():

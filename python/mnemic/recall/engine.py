@@ -41,6 +41,7 @@ from mnemic.model import (
     Weights,
     salience_of,
 )
+from mnemic.model.link import Direction
 from mnemic.model.ranking import DOCUMENTED_SIMILARITY
 from mnemic.model.recall import CONTRADICTION_CONFIDENCE, parse_types, static_score_of
 from mnemic.model.scope import not_found
@@ -67,7 +68,6 @@ from mnemic.recall.requests import (
 from mnemic.recall.telemetry import RecallTelemetry
 from mnemic.recall.traversal import Traversal
 from mnemic.repository import Found, FoundLinked, Repository
-from mnemic.store import Direction
 from mnemic.sync_bridge import awaited, run_blocking
 
 CONTRADICTION_CANDIDATES = 20

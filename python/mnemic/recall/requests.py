@@ -16,8 +16,8 @@ from mnemic.model import (
     State,
     Test,
 )
+from mnemic.model.link import Direction
 from mnemic.model.recall import parse_types
-from mnemic.store import Direction
 
 
 def search_of(

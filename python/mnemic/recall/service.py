@@ -27,6 +27,7 @@ from mnemic.model import (
     Scope,
 )
 from mnemic.model.limit_alias import without_alias
+from mnemic.model.link import Direction
 from mnemic.model.recall import (
     CONTRADICTION_CONFIDENCE,
     AllRecallFields,
@@ -39,7 +40,6 @@ from mnemic.model.validation import capable, flag, time
 from mnemic.near_names import names_arguments, unknown_name
 from mnemic.recall.engine import RecallEngine
 from mnemic.repository import Searchable, checked_memory, required_uuid, required_uuids
-from mnemic.store import Direction
 from mnemic.sync_bridge import sync_method
 
 

@@ -6,8 +6,8 @@ from typing import NamedTuple, TypeAlias
 from mnemic.index import LinkedRow
 from mnemic.model import LinkType, MemoryEntry, MemoryStatus, Scope
 from mnemic.model.deadline import check_deadline
+from mnemic.model.link import Direction
 from mnemic.repository import FoundLinked, Repository
-from mnemic.store import Direction
 
 Allows: TypeAlias = Callable[[MemoryEntry], bool]
 """Whether a memory may be found and traversed."""

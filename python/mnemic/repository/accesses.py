@@ -4,13 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from mnemic.model import Access, MemoryEntry
-from mnemic.model.filter import references
+from mnemic.model.filter import Criteria, references
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.protocols import Clock
 from mnemic.repository.access_buffer import AccessSpacing
 from mnemic.repository.index_set import IndexSet
 from mnemic.store import Store
-from mnemic.store.values import Criteria
 from mnemic.sync_bridge import arrived
 
 _MICROSECOND = timedelta(microseconds=1)

@@ -1,6 +1,5 @@
 """Arguments of verbs: ids as UUIDs or texts, and cursors of pages."""
 
-import base64
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -17,10 +16,10 @@ from mnemic.model import (
     parse_filter,
     validation,
 )
+from mnemic.model.filter import Criteria
+from mnemic.model.results import PageCursor
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.model.validation import items, optional_uuid
-from mnemic.store import PageCursor
-from mnemic.store.values import Criteria
 
 
 def required_uuid(value: UUID | str) -> UUID:
@@ -103,7 +102,9 @@ def encoded_cursor(scope: Scope, entry: MemoryEntry) -> str:
     place = to_microseconds(entry.created_at).to_bytes(8, "big", signed=True) + entry.id.bytes
     if scope.all_users and entry.user_id is not None:  # who may have given the same id as others
         place += entry.user_id.encode()
-    return base64.urlsafe_b64encode(place).decode()
+    from base64 import urlsafe_b64encode  # noqa: PLC0415 - of pages alone
+
+    return urlsafe_b64encode(place).decode()
 
 
 def decoded_cursor(cursor: object) -> PageCursor:
@@ -112,9 +113,11 @@ def decoded_cursor(cursor: object) -> PageCursor:
     Raises:
         InvalidArgumentError: If it is no cursor of an earlier page.
     """
+    from base64 import b64decode  # noqa: PLC0415 - as above
+
     with suppress(ValueError, OverflowError):
         if isinstance(cursor, str):
-            place = base64.b64decode(cursor, altchars=b"-_", validate=True)
+            place = b64decode(cursor, altchars=b"-_", validate=True)
             created_at = from_microseconds(int.from_bytes(place[:8], "big", signed=True))
             user_id = validation.optional_name("user_id", place[24:].decode() or None)
             return PageCursor(created_at, UUID(bytes=place[8:24]), user_id)

@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
+from mnemic.arrays import Float32Array
 from mnemic.index import NativeIndex
 from mnemic.model import SEMANTIC, Scope, Search, SearchIn, State
 from mnemic.repository.index_pool import PooledIndexes
@@ -142,7 +141,7 @@ class DatabaseSearch:
                 self._seconds += time.perf_counter() - begun
 
     def nearest(
-        self, scope: Scope, search: Search, vectors: NDArray[np.float32], now: int
+        self, scope: Scope, search: Search, vectors: Float32Array, now: int
     ) -> Selection | None:
         """Return an index of the memories most similar to a query; None if the agent has to load.
 

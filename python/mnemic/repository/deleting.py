@@ -4,6 +4,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from mnemic.model import DeleteResult, Scope
+from mnemic.model.filter import EVERY_ENTRY, Criteria
 from mnemic.model.validation import duration, flag
 from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock
@@ -12,7 +13,6 @@ from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.repository.retention import earliest_kept
 from mnemic.store import Store
-from mnemic.store.values import EVERY_ENTRY, Criteria
 from mnemic.sync_bridge import arrived
 
 

@@ -11,11 +11,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 import msgspec
-import numpy as np
 from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
-from numpy.typing import NDArray
 
+from mnemic.arrays import Float32Array, np
 from mnemic.errors import ExportFormatError, InvalidEntryError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, MemoryType, validation
 from mnemic.model.entry import MEMORY_FIELDS
@@ -33,7 +32,7 @@ VERSION: Final = max(LINKS_NAME_USERS, *(field.export_version for field in MEMOR
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 """10 MB of content, each byte escaped as six, and 4 MB for everything else."""
 
-_FLOAT32 = np.dtype("<f4")
+_FLOAT32, _FLOAT32_BYTES = "<f4", 4
 
 
 class ExportHeader(NamedTuple):
@@ -62,7 +61,7 @@ class ExportedMemory(NamedTuple):
 
     entry: MemoryEntry
     idempotency_key: str | None = None
-    more: tuple[NDArray[np.float32], ...] = ()
+    more: tuple[Float32Array, ...] = ()
 
 
 class ExportedLink(NamedTuple):
@@ -222,7 +221,7 @@ def memory_line(memory: ExportedMemory) -> bytes:
     return _line(fields)
 
 
-def _bytes(vector: NDArray[np.float32]) -> bytes:
+def _bytes(vector: Float32Array) -> bytes:
     return vector.astype(_FLOAT32, copy=False).tobytes()
 
 
@@ -331,7 +330,7 @@ def _memory(read: msgspec.Struct) -> ExportedMemory:
     return ExportedMemory(entry, key, tuple(_like(entry.embedding, vector) for vector in more))
 
 
-def _like(first: NDArray[np.float32] | None, vector: NDArray[np.float32]) -> NDArray[np.float32]:
+def _like(first: Float32Array | None, vector: Float32Array) -> Float32Array:
     """Return the vector of a further chunk, checked like the first one's."""
     checked = validation.embedding(vector)
     if first is None or checked is None:
@@ -349,7 +348,7 @@ def _link(read: _LinkLine) -> ExportedLink:
     return ExportedLink(link, validation.optional_name("user_id", read.user_id))
 
 
-def _vector(data: bytes) -> NDArray[np.float32]:
-    if len(data) % _FLOAT32.itemsize:
+def _vector(data: bytes) -> Float32Array:
+    if len(data) % _FLOAT32_BYTES:
         raise InvalidEntryError(f"embedding has {len(data)} bytes; each number takes four")
     return np.frombuffer(data, _FLOAT32)

@@ -7,9 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnemic.arrays import Float32Array
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import MemoryEntry, MemoryLink, validation
 from mnemic.repository.export_files import new_export_file, refuse_other_text
@@ -44,7 +42,7 @@ class ExportWriter:
         self,
         entry: MemoryEntry,
         idempotency_key: str | None = None,
-        more: Sequence[NDArray[np.float32]] = (),
+        more: Sequence[Float32Array] = (),
     ) -> None:
         """Write a memory, with its embedding if it has one, and those of its further chunks.
 

@@ -35,6 +35,7 @@ from mnemic.model import (
     Weights,
 )
 from mnemic.model.deadline import check_deadline
+from mnemic.model.link import Direction
 from mnemic.model.timestamps import to_microseconds
 from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock
@@ -55,7 +56,7 @@ from mnemic.repository.proposals import EXACT_LIMIT, rank
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.reasons import why_of
 from mnemic.repository.revisions import Revisions
-from mnemic.store import Direction, LogPosition, Store
+from mnemic.store import LogPosition, Store
 from mnemic.store.values import LinkEnd
 
 READ_AT_ONCE = 128

@@ -14,10 +14,9 @@ from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from mnemic._core import Coverage, IndexSnapshot, MemoryIndex, __version__
+from mnemic.arrays import Float32Array, Int64Array, np
 from mnemic.errors import (
     MnemicError,
     StoreError,
@@ -291,7 +290,7 @@ class IndexSnapshots:
             os.unlink(path)  # noqa: PTH108 - pathlib is slow to import
 
 
-def _parts(snapshot: IndexSnapshot) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+def _parts(snapshot: IndexSnapshot) -> Iterator[tuple[Int64Array, Float32Array]]:
     """Yield the vectors of an index, part by part."""
     first: int | None = 0
     while first is not None:

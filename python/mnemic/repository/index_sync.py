@@ -7,10 +7,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mnemic._core import Coverage
+from mnemic.arrays import Float32Array, Int64Array
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import (
     EmbeddingModelMismatchError,
@@ -73,7 +71,7 @@ class _StoppableSink:
         self._check()
         self._sink.add_records(records)
 
-    def add_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+    def add_vectors(self, rows: Int64Array, vectors: Float32Array) -> None:
         """Pass on vectors."""
         self._check()
         self._sink.add_vectors(rows, vectors)

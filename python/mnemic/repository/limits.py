@@ -3,11 +3,14 @@
 from collections import Counter
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
+from mnemic.description import quoted
+from mnemic.errors import InvalidArgumentError
 from mnemic.licensing import STORING, LicensePolicy, Need, Quota, checked_policy
 from mnemic.model import NewEntry, Scope, validation
 from mnemic.observability.telemetry import Telemetry
+from mnemic.repository.options import WhenFull
 from mnemic.store import Store
 from mnemic.store.quota import NO_ROOM, Room, check_entries, check_quota, check_user_quota
 
@@ -138,3 +141,24 @@ class Limits:
         quota = self.quota
         if quota is not None:
             self._telemetry.freed(self._store.used_bytes(self._agent_id), quota.limit)
+
+
+def checked_room(
+    max_entries: int | None, user_max_entries: int | None, when_full: WhenFull
+) -> Room:
+    """Return budgets of entries and what becomes of a write that exceeds a limit.
+
+    Raises:
+        InvalidArgumentError: If a budget is no int from 0 on, or the choice is unknown.
+    """
+    if when_full not in get_args(WhenFull):
+        raise InvalidArgumentError(
+            f"when_full must be 'refuse' or 'evict', got {quoted(when_full)}"
+        )
+    return Room(
+        None if max_entries is None else validation.whole("max_entries", max_entries),
+        None
+        if user_max_entries is None
+        else validation.whole("user_max_entries", user_max_entries),
+        evicts=when_full == "evict",
+    )

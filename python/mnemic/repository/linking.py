@@ -7,11 +7,12 @@ from uuid import UUID
 from mnemic.description import quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import LinkType, MemoryLink, Scope
+from mnemic.model.link import Direction
 from mnemic.model.validation import items
 from mnemic.protocols import Clock
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
-from mnemic.store import Direction, Store
+from mnemic.store import Store
 from mnemic.store.values import StoredLink
 from mnemic.sync_bridge import arrived, run_blocking
 

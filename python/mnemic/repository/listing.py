@@ -22,6 +22,7 @@ from mnemic.model import (
 )
 from mnemic.model.distinct import DistinctQuery, DistinctValue
 from mnemic.model.filter import has_tests, references
+from mnemic.model.results import PageCursor
 from mnemic.model.timestamps import to_microseconds
 from mnemic.model.validation import flag
 from mnemic.protocols import Clock
@@ -30,7 +31,7 @@ from mnemic.repository.arguments import decoded_cursor, encoded_cursor, unlimite
 from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
-from mnemic.store import LogPosition, PageCursor, Store
+from mnemic.store import LogPosition, Store
 from mnemic.sync_bridge import run_blocking
 
 Answer = TypeVar("Answer")

@@ -3,9 +3,7 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnemic.arrays import Float32Array, Int64Array
 from mnemic.model import Record, Scope
 from mnemic.progress import Progress, Report, reporting
 from mnemic.protocols import Clock
@@ -61,7 +59,7 @@ class _CountedSink:
         self._sink.add_records(records)
         self._add(len(records))
 
-    def add_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+    def add_vectors(self, rows: Int64Array, vectors: Float32Array) -> None:
         self._sink.add_vectors(rows, vectors)
         self._add(len(rows))
 

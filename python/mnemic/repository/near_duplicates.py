@@ -5,10 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mnemic._core import VectorMap, duplicates
+from mnemic.arrays import Float32Array, np
 from mnemic.model.deadline import check_deadline
 from mnemic.model.validation import MAX_DIMENSIONS
 from mnemic.store.values import StoredEntry
@@ -33,7 +31,7 @@ class NearDuplicate(NamedTuple):
     similarity: float | None
 
 
-_Vectors: TypeAlias = NDArray[np.float32]
+_Vectors: TypeAlias = Float32Array
 _Match: TypeAlias = tuple[float, StoredName]
 
 

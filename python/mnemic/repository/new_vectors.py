@@ -8,9 +8,7 @@ from itertools import accumulate
 from typing import TypeAlias
 from uuid import UUID
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnemic.arrays import Float32Array, np
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbedderRequiredError, EmbeddingError
 from mnemic.model import MemoryEntry, NewEntry, OnConflict, OnEmbedError
@@ -21,7 +19,7 @@ from mnemic.repository.current_model import CurrentModel
 from mnemic.store import Store
 from mnemic.sync_bridge import run_blocking
 
-Vectors: TypeAlias = NDArray[np.float32]
+Vectors: TypeAlias = Float32Array
 Texts: TypeAlias = dict[int, tuple[str, ...]]
 """Texts to embed for each entry, by its position; none for an entry that shall have no vector."""
 

@@ -1,19 +1,23 @@
 """The options that a memory is opened with."""
 
-from datetime import timedelta
-from typing import TYPE_CHECKING, Literal, TypedDict
+from __future__ import annotations
 
-from mnemic.crypto import Encryption
-from mnemic.index.choice import IndexChoice
-from mnemic.licensing import LicensePolicy
-from mnemic.model import OnRecalled, SearchIn
-from mnemic.progress import Progress
-from mnemic.protocols import Clock, IdFactory
-from mnemic.repository.index_pool import IndexPool
-from mnemic.repository.retention import WhenFull
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from mnemic.crypto import Encryption
     from mnemic.embed.base import AnyEmbedder
+    from mnemic.index.choice import IndexChoice
+    from mnemic.licensing import LicensePolicy
+    from mnemic.model import OnRecalled, SearchIn
+    from mnemic.progress import Progress
+    from mnemic.protocols import Clock, IdFactory
+    from mnemic.repository.index_pool import IndexPool
+
+WhenFull: TypeAlias = Literal["refuse", "evict"]
+"""What becomes of a write that exceeds a quota or a budget; see `Options`."""
 
 
 class Options(TypedDict, total=False):
@@ -113,7 +117,7 @@ class Options(TypedDict, total=False):
             one goes on.
     """
 
-    embedder: "AnyEmbedder | Literal['minilm'] | None"
+    embedder: AnyEmbedder | Literal["minilm"] | None
     embedding_model: str | None
     query_cache: int
     language: str | None

@@ -5,9 +5,7 @@ Where a selection is small, every memory is ranked.
 
 from collections.abc import Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnemic.arrays import Int64Array, np
 from mnemic.index import Index, RankedPage, RankInputs, Selected
 from mnemic.model import Search
 
@@ -86,7 +84,7 @@ def _by_proposals(
 
 def _proposals(
     index: Index, inputs: RankInputs, limit: int, selected: Selected
-) -> Iterator[NDArray[np.int64]]:
+) -> Iterator[Int64Array]:
     """Yield more and more proposals, as long as the source has as many as requested."""
     wanted = max(MIN_PROPOSALS, PROPOSALS_PER_HIT * limit)
     queries = [each for each in (inputs.vectors, inputs.context) if each is not None]

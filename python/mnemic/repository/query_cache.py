@@ -4,9 +4,7 @@ import threading
 from collections import OrderedDict
 from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnemic.arrays import Float32Array
 from mnemic.model import Scope
 
 QUERY_CACHE = 1024
@@ -41,7 +39,7 @@ class QueryCache:
         self._size = size
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
-        self._vectors: OrderedDict[Key, NDArray[np.float32]] = OrderedDict()
+        self._vectors: OrderedDict[Key, Float32Array] = OrderedDict()
         self._bytes = 0
 
     def __len__(self) -> int:
@@ -52,7 +50,7 @@ class QueryCache:
         """Estimate of the bytes in use."""
         return self._bytes
 
-    def get(self, key: Key) -> NDArray[np.float32] | None:
+    def get(self, key: Key) -> Float32Array | None:
         """Return the vectors of a query, shape (chunks, dimensions), or None."""
         if not self._size:
             return None
@@ -62,7 +60,7 @@ class QueryCache:
                 self._vectors.move_to_end(key)
             return found
 
-    def put(self, key: Key, vectors: NDArray[np.float32]) -> None:
+    def put(self, key: Key, vectors: Float32Array) -> None:
         """Keep a copy of the vectors of a query; the least recently used ones make room."""
         if not self._size or _bytes_of(key, vectors) > self._max_bytes:
             return
@@ -81,5 +79,5 @@ class QueryCache:
             self._bytes -= _bytes_of(key, vectors)
 
 
-def _bytes_of(key: Key, vectors: NDArray[np.float32]) -> int:
+def _bytes_of(key: Key, vectors: Float32Array) -> int:
     return 4 * (len(key[0] or "") + len(key[2])) + vectors.nbytes + _OVERHEAD

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
+from mnemic.arrays import Float32Array, np
 from mnemic.embed.limited import LimitedEmbedding
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, EmbeddingModelMismatchError
@@ -86,7 +85,7 @@ class QueryVectors:
 
     def of(
         self, scope: Scope, search: Search, now: int, index: NativeIndex | None = None
-    ) -> tuple[NDArray[np.float32] | None, NDArray[np.float32] | None]:
+    ) -> tuple[Float32Array | None, Float32Array | None]:
         """Return the vectors of a search's query and of its context.
 
         Args:
@@ -127,7 +126,7 @@ class QueryVectors:
         *embedded, context = self._embedded([*texts, search.context], scope, search, now)
         return _combined(embedded if texts else [stored], search), context
 
-    def _given(self, search: Search) -> NDArray[np.float32] | None:
+    def _given(self, search: Search) -> Float32Array | None:
         """Return the search's own vectors, shape (m, dim); None if there is nothing to compare.
 
         Raises:
@@ -173,9 +172,7 @@ class QueryVectors:
                 self._cache.put(key_of(scope, text), vectors)
         return [embedded[text] for text in texts]
 
-    def _embedded_one(
-        self, text: str, scope: Scope, search: Search, now: int
-    ) -> NDArray[np.float32]:
+    def _embedded_one(self, text: str, scope: Scope, search: Search, now: int) -> Float32Array:
         """Return the vectors of the only text of a search."""
         key = key_of(scope, text)
         vectors = self._cache.get(key)
@@ -212,7 +209,7 @@ class QueryVectors:
                 found += [text for text in texts if self._cache.get(key_of(scope, text)) is None]
         return found
 
-    def _stored(self, row: int, embedder: ValidatedEmbedder) -> NDArray[np.float32] | None:
+    def _stored(self, row: int, embedder: ValidatedEmbedder) -> Float32Array | None:
         stored = self._store.vectors(self._agent_id, row, embedder.model)
         return stored if len(stored) else None  # it may still lack them
 
@@ -229,9 +226,7 @@ class QueryVectors:
         return [text, *search.also]
 
 
-def _combined(
-    parts: Sequence[NDArray[np.float32] | None], search: Search
-) -> NDArray[np.float32] | None:
+def _combined(parts: Sequence[Float32Array | None], search: Search) -> Float32Array | None:
     """Return the vectors of a query and of texts of its meaning; None without any."""
     given = [vectors for vectors in parts if vectors is not None]
     if len(given) < 2:  # noqa: PLR2004 - a query, and something beside it
@@ -239,5 +234,5 @@ def _combined(
     if search.blend is None:
         return np.concatenate(given)
     query, others = given[0].mean(axis=0), np.concatenate(given[1:]).mean(axis=0)
-    blended: NDArray[np.float32] = (1 - search.blend) * query + search.blend * others
+    blended: Float32Array = (1 - search.blend) * query + search.blend * others
     return blended[None]

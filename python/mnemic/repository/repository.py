@@ -51,6 +51,7 @@ from mnemic.model import (
     validation,
 )
 from mnemic.model.audit import AuditRequest
+from mnemic.model.link import Direction
 from mnemic.model.new_entry import NO_VECTORS, OwnVectors, check_on_embed_error
 from mnemic.model.update import checked_expiry
 from mnemic.model.validation import flag
@@ -77,12 +78,13 @@ from mnemic.repository.found import Expansion, Found
 from mnemic.repository.index_pool import SHARED, IndexPool, PooledIndexes, indexes_of
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.key_rotation import KeyRotation
-from mnemic.repository.limits import Limits
+from mnemic.repository.limits import Limits, checked_room
 from mnemic.repository.lineage import LineageReader
 from mnemic.repository.linking import Linker
 from mnemic.repository.listing import Lister
 from mnemic.repository.load_progress import LoadProgress
 from mnemic.repository.new_vectors import NewVectors
+from mnemic.repository.options import WhenFull
 from mnemic.repository.proposals import EXACT_LIMIT
 from mnemic.repository.query_cache import QUERY_CACHE
 from mnemic.repository.query_vectors import QueryVectors
@@ -90,16 +92,14 @@ from mnemic.repository.readiness import Readiness
 from mnemic.repository.reembedding import Reembedding
 from mnemic.repository.retention import (
     RETENTION,
-    WhenFull,
     checked_retention,
-    checked_room,
 )
 from mnemic.repository.statistics import Statistics
 from mnemic.repository.transfer import Transfer
 from mnemic.repository.updating import Updater
 from mnemic.repository.vector_index import VectorIndexReader
 from mnemic.repository.vector_model import VectorModel
-from mnemic.store import MAX_STALE, Direction, Store, open_store
+from mnemic.store import MAX_STALE, Store, open_store
 from mnemic.store.change_listeners import ChangeListener
 from mnemic.store.values import Located
 from mnemic.sync_bridge import run_blocking

@@ -1,15 +1,10 @@
-"""The time for which deleted memories can be restored, and what goes when a memory is full."""
+"""The time for which deleted memories can be restored."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Literal, TypeAlias, get_args
 
-from mnemic.description import described, quoted
+from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
-from mnemic.model.validation import is_number, whole
-from mnemic.store.quota import Room
-
-WhenFull: TypeAlias = Literal["refuse", "evict"]
-"""What becomes of a write that exceeds a quota or a budget; see `Options`."""
+from mnemic.model.validation import is_number
 
 RETENTION = timedelta(days=90)
 """Time for which a deleted memory can be restored, unless a memory is opened with another one."""
@@ -47,22 +42,3 @@ def earliest_kept(now: datetime, retention: timedelta | None) -> datetime:
     """
     span = now - _FIRST_MOMENT
     return _FIRST_MOMENT if retention is None else now - min(retention, span)
-
-
-def checked_room(
-    max_entries: int | None, user_max_entries: int | None, when_full: WhenFull
-) -> Room:
-    """Return budgets of entries and what becomes of a write that exceeds a limit.
-
-    Raises:
-        InvalidArgumentError: If a budget is no int from 0 on, or the choice is unknown.
-    """
-    if when_full not in get_args(WhenFull):
-        raise InvalidArgumentError(
-            f"when_full must be 'refuse' or 'evict', got {quoted(when_full)}"
-        )
-    return Room(
-        None if max_entries is None else whole("max_entries", max_entries),
-        None if user_max_entries is None else whole("user_max_entries", user_max_entries),
-        evicts=when_full == "evict",
-    )

@@ -5,14 +5,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnemic.arrays import Float32Array
 from mnemic.errors import EmbeddingError
 from mnemic.loop_threads import Turn
 from mnemic.model import Scope, Search
 
-Vectors: TypeAlias = list[NDArray[np.float32]]
+Vectors: TypeAlias = list[Float32Array]
 
 
 class Announced(NamedTuple):
@@ -42,7 +40,7 @@ class TurnTexts:
     def __init__(self, texts: Callable[[], Sequence[str]]) -> None:
         self._texts: Callable[[], Sequence[str]] | None = texts
         self._lock = threading.Lock()
-        self._vectors: dict[str, NDArray[np.float32]] = {}
+        self._vectors: dict[str, Float32Array] = {}
 
     def embedded(self, texts: list[str], embed: Callable[[list[str]], Vectors]) -> Vectors:
         """Return the vectors of one search's texts.

@@ -5,9 +5,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnemic.arrays import Float32Array
 from mnemic.description import described
 from mnemic.errors import EmbeddingError, InvalidArgumentError, VersionConflictError
 from mnemic.model import (
@@ -18,7 +16,7 @@ from mnemic.model import (
     UpdateResult,
     validation,
 )
-from mnemic.model.filter import references
+from mnemic.model.filter import Criteria, references
 from mnemic.model.new_entry import NO_VECTORS, OwnVectors, check_on_embed_error
 from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock
@@ -30,7 +28,7 @@ from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.repository.new_vectors import NewVectors
 from mnemic.store import Store
-from mnemic.store.values import Criteria, UpdatedEntries
+from mnemic.store.values import UpdatedEntries
 from mnemic.sync_bridge import arrived
 
 
@@ -183,7 +181,7 @@ class Updater:
         update: MemoryEntryUpdate,
         own: OwnVectors,
         on_error: OnEmbedError,
-    ) -> tuple[str, NDArray[np.float32]] | None:
+    ) -> tuple[str, Float32Array] | None:
         """Return the model and the new vectors of a memory; None for no vectors."""
         if not own.are_given:
             return await self._embedded(scope, update.content, on_error)
@@ -191,7 +189,7 @@ class Updater:
 
     async def _embedded(
         self, scope: Scope, content: str | None, on_error: OnEmbedError
-    ) -> tuple[str, NDArray[np.float32]] | None:
+    ) -> tuple[str, Float32Array] | None:
         """Return the model and the vectors of a new content; None for no vectors."""
         embedder = self._models.now.embedder
         if content == "":

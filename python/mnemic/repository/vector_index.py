@@ -2,12 +2,9 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from statistics import median
 from typing import Final, NamedTuple, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnemic.arrays import Float32Array, np
 from mnemic.index import ListRequest, NativeIndex, RankInputs
 from mnemic.index.candidates import SourceState
 from mnemic.model import SEMANTIC, All, IndexAudit, IndexInfo, Scope, Search
@@ -131,13 +128,13 @@ class VectorIndexReader:
             k=k,
             recall=float(np.mean([each.recall for each in measured])) if measured else 1.0,
             lowest_recall=min((each.recall for each in measured), default=1.0),
-            source_seconds=median([each.source_seconds for each in measured] or [0.0]),
-            exact_seconds=median([each.exact_seconds for each in measured] or [0.0]),
+            source_seconds=float(np.median([each.source_seconds for each in measured] or [0.0])),
+            exact_seconds=float(np.median([each.exact_seconds for each in measured] or [0.0])),
             waiting=state.waiting,
             removed=state.removed,
         )
 
-    def _drawn(self, index: NativeIndex, number: int, draw: np.random.Generator) -> list[int]:
+    def _drawn(self, index: NativeIndex, number: int, draw: "np.random.Generator") -> list[int]:
         """Return some rows with a vector, each as likely as any other."""
         unembedded = set(index.unembedded())
         size = len(index)
@@ -157,7 +154,7 @@ class VectorIndexReader:
         now = to_microseconds(self._now())
         return ListRequest(scope=self._scope, now=now, filters=All(()), offset=first, limit=PAGE)
 
-    def _vectors_of(self, rows: Sequence[int]) -> dict[int, NDArray[np.float32]]:
+    def _vectors_of(self, rows: Sequence[int]) -> dict[int, Float32Array]:
         """Return the vectors of rows, each of shape (chunks, dim)."""
         model = self._models.now.stored_name
         if model is None:
@@ -169,9 +166,7 @@ class VectorIndexReader:
             owned[name]: each.vectors for name, each in found.items() if each.vectors is not None
         }
 
-    def _measured(
-        self, index: NativeIndex, row: int, vectors: NDArray[np.float32], k: int
-    ) -> _Measured:
+    def _measured(self, index: NativeIndex, row: int, vectors: Float32Array, k: int) -> _Measured:
         """Compare both indexes for the vectors of a row, which itself does not count."""
         search = Search(text=None, ranking=SEMANTIC, limit=k + 1)
         inputs = RankInputs(self._scope, to_microseconds(self._now()), vectors)

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterable
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnemic.arrays import Float32Array
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import (
     DimensionMismatchError,
@@ -97,7 +95,7 @@ class VectorModel:
             f"embedding_model={recorded[0]!r} if they are of that model, or use another file"
         )
 
-    def check_query(self, vectors: NDArray[np.float32]) -> bool:
+    def check_query(self, vectors: Float32Array) -> bool:
         """Check given vectors of a query; return whether the agent has any vectors to compare.
 
         Raises:

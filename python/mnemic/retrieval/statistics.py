@@ -1,10 +1,11 @@
 """Statistics of a retrieval service."""
 
 import threading
+from collections import deque
 
 import msgspec
-import numpy as np
 
+from mnemic.arrays import np
 from mnemic.model import RetrievalStats
 
 WINDOW_SIZE = 10_000
@@ -16,7 +17,7 @@ class Statistics:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._milliseconds = np.zeros(WINDOW_SIZE)
+        self._milliseconds = deque[float](maxlen=WINDOW_SIZE)
         self._retrievals = 0
         self._results = 0
         self._total_milliseconds = 0.0
@@ -28,7 +29,7 @@ class Statistics:
     def retrieved(self, milliseconds: float, results: int, *, is_expanded: bool) -> None:
         """Count a retrieval."""
         with self._lock:
-            self._milliseconds[self._retrievals % WINDOW_SIZE] = milliseconds
+            self._milliseconds.append(milliseconds)
             self._retrievals += 1
             self._results += results
             self._total_milliseconds += milliseconds
@@ -49,7 +50,7 @@ class Statistics:
         """Return the current statistics."""
         with self._lock:
             retrievals, looks = self._retrievals, self._hits + self._misses
-            last = self._milliseconds[: min(retrievals, WINDOW_SIZE)].copy()
+            last = list(self._milliseconds)
             each = max(1, retrievals)
             stats = RetrievalStats(
                 total_retrievals=retrievals,

@@ -1,6 +1,4 @@
 from mnemic.store.base import Store as Store
 from mnemic.store.opening import MAX_STALE as MAX_STALE
 from mnemic.store.opening import open_store as open_store
-from mnemic.store.values import Direction as Direction
 from mnemic.store.values import LogPosition as LogPosition
-from mnemic.store.values import PageCursor as PageCursor

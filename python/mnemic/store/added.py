@@ -2,16 +2,14 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnemic.arrays import Float32Array, np
 from mnemic.model import MemoryEntry, MemoryStatus, NewEntry, Record, RowBatch
 from mnemic.store.new_rows import AddedRows, NewRow, Outcome
 from mnemic.store.row_codec import RowCodec, uuid_of
 from mnemic.store.values import Model, Stored
 
 
-def stored_vectors(new: NewEntry) -> Sequence[NDArray[np.float32]]:
+def stored_vectors(new: NewEntry) -> Sequence[Float32Array]:
     """Return vectors in their stored type; an entry's own never change, so none is copied."""
     first = new.entry.embedding
     if first is None:
@@ -19,13 +17,13 @@ def stored_vectors(new: NewEntry) -> Sequence[NDArray[np.float32]]:
     return [vector.astype("<f4", copy=False) for vector in (first, *new.more)]
 
 
-def vector_blobs(parts: NDArray[np.float32]) -> list[bytes]:
+def vector_blobs(parts: Float32Array) -> list[bytes]:
     """Return vectors as they are stored."""
     return [vector.tobytes() for vector in parts.astype("<f4", copy=False)]
 
 
 def vectors_of(
-    embedded: tuple[str, NDArray[np.float32]] | None,
+    embedded: tuple[str, Float32Array] | None,
 ) -> tuple[Model, Sequence[bytes]] | None:
     """Return model and vectors of a content in their stored form."""
     if embedded is None:
@@ -61,7 +59,7 @@ def _batch(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> RowBatc
         return None
     records: list[Record] = []
     embedded: list[int] = []
-    vectors: list[NDArray[np.float32]] = []
+    vectors: list[Float32Array] = []
     gone: list[int] = []
     linked: list[int] = []
     for outcome, new in stored:
@@ -79,7 +77,7 @@ def _batch(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> RowBatc
         since=added.seq - added.steps,
         seq=added.seq,
         records=records,
-        embedded=np.array(embedded, dtype=np.int64),
+        embedded=embedded,
         vectors=_stacked(vectors),
         gone=gone,
         linked=linked,
@@ -101,7 +99,7 @@ def _is_active(entry: MemoryEntry) -> bool:
     return entry.forgotten_at is None and entry.status is MemoryStatus.ACTIVE
 
 
-def _stacked(vectors: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+def _stacked(vectors: list[Float32Array]) -> Float32Array | None:
     if len(vectors) == 1:
         return vectors[0][np.newaxis]  # np.stack takes 10 µs
-    return np.stack(vectors) if vectors else np.empty((0, 0), dtype=np.float32)
+    return np.stack(vectors) if vectors else None

@@ -5,9 +5,7 @@ from concurrent.futures import Future
 from datetime import datetime
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnemic.arrays import Float32Array
 from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, NewEntry, OnConflict, OnDuplicate
 from mnemic.store.quota import NO_ROOM, Room
@@ -85,7 +83,7 @@ class Additions(Protocol):
         agent_id: str,
         model: str,
         contents: Mapping[int, str],
-        vectors: Sequence[NDArray[np.float32]],
+        vectors: Sequence[Float32Array],
     ) -> Future[None]:
         """Store the vectors of the contents of rows.
 

@@ -7,9 +7,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnemic.arrays import Float32Array, Int64Array
 from mnemic.licensing import Quota
 from mnemic.model import (
     LinkType,
@@ -21,6 +19,7 @@ from mnemic.model import (
     State,
     VerifyReport,
 )
+from mnemic.model.link import Direction
 from mnemic.progress import Report, silent
 from mnemic.store.additions import Additions
 from mnemic.store.bulk import BulkWrites
@@ -33,7 +32,6 @@ from mnemic.store.snapshots import Snapshots
 from mnemic.store.usage import UsageReads
 from mnemic.store.values import (
     AccessedRows,
-    Direction,
     EntryVectors,
     LinkEnd,
     Located,
@@ -53,7 +51,7 @@ class BatchSink(Protocol):
         """Add records of rows."""
         ...
 
-    def add_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+    def add_vectors(self, rows: Int64Array, vectors: Float32Array) -> None:
         """Add vectors, shape (n, dim), of rows, shape (n,), whose records were added before.
 
         All chunks of one row arrive in one call, next to each other.
@@ -249,7 +247,7 @@ class Store(
         scope: Scope,
         entry_id: UUID,
         change: Callable[[MemoryEntry], MemoryEntry],
-        embedded: tuple[str, NDArray[np.float32]] | None = None,
+        embedded: tuple[str, Float32Array] | None = None,
         *,
         now: datetime,
         quota: Quota | None = None,
@@ -437,7 +435,7 @@ class Store(
         """Return the contents of those of these rows that are active."""
         ...
 
-    def vectors(self, agent_id: str, row: int, model: str) -> NDArray[np.float32]:
+    def vectors(self, agent_id: str, row: int, model: str) -> Float32Array:
         """Return the vectors of a row's chunks, shape (chunks, dimensions); (0, 0) for none."""
         ...
 

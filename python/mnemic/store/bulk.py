@@ -6,13 +6,12 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnemic.arrays import Float32Array
 from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, Scope
+from mnemic.model.filter import EVERY_ENTRY, Criteria
 from mnemic.store.quota import NO_ROOM, Room
-from mnemic.store.values import EVERY_ENTRY, Criteria, UpdatedEntries
+from mnemic.store.values import UpdatedEntries
 
 
 class BulkWrites(Protocol):
@@ -67,7 +66,7 @@ class BulkWrites(Protocol):
         scope: Scope,
         criteria: Criteria,
         change: Callable[[MemoryEntry], MemoryEntry],
-        embedded: tuple[str, NDArray[np.float32]] | None = None,
+        embedded: tuple[str, Float32Array] | None = None,
         *,
         now: datetime,
         quota: Quota | None = None,

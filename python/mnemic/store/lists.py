@@ -5,7 +5,7 @@ from typing import Protocol
 
 from mnemic.model import Expression, MemoryEntry, MemoryFilter, Scope
 from mnemic.model.distinct import DistinctQuery, DistinctValue
-from mnemic.store.values import PageCursor
+from mnemic.model.results import PageCursor
 
 
 class Lists(Protocol):

@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnemic.arrays import Float32Array
 from mnemic.model import MemoryEntry, NewEntry, OnConflict, OnDuplicate
 from mnemic.store.quota import NO_QUOTAS, Quotas
 from mnemic.store.row_codec import COLUMN_NAMES, Columns, RowCodec, UsedKey
@@ -35,8 +33,8 @@ class NewRow(NamedTuple):
     size: int
     columns: Columns
     more: tuple[bytes, str | None, bytes | None]
-    vectors: Sequence[NDArray[np.float32]]
-    stored_vectors: Sequence[NDArray[np.float32] | bytes]
+    vectors: Sequence[Float32Array]
+    stored_vectors: Sequence[Float32Array | bytes]
     sums: tuple[int | None, int | None] = (None, None)
     given_key: str = ""
     other_keys: Sequence[tuple[str, bytes]] = ()
@@ -56,7 +54,7 @@ class NewRow(NamedTuple):
 def encoded(
     codec: RowCodec,
     entries: Sequence[NewEntry],
-    vectors: Sequence[Sequence[NDArray[np.float32]]],
+    vectors: Sequence[Sequence[Float32Array]],
     model: str | None,
 ) -> list[NewRow]:
     """Return entries as a codec stores them, with the vectors of each, which are of a model."""
@@ -80,8 +78,8 @@ def encoded(
 
 
 def _sealed(
-    codec: RowCodec, entry: MemoryEntry, model: str | None, parts: Sequence[NDArray[np.float32]]
-) -> Sequence[NDArray[np.float32] | bytes]:
+    codec: RowCodec, entry: MemoryEntry, model: str | None, parts: Sequence[Float32Array]
+) -> Sequence[Float32Array | bytes]:
     if model is None or not entry.is_encrypted:
         return parts
     return [codec.seal_vector(entry, model, part, each) for part, each in enumerate(parts)]

@@ -1,12 +1,13 @@
 """Opens the store that a URL names; nothing else in the package names an implementation."""
 
 import os
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from mnemic.crypto import Encryption
 from mnemic.errors import InvalidArgumentError, MissingExtraError
-from mnemic.store.base import Store
-from mnemic.store.sqlite.store import SqliteStore
+
+if TYPE_CHECKING:
+    from mnemic.crypto import Encryption
+    from mnemic.store.base import Store
 
 _POSTGRES = ("postgresql://", "postgres://")
 
@@ -21,8 +22,8 @@ def open_store(
     read_only: bool = False,
     max_stale: float = MAX_STALE,
     row_security: bool = False,
-    encryption: Encryption | None = None,
-) -> Store:
+    encryption: "Encryption | None" = None,
+) -> "Store":
     """Open a store.
 
     Args:
@@ -53,6 +54,8 @@ def open_store(
         raise InvalidArgumentError(
             "row_security: a file has no policies; only memories in PostgreSQL can have them"
         )
+    from mnemic.store.sqlite.store import SqliteStore  # noqa: PLC0415 - loaded where a file is opened
+
     return SqliteStore(url, read_only=read_only, encryption=encryption)
 
 
@@ -62,8 +65,8 @@ def _open_postgres(
     read_only: bool,
     max_stale: float,
     row_security: bool,
-    encryption: Encryption | None,
-) -> Store:
+    encryption: "Encryption | None",
+) -> "Store":
     try:
         from mnemic.store.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
     except ImportError as error:

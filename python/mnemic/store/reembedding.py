@@ -4,9 +4,7 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from typing import NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnemic.arrays import Float32Array
 from mnemic.errors import KeyUnavailableError
 from mnemic.model import MemoryEntry
 from mnemic.store.values import Model
@@ -51,7 +49,7 @@ class Reembedding(Protocol):
         agent_id: str,
         model: str,
         entries: Mapping[int, MemoryEntry],
-        vectors: Mapping[int, NDArray[np.float32]],
+        vectors: Mapping[int, Float32Array],
     ) -> Future[int]:
         """Store shadow vectors of rows, in place of earlier ones of the model.
 

@@ -14,11 +14,10 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from uuid import UUID, SafeUUID
 
 import msgspec
-import numpy as np
 from msgspec.structs import force_setattr
-from numpy.typing import NDArray
 
 from mnemic._core import RECORD_COLUMNS
+from mnemic.arrays import Float32Array, np
 from mnemic.errors import InvalidEntryError, KeyUnavailableError, MnemicError
 from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, Record, validation
 from mnemic.model.entry import MEMORY_FIELDS
@@ -351,7 +350,7 @@ def check_size(entry: MemoryEntry) -> None:
     _texts_of(entry)
 
 
-def vector_of(blob: object) -> NDArray[np.float32]:
+def vector_of(blob: object) -> Float32Array:
     """Return a stored vector.
 
     Raises:

@@ -1,26 +1,18 @@
 """Values that a store takes and gives: positions in its logs, pages, stored entries, links."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnemic.arrays import Float32Array
 from mnemic.model import (
     Access,
-    Expression,
     LinkType,
     MemoryEntry,
     MemoryLink,
     MemoryType,
     RowBatch,
 )
-
-Direction: TypeAlias = Literal["both", "out", "in"]
-"""Links from an entry, links to it, or both."""
-
 
 Model: TypeAlias = tuple[str, int]
 """Name and dimension of an embedding model."""
@@ -82,30 +74,6 @@ class AccessedRows(NamedTuple):
     rows: list[Access]
 
 
-class PageCursor(NamedTuple):
-    """Sort key of the last entry of a page, newest first; the next page begins after it."""
-
-    created_at: datetime
-    id: UUID
-    user_id: str | None = None
-
-
-class Criteria(NamedTuple):
-    """The entries of a scope that a write is for; with both, both must hold.
-
-    Attributes:
-        ids: Entries with these ids; None is any id.
-        expression: Entries that match this filter; None is any entry.
-    """
-
-    ids: Sequence[UUID] | None = None
-    expression: Expression | None = None
-
-
-EVERY_ENTRY = Criteria()
-"""All entries of a scope."""
-
-
 class UpdatedEntry(NamedTuple):
     """An entry that a write for many has updated."""
 
@@ -140,7 +108,7 @@ class StoredEntry(NamedTuple):
     row: int
     entry: MemoryEntry
     key: str | None
-    more: tuple[NDArray[np.float32], ...] = ()
+    more: tuple[Float32Array, ...] = ()
 
 
 OwnedId: TypeAlias = tuple[str | None, UUID]
@@ -158,7 +126,7 @@ class EntryVectors(NamedTuple):
 
     version: int
     updated_at: int
-    vectors: NDArray[np.float32] | None
+    vectors: Float32Array | None
 
 
 class StoredLink(NamedTuple):

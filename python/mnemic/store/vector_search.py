@@ -4,9 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mnemic.arrays import Float32Array
 from mnemic.model import Expression, MemoryEntry, RowBatch, Scope
 from mnemic.store.values import Model
 
@@ -26,7 +24,7 @@ class NearestRequest(NamedTuple):
 
     scope: Scope
     filters: Expression | None
-    vectors: NDArray[np.float32]
+    vectors: Float32Array
     model: Model
     limit: int
     now: int

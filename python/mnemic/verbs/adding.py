@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
-from numpy.typing import ArrayLike
-
+from mnemic.arrays import ArrayLike
 from mnemic.description import quoted
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.model import (

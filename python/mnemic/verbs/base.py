@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
 from uuid import UUID
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
+from mnemic.arrays import Float32Array
 from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.model import (
@@ -44,14 +43,15 @@ from mnemic.model.new_entry import checked_record, with_embedding
 from mnemic.model.recall import CONTRADICTION_CONFIDENCE
 from mnemic.model.validation import bounded, flag, lone_surrogate
 from mnemic.near_names import names_arguments
-from mnemic.observability.events import Events
 from mnemic.records.secrets import without_passwords
-from mnemic.repository import Options, Repository
+from mnemic.repository import Options
 from mnemic.verbs.paging import WHOLE, Paging, minimum_score, minimum_similarity
 
 if TYPE_CHECKING:
     from mnemic.embed.base import Embedder
+    from mnemic.observability.events import Events
     from mnemic.recall import RecallEngine
+    from mnemic.repository import Repository
     from mnemic.retrieval import AnyExpander, RetrievalEngine, Suggester
 
 NewMemory: TypeAlias = str | Mapping[str, Any] | MemoryEntry
@@ -64,7 +64,7 @@ View = TypeVar("View", bound="ScopedBase")
 class Services:
     """The services of one memory, built on first use and shared by all its views."""
 
-    def __init__(self, repository: Repository, expander: "AnyExpander | None" = None) -> None:
+    def __init__(self, repository: "Repository", expander: "AnyExpander | None" = None) -> None:
         self._repository = repository
         self._expander = expander
         self.lock = threading.Lock()
@@ -119,7 +119,7 @@ class ScopedBase:
 
     def __init__(
         self,
-        repository: Repository,
+        repository: "Repository",
         scope: Scope,
         services: Services | None = None,
         *,
@@ -142,7 +142,7 @@ class ScopedBase:
         return self._scope
 
     @property
-    def repository(self) -> Repository:
+    def repository(self) -> "Repository":
         """The repository, for services."""
         return self._repository
 
@@ -329,6 +329,8 @@ class MemoryHandle(ScopedBase):
             from mnemic.retrieval import expander_of  # noqa: PLC0415 - loaded where it is used
 
             expander = expander_of(expander)  # refused before a file is opened
+        from mnemic.repository import Repository  # noqa: PLC0415 - loaded where a memory is opened
+
         repository = Repository(path, agent_id, **options)
         super().__init__(repository, repository.agent, Services(repository, expander))
 
@@ -338,7 +340,7 @@ class MemoryHandle(ScopedBase):
         return self._repository.embedder
 
     @property
-    def events(self) -> Events:
+    def events(self) -> "Events":
         """The events of this memory; see `mnemic.events`."""
         return self._repository.events
 
@@ -349,7 +351,7 @@ def built_search(
     ranking: Ranking,
     filters: Expression | None,
     *,
-    vectors: NDArray[np.float32] | None = None,
+    vectors: Float32Array | None = None,
     paging: Paging = WHOLE,
     explain: bool,
     with_reasons: bool = False,

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from numpy.typing import ArrayLike
-
+from mnemic.arrays import ArrayLike
 from mnemic.model import (
     MemoryEntry,
     MemoryEntryUpdate,

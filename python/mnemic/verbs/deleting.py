@@ -7,10 +7,9 @@ from uuid import UUID
 
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import DeleteResult, MemoryFilter
-from mnemic.model.filter import has_tests
+from mnemic.model.filter import Criteria, has_tests
 from mnemic.model.scope import not_found
 from mnemic.repository import criteria, required_uuid, unlimited
-from mnemic.store.values import Criteria
 from mnemic.verbs.base import ScopedBase
 
 _NAME_SOME = "name what to delete, or delete everything in the scope by delete_all"

@@ -3,9 +3,8 @@
 from collections.abc import Collection
 from uuid import UUID
 
-from mnemic.model import LinkType, MemoryLink
+from mnemic.model import Direction, LinkType, MemoryLink
 from mnemic.repository import required_uuid
-from mnemic.store import Direction
 from mnemic.verbs.base import ScopedBase
 
 

@@ -4,12 +4,12 @@ import os
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
-from mnemic.crypto import KeyProvider, MasterKey
 from mnemic.model import DeleteResult, ReembedReport, UserUsage, VerifyReport
 from mnemic.progress import Progress
 from mnemic.verbs.base import ScopedBase
 
 if TYPE_CHECKING:
+    from mnemic.crypto import KeyProvider, MasterKey
     from mnemic.embed.base import AnyEmbedder
 
 
@@ -135,7 +135,7 @@ class AsyncMaintenanceVerbs(ScopedBase):
         return await self._repository.create_vector_index()
 
     async def rotate_key(
-        self, key: bytes | MasterKey | KeyProvider, *, progress: Progress | None = None
+        self, key: "bytes | MasterKey | KeyProvider", *, progress: Progress | None = None
     ) -> int:
         """Seal this agent's memories under another master key, during reads and writes.
 

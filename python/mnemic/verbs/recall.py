@@ -5,6 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from mnemic.model import (
+    Direction,
     LinkType,
     MemoryEntry,
     MemoryKind,
@@ -21,7 +22,6 @@ from mnemic.model import (
 from mnemic.model.recall import CONTRADICTION_CONFIDENCE
 from mnemic.model.time_range import TimeRange
 from mnemic.repository import required_uuid
-from mnemic.store import Direction
 from mnemic.verbs.base import ScopedBase
 
 

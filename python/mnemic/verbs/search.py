@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from numpy.typing import ArrayLike
-
+from mnemic.arrays import ArrayLike
 from mnemic.model import (
     IS_NOT_SENSITIVE,
     MOST_IMPORTANT,

@@ -1,10 +1,14 @@
 """What an agent's index of vectors consists of, and how much it finds."""
 
+from typing import TYPE_CHECKING
+
 from mnemic.model import IndexAudit, IndexInfo, validation
 from mnemic.near_names import names_arguments
 from mnemic.progress import Progress
-from mnemic.repository import Repository
 from mnemic.sync_bridge import sync_method
+
+if TYPE_CHECKING:
+    from mnemic.repository import Repository
 
 MAX_SAMPLE = 10_000
 MAX_NEAREST = 1000
@@ -20,7 +24,7 @@ class AsyncVectorIndex:
         repository: The repository of the memory.
     """
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: "Repository") -> None:
         self._repository = repository
 
     async def info(self) -> IndexInfo:
@@ -100,7 +104,7 @@ class VectorIndex:
         repository: The repository of the memory.
     """
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: "Repository") -> None:
         self._repository = repository
 
     info = sync_method(AsyncVectorIndex.info)

@@ -7,7 +7,7 @@ use numpy::{
     PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList};
 
 use crate::errors::{
     ArrayTypeError, DimensionMismatchError, InvalidArgumentError, passes, raised, room,
@@ -99,6 +99,9 @@ fn check_shape(shape: &[usize], dim: usize, what: &'static str) -> PyResult<bool
 
 /// Copy ids: a whole number or a flat sequence of them, within int64.
 pub(crate) fn ids(argument: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    if argument.cast::<PyList>().is_ok_and(PyListMethods::is_empty) {
+        return Ok(Vec::new()); // before asking for arrays, which loads numpy
+    }
     if let Ok(array) = argument.cast_exact::<PyArray1<i64>>()
         && array.is_contiguous()
     {

@@ -21,6 +21,7 @@ from mnemic.errors import (
     WrongKeyError,
 )
 from mnemic.model import MemoryEntryUpdate, NewEntry, Scope, parse_filter
+from mnemic.model.filter import Criteria
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store import open_store
 from mnemic.store.postgres import connections
@@ -28,7 +29,6 @@ from mnemic.store.postgres.connections import Connections
 from mnemic.store.postgres.migrating import migrate
 from mnemic.store.postgres.session import Session, prepare
 from mnemic.store.postgres.target import target_of
-from mnemic.store.values import Criteria
 from mnemic.store.vector_search import NearestRequest
 from tests.store.contract import (
     AGENT,
@@ -333,7 +333,7 @@ def test_a_sealed_memory_that_lost_its_mark_shows_what_the_tables_show(two, open
     entry = one(two, AGENT, 1)
     assert not entry.is_encrypted
     assert shown(entry.content.encode()) == set()
-    assert rows_since(two, None).embedded.tolist() == [rows_of(two)[3], rows_of(two)[2]]
+    assert rows_since(two, None).embedded == [rows_of(two)[3], rows_of(two)[2]]
 
 
 TAMPERED_VECTORS = {
@@ -360,7 +360,7 @@ def test_a_changed_vector_is_similar_to_nothing(two, opening, change, caplog):
     with caplog.at_level(logging.ERROR):
         for since in (None, 0):
             batch = rows_since(two, since)
-            found = dict(zip(batch.embedded.tolist(), batch.vectors.tolist(), strict=True))
+            found = dict(zip(batch.embedded, batch.vectors.tolist(), strict=True))
             assert found == expected
     assert f"Failed to decrypt memory entry {uid(1)}" in caplog.text
     with pytest.raises(SealBrokenError):
@@ -397,7 +397,7 @@ def test_without_a_key_sealed_memories_are_not_there(two, opening):
     for since in (None, 0):
         batch = rows_since(plain, since)
         assert {record[0] for record in batch.records} == {rows[3]}
-        assert set(batch.embedded.tolist()) == {rows[3]}
+        assert set(batch.embedded) == {rows[3]}
     assert plain.rows_without_vectors("a", ("other", 2)) == [rows[3]]
     assert plain.contents("a", list(rows.values())).keys() == {rows[3]}
     assert len(plain.stored_after(EVERYONE, 0, 9, now=NOON, include_deleted=True, model="m")) == 1
@@ -636,7 +636,7 @@ def shown_of(store):
             for one in stored
         ],
         [one.entry.embedding.tolist() for one in stored],
-        sorted(zip(batch.embedded.tolist(), batch.vectors.tolist(), strict=True)),
+        sorted(zip(batch.embedded, batch.vectors.tolist(), strict=True)),
     )
 
 
@@ -817,7 +817,7 @@ def test_the_database_selects_nothing_where_it_cannot_compare_sealed_vectors(two
 def test_rows_of_a_scope_come_with_the_vectors_of_sealed_ones(two):
     selected = two.active_rows(EVERYONE, MODEL)
     rows = rows_of(two)
-    assert set(selected.batch.embedded.tolist()) == set(rows.values())
+    assert set(selected.batch.embedded) == set(rows.values())
     entries = selected.entries(EVERYONE, list(rows.values()), NOON)
     assert entries[rows[1]].content == SECRETS["content"]
 
@@ -868,7 +868,7 @@ def test_a_backup_has_keys_and_sealed_vectors(two, opening):
     copy.check_key("a")
     batch, rows = indexed(copy), rows_of(copy)
     assert one(copy, AGENT, 1).content == SECRETS["content"]
-    assert dict(zip(batch.embedded.tolist(), batch.vectors.tolist(), strict=True)) == {
+    assert dict(zip(batch.embedded, batch.vectors.tolist(), strict=True)) == {
         rows[1]: [1, 0],
         rows[2]: [0, 1],
         rows[3]: [1, 0],

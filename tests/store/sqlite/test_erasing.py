@@ -16,9 +16,9 @@ from mnemic.errors import ReadOnlyError
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, NewEntry, Scope, parse_filter
+from mnemic.model.filter import Criteria
 from mnemic.store.sqlite import wal
 from mnemic.store.sqlite.store import SqliteStore
-from mnemic.store.values import Criteria
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 EVERYONE = Scope("a", all_users=True)

@@ -15,9 +15,9 @@ from mnemic.errors import (
     WrongKeyError,
 )
 from mnemic.model import MemoryEntryUpdate, MemoryFilter, NewEntry, Scope, distinct, parse_filter
+from mnemic.model.filter import Criteria
 from mnemic.store.row_codec import PlainRowCodec, UsedKey
 from mnemic.store.sqlite.store import SqliteStore
-from mnemic.store.values import Criteria
 from tests.store.contract import (
     AGENT,
     ALICE,
@@ -753,7 +753,7 @@ def test_a_damaged_vector_leaves_its_entry_to_be_found_by_words(
     store = opening()
     batch = rows_since(store, None)
     assert living_numbers(batch) == {1, 2, 3, 4}
-    own_vectors = dict(zip(batch.embedded.tolist(), batch.vectors.tolist(), strict=True))
+    own_vectors = dict(zip(batch.embedded, batch.vectors.tolist(), strict=True))
     assert own_vectors.get(rows[0], [0, 0]) == [0, 0]
     assert [own_vectors[row] for row in rows[1:4]] == [[3, 4], [3, 4], [1, 0]]
     assert one(store, AGENT, 1).content == f"{SECRET} 1"

@@ -3,10 +3,10 @@
 import pytest
 
 from mnemic.model import Scope, parse_filter
+from mnemic.model.filter import Criteria
 from mnemic.store.row_codec import PlainRowCodec
 from mnemic.store.sqlite.selected_rows import selected
 from mnemic.store.sqlite.store import SqliteStore
-from mnemic.store.values import Criteria
 from tests.store.contract import added
 from tests.support.entries import numbered, uid
 

@@ -13,9 +13,9 @@ import pytest
 
 from mnemic.errors import StoreCorruptError
 from mnemic.model import NewEntry, Scope
+from mnemic.model.filter import Criteria
 from mnemic.store.sqlite.shadow_vectors import shadow_vectors
 from mnemic.store.sqlite.store import SqliteStore
-from mnemic.store.values import Criteria
 from tests.support.clock import NOON
 from tests.support.entries import numbered, uid
 from tests.support.paths import FIXTURES

@@ -279,8 +279,10 @@ def rows_since(
         since=since,
         seq=last,
         records=records,
-        embedded=np.array([row for row, own in embedded.items() for _ in own], dtype=np.int64),
-        vectors=_stacked([vector for own in embedded.values() for vector in own], model),
+        embedded=[row for row, own in embedded.items() for _ in own],
+        vectors=_stacked([vector for own in embedded.values() for vector in own], model)
+        if embedded
+        else None,
         gone=sorted((set(touched) - living) | replaced),
         linked=sorted(living | kept),
         links=links,
@@ -384,10 +386,8 @@ def _full_batch(
         since=None,
         seq=seq,
         records=collected.records,
-        embedded=np.concatenate([np.empty(0, dtype=np.int64), *collected.rows]),
-        vectors=np.concatenate(
-            [np.empty((0, model[1] if model else 0), np.float32), *collected.vectors]
-        ),
+        embedded=[row for rows in collected.rows for row in rows.tolist()],
+        vectors=np.concatenate(collected.vectors) if collected.vectors else None,
         gone=[],
         links=links,
     )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mnemic.errors import AmbiguousIdError
 from mnemic.model import MemoryEntry, Scope
+from mnemic.model.filter import Criteria
 from mnemic.model.timestamps import to_microseconds
 from mnemic.model.written import written
 from mnemic.store.changes import Change, ChangeKind
@@ -44,7 +45,7 @@ from mnemic.store.postgres.vectors import (
 from mnemic.store.postgres.writes import STORED_ROW, write_changed
 from mnemic.store.quota import Quotas
 from mnemic.store.row_codec import RowCodec, uuid_of, with_changed
-from mnemic.store.values import Criteria, Model, UpdatedEntries, UpdatedEntry
+from mnemic.store.values import Model, UpdatedEntries, UpdatedEntry
 
 _ANY: Final[Condition] = ("true", [])
 _AT_ONCE: Final = 256

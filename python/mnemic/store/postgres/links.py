@@ -6,6 +6,7 @@ from uuid import UUID
 
 from mnemic.errors import InvalidEntryError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
+from mnemic.model.link import Direction
 from mnemic.model.scope import not_found
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.changes import Change
@@ -16,7 +17,7 @@ from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import ENTRIES, IS_PRESENT, LINKS, visible, visible_in, with_id
 from mnemic.store.postgres.stored import reading_stored
 from mnemic.store.row_codec import RowCodec, next_version, uuid_of
-from mnemic.store.values import Direction, LinkEnd, StoredLink
+from mnemic.store.values import LinkEnd, StoredLink
 
 _INSERT: Final = (
     f"INSERT INTO {LINKS} (agent_id, from_row, to_row, type, strength, created_at) "

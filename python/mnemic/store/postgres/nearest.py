@@ -65,9 +65,7 @@ def nearest(session: Session, codec: RowCodec, wanted: NearestRequest) -> Select
     if found is None:
         return None
     rows = [row.columns for row in found]
-    return SelectedRows(
-        _batch(codec, wanted.model[1], found), entries_among(codec, rows), is_approximate
-    )
+    return SelectedRows(_batch(codec, found), entries_among(codec, rows), is_approximate)
 
 
 def rows_without_vectors(
@@ -207,7 +205,7 @@ def _by_index(
     return _with_columns(session, wanted, numbers, [list(rows)])
 
 
-def _batch(codec: RowCodec, dimensions: int, found: Sequence[_Row]) -> RowBatch:
+def _batch(codec: RowCodec, found: Sequence[_Row]) -> RowBatch:
     """Return rows with their vectors as the change that an empty index begins with."""
     chunks = [(row.columns[0], vector) for row in found for vector in row.vectors or ()]
     vectors = [vector for _, vector in chunks]
@@ -215,8 +213,8 @@ def _batch(codec: RowCodec, dimensions: int, found: Sequence[_Row]) -> RowBatch:
         since=None,
         seq=0,
         records=records_of(codec, [row.columns for row in found]),
-        embedded=np.array([row for row, _ in chunks], dtype=np.int64),
-        vectors=np.stack(vectors) if vectors else np.empty((0, dimensions), dtype=np.float32),
+        embedded=[row for row, _ in chunks],
+        vectors=np.stack(vectors) if vectors else None,
         gone=[],
         links=[],
     )

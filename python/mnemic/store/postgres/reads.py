@@ -22,6 +22,7 @@ from mnemic.model import (
 )
 from mnemic.model.distinct import DistinctQuery, DistinctValue
 from mnemic.model.filter import references
+from mnemic.model.results import PageCursor
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.duplicates import single
 from mnemic.store.filter_sql import Condition, Narrowed, order_by, text_after
@@ -53,7 +54,7 @@ from mnemic.store.postgres.vectors import Vectors, sealed_vectors
 from mnemic.store.readable_entries import EntryList, first_readable
 from mnemic.store.row_codec import EncodedRow, RowCodec, key_of
 from mnemic.store.selection import Decide, batches, by_filter, selected
-from mnemic.store.values import Located, OwnedId, PageCursor, StoredEntry
+from mnemic.store.values import Located, OwnedId, StoredEntry
 
 _AT_ONCE: Final = 512
 """Rows that a list reads at once."""

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from mnemic.crypto import Encryption
 from mnemic.model import MemoryEntry, Scope
+from mnemic.model.filter import EVERY_ENTRY
 from mnemic.store.agent_keys import Keyring
 from mnemic.store.postgres import agent_keys, changing, rotation
 from mnemic.store.postgres.database import Database
@@ -14,7 +15,7 @@ from mnemic.store.postgres.jobs import AgentJob
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.row_codec import ENCRYPTED, PlainRowCodec, RowCodec
 from mnemic.store.sealing_codec import SealingRowCodec, sealed_prefix, sealing_codec_of
-from mnemic.store.values import EVERY_ENTRY, StoredKey
+from mnemic.store.values import StoredKey
 
 Result = TypeVar("Result")
 

@@ -26,6 +26,7 @@ from mnemic.model import (
     State,
     VerifyReport,
 )
+from mnemic.model.filter import EVERY_ENTRY, Criteria
 from mnemic.model.timestamps import to_microseconds
 from mnemic.progress import Report, silent
 from mnemic.store.added import stored_of, stored_vectors
@@ -55,15 +56,7 @@ from mnemic.store.postgres.vectors import MAX_DIMENSIONS
 from mnemic.store.quota import NO_ROOM, Quotas, Room
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.snapshots import NoSnapshots
-from mnemic.store.values import (
-    EVERY_ENTRY,
-    Criteria,
-    LogPosition,
-    Model,
-    Stored,
-    StoredLink,
-    UpdatedEntries,
-)
+from mnemic.store.values import LogPosition, Model, Stored, StoredLink, UpdatedEntries
 from mnemic.store.vector_search import NearestRequest, SelectedRows
 
 if TYPE_CHECKING:

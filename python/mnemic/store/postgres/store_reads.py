@@ -21,6 +21,8 @@ from mnemic.model import (
 )
 from mnemic.model.agent_id import canonical, stored_spelling
 from mnemic.model.distinct import DistinctQuery, DistinctValue
+from mnemic.model.link import Direction
+from mnemic.model.results import PageCursor
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.postgres import change_log, links, reads, reembedding, writes
 from mnemic.store.postgres.session import Columns, Session
@@ -30,13 +32,11 @@ from mnemic.store.reembedding import ToEmbed, reembedded_without_key
 from mnemic.store.row_codec import RowCodec, uuid_of
 from mnemic.store.values import (
     AccessedRows,
-    Direction,
     EntryVectors,
     LinkEnd,
     Located,
     Model,
     OwnedId,
-    PageCursor,
     StoredEntry,
     StoredLink,
 )

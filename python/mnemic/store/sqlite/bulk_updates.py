@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import apsw
 
 from mnemic.model import MemoryEntry, Scope
+from mnemic.model.filter import Criteria
 from mnemic.store.eviction import Write
 from mnemic.store.quota import Quotas
 from mnemic.store.row_codec import RowCodec
@@ -25,7 +26,7 @@ from mnemic.store.sqlite.sql import (
     json_array,
 )
 from mnemic.store.sqlite.updates import write_update
-from mnemic.store.values import Criteria, Model, UpdatedEntries, UpdatedEntry
+from mnemic.store.values import Model, UpdatedEntries, UpdatedEntry
 
 if TYPE_CHECKING:
     from mnemic.store.changes import Change

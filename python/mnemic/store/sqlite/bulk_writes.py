@@ -7,17 +7,17 @@ from typing import Protocol, TypeVar
 from uuid import UUID
 
 import apsw
-import numpy as np
-from numpy.typing import NDArray
 
+from mnemic.arrays import Float32Array
 from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, Scope
+from mnemic.model.filter import EVERY_ENTRY, Criteria
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.added import vectors_of
 from mnemic.store.quota import NO_ROOM, Quotas, Room
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite import bulk_updates, deletes
-from mnemic.store.values import EVERY_ENTRY, Criteria, UpdatedEntries
+from mnemic.store.values import UpdatedEntries
 
 Result = TypeVar("Result")
 
@@ -62,7 +62,7 @@ class SqliteBulkWrites(Protocol):
         scope: Scope,
         criteria: Criteria,
         change: Callable[[MemoryEntry], MemoryEntry],
-        embedded: tuple[str, NDArray[np.float32]] | None = None,
+        embedded: tuple[str, Float32Array] | None = None,
         *,
         now: datetime,
         quota: Quota | None = None,

@@ -7,10 +7,9 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import apsw
-import numpy as np
-from numpy.typing import NDArray
 
 from mnemic._core import VectorSums
+from mnemic.arrays import Float32Array, Int64Array, np
 from mnemic.crypto.envelope import OVERHEAD
 from mnemic.errors import StoreCorruptError
 from mnemic.model import LinkType, Record, RowBatch, Scope, State
@@ -366,8 +365,8 @@ def rows_since(
         since=since,
         seq=last,
         records=records,
-        embedded=np.array([row for row, _ in embedded], dtype=np.int64),
-        vectors=_vectors([blob for _, blob in embedded], dim),
+        embedded=[row for row, _ in embedded],
+        vectors=_vectors([blob for _, blob in embedded], dim) if embedded else None,
         gone=sorted((touched - living) | replaced),
         linked=sorted(living | kept),
         links=[*(link[:-1] for link in links if link[0] in living), *supersessions],
@@ -379,13 +378,13 @@ class _CollectedBatch:
 
     def __init__(self) -> None:
         self.records: list[Record] = []
-        self.rows: list[NDArray[np.int64]] = []
-        self.vectors: list[NDArray[np.float32]] = []
+        self.rows: list[Int64Array] = []
+        self.vectors: list[Float32Array] = []
 
     def add_records(self, records: list[Record]) -> None:
         self.records += records
 
-    def add_vectors(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+    def add_vectors(self, rows: Int64Array, vectors: Float32Array) -> None:
         self.rows.append(rows)
         self.vectors.append(vectors)
 
@@ -413,7 +412,7 @@ def _full_batch(
         sealed |= read.sealed
         sink.add_records(read.records)
     _check_sums(connection, agent_id, sums)
-    batches: Iterable[tuple[NDArray[np.int64], NDArray[np.float32]]] = ()
+    batches: Iterable[tuple[Int64Array, Float32Array]] = ()
     if model and rows_read:
         plain = _vector_batches(
             connection, agent_id, model, rows_read - sealed.keys(), of_vectors.plain
@@ -432,10 +431,8 @@ def _full_batch(
         since=None,
         seq=seq,
         records=collected.records,
-        embedded=np.concatenate([np.empty(0, dtype=np.int64), *collected.rows]),
-        vectors=np.concatenate(
-            [np.empty((0, model[1] if model else 0), np.float32), *collected.vectors]
-        ),
+        embedded=[row for rows in collected.rows for row in rows.tolist()],
+        vectors=np.concatenate(collected.vectors) if collected.vectors else None,
         gone=[],
         links=[*(link[:-1] for link in links), *supersessions],
     )
@@ -467,7 +464,7 @@ def _vector_batches(
     model: Model,
     wanted_rows: set[int],
     sums: VectorSums,
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+) -> Iterator[tuple[Int64Array, Float32Array]]:
     """Yield the vectors of wanted rows in batches; each vector is copied once, to its place."""
     found = _stored_vectors(connection, agent_id, model[0], wanted_rows)
     checked = 0
@@ -486,7 +483,7 @@ def _vector_batches(
 
 def _sealed_batches(
     connection: apsw.Connection, opener: VectorOpener, dimensions: int, sums: VectorSums
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+) -> Iterator[tuple[Int64Array, Float32Array]]:
     """Yield the vectors of sealed rows in batches, in plain text."""
     rows, found_rows = sorted(opener.sealed), 0
     for first in range(0, len(rows), _PART):
@@ -531,7 +528,7 @@ def _stored_vectors(
         yield from stream(connection, _LONG_VECTORS, values)
 
 
-def _vectors(blobs: list[bytes], dim: int) -> NDArray[np.float32]:
+def _vectors(blobs: list[bytes], dim: int) -> Float32Array:
     if not {bytes}.issuperset(map(type, blobs)) or not {4 * dim}.issuperset(map(len, blobs)):
         raise StoreCorruptError(f"a stored vector has not {dim} dimensions; {DAMAGED}")
     return np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), dim)

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import apsw
-import numpy as np
-from numpy.typing import NDArray
 
 from mnemic._core import (
     RECORD_COLUMNS,
@@ -27,6 +25,7 @@ from mnemic._core import (
 from mnemic._core import check_links as links_differing
 from mnemic._core import check_vectors as vectors_differing
 from mnemic._core import read_vectors as vectors_read
+from mnemic.arrays import Float32Array, Int64Array
 from mnemic.errors import MnemicError, StoreCorruptError
 from mnemic.model import MemoryEntry
 from mnemic.store.row_codec import (
@@ -278,8 +277,8 @@ class ReadVectors(NamedTuple):
         summed: Number of the rows that have sums.
     """
 
-    rows: NDArray[np.int64]
-    vectors: NDArray[np.float32]
+    rows: Int64Array
+    vectors: Float32Array
     summed: int
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 import apsw
 
 from mnemic.model import Scope
+from mnemic.model.filter import Criteria
 from mnemic.store.changes import Change
 from mnemic.store.duplicates import single
 from mnemic.store.row_codec import RowCodec
@@ -23,7 +24,6 @@ from mnemic.store.sqlite.damage import uuids_of
 from mnemic.store.sqlite.links import links_leading_to
 from mnemic.store.sqlite.selected_rows import selected
 from mnemic.store.sqlite.sql import fetch, in_scope, with_id
-from mnemic.store.values import Criteria
 
 
 class Removed(NamedTuple):

@@ -8,6 +8,7 @@ import apsw
 
 from mnemic.errors import InvalidEntryError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
+from mnemic.model.link import Direction
 from mnemic.model.scope import not_found
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.changes import Change
@@ -37,7 +38,7 @@ from mnemic.store.sqlite.sql import (
     visible_in,
     with_id,
 )
-from mnemic.store.values import Direction, LinkEnd, StoredLink
+from mnemic.store.values import LinkEnd, StoredLink
 
 _WRITE = (
     "INSERT INTO agent_memory_links (from_row, to_row, type, strength, created_at) "

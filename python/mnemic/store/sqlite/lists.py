@@ -6,11 +6,11 @@ from typing import Protocol
 
 from mnemic.model import Expression, MemoryEntry, MemoryFilter, Scope
 from mnemic.model.distinct import DistinctQuery, DistinctValue
+from mnemic.model.results import PageCursor
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite import reads
 from mnemic.store.sqlite.hardening import GuardedConnection
-from mnemic.store.values import PageCursor
 
 
 class SqliteLists(Protocol):

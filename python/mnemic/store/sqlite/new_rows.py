@@ -4,10 +4,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import apsw
-import numpy as np
-from numpy.typing import NDArray
 
 from mnemic._core import row_sums, vector_sums
+from mnemic.arrays import Float32Array
 from mnemic.model import NewEntry
 from mnemic.store.changes import Change
 from mnemic.store.new_rows import NewRow, Outcome, encoded
@@ -20,7 +19,7 @@ from mnemic.store.values import Model
 def new_rows(
     codec: RowCodec,
     entries: Sequence[NewEntry],
-    vectors: Sequence[Sequence[NDArray[np.float32]]],
+    vectors: Sequence[Sequence[Float32Array]],
     model: str | None,
 ) -> list[NewRow]:
     """Return entries, with the vectors of each, and their checksums."""

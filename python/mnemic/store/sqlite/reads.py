@@ -9,10 +9,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 import apsw
-import numpy as np
-from numpy.typing import NDArray
 
 from mnemic._core import distinct_values
+from mnemic.arrays import Float32Array
 from mnemic.errors import StoreCorruptError
 from mnemic.model import (
     All,
@@ -29,6 +28,7 @@ from mnemic.model import (
 from mnemic.model.distinct import DistinctQuery, DistinctValue
 from mnemic.model.fields import Kind, MemoryField
 from mnemic.model.filter import references
+from mnemic.model.results import PageCursor
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.duplicates import single
 from mnemic.store.filter_sql import Condition, Narrowed, order_by
@@ -67,7 +67,7 @@ from mnemic.store.sqlite.sql import (
     visible_in,
     with_id,
 )
-from mnemic.store.values import Located, PageCursor, StoredEntry
+from mnemic.store.values import Located, StoredEntry
 
 _TOP_TAGS = 10
 _DECODED_AT_ONCE = 128
@@ -366,7 +366,7 @@ def _with_vectors(
     codec: RowCodec,
     columns: Columns,
     entry: MemoryEntry,
-    vectors: tuple[NDArray[np.float32], ...],
+    vectors: tuple[Float32Array, ...],
     model: str | None,
 ) -> StoredEntry:
     first, *more = vectors or (None,)
@@ -382,7 +382,7 @@ def _vectors_of(
     agent_id: str,
     model: str,
     found: list[Columns],
-) -> dict[int, tuple[NDArray[np.float32], ...]]:
+) -> dict[int, tuple[Float32Array, ...]]:
     """Return the checked vectors of rows by row; rows without vectors are missing."""
     sql = (
         f"SELECT row, embedding FROM agent_memory_entries {BY_ROW} "
@@ -401,7 +401,7 @@ def _vectors_of(
     opener = VectorOpener(codec, agent_id, model, sealed)
     blobs = [vector for vector in blobs if vector[0] in sealed]
     opened = opener.readable(blobs, of_sealed, 0) if sealed else []
-    vectors: dict[int, tuple[NDArray[np.float32], ...]] = {}
+    vectors: dict[int, tuple[Float32Array, ...]] = {}
     with reading_stored("a vector"):
         for row, blob in [*plain, *(vector for vector in opened if vector[1])]:
             vectors[row] = (*vectors.get(row, ()), vector_of(blob))

@@ -9,10 +9,9 @@ from operator import itemgetter
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 import apsw
-import numpy as np
-from numpy.typing import NDArray
 
 from mnemic._core import VectorSums, vector_sums
+from mnemic.arrays import Float32Array, np
 from mnemic.crypto.envelope import OVERHEAD
 from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry
@@ -254,7 +253,7 @@ def _marked(name: str, size: int, rows: Mapping[int, _Own]) -> list[Columns]:
 def _take_over(
     connection: apsw.Connection,
     model: Model,
-    fresh: Mapping[int, NDArray[np.float32]],
+    fresh: Mapping[int, Float32Array],
     times: Mapping[int, int],
 ) -> None:
     """Make shadow vectors of rows their own; those of zeros are written anew."""
@@ -298,7 +297,7 @@ class SqliteReembedding(Protocol):
         agent_id: str,
         model: str,
         entries: Mapping[int, MemoryEntry],
-        vectors: Mapping[int, NDArray[np.float32]],
+        vectors: Mapping[int, Float32Array],
     ) -> Future[int]:
         """Store shadow vectors; return of how many rows."""
         return self._write(

@@ -10,12 +10,13 @@ import apsw
 
 from mnemic.crypto import Encryption
 from mnemic.model import MemoryEntry, Scope
+from mnemic.model.filter import EVERY_ENTRY
 from mnemic.store.agent_keys import Keyring
 from mnemic.store.row_codec import PlainRowCodec, RowCodec
 from mnemic.store.sealing_codec import SealingRowCodec, sealing_codec_of
 from mnemic.store.sqlite import agent_keys, deletes, rotation
 from mnemic.store.sqlite.hardening import GuardedConnection
-from mnemic.store.values import EVERY_ENTRY, StoredKey
+from mnemic.store.values import StoredKey
 
 Result = TypeVar("Result")
 

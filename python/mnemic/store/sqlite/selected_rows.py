@@ -8,12 +8,12 @@ import apsw
 
 from mnemic.errors import AmbiguousIdError
 from mnemic.model import Scope
+from mnemic.model.filter import Criteria
 from mnemic.store.filter_sql import Condition
 from mnemic.store.row_codec import RowCodec, uuid_of
 from mnemic.store.sqlite import filter_sql
 from mnemic.store.sqlite.reads import matching_rows
 from mnemic.store.sqlite.sql import AMONG, fetch, in_scope, integers, json_array
-from mnemic.store.values import Criteria
 
 _ANY: Condition = ("1", [])
 # Joined in this order and by this index: the planner would read all entries of the user.

@@ -14,10 +14,9 @@ from operator import itemgetter
 from typing import Final
 
 import apsw
-import numpy as np
-from numpy.typing import NDArray
 
 from mnemic._core import vector_sums
+from mnemic.arrays import Float32Array, np
 from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry
 from mnemic.model.timestamps import to_microseconds
@@ -71,14 +70,14 @@ _ALL: Final = (
 
 def shadow_vectors(
     connection: apsw.Connection, agent_id: str, model: Model, rows: Sequence[int]
-) -> dict[int, NDArray[np.float32]]:
+) -> dict[int, Float32Array]:
     """Return the sound vectors of a model, shape (chunks, dimensions), by row."""
     name = MARK + model[0]
     found = fetch(connection, _OF_ROWS, (agent_id, json_array(list(rows)), name))
     return {row: own for row, own in _sound(name, found) if own.shape[1] == model[1]}
 
 
-def _sound(name: str, found: list[Columns]) -> Iterator[tuple[int, NDArray[np.float32]]]:
+def _sound(name: str, found: list[Columns]) -> Iterator[tuple[int, Float32Array]]:
     """Yield the vectors of rows that agree with their checksums."""
     size = len(found[0][1]) if found and type(found[0][1]) is bytes else 0
     if size and all(type(blob) is bytes and len(blob) == size for _, blob in found):
@@ -92,9 +91,7 @@ def _sound(name: str, found: list[Columns]) -> Iterator[tuple[int, NDArray[np.fl
             yield row, vectors
 
 
-def _read_all(
-    name: str, found: list[Columns], size: int
-) -> list[tuple[int, NDArray[np.float32]]] | None:
+def _read_all(name: str, found: list[Columns], size: int) -> list[tuple[int, Float32Array]] | None:
     """Return the vectors of rows, all of one length; None if any is damaged."""
     if size <= SUM_BYTES or size % 4:
         return None
@@ -112,7 +109,7 @@ def _read_all(
     return read
 
 
-def vectors_of_row(name: str, row: int, blobs: Sequence[object]) -> NDArray[np.float32] | None:
+def vectors_of_row(name: str, row: int, blobs: Sequence[object]) -> Float32Array | None:
     """Return the vectors of a row, shape (chunks, dimensions); None if any is damaged."""
     sizes = {len(blob) if isinstance(blob, bytes) else 0 for blob in blobs}
     if len(sizes) != 1:
@@ -121,7 +118,7 @@ def vectors_of_row(name: str, row: int, blobs: Sequence[object]) -> NDArray[np.f
     return None if read is None else read[0][1]
 
 
-def _sums(name: str, numbers: Iterable[tuple[int, int]], vectors: NDArray[np.float32]) -> list[int]:
+def _sums(name: str, numbers: Iterable[tuple[int, int]], vectors: Float32Array) -> list[int]:
     """Return the checksum of each vector of rows, given with the number of each row's chunks."""
     places = [(row, chunk, number) for row, number in numbers for chunk in range(number)]
     return [
@@ -139,7 +136,7 @@ def add_shadow_vectors(
     model: str,
     entries: Mapping[int, MemoryEntry],
     *,
-    vectors: Mapping[int, NDArray[np.float32]],
+    vectors: Mapping[int, Float32Array],
 ) -> int:
     """Store the vectors of those of these rows whose contents are still the same."""
     sql = _STORED if codec.seals else f"{_STORED} AND is_encrypted = 0"
@@ -164,7 +161,7 @@ def add_shadow_vectors(
 
 
 def _stored_blobs(
-    codec: RowCodec, entry: MemoryEntry, name: str, row: int, vectors: NDArray[np.float32]
+    codec: RowCodec, entry: MemoryEntry, name: str, row: int, vectors: Float32Array
 ) -> list[bytes]:
     """Return vectors as they are stored; those of a sealed entry as if they were its own."""
     if not entry.is_encrypted or not vectors.any():
@@ -174,13 +171,11 @@ def _stored_blobs(
     return [seal(entry, model, part, each.tobytes()) for part, each in enumerate(plain)]
 
 
-def _blobs(name: str, row: int, vectors: NDArray[np.float32]) -> list[bytes]:
+def _blobs(name: str, row: int, vectors: Float32Array) -> list[bytes]:
     return blobs_of(name, [(row, len(vectors))], vectors)
 
 
-def blobs_of(
-    name: str, numbers: Sequence[tuple[int, int]], vectors: NDArray[np.float32]
-) -> list[bytes]:
+def blobs_of(name: str, numbers: Sequence[tuple[int, int]], vectors: Float32Array) -> list[bytes]:
     """Return the vectors of rows as they are stored, each with its checksum.
 
     Args:

@@ -13,9 +13,8 @@ from uuid import UUID
 
 import apsw
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
+from mnemic.arrays import Float32Array
 from mnemic.errors import InvalidEntryError, SealBrokenError, StoreFileError
 from mnemic.licensing import Quota
 from mnemic.model import (
@@ -31,6 +30,7 @@ from mnemic.model import (
     VerifyReport,
 )
 from mnemic.model.agent_id import canonical, stored_spelling
+from mnemic.model.link import Direction
 from mnemic.model.timestamps import to_microseconds
 from mnemic.progress import Report, silent
 from mnemic.store.add_job import AddJob
@@ -74,7 +74,6 @@ from mnemic.store.url import path_of
 from mnemic.store.values import (
     AccessedRows,
     ChangeMark,
-    Direction,
     EntryVectors,
     LinkEnd,
     Located,
@@ -220,7 +219,7 @@ class SqliteStore(
         agent_id: str,
         model: str,
         contents: Mapping[int, str],
-        vectors: Sequence[NDArray[np.float32]],
+        vectors: Sequence[Float32Array],
     ) -> Future[None]:
         """Give rows the vectors of their contents; those that changed are passed over."""
         blobs = {
@@ -305,7 +304,7 @@ class SqliteStore(
         scope: Scope,
         entry_id: UUID,
         change: Callable[[MemoryEntry], MemoryEntry],
-        embedded: tuple[str, NDArray[np.float32]] | None = None,
+        embedded: tuple[str, Float32Array] | None = None,
         *,
         now: datetime,
         quota: Quota | None = None,
@@ -501,7 +500,7 @@ class SqliteStore(
         with self._reading(deadline) as connection:
             return reads.contents(connection, self._codec, agent_id, rows)
 
-    def vectors(self, agent_id: str, row: int, model: str) -> NDArray[np.float32]:
+    def vectors(self, agent_id: str, row: int, model: str) -> Float32Array:
         """Return the vectors of a row's chunks, shape (chunks, dimensions); (0, 0) for none."""
         with self._reading() as connection:
             return vectors.vectors(connection, self._codec, agent_id, row, model)

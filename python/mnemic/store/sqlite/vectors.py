@@ -7,10 +7,9 @@ from typing import Final
 
 import apsw
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from mnemic._core import VectorSums
+from mnemic.arrays import Float32Array, np
 from mnemic.errors import StoreCorruptError
 from mnemic.store.row_codec import RowCodec, uuid_of, vector_of
 from mnemic.store.sqlite.checksums import read_vectors
@@ -32,7 +31,7 @@ _to_json = msgspec.json.Encoder().encode
 
 def vectors(
     connection: apsw.Connection, codec: RowCodec, agent_id: str, row: int, model: str
-) -> NDArray[np.float32]:
+) -> Float32Array:
     """Return the vectors of a row's chunks in their order."""
     sql = (
         "SELECT row, row_sum, vector_sum, is_encrypted, id, embedding FROM agent_memory_entries "
@@ -79,7 +78,7 @@ def vectors_of(
     return vectors
 
 
-def _read(codec: RowCodec, agent_id: str, found: list[Columns], model: str) -> NDArray[np.float32]:
+def _read(codec: RowCodec, agent_id: str, found: list[Columns], model: str) -> Float32Array:
     """Return checked vectors, shape (n, dimensions)."""
     if not found:
         return np.empty((0, 0), dtype=np.float32)
@@ -100,7 +99,7 @@ def _read(codec: RowCodec, agent_id: str, found: list[Columns], model: str) -> N
     return read
 
 
-def _own(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+def _own(vectors: Float32Array) -> Float32Array:
     """Return a read-only copy, which does not keep the vectors of others in memory."""
     own = vectors.copy()
     own.flags.writeable = False
