@@ -92,3 +92,12 @@ def server(running_model_server):
     """Return the local protocol server, without faults and requests."""
     running_model_server.reset()
     return running_model_server
+
+
+@pytest.fixture
+def threads_named():
+    """Return a function that gives the threads of a name that were started in this test."""
+    earlier = set(threading.enumerate())
+    return lambda part: [
+        each for each in threading.enumerate() if part in each.name and each not in earlier
+    ]

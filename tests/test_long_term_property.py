@@ -600,5 +600,5 @@ EXAMPLES = {LongTermMachine: 50, LongTermMachineInPostgres: 4}
 @pytest.mark.timeout(0 if IS_TORTURE else 300)
 @pytest.mark.parametrize("machine", EXAMPLES, ids=lambda machine: machine.kind)
 def test_any_operations_through_several_doors_give_what_the_twin_gives(machine):
-    profile = examples(EXAMPLES[machine], PROFILE)
+    profile = examples(EXAMPLES[machine], PROFILE, least=1)
     run_state_machine_as_test(machine, settings=profile)

@@ -229,7 +229,7 @@ class SensitiveTwins(Twins):
     duplicates = ("keep",)
 
 
-PROFILE = examples(30, stateful_step_count=30)
+PROFILE = examples(30, stateful_step_count=30, least=3)
 
 TestTwins = Twins.TestCase
 TestTwins.settings = PROFILE

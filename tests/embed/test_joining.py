@@ -51,7 +51,7 @@ class HeldCoroutine(Held):
         self.calls.append(list(texts))
         self.begun.set()
         try:
-            while not self.let_go.is_set():  # a thread that waits would hold up the loop's end
+            while not self.let_go.is_set():  # noqa: ASYNC110 - threads let go
                 await asyncio.sleep(0.001)
         except asyncio.CancelledError:
             self.was_cancelled.set()

@@ -19,7 +19,6 @@ from types import ModuleType
 
 import apsw
 import msgspec
-import psycopg
 import pytest
 
 import mnemic
@@ -53,7 +52,7 @@ from mnemic.policy import (
 )
 from mnemic.retrieval import LanguageModelExpander, LanguageModelSuggester
 from tests.support.embedders import WordEmbedder
-from tests.support.places import SEARCHED, Places
+from tests.support.places import SEARCHED
 from tests.support.silence import (
     CANARIES,
     CONTENT,
@@ -420,33 +419,6 @@ def check_that_nothing_is_told(ear, world, url, **options):
     for error in errors:
         assert not found_in(said_by(error), *CANARIES), type(error)
     assert not found_in(ear.take(), *CANARIES)
-
-
-UPDATE = "UPDATE mnemic.agent_memory_entries SET "
-WRONG_IN_POSTGRES = {
-    "tags": UPDATE + """tags = '{"zqtail": 1}'""",
-    "tag": UPDATE + """tags = '["zqtail", 7]'""",
-    "metadata": UPDATE + """metadata = '["zqtail"]'""",
-    "number": UPDATE + """metadata = '{"zqtail": 1e999}'""",
-    "type": UPDATE + "memory_type = 99, type_name = 'zqtail'",
-    "time": UPDATE + "created_at = 4611686018427387904",
-    "vectors": "UPDATE mnemic.agent_memory_embeddings SET embedding = '[1]'",
-    "no column": "ALTER TABLE mnemic.agent_memory_entries DROP COLUMN category",
-}
-"""Statements after which PostgreSQL gives what cannot be read."""
-
-
-@pytest.mark.parametrize(
-    ("wrong", "search_in"), [*zip(WRONG_IN_POSTGRES, itertools.cycle(("database", "memory")))]
-)
-def test_what_is_read_of_a_damaged_database_is_not_told(wrong, search_in, tmp_path, ear):
-    with Places("postgres") as places:
-        url = places.new()
-        with opened(Memory, tmp_path, ear, kind="postgres", url=url) as world:
-            with psycopg.connect(url, autocommit=True) as connection:
-                connection.execute(WRONG_IN_POSTGRES[wrong])
-            ear.take()
-            check_that_nothing_is_told(ear, world, url, search_in=search_in)
 
 
 def broken_lines():

@@ -26,6 +26,7 @@ from tests.support.keys import KEY, OTHER_KEY, SALT, shows, told
 from tests.support.processes import ENVIRONMENT
 from tests.support.sealing import column, make_sums_right, opened_field, put_field, run
 from tests.support.secret_forms import left_in, shown
+from tests.support.tiers import amount
 
 SECRET = "the zqsecret of the night"  # noqa: S105 - no password
 THIRD_KEY = bytes(range(64, 96))
@@ -208,7 +209,7 @@ with Memory(sys.argv[1], embedder=None, encryption=Encryption(KEY)) as memory:
 """
 
 
-@pytest.mark.parametrize("seed", range(8 + ROUNDS))
+@pytest.mark.parametrize("seed", range(amount(8) + ROUNDS))
 def test_a_rotation_that_is_killed_at_any_moment_loses_nothing_and_goes_on(path, seed):
     filled(path, 40)
     command = [sys.executable, "-c", KILLED, str(path)]

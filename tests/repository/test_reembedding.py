@@ -27,6 +27,7 @@ from tests.support.doors import run
 from tests.support.entries import contents, numbered
 from tests.support.places import KINDS, Places
 from tests.support.processes import ENVIRONMENT
+from tests.support.tiers import amount
 
 pytestmark = pytest.mark.requirement("R339", "C115", "C094", "C165", "C089")
 
@@ -633,7 +634,7 @@ with Memory(sys.argv[1], embedder=None) as memory:
 """
 
 
-@pytest.mark.parametrize("seed", range(8 + ROUNDS))
+@pytest.mark.parametrize("seed", range(amount(8) + ROUNDS))
 def test_a_kill_at_any_moment_leaves_the_vectors_of_one_model_and_the_rest_goes_on(path, seed):
     filled(Memory(path, embedder=Turned()), 60).close()
     command = [sys.executable, "-c", KILLED, str(path)]

@@ -10,6 +10,7 @@ named, "quick" leaves out none of their tests.
 
 import os
 import random
+import zlib
 from pathlib import Path
 
 from hypothesis import settings
@@ -37,9 +38,9 @@ def amount(number, least=1):
     return number * 40 if TIER == "torture" else number
 
 
-def examples(number, *parent, **options):
+def examples(number, *parent, least=FEW, **options):
     """Return settings of a property that `make test-all` tries on so many examples."""
-    return settings(*parent, max_examples=amount(number, FEW), **options)
+    return settings(*parent, max_examples=amount(number, least), **options)
 
 
 def seeds(number):
@@ -75,6 +76,11 @@ def is_random(item):
     """Return whether a test tries other examples in each run of `make test-all`."""
     has_examples = getattr(item.obj, "is_hypothesis_test", False)
     return has_examples or item.path.stem.endswith("_property")
+
+
+def is_sampled(name):
+    """Return whether this run does something long after the test of a name: after one of ten."""
+    return TIER != "quick" or zlib.crc32(name.encode()) % 10 == 0
 
 
 settings.register_profile("quick", derandomize=True, deadline=None, max_examples=FEW)
