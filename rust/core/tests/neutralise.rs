@@ -286,7 +286,9 @@ fn opened_within(rest: &[char]) -> Option<&'static str> {
         return Some("fence");
     }
     if rest[0] == '<' {
-        let next = rest.get(1).copied().unwrap_or(' ');
+        // A combining letter is alphabetic, and names no tag by itself.
+        let is_apart = |one: &&char| !matches!(**one, '\u{300}'..='\u{36f}');
+        let next = rest[1..].iter().find(is_apart).copied().unwrap_or(' ');
         if next.is_alphabetic() || "/!?|_".contains(next) {
             return Some("tag");
         }
