@@ -20,7 +20,7 @@ from mnemic.errors import (
 )
 from mnemic.memory import Memory
 from mnemic.observability.events import MemoryStoredEvent, MemoryUpdatedEvent
-from mnemic.sync_bridge import run_sync
+from mnemic.threads.sync_bridge import run_sync
 from tests.support.clock import NOON
 from tests.support.doors import opened, run
 from tests.support.embedders import WordEmbedder

@@ -4,8 +4,6 @@ mnemic may change it in any version, so both distributions have one line of vers
 """
 
 # How errors name values, without quoting content.
-from mnemic.description import described, is_word, quoted
-
 # Memories as a repository takes them, checked, and the limits of their fields.
 from mnemic.model import NewEntry, validation
 
@@ -21,17 +19,18 @@ from mnemic.model.redacted import Redacted
 
 # Files that appear complete under their names, and what a crash left of others.
 from mnemic.new_files import file_errors, new_file, tidy_folder
+from mnemic.records import Record
+from mnemic.reporting.description import described, is_word, quoted
 
 # Progress as every long call reports it.
-from mnemic.progress import Report, reporting
-from mnemic.records import Record
+from mnemic.reporting.progress import Report, reporting
 
 # A memory's own repository: it stores in batches that may repeat what was recalled, reads deleted
 # memories of all projects, and links many at once.
 from mnemic.repository import Repository
 
 # One coroutine for plain and awaited calls.
-from mnemic.sync_bridge import run_blocking, run_sync, runs_sync
+from mnemic.threads.sync_bridge import run_blocking, run_sync, runs_sync
 
 __all__ = [
     "FILE_VERSION",

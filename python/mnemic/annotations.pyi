@@ -27,13 +27,13 @@ from mnemic.model.recall import RecallFields as RecallFields
 from mnemic.model.recall import RecallTypeFields as RecallTypeFields
 from mnemic.model.text_query import RetrieveFields as RetrieveFields
 from mnemic.model.update import Expiry as Expiry
-from mnemic.progress import Progress as Progress
 from mnemic.protocols import Clock as Clock
 from mnemic.protocols import IdFactory as IdFactory
 from mnemic.protocols import Source as Source
 from mnemic.protocols import Summarizer as Summarizer
 from mnemic.protocols import Target as Target
 from mnemic.protocols import TokenCounter as TokenCounter
+from mnemic.reporting.progress import Progress as Progress
 from mnemic.repository import Options as Options
 from mnemic.repository import Searchable as Searchable
 from mnemic.repository.options import WhenFull as WhenFull

@@ -7,9 +7,9 @@ import os
 from typing import TYPE_CHECKING, Self, Unpack
 
 from mnemic.model import EmbeddingModel
-from mnemic.near_names import checks_arguments, names_arguments
+from mnemic.reporting.near_names import checks_arguments, names_arguments
 from mnemic.repository import Options
-from mnemic.sync_bridge import run_blocking
+from mnemic.threads.sync_bridge import run_blocking
 from mnemic.verbs.adding import AsyncAddVerbs
 from mnemic.verbs.audit import AsyncAuditVerbs
 from mnemic.verbs.base import MemoryHandle

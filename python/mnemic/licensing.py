@@ -3,10 +3,10 @@
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, cast
 
-from mnemic.description import quoted
 from mnemic.errors import InvalidArgumentError, LicenseRestrictionError
 from mnemic.records import Record
 from mnemic.records.numbered import NumberedEnum
+from mnemic.reporting.description import quoted
 
 
 class LicenseTier(NumberedEnum):

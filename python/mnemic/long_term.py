@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, Unpack
 from uuid import UUID
 
 from mnemic.async_memory import AsyncMemory
-from mnemic.description import quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.licensing import LicensePolicy
 from mnemic.model import (
@@ -28,11 +27,12 @@ from mnemic.model import (
     validation,
 )
 from mnemic.model.new_entry import checked_key, checked_record, checked_records
-from mnemic.near_names import names_arguments
-from mnemic.progress import Progress
 from mnemic.protocols import Target
+from mnemic.reporting.description import quoted
+from mnemic.reporting.near_names import names_arguments
+from mnemic.reporting.progress import Progress
 from mnemic.repository import Options, check_limit, required_uuid
-from mnemic.sync_bridge import run_blocking
+from mnemic.threads.sync_bridge import run_blocking
 from mnemic.verbs.audit import AsyncAuditVerbs
 from mnemic.verbs.base import MemoryHandle
 from mnemic.verbs.links import AsyncLinkVerbs

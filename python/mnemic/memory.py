@@ -6,8 +6,8 @@ from typing import Self
 
 from mnemic.async_memory import AsyncMemory, AsyncScopedMemory
 from mnemic.model import EmbeddingModel
-from mnemic.near_names import checks_arguments
-from mnemic.sync_bridge import sync_method
+from mnemic.reporting.near_names import checks_arguments
+from mnemic.threads.sync_bridge import sync_method
 from mnemic.verbs.base import MemoryHandle, ScopedBase
 from mnemic.verbs.vector_index import VectorIndex
 

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mnemic._core import Prior, VectorMap
-from mnemic.description import described, quoted
 from mnemic.errors import (
     ArrayTypeError,
     DuplicateIdError,
@@ -26,6 +25,7 @@ from mnemic.errors import (
     UnknownIdError,
     VectorFileDamagedError,
 )
+from mnemic.reporting.description import described, quoted
 
 _T = TypeVar("_T")
 _Ids: TypeAlias = str | Iterable[str]

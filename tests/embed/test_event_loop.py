@@ -12,7 +12,7 @@ import pytest
 
 from mnemic import AsyncMemory, LongTermMemory, Memory
 from mnemic.errors import EmbeddingError
-from mnemic.event_loop_thread import EventLoopThread
+from mnemic.threads.event_loop_thread import EventLoopThread
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import entry
 

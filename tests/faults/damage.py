@@ -5,7 +5,7 @@ from collections import Counter
 from mnemic.errors import MnemicError
 from mnemic.memory import Memory
 from mnemic.model import MemoryFilter
-from mnemic.sync_bridge import run_sync
+from mnemic.threads.sync_bridge import run_sync
 from tests.support.embedders import WordEmbedder
 
 USER = "alice"

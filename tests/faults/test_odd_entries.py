@@ -6,7 +6,7 @@ from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, MemoryEntryUpdate
-from mnemic.sync_bridge import run_sync
+from mnemic.threads.sync_bridge import run_sync
 from tests.faults.workload import entry_of
 from tests.support.embedders import WordEmbedder
 

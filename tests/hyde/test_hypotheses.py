@@ -16,7 +16,7 @@ from mnemic.hyde import (
     parse_hypotheses,
 )
 from mnemic.hyde.hypotheses import MAX_HYPOTHESIS_CHARACTERS
-from mnemic.sync_bridge import run_sync
+from mnemic.threads.sync_bridge import run_sync
 
 WINDOW = ["user: How do we indent?", "assistant: With tabs."]
 

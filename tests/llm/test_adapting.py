@@ -8,7 +8,7 @@ import pytest
 
 from mnemic import HttpLanguageModel, LanguageModelJudge, as_language_model
 from mnemic.errors import ArgumentMismatchError, InvalidArgumentError, LanguageModelResultError
-from mnemic.sync_bridge import run_sync
+from mnemic.threads.sync_bridge import run_sync
 
 PLAIN = "p|None", "p|s"
 JOINED = "p", "s\n\np"

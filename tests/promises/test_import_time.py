@@ -45,7 +45,7 @@ def test_importing_memory_loads_neither_what_serves_it_nor_seldom_used_modules()
 
 def test_the_first_logger_brings_the_handler_that_prints_nothing():
     code = "import mnemic.context.window, logging\nassert logging.getLogger('mnemic').handlers"
-    assert "mnemic.logs" in modules_after(code)
+    assert "mnemic.reporting.logs" in modules_after(code)
 
 
 def test_a_memory_with_an_embedder_of_ones_own_never_loads_the_local_one():

@@ -21,7 +21,7 @@ from mnemic.model import (
     Weights,
 )
 from mnemic.repository.access_buffer import MAX_BUFFERED
-from mnemic.sync_bridge import run_sync
+from mnemic.threads.sync_bridge import run_sync
 from tests.support.clock import HOUR, NOON, Clock
 from tests.support.doors import run
 from tests.support.embedders import WordEmbedder

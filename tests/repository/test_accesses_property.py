@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic.memory import Memory
-from mnemic.sync_bridge import run_sync
+from mnemic.threads.sync_bridge import run_sync
 from tests.support.clock import Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.tiers import examples

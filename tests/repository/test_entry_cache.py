@@ -11,7 +11,7 @@ import pytest
 from mnemic.errors import StoreCorruptError
 from mnemic.memory import Memory
 from mnemic.repository import entry_cache
-from mnemic.sync_bridge import run_sync
+from mnemic.threads.sync_bridge import run_sync
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.interrupts import interrupted_at

@@ -12,7 +12,7 @@ from mnemic.errors import EntryNotFoundError, OutOfMemoryError
 from mnemic.index import NativeIndex
 from mnemic.model import MemoryEntryUpdate, MemoryFilter, MemorySortOrder, MemoryStatus, Scope
 from mnemic.repository.listing import MAX_ROUNDS, Lister
-from mnemic.sync_bridge import run_sync
+from mnemic.threads.sync_bridge import run_sync
 from tests.support.clock import HOUR, NOON, Clock
 from tests.support.doors import opened
 from tests.support.entries import contents

@@ -20,7 +20,7 @@ from mnemic.retrieval.cache import (
     bytes_of,
 )
 from mnemic.retrieval.keys import Key, UserScope, key_of
-from mnemic.sync_bridge import run_sync
+from mnemic.threads.sync_bridge import run_sync
 from tests.support.clock import NOON
 from tests.support.retrieval import found, record, serve
 

@@ -13,7 +13,7 @@ from mnemic import Memory, MemoryEntry, MemoryFilter, MemoryQuery, MemorySortOrd
 from mnemic.errors import DuplicateEntryError, EntryNotFoundError
 from mnemic.model import Scope
 from mnemic.retrieval import CorpusExpander, RetrievalEngine
-from mnemic.sync_bridge import run_sync
+from mnemic.threads.sync_bridge import run_sync
 from tests.support.clock import NOON, Clock
 from tests.support.embedders import WordEmbedder
 

@@ -18,7 +18,7 @@ from mnemic.errors import (
 )
 from mnemic.retrieval import CorpusExpander, LanguageModelExpander, LanguageModelSuggester
 from mnemic.retrieval.expansion import terms_of
-from mnemic.sync_bridge import run_sync
+from mnemic.threads.sync_bridge import run_sync
 from tests.support.clock import Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.retrieval import (

@@ -10,7 +10,7 @@ import pytest
 
 from mnemic.errors import DeadlineExceededError, DuplicateEntryError, StoreClosedError
 from mnemic.model import MemoryFilter, Scope
-from mnemic.sync_bridge import arrived
+from mnemic.threads.sync_bridge import arrived
 from tests.store.contract import (
     AGENT,
     EVERYONE,

@@ -137,7 +137,7 @@ ROOMS = (
         "hosts.md",
         "Hosts",
         "Licences, clocks, ids, files: what a program may supply.",
-        ("mnemic.licensing", "mnemic.progress", "mnemic.protocols"),
+        ("mnemic.licensing", "mnemic.reporting.progress", "mnemic.protocols"),
     ),
     Room("errors.md", "Errors", "Every error, in `mnemic.errors`.", ("mnemic.errors",)),
     Room(

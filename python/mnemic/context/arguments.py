@@ -9,9 +9,9 @@ from mnemic.context.items import (
     ContextSnapshot,
     ItemFields,
 )
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
+from mnemic.reporting.description import described
 
 
 def given_item(

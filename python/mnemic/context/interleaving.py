@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from mnemic._core import interleaved
 from mnemic.context.preference import places_by_id, times_of
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.payload import PayloadMemory
 from mnemic.model.timestamps import to_microseconds
 from mnemic.model.validation import is_number
+from mnemic.reporting.description import described
 
 InterleavingStrategy: TypeAlias = Literal["alternate", "score_first", "recency_first"]
 """The order of memories: best and newest in turns, or one of both lists before the other."""

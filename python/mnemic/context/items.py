@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict
 import msgspec
 from msgspec.structs import force_setattr
 
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.limit_alias import LimitAlias
 from mnemic.model.redacted import Redacted
 from mnemic.records import Record
 from mnemic.records.numbered import NumberedEnum
+from mnemic.reporting.description import described
 
 MAX_ITEMS = 1000
 SEPARATOR = "\n\n---\n\n"

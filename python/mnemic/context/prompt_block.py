@@ -7,11 +7,11 @@ from typing import Literal, Protocol, TypeAlias, get_args
 from msgspec import to_builtins
 
 from mnemic._core import neutralise_batch
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.payload import PayloadMemory, PayloadType
 from mnemic.records import Record
+from mnemic.reporting.description import described
 
 HEADER = "## Relevant Context from Previous Conversations"
 

@@ -9,10 +9,10 @@ from typing import Literal
 import msgspec
 
 from mnemic._core import Redactor
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.records import Record
+from mnemic.reporting.description import described
 
 Check = Literal["luhn", "iban", "ipv4", "ipv6"]
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from mnemic.context.item_store import time_of
 from mnemic.context.items import ContextItem, ContextItemType
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.protocols import Summarizer
+from mnemic.reporting.description import described
 
 
 def summary_of(items: Sequence[ContextItem], summarizer: Summarizer) -> ContextItem:

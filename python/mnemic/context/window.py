@@ -25,13 +25,13 @@ from mnemic.context.items import (
 from mnemic.context.rendering import messages, render
 from mnemic.context.summary import summary_of
 from mnemic.context.tokens import EstimatedTokens, counted
-from mnemic.description import described, named
 from mnemic.errors import ContextWindowFullError, InvalidArgumentError, UnknownIdError
 from mnemic.licensing import CONTEXT_WINDOW_ADVANCED, LicensePolicy, Need, checked_policy
-from mnemic.logs import logger
 from mnemic.model import UuidFactory, validation
-from mnemic.near_names import names_arguments
 from mnemic.protocols import Clock, IdFactory, Summarizer, TokenCounter, system_clock
+from mnemic.reporting.description import described, named
+from mnemic.reporting.logs import logger
+from mnemic.reporting.near_names import names_arguments
 
 COMPACTION_THRESHOLD = 85
 COMPACTION_STEP = 15

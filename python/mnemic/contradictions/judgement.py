@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import ClassVar, Protocol
 
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.redacted import Redacted
 from mnemic.model.validation import items
+from mnemic.reporting.description import described
 
 
 class Judgement(Redacted, frozen=True):

@@ -9,7 +9,7 @@ import msgspec
 from mnemic.contradictions.judgement import Judgement, check_texts
 from mnemic.contradictions.tokens import head
 from mnemic.llm import AnyLanguageModel, as_language_model
-from mnemic.logs import logger
+from mnemic.reporting.logs import logger
 
 _LOGGER = logger(__name__)
 _REASON_LENGTH = 200

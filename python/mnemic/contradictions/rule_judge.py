@@ -11,7 +11,7 @@ from mnemic.contradictions.parse import parse
 from mnemic.contradictions.quantity import EXACT
 from mnemic.contradictions.reading import Reading
 from mnemic.contradictions.signals import Pair
-from mnemic.sync_bridge import run_blocking
+from mnemic.threads.sync_bridge import run_blocking
 
 _SHORT = 4096  # characters of all texts; reading more would hold up an event loop
 _NONE = Judgement(0.0)

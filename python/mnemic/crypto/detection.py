@@ -5,8 +5,8 @@ from functools import cache
 from typing import Literal, TypeAlias, cast
 
 from mnemic._core import Redactor, redaction_names
-from mnemic.description import described, failure
 from mnemic.errors import DetectorError, InvalidArgumentError, RedactionBudgetError
+from mnemic.reporting.description import described, failure
 
 Detector: TypeAlias = Callable[[str], bool] | Literal["pii"]
 """A function that returns whether a text is sensitive, or "pii": personal data and secrets by the

@@ -6,9 +6,9 @@ from typing import Final, NoReturn, cast
 from mnemic.crypto.detection import Detector, checked_detector, detected
 from mnemic.crypto.keys import KeyProvider, MasterKey, checked_key, provided_key
 from mnemic.crypto.library import require_library
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
+from mnemic.reporting.description import described
 
 
 class Encryption:

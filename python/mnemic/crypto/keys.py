@@ -4,8 +4,8 @@ from typing import Final, NoReturn, Protocol
 
 from mnemic.crypto.envelope import KEY_ID_BYTES, joined
 from mnemic.crypto.library import KEY_BYTES, hkdf
-from mnemic.description import described, failure
 from mnemic.errors import InvalidArgumentError, KeyUnavailableError, MnemicError
+from mnemic.reporting.description import described, failure
 
 _PURPOSE: Final = b"agent-memory"
 _MAX_NAME: Final = 500

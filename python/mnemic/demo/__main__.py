@@ -17,7 +17,7 @@ from mnemic.demo.reading import LeftOut, Piece, UnreadableFileError, read
 from mnemic.errors import InvalidArgumentError, MnemicError
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, SearchResults, Why
-from mnemic.progress import reporting
+from mnemic.reporting.progress import reporting
 
 if TYPE_CHECKING:
     from mnemic.embed.base import AnyEmbedder

@@ -5,13 +5,13 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from mnemic.description import described, quoted
 from mnemic.embed.functions import Function, OneTextFunction, TextsFunction, UnknownFunction, run
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.validation import MAX_DIMENSIONS
 from mnemic.model.validation import name as checked_name
-from mnemic.near_names import checks_arguments
 from mnemic.records.secrets import without_passwords
+from mnemic.reporting.description import described, quoted
+from mnemic.reporting.near_names import checks_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from mnemic.arrays import Float32Array, np
-from mnemic.description import failure
 from mnemic.embed.adapting import AdaptedEmbedder
 from mnemic.embed.functions import is_awaitable
 from mnemic.errors import EmbedderResultError, EmbeddingError, MissingExtraError, MnemicError
-from mnemic.event_loop_thread import EventLoopThread
 from mnemic.model.validation import MAX_DIMENSIONS
+from mnemic.reporting.description import failure
+from mnemic.threads.event_loop_thread import EventLoopThread
 
 Result = TypeVar("Result")
 

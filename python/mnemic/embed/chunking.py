@@ -5,7 +5,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import TypeAlias
 
-from mnemic.logs import logger
+from mnemic.reporting.logs import logger
 
 MAX_CHUNKS = 32
 """Maximum number of chunks, so that a text of 10 MB takes at most a second; longer texts are

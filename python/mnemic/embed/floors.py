@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
+from mnemic.reporting.description import described
 
 HYBRID_STEP = 0.22
 """A hybrid floor is above `similarity_floor` by this share of the cosines above it.

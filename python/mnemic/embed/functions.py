@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator,
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, TypeVar
 
 from mnemic.arrays import np
-from mnemic.description import described, tensor_advice
 from mnemic.errors import EmbedderResultError
+from mnemic.reporting.description import described, tensor_advice
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self, final
 
 import numpy as np
 
-from mnemic.description import described
 from mnemic.embed.base import checked_texts
 from mnemic.errors import (
     EmbedderResultError,
@@ -15,11 +14,12 @@ from mnemic.errors import (
     EmbeddingTimeoutError,
     InvalidArgumentError,
 )
-from mnemic.event_loop_thread import EventLoopThread
 from mnemic.http import EMBEDDINGS, ErrorTypes, Limits, Request, Service, connection
 from mnemic.http.embeddings import decoded_vectors
 from mnemic.http.options import extra_body, model_name
 from mnemic.model.validation import MAX_DIMENSIONS, whole
+from mnemic.reporting.description import described
+from mnemic.threads.event_loop_thread import EventLoopThread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

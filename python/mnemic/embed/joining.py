@@ -20,9 +20,9 @@ from itertools import count
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, TypeAlias
 
-from mnemic.cancellation import on_cancellation
 from mnemic.errors import StoreClosedError
-from mnemic.loop_threads import Call, threads_of
+from mnemic.threads.cancellation import on_cancellation
+from mnemic.threads.loop_threads import Call, threads_of
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop

@@ -16,7 +16,7 @@ import numpy as np
 from mnemic._core import WordPieceTokenizer
 from mnemic.embed.base import EmbeddingBatch, checked_texts
 from mnemic.errors import EmbeddingError, InvalidArgumentError, MissingExtraError
-from mnemic.logs import logger
+from mnemic.reporting.logs import logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

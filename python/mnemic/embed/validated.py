@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, cast
 
 from mnemic._core import Coverage
 from mnemic.arrays import Float32Array, np
-from mnemic.description import described
 from mnemic.embed.adapting import AdaptedEmbedder, as_embedder, is_complete
 from mnemic.embed.batches import BatchedCalls
 from mnemic.embed.calls import CheckedCalls
 from mnemic.embed.chunking import Chunker
 from mnemic.embed.floors import score_floors
 from mnemic.errors import InvalidArgumentError
-from mnemic.sync_bridge import HasExecutor, run_blocking, runs_sync
+from mnemic.reporting.description import described
+from mnemic.threads.sync_bridge import HasExecutor, run_blocking, runs_sync
 
 if TYPE_CHECKING:
     from mnemic.embed.base import AnyEmbedder, Embedder

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from mnemic.description import described, quoted
 from mnemic.http.failures import InvalidResponse
+from mnemic.reporting.description import described, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

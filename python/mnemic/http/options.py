@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.validation import is_number, name, whole
+from mnemic.reporting.description import described
 
 MAX_SECONDS = 3600.0
 MAX_RETRIES = 10

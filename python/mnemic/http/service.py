@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import SplitResult, urlsplit
 
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
+from mnemic.reporting.description import described
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 MAX_KEY_LENGTH = 8192

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 
-from mnemic.description import failure
-from mnemic.logs import logger
-from mnemic.loop_threads import Call, threads_of
+from mnemic.reporting.description import failure
+from mnemic.reporting.logs import logger
+from mnemic.threads.loop_threads import Call, threads_of
 
 _log = logger("mnemic.hyde")
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_a
 import msgspec
 from msgspec.structs import force_setattr
 
-from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.link import LinkType
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranges import Range
-from mnemic.near_names import suggestion
 from mnemic.records.options import OptionsRecord, field_names, fields_of, in_camel_case
 from mnemic.records.secrets import RedactedStr
+from mnemic.reporting.description import described, quoted
+from mnemic.reporting.near_names import suggestion
 
 InjectionForm: TypeAlias = Literal["markdown", "tagged"]
 """Form of the block of memories in a system prompt."""

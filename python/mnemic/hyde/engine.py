@@ -14,8 +14,8 @@ from mnemic.hyde.service import MAX_WAIT, HydeService
 from mnemic.hyde.telemetry import HydeStats
 from mnemic.hyde.turn import HydeTurn, SyncHydeTurn
 from mnemic.model import Scope, validation
-from mnemic.near_names import names_arguments
 from mnemic.protocols import Clock, TokenCounter
+from mnemic.reporting.near_names import names_arguments
 from mnemic.repository import Searchable, checked_memory
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from mnemic.licensing import SEARCHING_BY_MEANING, STORING
 from mnemic.model.deadline import seconds_left
 from mnemic.observability.events import HypothesesRetrievedEvent
 from mnemic.repository import Repository
-from mnemic.sync_bridge import run_blocking
+from mnemic.threads.sync_bridge import run_blocking
 
 Value = TypeVar("Value")
 

@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Protocol
 
 from mnemic._core import truncate
-from mnemic.description import described, failure
 from mnemic.errors import HypothesisError, InvalidArgumentError
 from mnemic.hyde.cleaning import clean
 from mnemic.hyde.window import SEPARATOR
 from mnemic.model import validation
-from mnemic.sync_bridge import awaited, run_blocking
+from mnemic.reporting.description import described, failure
+from mnemic.threads.sync_bridge import awaited, run_blocking
 
 HYPOTHESIS_SYSTEM_PROMPT = (
     "You help a coding agent to find entries of its long-term memory. You are given the latest "

@@ -7,7 +7,6 @@ from uuid import UUID
 from mnemic._core import neutralise_batch
 from mnemic._core import truncate as cut_to
 from mnemic.context.tokens import Count, count_of
-from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.hyde.config import InjectionForm
 from mnemic.hyde.injection_forms import FORMS, Form, Injected, Version
@@ -16,8 +15,9 @@ from mnemic.model import validation
 from mnemic.model.entry import MemoryEntry
 from mnemic.model.file_version import file_version
 from mnemic.model.link import LinkType
-from mnemic.near_names import suggestion
 from mnemic.protocols import TokenCounter
+from mnemic.reporting.description import described, quoted
+from mnemic.reporting.near_names import suggestion
 
 CHARACTERS_PER_TOKEN = 4
 """The block has at most this many characters for each token of its budget."""

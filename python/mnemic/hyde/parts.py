@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.service import Closable
-from mnemic.logs import logger
+from mnemic.reporting.description import described
+from mnemic.reporting.logs import logger
 from mnemic.repository import Repository
 
 if TYPE_CHECKING:

@@ -11,11 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from uuid import UUID
 
-from mnemic.description import described
 from mnemic.embed.limited import started
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import InvalidArgumentError
-from mnemic.event_loop_thread import EventLoopThread
 from mnemic.hyde.build import CLOSE_SECONDS, BuildWorker
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.flow import Flow, KeptTurn
@@ -26,12 +24,14 @@ from mnemic.hyde.telemetry import HydeStats, HydeTelemetry
 from mnemic.hyde.threads import CallThreads, ThreadedModel
 from mnemic.hyde.turns import Turns
 from mnemic.licensing import SEARCHING_BY_MEANING, STORING
-from mnemic.loop_threads import threads_of
 from mnemic.model import Scope
 from mnemic.model.deadline import seconds_left
 from mnemic.protocols import Clock
+from mnemic.reporting.description import described
 from mnemic.repository import Repository
-from mnemic.sync_bridge import run_blocking
+from mnemic.threads.event_loop_thread import EventLoopThread
+from mnemic.threads.loop_threads import threads_of
+from mnemic.threads.sync_bridge import run_blocking
 
 if TYPE_CHECKING:
     from mnemic.embed.base import AnyEmbedder

@@ -5,11 +5,11 @@ from collections import Counter
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from mnemic.description import failure
-from mnemic.logs import logger
 from mnemic.observability.events import Events, HypothesesRetrievedEvent
 from mnemic.protocols import Clock
 from mnemic.records import Record
+from mnemic.reporting.description import failure
+from mnemic.reporting.logs import logger
 
 _log = logger("mnemic.hyde")
 

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 from mnemic.hyde.limited import CallInterruptedError
 from mnemic.llm.adapting import AdaptedLanguageModel, adapted_language_model
 from mnemic.llm.base import AnyLanguageModel
-from mnemic.loop_threads import Call, LoopThreads, threads_of
+from mnemic.threads.loop_threads import Call, LoopThreads, threads_of
 
 Result = TypeVar("Result")
 

@@ -6,15 +6,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 from uuid import UUID, uuid4
 
-from mnemic.description import described, failure
 from mnemic.errors import InvalidArgumentError
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.injection import format_injection
 from mnemic.hyde.ranked_memory import RankedMemory, TurnMemories
 from mnemic.hyde.window import build_conversation_window
-from mnemic.logs import logger
 from mnemic.model import validation
 from mnemic.protocols import TokenCounter
+from mnemic.reporting.description import described, failure
+from mnemic.reporting.logs import logger
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -3,10 +3,10 @@
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.hyde.messages import Utterance, text_of, utterance_of
 from mnemic.model import validation
+from mnemic.reporting.description import described
 
 SEPARATOR = "\n---\n"
 """Text between the lines of a window, which counts as part of it."""

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Final, Literal, TypeAlias, cast
 
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError, MnemicError
 from mnemic.index.candidates import Beginning, CandidateSource, SourceFactory
 from mnemic.index.faiss_kinds import FaissOptions, checked_options, faiss_library
+from mnemic.reporting.description import described
 
 IndexChoice: TypeAlias = Literal["exact", "faiss", "auto"] | FaissOptions
 """All memories compared; an approximate index, with options of its own; or the latter above

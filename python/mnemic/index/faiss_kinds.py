@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from mnemic.arrays import Float32Array, Int64Array, np
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError, MissingExtraError
+from mnemic.reporting.description import described
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -17,7 +17,7 @@ from mnemic.index.faiss_kinds import FaissIndex, FaissOptions, faiss_library
 from mnemic.index.open_sources import register
 from mnemic.index.saved_index import SavedIndex, SavedIndexError, read_index, write_index
 from mnemic.index.shared_lock import SharedLock
-from mnemic.logs import logger
+from mnemic.reporting.logs import logger
 
 _log = logger(__name__)
 

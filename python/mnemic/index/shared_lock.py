@@ -4,7 +4,7 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from mnemic.conditions import Condition
+from mnemic.threads.conditions import Condition
 
 
 class SharedLock:

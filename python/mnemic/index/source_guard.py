@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from mnemic.arrays import Float32Array, Int64Array, np
 from mnemic.index.candidates import CandidateSource, HeldSource, RowSet, SourceState
-from mnemic.logs import logger
+from mnemic.reporting.logs import logger
 
 if TYPE_CHECKING:
     from mnemic.model import RowBatch

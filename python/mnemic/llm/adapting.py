@@ -6,11 +6,11 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError, LanguageModelResultError
-from mnemic.near_names import checks_arguments
 from mnemic.records.secrets import without_passwords
-from mnemic.sync_bridge import awaited, run_blocking
+from mnemic.reporting.description import described
+from mnemic.reporting.near_names import checks_arguments
+from mnemic.threads.sync_bridge import awaited, run_blocking
 
 if TYPE_CHECKING:
     from mnemic.llm.base import AnyLanguageModel, LanguageModel

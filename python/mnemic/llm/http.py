@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self, final
 
-from mnemic.description import described
 from mnemic.errors import (
     InvalidArgumentError,
     LanguageModelResultError,
@@ -15,6 +14,7 @@ from mnemic.http import CHAT, ErrorTypes, Limits, Request, Service, connection
 from mnemic.http.completions import decoded_text
 from mnemic.http.options import extra_body, model_name
 from mnemic.model.validation import is_number, lone_surrogate, whole
+from mnemic.reporting.description import described
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

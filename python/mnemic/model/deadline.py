@@ -3,9 +3,9 @@
 import time
 from typing import Literal, NamedTuple, Self, TypeAlias, get_args
 
-from mnemic.description import quoted
 from mnemic.errors import DeadlineExceededError, InvalidArgumentError
 from mnemic.model.validation import is_number
+from mnemic.reporting.description import quoted
 
 OnTimeout: TypeAlias = Literal["raise", "partial"]
 """Treatment of a search that is not done in time."""

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import Any, ClassVar, Final
 
-from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.entry import MEMORY_FIELDS, MemoryType
@@ -11,6 +10,7 @@ from mnemic.model.fields import FILTERED, Kind, MemoryField
 from mnemic.model.filter import All, Expression, Field, Op, Test
 from mnemic.model.filter_values import MAX_LEVELS, MAX_LIST, METADATA
 from mnemic.model.redacted import Redacted
+from mnemic.reporting.description import described, quoted
 
 MAX_VALUES: Final = MAX_LIST
 """Maximum number of values of one result: as many as a test of a filter takes."""

@@ -10,7 +10,6 @@ from uuid import UUID
 import msgspec
 from msgspec.structs import force_setattr
 
-from mnemic.description import described, quoted
 from mnemic.errors import FilterError
 from mnemic.model import validation
 from mnemic.model.entry import MEMORY_FIELDS, MemoryType
@@ -46,7 +45,8 @@ from mnemic.model.filter_values import (
 )
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.redacted import Redacted
-from mnemic.near_names import suggestion
+from mnemic.reporting.description import described, quoted
+from mnemic.reporting.near_names import suggestion
 
 MAX_DEPTH = 16
 """Maximum nesting of filters; the outermost has depth 1."""

@@ -11,11 +11,11 @@ from uuid import UUID
 
 import msgspec
 
-from mnemic.description import described, hidden, is_word, quoted
 from mnemic.errors import FilterError
 from mnemic.model import validation
 from mnemic.model.entry import MemoryStatus, MemoryType
 from mnemic.records.numbered import NumberedEnum
+from mnemic.reporting.description import described, hidden, is_word, quoted
 
 MAX_LIST = 10_000
 """Maximum number of values of one test, nested ones included."""

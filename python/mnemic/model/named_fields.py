@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from mnemic.near_names import check_call
+from mnemic.reporting.near_names import check_call
 
 
 class NamedFields(type(msgspec.Struct)):  # type: ignore[misc]

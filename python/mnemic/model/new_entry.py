@@ -9,14 +9,14 @@ from uuid import UUID
 import msgspec
 
 from mnemic.arrays import Float32Array, np
-from mnemic.description import quoted
 from mnemic.errors import CountMismatchError, InvalidArgumentError, InvalidEntryError
 from mnemic.model import validation
 from mnemic.model.agent_id import is_same_agent
 from mnemic.model.entry import MEMORY_FIELDS, MemoryEntry, MemoryType
 from mnemic.model.fields import GIVEN
 from mnemic.model.scope import Scope
-from mnemic.near_names import suggestion
+from mnemic.reporting.description import quoted
+from mnemic.reporting.near_names import suggestion
 
 OnDuplicate: TypeAlias = Literal["keep", "skip", "merge"]
 """Treatment of a memory whose text the same user already has: stored, not stored, or its tags,

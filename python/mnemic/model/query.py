@@ -8,7 +8,6 @@ from uuid import UUID
 
 from msgspec.structs import force_setattr
 
-from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.entry import MemoryEntry
@@ -23,8 +22,9 @@ from mnemic.model.hit import Hit
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import SEARCH_TYPES, OnQueryError, Recency, SearchType, falls_back
 from mnemic.model.redacted import Redacted
-from mnemic.near_names import checks_arguments
 from mnemic.records import Listing, Record
+from mnemic.reporting.description import described, quoted
+from mnemic.reporting.near_names import checks_arguments
 
 _WEIGHTS = (
     "similarity_weight",

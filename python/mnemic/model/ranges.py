@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from mnemic.description import quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.validation import is_number
+from mnemic.reporting.description import quoted
 
 
 class Range(NamedTuple):

@@ -7,12 +7,12 @@ from typing import Any, Literal, Self, TypeAlias, get_args
 
 import msgspec
 
-from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.validation import flag
-from mnemic.near_names import unknown_name
 from mnemic.records import Record
+from mnemic.reporting.description import described, quoted
+from mnemic.reporting.near_names import unknown_name
 
 SearchType: TypeAlias = Literal["hybrid", "semantic", "keyword"]
 """Ranking by meaning and keywords, by meaning alone, or by keywords alone."""

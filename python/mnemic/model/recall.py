@@ -20,7 +20,6 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from mnemic._core import salience_parts
-from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.deadline import OnTimeout, TimeLimit
@@ -31,6 +30,7 @@ from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import Salience
 from mnemic.model.written import WrittenEntry
 from mnemic.records import Listing, Record
+from mnemic.reporting.description import described, quoted
 
 CONTRADICTION_CONFIDENCE = 0.6
 """Default minimum confidence of a contradiction: by cross-validation on unseen folds, four of five

@@ -2,9 +2,9 @@
 
 from typing import Any, ClassVar
 
-from mnemic.description import hidden
 from mnemic.records import Record
 from mnemic.records.secrets import RedactedStr, safe, without_passwords
+from mnemic.reporting.description import hidden
 
 
 class Redacted(Record, frozen=True):

@@ -4,11 +4,11 @@ from uuid import UUID
 
 import msgspec
 
-from mnemic.description import named
 from mnemic.errors import EntryNotFoundError, InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.entry import MemoryEntry
 from mnemic.records import Record
+from mnemic.reporting.description import named
 
 
 class Scope(Record, frozen=True):

@@ -2,8 +2,8 @@
 
 from typing import Final, Literal, TypeAlias, cast, get_args
 
-from mnemic.description import quoted
 from mnemic.errors import InvalidArgumentError
+from mnemic.reporting.description import quoted
 
 SearchIn: TypeAlias = Literal["auto", "memory", "database"]
 """In the index in memory, in the database, or wherever it costs less."""

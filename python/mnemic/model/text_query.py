@@ -7,13 +7,13 @@ from uuid import UUID
 
 import msgspec
 
-from mnemic.description import described
 from mnemic.errors import ArgumentMismatchError, InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.filter import MemoryFilter, parse_times
 from mnemic.model.query import MemoryQuery
 from mnemic.model.ranking import OnQueryError, Recency, SearchType, Weights
-from mnemic.near_names import unknown_name
+from mnemic.reporting.description import described
+from mnemic.reporting.near_names import unknown_name
 
 
 class RetrieveFields(TypedDict, total=False):

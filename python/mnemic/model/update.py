@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 import msgspec
 from msgspec.structs import force_setattr
 
-from mnemic.description import described
 from mnemic.errors import InvalidEntryError
 from mnemic.model import validation
 from mnemic.model.entry import MemoryEntry, MemoryStatus, MemoryType
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.redacted import Redacted
+from mnemic.reporting.description import described
 
 NEVER: Final = "never"
 

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias, TypeGuard, TypeVar
 from uuid import UUID
 
 from mnemic.arrays import Array, Float32Array, np
-from mnemic.description import described, quoted, tensor_advice
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.records.numbered import NumberedEnum
+from mnemic.reporting.description import described, quoted, tensor_advice
 
 JsonValue: TypeAlias = Any
 """None, bool, int, float, str, or a list or dict (string keys) of these."""

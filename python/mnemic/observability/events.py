@@ -8,12 +8,12 @@ from uuid import UUID
 
 import msgspec
 
-from mnemic.description import failure, quoted
 from mnemic.errors import InvalidArgumentError
-from mnemic.logs import logger
 from mnemic.model import MemoryType
 from mnemic.records import Record
-from mnemic.sync_bridge import awaited
+from mnemic.reporting.description import failure, quoted
+from mnemic.reporting.logs import logger
+from mnemic.threads.sync_bridge import awaited
 
 _log = logger(__name__)
 

@@ -13,10 +13,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mnemic._core import __version__
-from mnemic.description import failure
-from mnemic.logs import logger
 from mnemic.model import Scope
 from mnemic.protocols import Clock
+from mnemic.reporting.description import failure
+from mnemic.reporting.logs import logger
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Observation

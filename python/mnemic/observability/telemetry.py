@@ -5,8 +5,6 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
 
-from mnemic.description import hidden
-from mnemic.logs import logger
 from mnemic.model import MemoryEntry, MemoryType, Scope
 from mnemic.observability.events import (
     Events,
@@ -20,6 +18,8 @@ from mnemic.observability.events import (
 )
 from mnemic.observability.metrics import Counted, Meter
 from mnemic.protocols import Clock
+from mnemic.reporting.description import hidden
+from mnemic.reporting.logs import logger
 
 SLOW_EMBEDDING_MS = 500
 """Milliseconds from which on an embedding is logged as slow."""

@@ -9,12 +9,12 @@ from msgspec.structs import force_setattr
 from mnemic.context.interleaving import InterleavingStrategy
 from mnemic.context.prompt_block import PromptBlock
 from mnemic.context.redaction import Redaction
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import SearchType
 from mnemic.policy.ranges import check_ratio, checked, warn_outside_recommended
 from mnemic.records.options import OptionsRecord, converted, fields_of
+from mnemic.reporting.description import described
 
 
 class RetrievalConfig(OptionsRecord, frozen=True, kw_only=True, metaclass=NamedFields):

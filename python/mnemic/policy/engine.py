@@ -7,7 +7,6 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from mnemic.description import described
 from mnemic.errors import EntryNotFoundError, InvalidArgumentError
 from mnemic.model import Scope, TimeLimit
 from mnemic.policy.breaker import CircuitBreaker, Timer
@@ -21,8 +20,9 @@ from mnemic.policy.request import RetrievalRequest
 from mnemic.policy.run import Retrieved, Retriever
 from mnemic.policy.telemetry import PolicyTelemetry, RetrievalPolicyStats
 from mnemic.protocols import TokenCounter
+from mnemic.reporting.description import described
 from mnemic.repository import Repository
-from mnemic.sync_bridge import run_blocking
+from mnemic.threads.sync_bridge import run_blocking
 
 Result = TypeVar("Result")
 

@@ -32,7 +32,7 @@ from mnemic.policy.payload_cache import (
 from mnemic.policy.request import RetrievalRequest
 from mnemic.policy.telemetry import PolicyTelemetry
 from mnemic.repository import Repository
-from mnemic.sync_bridge import run_blocking
+from mnemic.threads.sync_bridge import run_blocking
 
 SearchCall = Callable[[], RetrievalPayload | None]
 """Searches and packs, in the caller's thread; None if the user has no memories."""

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from sys import getsizeof
 from typing import Generic, NamedTuple, TypeVar
 
-from mnemic.description import hidden
 from mnemic.model.payload import PayloadMemory
 from mnemic.policy.payload import RetrievalPayload
+from mnemic.reporting.description import hidden
 from mnemic.store.change_listeners import ChangedUser
 
 Payload = TypeVar("Payload")

@@ -4,10 +4,8 @@ import time
 import weakref
 from typing import TypeVar
 
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
-from mnemic.near_names import names_arguments
 from mnemic.policy.breaker import CircuitBreaker, Timer
 from mnemic.policy.conditions import Trigger
 from mnemic.policy.config import RetrievalConfig
@@ -18,8 +16,10 @@ from mnemic.policy.request import RetrievalRequest
 from mnemic.policy.settings import AdminMemorySettings
 from mnemic.policy.telemetry import RetrievalPolicyStats
 from mnemic.protocols import TokenCounter
+from mnemic.reporting.description import described
+from mnemic.reporting.near_names import names_arguments
 from mnemic.repository import Searchable, checked_memory
-from mnemic.sync_bridge import sync_method
+from mnemic.threads.sync_bridge import sync_method
 
 Door = TypeVar("Door", bound="PolicyBase")
 

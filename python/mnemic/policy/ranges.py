@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, get_args
 
 from mnemic.context.interleaving import InterleavingStrategy
-from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.ranges import Range
 from mnemic.model.ranking import SEARCH_TYPES
 from mnemic.model.validation import MAX_QUERY_LENGTH
-from mnemic.near_names import suggestion
+from mnemic.reporting.description import described, quoted
+from mnemic.reporting.near_names import suggestion
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -4,13 +4,13 @@ from typing import ClassVar
 
 from msgspec.structs import force_setattr
 
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.model import IS_NOT_SENSITIVE, All, Expression, parse_filter, validation
 from mnemic.model.filter import copied_filter
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.query import Filters
 from mnemic.model.redacted import Redacted
+from mnemic.reporting.description import described
 
 
 class RetrievalRequest(Redacted, frozen=True, metaclass=NamedFields):

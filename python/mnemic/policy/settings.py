@@ -7,7 +7,6 @@ from msgspec.structs import force_setattr
 
 from mnemic.context.interleaving import InterleavingStrategy
 from mnemic.context.redaction import Redaction
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.named_fields import NamedFields
@@ -16,6 +15,7 @@ from mnemic.policy.config import RetrievalConfig
 from mnemic.policy.ranges import check_ratio, checked, warn_outside_recommended
 from mnemic.records import Record
 from mnemic.records.options import OptionsRecord, fields_of
+from mnemic.reporting.description import described
 
 Part = TypeVar("Part", bound="_Part")
 

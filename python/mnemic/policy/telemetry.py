@@ -5,8 +5,6 @@ import threading
 from collections import Counter, deque
 from typing import NamedTuple, Self
 
-from mnemic.description import failure, hidden
-from mnemic.logs import logger
 from mnemic.model.payload import Step
 from mnemic.observability.events import (
     CircuitChangedEvent,
@@ -21,6 +19,8 @@ from mnemic.policy.errors import RetrievalError, is_expected
 from mnemic.policy.payload import RetrievalMetadata
 from mnemic.protocols import Clock
 from mnemic.records import Record
+from mnemic.reporting.description import failure, hidden
+from mnemic.reporting.logs import logger
 
 _log = logger("mnemic.policy")
 

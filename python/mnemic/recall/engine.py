@@ -10,7 +10,6 @@ from uuid import UUID
 import msgspec
 
 from mnemic.contradictions import ContradictionJudge, Judgement, RuleJudge
-from mnemic.description import described, quoted
 from mnemic.errors import (
     DeadlineExceededError,
     InvalidArgumentError,
@@ -67,8 +66,9 @@ from mnemic.recall.requests import (
 )
 from mnemic.recall.telemetry import RecallTelemetry
 from mnemic.recall.traversal import Traversal
+from mnemic.reporting.description import described, quoted
 from mnemic.repository import Found, FoundLinked, Repository
-from mnemic.sync_bridge import awaited, run_blocking
+from mnemic.threads.sync_bridge import awaited, run_blocking
 
 CONTRADICTION_CANDIDATES = 20
 MAX_DEPTH = 3

@@ -1,6 +1,5 @@
 """Searches that the options of a recall describe."""
 
-from mnemic.description import quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import (
     SEMANTIC,
@@ -18,6 +17,7 @@ from mnemic.model import (
 )
 from mnemic.model.link import Direction
 from mnemic.model.recall import parse_types
+from mnemic.reporting.description import quoted
 
 
 def search_of(

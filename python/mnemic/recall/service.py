@@ -9,7 +9,6 @@ from uuid import UUID
 import msgspec
 
 from mnemic.contradictions import ContradictionJudge, RuleJudge
-from mnemic.description import described
 from mnemic.errors import ArgumentMismatchError, InvalidArgumentError
 from mnemic.model import (
     LinkType,
@@ -37,10 +36,11 @@ from mnemic.model.recall import (
 )
 from mnemic.model.time_range import TimeRange
 from mnemic.model.validation import capable, flag, time
-from mnemic.near_names import names_arguments, unknown_name
 from mnemic.recall.engine import RecallEngine
+from mnemic.reporting.description import described
+from mnemic.reporting.near_names import names_arguments, unknown_name
 from mnemic.repository import Searchable, checked_memory, required_uuid, required_uuids
-from mnemic.sync_bridge import sync_method
+from mnemic.threads.sync_bridge import sync_method
 
 
 class _Parts:

@@ -3,10 +3,10 @@
 import logging
 from datetime import datetime
 
-from mnemic.description import hidden
-from mnemic.logs import logger
 from mnemic.observability.metrics import Meter
 from mnemic.observability.telemetry import SHOWN_QUERY
+from mnemic.reporting.description import hidden
+from mnemic.reporting.logs import logger
 
 _log = logger("mnemic.recall")
 

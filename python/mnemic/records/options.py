@@ -6,10 +6,10 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
-from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError
-from mnemic.near_names import nearest
 from mnemic.records.base import Record
+from mnemic.reporting.description import described, quoted
+from mnemic.reporting.near_names import nearest
 
 Options = TypeVar("Options", bound=msgspec.Struct)
 

@@ -10,7 +10,7 @@ from mnemic.protocols import Clock
 from mnemic.repository.access_buffer import AccessSpacing
 from mnemic.repository.index_set import IndexSet
 from mnemic.store import Store
-from mnemic.sync_bridge import arrived
+from mnemic.threads.sync_bridge import arrived
 
 _MICROSECOND = timedelta(microseconds=1)
 

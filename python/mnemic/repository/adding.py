@@ -9,8 +9,8 @@ import msgspec
 from mnemic.errors import MnemicError
 from mnemic.model import MemoryEntry, NewEntry, OnConflict, OnDuplicate, OnEmbedError, Scope
 from mnemic.observability.telemetry import Telemetry, milliseconds_since
-from mnemic.progress import Report, silent
 from mnemic.protocols import Clock
+from mnemic.reporting.progress import Report, silent
 from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.erasure import Erasure
 from mnemic.repository.eviction import EvictionReporter

@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 from mnemic._core import tokens
-from mnemic.description import described, quoted
 from mnemic.errors import FilterError, InvalidArgumentError
 from mnemic.model import (
     Expression,
@@ -20,6 +19,7 @@ from mnemic.model.filter import Criteria
 from mnemic.model.results import PageCursor
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.model.validation import items, optional_uuid
+from mnemic.reporting.description import described, quoted
 
 
 def required_uuid(value: UUID | str) -> UUID:

@@ -9,7 +9,7 @@ from mnemic.errors import DeadlineExceededError
 from mnemic.model import MemoryAudit, MemoryEntry, MemoryStatus, Scope
 from mnemic.model.audit import AUDIT_KINDS, AuditFinding, AuditKind, AuditRequest
 from mnemic.model.deadline import check_deadline
-from mnemic.progress import Report
+from mnemic.reporting.progress import Report
 from mnemic.repository.near_duplicates import NearDuplicate, NearDuplicates, StoredName
 from mnemic.repository.secret_scan import SecretScan
 from mnemic.store import Store

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from mnemic.description import quoted
 from mnemic.embed.adapting import KNOWN_FORMS
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import InvalidArgumentError
+from mnemic.reporting.description import quoted
 
 if TYPE_CHECKING:
     from mnemic.embed import AnyEmbedder, Embedder

@@ -8,7 +8,7 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingModelMismatchError
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
-from mnemic.sync_bridge import run_blocking
+from mnemic.threads.sync_bridge import run_blocking
 
 Result = TypeVar("Result")
 

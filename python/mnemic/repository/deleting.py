@@ -13,7 +13,7 @@ from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.repository.retention import earliest_kept
 from mnemic.store import Store
-from mnemic.sync_bridge import arrived
+from mnemic.threads.sync_bridge import arrived
 
 
 class Deleter:

@@ -10,7 +10,7 @@ from mnemic.protocols import Clock
 from mnemic.repository.current_model import CurrentModel
 from mnemic.store import Store
 from mnemic.store.values import EntryVectors, OwnedId
-from mnemic.sync_bridge import run_blocking
+from mnemic.threads.sync_bridge import run_blocking
 
 MAX_ROUNDS = 4
 """How often entries are read while concurrent writes change them."""

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from mnemic.errors import MnemicError
 from mnemic.store import Store
-from mnemic.sync_bridge import arrived
+from mnemic.threads.sync_bridge import arrived
 
 Result = TypeVar("Result")
 

@@ -6,7 +6,7 @@ from uuid import UUID
 from mnemic.observability.telemetry import Telemetry
 from mnemic.repository.limits import Limits
 from mnemic.store import Store
-from mnemic.sync_bridge import arrived
+from mnemic.threads.sync_bridge import arrived
 
 
 class EvictionReporter:

@@ -13,15 +13,15 @@ from msgspec.structs import force_setattr
 from mnemic.errors import ExportFormatError, InvalidArgumentError
 from mnemic.model import ImportResult, MemoryEntry, NewEntry, Scope
 from mnemic.model.new_entry import checked_record
-from mnemic.progress import Report
 from mnemic.protocols import Source, Target
+from mnemic.reporting.progress import Report
 from mnemic.repository.export_format import LINKS_NAME_USERS, ExportedLink, ExportedMemory
 from mnemic.repository.export_reader import ExportReader, read_export
 from mnemic.repository.export_writer import write_export
 from mnemic.store import Store
 from mnemic.store.row_codec import check_size
 from mnemic.store.values import StoredLink
-from mnemic.sync_bridge import arrived, run_blocking
+from mnemic.threads.sync_bridge import arrived, run_blocking
 
 BATCH = 1000
 

@@ -10,9 +10,9 @@ from itertools import count
 from pathlib import Path
 from typing import IO
 
-from mnemic.description import described
 from mnemic.errors import ExportFormatError, InvalidArgumentError
 from mnemic.new_files import file_errors, new_file, typed
+from mnemic.reporting.description import described
 from mnemic.repository.export_format import MAX_LINE_BYTES
 
 

@@ -6,9 +6,9 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from mnemic.description import hidden, is_word, quoted
 from mnemic.errors import ExportFormatError
 from mnemic.model import validation
+from mnemic.reporting.description import hidden, is_word, quoted
 
 Line = TypeVar("Line")
 

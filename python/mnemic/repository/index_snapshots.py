@@ -24,7 +24,7 @@ from mnemic.errors import (
     VectorFileError,
 )
 from mnemic.index import Beginning, HeldSource, Snapshot
-from mnemic.logs import logger
+from mnemic.reporting.logs import logger
 from mnemic.store import Store
 
 _log = logger(__name__)

@@ -19,9 +19,8 @@ from mnemic.errors import (
     VectorFileDamagedError,
 )
 from mnemic.index import NativeIndex, SourceFactory, choice
-from mnemic.logs import logger
-from mnemic.loop_threads import shared_in_turn
 from mnemic.model import Record, RowBatch, State
+from mnemic.reporting.logs import logger
 from mnemic.repository.access_buffer import AccessBuffer
 from mnemic.repository.index_pool import PooledIndexes
 from mnemic.repository.index_snapshots import Due, IndexSnapshots, Kind, save_quietly
@@ -31,7 +30,8 @@ from mnemic.repository.vector_model import VectorModel
 from mnemic.store import LogPosition, Store
 from mnemic.store.base import BatchSink
 from mnemic.store.values import Model
-from mnemic.sync_bridge import run_blocking
+from mnemic.threads.loop_threads import shared_in_turn
+from mnemic.threads.sync_bridge import run_blocking
 
 _log = logger(__name__)
 

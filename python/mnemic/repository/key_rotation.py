@@ -4,9 +4,9 @@ from typing import Final
 
 from mnemic.crypto import Encryption, KeyProvider, MasterKey
 from mnemic.errors import InvalidArgumentError, SealBrokenError
-from mnemic.progress import Report, silent
+from mnemic.reporting.progress import Report, silent
 from mnemic.store import Store
-from mnemic.sync_bridge import arrived, run_blocking
+from mnemic.threads.sync_bridge import arrived, run_blocking
 
 RESEALED_AT_ONCE: Final = 1000
 """Memories of one transaction: other writes wait for about 50 ms."""

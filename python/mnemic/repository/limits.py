@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple, get_args
 
-from mnemic.description import quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.licensing import STORING, LicensePolicy, Need, Quota, checked_policy
 from mnemic.model import NewEntry, Scope, validation
 from mnemic.observability.telemetry import Telemetry
+from mnemic.reporting.description import quoted
 from mnemic.repository.options import WhenFull
 from mnemic.store import Store
 from mnemic.store.quota import NO_ROOM, Room, check_entries, check_quota, check_user_quota

@@ -4,17 +4,17 @@ from collections.abc import Collection, Sequence
 from typing import get_args
 from uuid import UUID
 
-from mnemic.description import quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import LinkType, MemoryLink, Scope
 from mnemic.model.link import Direction
 from mnemic.model.validation import items
 from mnemic.protocols import Clock
+from mnemic.reporting.description import quoted
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.store import Store
 from mnemic.store.values import StoredLink
-from mnemic.sync_bridge import arrived, run_blocking
+from mnemic.threads.sync_bridge import arrived, run_blocking
 
 _DIRECTIONS: tuple[str, ...] = get_args(Direction)
 

@@ -6,7 +6,6 @@ from datetime import datetime
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
-from mnemic.description import described
 from mnemic.errors import FilterError
 from mnemic.index import ListRequest
 from mnemic.model import (
@@ -26,13 +25,14 @@ from mnemic.model.results import PageCursor
 from mnemic.model.timestamps import to_microseconds
 from mnemic.model.validation import flag
 from mnemic.protocols import Clock
+from mnemic.reporting.description import described
 from mnemic.repository.accesses import AccessCounter, show_accesses
 from mnemic.repository.arguments import decoded_cursor, encoded_cursor, unlimited
 from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.store import LogPosition, Store
-from mnemic.sync_bridge import run_blocking
+from mnemic.threads.sync_bridge import run_blocking
 
 Answer = TypeVar("Answer")
 

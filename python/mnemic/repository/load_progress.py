@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 from mnemic.arrays import Float32Array, Int64Array
 from mnemic.model import Record, Scope
-from mnemic.progress import Progress, Report, reporting
 from mnemic.protocols import Clock
+from mnemic.reporting.progress import Progress, Report, reporting
 from mnemic.store import Store
 from mnemic.store.base import BatchSink
 

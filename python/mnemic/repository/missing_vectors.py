@@ -15,7 +15,7 @@ from mnemic.errors import (
     StoreBusyError,
     StoreFullError,
 )
-from mnemic.logs import logger
+from mnemic.reporting.logs import logger
 from mnemic.store import Store
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from mnemic.errors import EmbedderRequiredError, EmbeddingError
 from mnemic.model import MemoryEntry, NewEntry, OnConflict, OnEmbedError
 from mnemic.model.new_entry import OwnVectors
 from mnemic.observability.telemetry import Telemetry
-from mnemic.progress import Report, silent
+from mnemic.reporting.progress import Report, silent
 from mnemic.repository.current_model import CurrentModel
 from mnemic.store import Store
-from mnemic.sync_bridge import run_blocking
+from mnemic.threads.sync_bridge import run_blocking
 
 Vectors: TypeAlias = Float32Array
 Texts: TypeAlias = dict[int, tuple[str, ...]]

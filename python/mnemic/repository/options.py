@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from mnemic.index.choice import IndexChoice
     from mnemic.licensing import LicensePolicy
     from mnemic.model import OnRecalled, SearchIn
-    from mnemic.progress import Progress
     from mnemic.protocols import Clock, IdFactory
+    from mnemic.reporting.progress import Progress
     from mnemic.repository.index_pool import IndexPool
 
 WhenFull: TypeAlias = Literal["refuse", "evict"]

@@ -9,13 +9,13 @@ from mnemic.embed.limited import LimitedEmbedding
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, EmbeddingModelMismatchError
 from mnemic.index import NativeIndex
-from mnemic.loop_threads import current_turn
 from mnemic.model import EvidenceFloor, Scope, Search
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.query_cache import QUERY_CACHE, QueryCache, key_of
 from mnemic.repository.turn_texts import Announced, TurnTexts, Vectors, announced_to
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
+from mnemic.threads.loop_threads import current_turn
 
 MIN_NORM = 1e-10
 """A vector shorter than this has no direction."""

@@ -14,7 +14,7 @@ from mnemic.repository.find import Finder
 from mnemic.repository.recalled_texts import RecalledTexts, TextDigest, digest_of
 from mnemic.store import Store
 from mnemic.store.fingerprints import fingerprints
-from mnemic.sync_bridge import run_blocking
+from mnemic.threads.sync_bridge import run_blocking
 
 SECONDS: Final = 3600.0
 """How long a returned memory is remembered: about the length of a session of an agent."""

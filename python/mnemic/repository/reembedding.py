@@ -15,11 +15,11 @@ from mnemic.errors import (
     StoreClosedError,
     StoreError,
 )
-from mnemic.logs import logger
 from mnemic.model import ReembedReport, Scope
 from mnemic.model.validation import optional_name
-from mnemic.progress import Progress, Report, reporting
 from mnemic.protocols import Clock
+from mnemic.reporting.logs import logger
+from mnemic.reporting.progress import Progress, Report, reporting
 from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.find import Finder
 from mnemic.repository.index_set import IndexSet
@@ -33,7 +33,7 @@ from mnemic.repository.vector_filling import (
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
 from mnemic.store.values import Model
-from mnemic.sync_bridge import arrived, run_blocking
+from mnemic.threads.sync_bridge import arrived, run_blocking
 
 _log = logger(__name__)
 

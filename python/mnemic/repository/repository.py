@@ -15,7 +15,6 @@ from uuid import UUID
 import msgspec
 
 from mnemic.crypto import Encryption, KeyProvider, MasterKey
-from mnemic.description import described, quoted
 from mnemic.errors import (
     EmbedderRequiredError,
     InvalidArgumentError,
@@ -58,8 +57,9 @@ from mnemic.model.validation import flag
 from mnemic.observability.events import Events
 from mnemic.observability.metrics import Meter
 from mnemic.observability.telemetry import Telemetry, milliseconds_since
-from mnemic.progress import Progress, checked_progress, reporting, silent
 from mnemic.protocols import Clock, IdFactory, system_clock
+from mnemic.reporting.description import described, quoted
+from mnemic.reporting.progress import Progress, checked_progress, reporting, silent
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.adding import Added, Adder
 from mnemic.repository.arguments import checked_language
@@ -102,7 +102,7 @@ from mnemic.repository.vector_model import VectorModel
 from mnemic.store import MAX_STALE, Store, open_store
 from mnemic.store.change_listeners import ChangeListener
 from mnemic.store.values import Located
-from mnemic.sync_bridge import run_blocking
+from mnemic.threads.sync_bridge import run_blocking
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.validation import is_number
+from mnemic.reporting.description import described
 
 RETENTION = timedelta(days=90)
 """Time for which a deleted memory can be restored, unless a memory is opened with another one."""

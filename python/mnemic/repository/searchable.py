@@ -2,9 +2,9 @@
 
 from typing import Protocol, cast
 
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import Scope
+from mnemic.reporting.description import described
 from mnemic.repository.repository import Repository
 
 

@@ -7,7 +7,7 @@ from mnemic.protocols import Clock
 from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.limits import Limits
 from mnemic.store import Store
-from mnemic.sync_bridge import run_blocking
+from mnemic.threads.sync_bridge import run_blocking
 
 
 class Statistics:

@@ -8,14 +8,14 @@ import msgspec
 from mnemic.model import ImportResult, NewEntry, Scope
 from mnemic.model.validation import flag
 from mnemic.new_files import typed
-from mnemic.progress import Progress, reporting, silent
 from mnemic.protocols import Clock, Source, Target
+from mnemic.reporting.progress import Progress, reporting, silent
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.adding import Adder
 from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.limits import Limits
 from mnemic.store import Store
-from mnemic.sync_bridge import run_blocking
+from mnemic.threads.sync_bridge import run_blocking
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -7,8 +7,8 @@ from typing import NamedTuple, TypeAlias
 
 from mnemic.arrays import Float32Array
 from mnemic.errors import EmbeddingError
-from mnemic.loop_threads import Turn
 from mnemic.model import Scope, Search
+from mnemic.threads.loop_threads import Turn
 
 Vectors: TypeAlias = list[Float32Array]
 

@@ -6,7 +6,6 @@ from typing import Literal
 from uuid import UUID
 
 from mnemic.arrays import Float32Array
-from mnemic.description import described
 from mnemic.errors import EmbeddingError, InvalidArgumentError, VersionConflictError
 from mnemic.model import (
     MemoryEntry,
@@ -20,6 +19,7 @@ from mnemic.model.filter import Criteria, references
 from mnemic.model.new_entry import NO_VECTORS, OwnVectors, check_on_embed_error
 from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock
+from mnemic.reporting.description import described
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.erasure import Erasure
@@ -29,7 +29,7 @@ from mnemic.repository.limits import Limits
 from mnemic.repository.new_vectors import NewVectors
 from mnemic.store import Store
 from mnemic.store.values import UpdatedEntries
-from mnemic.sync_bridge import arrived
+from mnemic.threads.sync_bridge import arrived
 
 
 class Updater:

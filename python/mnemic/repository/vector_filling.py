@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError
-from mnemic.logs import logger
 from mnemic.model import Scope
-from mnemic.progress import Report
 from mnemic.protocols import Clock
+from mnemic.reporting.logs import logger
+from mnemic.reporting.progress import Report
 from mnemic.store import Store
 from mnemic.store.values import Model
 

@@ -9,13 +9,13 @@ from mnemic.index import ListRequest, NativeIndex, RankInputs
 from mnemic.index.candidates import SourceState
 from mnemic.model import SEMANTIC, All, IndexAudit, IndexInfo, Scope, Search
 from mnemic.model.timestamps import to_microseconds
-from mnemic.progress import Progress, Report, reporting
 from mnemic.protocols import Clock
+from mnemic.reporting.progress import Progress, Report, reporting
 from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.store import Store
-from mnemic.sync_bridge import run_blocking
+from mnemic.threads.sync_bridge import run_blocking
 
 PAGE: Final = 65_536
 """Rows that are listed at once to draw some of them."""

@@ -13,10 +13,10 @@ from sys import getsizeof
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from mnemic.description import hidden
 from mnemic.model import RelevanceScores
+from mnemic.reporting.description import hidden
 from mnemic.retrieval.keys import Key, UserScope
-from mnemic.sync_bridge import arrived, runs_sync
+from mnemic.threads.sync_bridge import arrived, runs_sync
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop

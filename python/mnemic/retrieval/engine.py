@@ -9,7 +9,6 @@ from uuid import UUID
 import msgspec
 
 from mnemic.context import ContextWindow
-from mnemic.description import described
 from mnemic.errors import (
     DeadlineExceededError,
     ExpanderError,
@@ -55,6 +54,7 @@ from mnemic.model import (
 from mnemic.model.deadline import check_deadline
 from mnemic.model.ranking import DOCUMENTED_SIMILARITY
 from mnemic.observability.telemetry import milliseconds_since
+from mnemic.reporting.description import described
 from mnemic.repository import Found, Repository, check_limit
 from mnemic.retrieval.augmentation import augment, window_contents
 from mnemic.retrieval.cache import CACHED_ANSWERS, CACHED_BYTES, AnswerCache, CachedAnswer, Hit
@@ -64,7 +64,7 @@ from mnemic.retrieval.statistics import Statistics
 from mnemic.retrieval.suggestions import Suggester
 from mnemic.retrieval.telemetry import RetrievalTelemetry
 from mnemic.store import LogPosition
-from mnemic.sync_bridge import run_blocking
+from mnemic.threads.sync_bridge import run_blocking
 
 DOCUMENTED_RELEVANCE = 0.5
 """Minimum score of a semantic query if the embedder has no floor of its own."""

@@ -8,7 +8,7 @@ from mnemic._core import fold
 from mnemic.llm import AnyLanguageModel, as_language_model
 from mnemic.model import ExpandedQuery, validation
 from mnemic.retrieval.abbreviations import ABBREVIATIONS
-from mnemic.sync_bridge import awaited
+from mnemic.threads.sync_bridge import awaited
 
 MIN_CONFIDENCE = 0.5
 """Expansions with a lower confidence are not used."""

@@ -7,11 +7,11 @@ from itertools import islice
 from typing import TypeAlias, cast
 
 from mnemic._core import fold
-from mnemic.description import described
 from mnemic.errors import ExpanderError, InvalidArgumentError
 from mnemic.model import ExpandedQuery, validation
+from mnemic.reporting.description import described
 from mnemic.retrieval.expansion import CorpusExpander, Expander, FindRelated, spaced_words
-from mnemic.sync_bridge import awaited, run_blocking
+from mnemic.threads.sync_bridge import awaited, run_blocking
 
 ExpandFunction: TypeAlias = Callable[[str], Iterable[str] | Awaitable[Iterable[str]]]
 """Returns texts that belong to a query: a function, or a coroutine function."""

@@ -5,7 +5,7 @@ from typing import Protocol, TypeAlias
 
 from mnemic.llm import AnyLanguageModel, as_language_model
 from mnemic.retrieval.expansion import without_marker
-from mnemic.sync_bridge import awaited
+from mnemic.threads.sync_bridge import awaited
 
 FindPhrases: TypeAlias = Callable[[str, int], Awaitable[Sequence[tuple[str, float]]]]
 """Returns phrases of a text that occur in the memories, with weights, best first."""

@@ -3,8 +3,6 @@
 import logging
 from datetime import timedelta
 
-from mnemic.description import hidden
-from mnemic.logs import logger
 from mnemic.model import ExpandedQuery, MemoryRetrievalResult
 from mnemic.observability.events import (
     ContextAugmentedEvent,
@@ -15,6 +13,8 @@ from mnemic.observability.events import (
 from mnemic.observability.metrics import Meter
 from mnemic.observability.telemetry import shortened
 from mnemic.protocols import Clock
+from mnemic.reporting.description import hidden
+from mnemic.reporting.logs import logger
 
 FILTER_ONLY = "[filter-only]"
 

@@ -20,7 +20,7 @@ from mnemic.model import (
     VerifyReport,
 )
 from mnemic.model.link import Direction
-from mnemic.progress import Report, silent
+from mnemic.reporting.progress import Report, silent
 from mnemic.store.additions import Additions
 from mnemic.store.bulk import BulkWrites
 from mnemic.store.change_listeners import ChangeListener

@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import TypeVar
 from uuid import UUID
 
-from mnemic.description import quoted
 from mnemic.errors import (
     AmbiguousIdError,
     DuplicateEntryError,
@@ -14,6 +13,7 @@ from mnemic.errors import (
 )
 from mnemic.model import MemoryEntry, MemoryEntryUpdate, Scope
 from mnemic.records.lines import HIDDEN
+from mnemic.reporting.description import quoted
 
 Found = TypeVar("Found")
 

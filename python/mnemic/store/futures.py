@@ -6,8 +6,8 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from mnemic.conditions import Condition
 from mnemic.errors import StoreClosedError
+from mnemic.threads.conditions import Condition
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop

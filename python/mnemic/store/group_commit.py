@@ -10,9 +10,9 @@ from itertools import groupby
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from mnemic.description import failure
 from mnemic.errors import MnemicError, StoreBusyError, StoreClosedError, StoreError
-from mnemic.logs import logger
+from mnemic.reporting.description import failure
+from mnemic.reporting.logs import logger
 from mnemic.store.futures import WriteFuture, failed, running_loop, succeeded
 
 if TYPE_CHECKING:

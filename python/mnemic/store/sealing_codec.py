@@ -24,8 +24,8 @@ from mnemic.errors import (
     SealBrokenError,
     StoreUnavailableError,
 )
-from mnemic.logs import logger
 from mnemic.model import MemoryEntry, Record
+from mnemic.reporting.logs import logger
 from mnemic.store.agent_keys import Keyring
 from mnemic.store.fingerprints import fingerprint, fingerprints
 from mnemic.store.row_codec import (

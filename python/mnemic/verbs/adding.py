@@ -6,7 +6,6 @@ from typing import Any, Literal
 from uuid import UUID
 
 from mnemic.arrays import ArrayLike
-from mnemic.description import quoted
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.model import (
     AddedMemories,
@@ -22,8 +21,9 @@ from mnemic.model import (
 from mnemic.model.new_entry import checked_embeddings
 from mnemic.model.validation import items
 from mnemic.model.written import written
-from mnemic.progress import Progress
-from mnemic.sync_bridge import run_blocking
+from mnemic.reporting.description import quoted
+from mnemic.reporting.progress import Progress
+from mnemic.threads.sync_bridge import run_blocking
 from mnemic.verbs.base import NewMemory, ScopedBase
 
 # Checking one takes about 50 µs; more of them at once go to a thread.

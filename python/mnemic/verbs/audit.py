@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from mnemic.model import MemoryAudit, TimeLimit, validation
 from mnemic.model.audit import AuditRequest
 from mnemic.model.validation import flag, items
-from mnemic.progress import Progress
+from mnemic.reporting.progress import Progress
 from mnemic.repository import RETENTION
 from mnemic.verbs.base import ScopedBase
 

@@ -12,7 +12,6 @@ from uuid import UUID
 import msgspec
 
 from mnemic.arrays import Float32Array
-from mnemic.description import described, quoted
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.model import (
     BY_SEARCH_TYPE,
@@ -42,8 +41,9 @@ from mnemic.model import (
 from mnemic.model.new_entry import checked_record, with_embedding
 from mnemic.model.recall import CONTRADICTION_CONFIDENCE
 from mnemic.model.validation import bounded, flag, lone_surrogate
-from mnemic.near_names import names_arguments
 from mnemic.records.secrets import without_passwords
+from mnemic.reporting.description import described, quoted
+from mnemic.reporting.near_names import names_arguments
 from mnemic.repository import Options
 from mnemic.verbs.paging import WHOLE, Paging, minimum_score, minimum_similarity
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from mnemic.description import described
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import (
     DeleteResult,
@@ -15,6 +14,7 @@ from mnemic.model import (
     UpdateResult,
 )
 from mnemic.model.update import Expiry
+from mnemic.reporting.description import described
 from mnemic.repository import criteria, required_uuids
 from mnemic.verbs.base import ScopedBase
 from mnemic.verbs.deleting import some_criteria

@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
 from mnemic.model import DeleteResult, ReembedReport, UserUsage, VerifyReport
-from mnemic.progress import Progress
+from mnemic.reporting.progress import Progress
 from mnemic.verbs.base import ScopedBase
 
 if TYPE_CHECKING:

@@ -2,10 +2,10 @@
 
 from typing import Literal, NamedTuple, TypeAlias
 
-from mnemic.description import quoted
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import Ranking
 from mnemic.model.validation import is_number
+from mnemic.reporting.description import quoted
 
 MinScore: TypeAlias = float | Literal["auto"] | None
 """Least score of a hit, or "auto" for a floor by the evidence; None is no floor."""

@@ -24,7 +24,7 @@ from mnemic.model.scope import not_found
 from mnemic.model.validation import flag, whole
 from mnemic.protocols import TokenCounter
 from mnemic.repository import required_uuid
-from mnemic.sync_bridge import run_blocking
+from mnemic.threads.sync_bridge import run_blocking
 from mnemic.verbs.base import ScopedBase, built_search, parsed_filters
 from mnemic.verbs.paging import MinScore, Paging
 

@@ -2,8 +2,8 @@
 
 from mnemic.model import ImportResult
 from mnemic.model.validation import flag
-from mnemic.progress import Progress
 from mnemic.protocols import Source, Target
+from mnemic.reporting.progress import Progress
 from mnemic.verbs.base import ScopedBase
 
 

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 
 from mnemic.model import IndexAudit, IndexInfo, validation
-from mnemic.near_names import names_arguments
-from mnemic.progress import Progress
-from mnemic.sync_bridge import sync_method
+from mnemic.reporting.near_names import names_arguments
+from mnemic.reporting.progress import Progress
+from mnemic.threads.sync_bridge import sync_method
 
 if TYPE_CHECKING:
     from mnemic.repository import Repository

@@ -11,7 +11,7 @@ from mnemic.store.futures import WriteFuture
 from mnemic.store.group_commit import Writer, _Pending
 from mnemic.store.sqlite.connections import Connections
 from mnemic.store.sqlite.transactions import FileTransactions
-from mnemic.sync_bridge import arrived
+from mnemic.threads.sync_bridge import arrived
 from tests.support.interrupts import interrupted_at
 
 

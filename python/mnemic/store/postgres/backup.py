@@ -5,7 +5,7 @@ from typing import Final
 import psycopg
 
 from mnemic.errors import StoreFileError
-from mnemic.progress import Report
+from mnemic.reporting.progress import Report
 from mnemic.store.postgres.migrating import migrate
 from mnemic.store.postgres.postgres_errors import with_typed_errors
 from mnemic.store.postgres.session import Session, prepare

@@ -7,8 +7,8 @@ from typing import Final
 
 import psycopg
 
-from mnemic.cancellation import on_cancellation
 from mnemic.store.postgres.session import Connection
+from mnemic.threads.cancellation import on_cancellation
 
 _SECONDS: Final = 5.0
 """Seconds that a request to cancel may take."""

@@ -12,13 +12,13 @@ from typing import Final
 
 import psycopg
 
-from mnemic.conditions import Condition
 from mnemic.errors import StoreUnavailableError
-from mnemic.logs import logger
+from mnemic.reporting.logs import logger
 from mnemic.store.postgres.notifications import CHANNEL, digest_of, parsed
 from mnemic.store.postgres.session import Connection, Session, prepare
 from mnemic.store.postgres.target import Target
 from mnemic.store.values import LogPosition
+from mnemic.threads.conditions import Condition
 
 BEAT_SECONDS: Final = 3.0
 """Seconds between two notifications of a feed to itself, which show that the connection works; one

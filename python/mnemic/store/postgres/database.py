@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Final, TypeAlias, TypeVar
 
 from mnemic.errors import MnemicError, StoreUnavailableError
-from mnemic.logs import logger
+from mnemic.reporting.logs import logger
 from mnemic.store.change_listeners import COMMITTED, ChangedUser
 from mnemic.store.futures import Workers, WriteFuture, succeeded
 from mnemic.store.group_commit import Writer

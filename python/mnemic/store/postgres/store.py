@@ -28,7 +28,7 @@ from mnemic.model import (
 )
 from mnemic.model.filter import EVERY_ENTRY, Criteria
 from mnemic.model.timestamps import to_microseconds
-from mnemic.progress import Report, silent
+from mnemic.reporting.progress import Report, silent
 from mnemic.store.added import stored_of, stored_vectors
 from mnemic.store.base import BatchSink
 from mnemic.store.change_listeners import COMMITTED, ChangeListener

@@ -11,7 +11,7 @@ import psycopg
 from psycopg import sql
 
 from mnemic.errors import MnemicError, StoreClosedError
-from mnemic.logs import logger
+from mnemic.reporting.logs import logger
 from mnemic.store.postgres.postgres_errors import with_typed_errors
 from mnemic.store.postgres.row_security import naming
 from mnemic.store.postgres.session import Connection, Session, prepare

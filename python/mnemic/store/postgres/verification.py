@@ -15,7 +15,7 @@ from mnemic.errors import (
     WrongKeyError,
 )
 from mnemic.model import Scope, VerifyProblem, VerifyReport
-from mnemic.progress import Report
+from mnemic.reporting.progress import Report
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import EMBEDDINGS, ENTRIES, LINKS, ROW, SEALED_VECTORS
 from mnemic.store.postgres.stored import entries_of, sealed_ids

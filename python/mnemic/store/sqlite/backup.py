@@ -6,7 +6,7 @@ import apsw
 
 from mnemic.errors import StoreFileError
 from mnemic.new_files import file_errors, new_part
-from mnemic.progress import Report, silent
+from mnemic.reporting.progress import Report, silent
 from mnemic.store.sqlite.connections import Connections
 from mnemic.store.sqlite.log_mark import MARK_OFFSET, LogState, Mark
 from mnemic.store.sqlite.opening import MEMORY_PATH

@@ -16,8 +16,8 @@ from mnemic.errors import (
     StoreError,
     StoreFileError,
 )
-from mnemic.logs import logger
 from mnemic.model.deadline import check_deadline
+from mnemic.reporting.logs import logger
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.index_room import IndexRoom
 from mnemic.store.sqlite.log_check import log_problem

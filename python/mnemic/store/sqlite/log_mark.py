@@ -30,7 +30,7 @@ from typing import NamedTuple, Self
 
 from mnemic._core import lock_calls
 from mnemic.errors import StoreFileError
-from mnemic.logs import logger
+from mnemic.reporting.logs import logger
 
 MARK_OFFSET = 72
 """Offset of the mark in the file."""

@@ -32,7 +32,7 @@ from mnemic.model import (
 from mnemic.model.agent_id import canonical, stored_spelling
 from mnemic.model.link import Direction
 from mnemic.model.timestamps import to_microseconds
-from mnemic.progress import Report, silent
+from mnemic.reporting.progress import Report, silent
 from mnemic.store.add_job import AddJob
 from mnemic.store.added import stored_of, stored_vectors, vector_blobs, vectors_of
 from mnemic.store.base import BatchSink

@@ -19,7 +19,7 @@ from mnemic.errors import (
     WrongKeyError,
 )
 from mnemic.model import VerifyProblem, VerifyReport
-from mnemic.progress import Report, silent
+from mnemic.reporting.progress import Report, silent
 from mnemic.store.row_codec import ENCRYPTED, RowCodec, uuid_of, vector_of
 from mnemic.store.sqlite.change_log import add_to_sums
 from mnemic.store.sqlite.checksums import (

@@ -10,14 +10,14 @@ import pytest
 
 from mnemic import AsyncMemory
 from mnemic.errors import DeadlineExceededError, StoreClosedError
-from mnemic.loop_threads import (
+from mnemic.threads.loop_threads import (
     FEW_THREADS,
     RETURNED_AT_ONCE,
     TICK,
     shared_in_turn,
     threads_of,
 )
-from mnemic.sync_bridge import run_blocking, run_sync
+from mnemic.threads.sync_bridge import run_blocking, run_sync
 from tests.support.embedders import WordEmbedder
 
 PATIENCE = 20

@@ -8,8 +8,8 @@ from functools import partial, wraps
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
-from mnemic.description import quoted
 from mnemic.errors import ArgumentMismatchError
+from mnemic.reporting.description import quoted
 
 if TYPE_CHECKING:
     from inspect import Parameter

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from mnemic.sync_bridge import arrived, run_blocking, run_sync
+from mnemic.threads.sync_bridge import arrived, run_blocking, run_sync
 
 PATIENCE = 60
 

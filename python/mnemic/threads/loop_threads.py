@@ -15,8 +15,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
-from mnemic.cancellation import CURRENT_WORK
 from mnemic.errors import StoreClosedError
+from mnemic.threads.cancellation import CURRENT_WORK
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop

@@ -6,8 +6,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import Final, TypeAlias
 
-from mnemic.description import described, failure
 from mnemic.errors import InvalidArgumentError
+from mnemic.reporting.description import described, failure
 
 Progress: TypeAlias = Callable[[int, int | None], object] | Callable[[int], object] | bool
 """A function that is called with the number done so far and their total, or None where it is not
@@ -88,10 +88,10 @@ class _Guarded:
             self._function(done, total)
         except Exception as error:  # noqa: BLE001 - the work goes on
             self._has_failed = True
-            from mnemic.logs import logger  # noqa: PLC0415 - loads logging
+            from mnemic.reporting.logs import logger  # noqa: PLC0415 - loads logging
 
             # Its message may quote what the function looked up.
-            logger("mnemic.progress").error(
+            logger("mnemic.reporting.progress").error(
                 "A progress function failed, and is not called again: %s", failure(error)
             )
 

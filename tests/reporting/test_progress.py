@@ -7,7 +7,7 @@ import pytest
 
 from mnemic import AsyncMemory, LongTermMemory, Memory
 from mnemic.errors import InvalidArgumentError, StoreClosedError
-from mnemic.progress import Display, reporting
+from mnemic.reporting.progress import Display, reporting
 from tests.support.embedders import WordEmbedder
 
 TEXTS = [f"text {number}" for number in range(600)]
@@ -143,7 +143,7 @@ def test_a_failing_function_is_logged_once_and_nothing_is_lost(tmp_path, caplog)
     with Memory(":memory:", embedder=WordEmbedder()) as memory:
         with caplog.at_level(logging.ERROR):
             memory.add_many(TEXTS, progress=failing)
-        (record,) = [each for each in caplog.records if each.name == "mnemic.progress"]
+        (record,) = [each for each in caplog.records if each.name == "mnemic.reporting.progress"]
         assert memory.count() == 600
         memory.backup(path, progress=failing)
     assert calls[0] == (256, 600)
@@ -176,7 +176,7 @@ class Terminal(io.StringIO):
 
 def test_a_bar_on_a_terminal_is_one_line_that_ends_with_the_work(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stderr", Terminal())
-    monkeypatch.setattr("mnemic.progress.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("mnemic.reporting.progress.SECONDS_BETWEEN_LINES", 0.0)
     with Memory(":memory:", embedder=WordEmbedder()) as memory:
         memory.add_many(TEXTS, progress=True)
     first, second, *_, last = sys.stderr.getvalue().split("\r")[1:]
@@ -188,13 +188,15 @@ def test_a_bar_on_a_terminal_is_one_line_that_ends_with_the_work(monkeypatch, ca
 
 @pytest.mark.parametrize("given", [None, False, lambda done: done])
 def test_nothing_is_shown_unless_it_is_wanted(given, monkeypatch):
-    monkeypatch.setattr("mnemic.progress.Display", lambda name: pytest.fail(f"shown: {name}"))
+    monkeypatch.setattr(
+        "mnemic.reporting.progress.Display", lambda name: pytest.fail(f"shown: {name}")
+    )
     with reporting(given, "work") as report:
         report(1, 2)
 
 
 def test_lines_where_stderr_is_no_terminal(monkeypatch, capsys):
-    monkeypatch.setattr("mnemic.progress.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("mnemic.reporting.progress.SECONDS_BETWEEN_LINES", 0.0)
     with Memory(":memory:", embedder=None) as memory:
         memory.add_many(TEXTS, progress=True)
     assert "add_many: 600 of 600 (100 %)" in capsys.readouterr().err.splitlines()
@@ -244,7 +246,7 @@ def closed():
 def test_a_terminal_that_is_gone_stops_no_work(monkeypatch, capfd, terminal):
     stderr = terminal()
     monkeypatch.setattr(sys, "stderr", stderr)
-    monkeypatch.setattr("mnemic.progress.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("mnemic.reporting.progress.SECONDS_BETWEEN_LINES", 0.0)
     stdout = sys.stdout
     with Memory(":memory:", embedder=None) as memory:
         assert len(memory.add_many(TEXTS, progress=True)) == len(TEXTS)

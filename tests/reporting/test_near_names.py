@@ -29,7 +29,7 @@ from mnemic.errors import (
     InvalidEntryError,
     MnemicError,
 )
-from mnemic.near_names import nearest
+from mnemic.reporting.near_names import nearest
 
 
 @pytest.fixture

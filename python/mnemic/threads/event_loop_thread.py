@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from mnemic.cancellation import on_cancellation
+from mnemic.threads.cancellation import on_cancellation
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Event

@@ -11,8 +11,8 @@ from contextvars import copy_context
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from mnemic.loop_threads import Call, current_call, threads_of
-from mnemic.near_names import check_call
+from mnemic.reporting.near_names import check_call
+from mnemic.threads.loop_threads import Call, current_call, threads_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -49,7 +49,7 @@ async def run_blocking(
         work: The work.
         threads: Has the thread it runs in; None takes one of the event loop's own.
         announced: A description of the work for that beside it in one turn of the event loop; see
-            `mnemic.loop_threads.Turn`.
+            `mnemic.threads.loop_threads.Turn`.
     """
     if runs_sync():
         return work()

@@ -1,0 +1,1 @@
+"""Threads and event loops: plain calls from coroutines, loops in threads, cancelled tasks."""
