@@ -18,6 +18,7 @@ from mnemic.errors import (
     InvalidArgumentError,
     InvalidEntryError,
     LicenseRestrictionError,
+    LinkAcrossUsersError,
     StorageQuotaExceededError,
 )
 from mnemic.licensing import LicenseTier
@@ -350,6 +351,8 @@ class StoreTwin:
             kinds.append(InvalidArgumentError)
         if not (self._is_there(who, from_id) and self._is_there(who, to_id)):
             kinds.append(EntryNotFoundError)
+        elif self.one(who, from_id).user_id != self.one(who, to_id).user_id:
+            kinds.append(LinkAcrossUsersError)
         if kinds:
             raise RefusedError(*kinds)
         place = (who.agent, from_id, to_id, int(kind))

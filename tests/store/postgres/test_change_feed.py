@@ -176,25 +176,23 @@ def test_after_a_lost_connection_nothing_is_answered_before_its_changes_are_read
 
 def test_memories_of_one_database_share_its_connections(database):
     with psycopg.connect(database, autocommit=True) as other:
+
+        def connections():
+            (count,) = other.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            ).fetchone()
+            return count
+
+        before = connections()
         memories = [Memory(database, f"agent {at}", embedder=WordEmbedder()) for at in range(30)]
         for memory in memories:
             memory.add("a fig", user_id="ann")
-        (count,) = other.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-        ).fetchone()
-        assert count <= 8 + 1 + 1
+        assert connections() <= before + 8 + 1
         memories[0].close()
         assert answer(memories[1], query="fig")[0]
         for memory in memories:
             memory.close()
-        awaited(
-            lambda: (
-                other.execute(
-                    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-                ).fetchone()
-                == (1,)
-            )
-        )
+        awaited(lambda: connections() == before)
 
 
 FORGED = ["", "x", "{digest} 1", "{digest} x 1", "{digest} " + "9" * 7000 + " 1", "{digest} ² 1"]

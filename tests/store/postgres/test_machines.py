@@ -50,7 +50,9 @@ def places(request):
 
 
 def hits(worker, word, **options):
-    return [hit["content"] for hit in worker.call("search", word, **options)]
+    found = worker.call("search", word, **options)
+    assert isinstance(found, list), found
+    return [hit["content"] for hit in found]
 
 
 def soon(worker, expected, word, **options):

@@ -26,7 +26,6 @@ from tests.store.postgres.test_change_feed import (
     settled,
 )
 from tests.support.clock import NOON, Clock
-from tests.support.embedders import WordEmbedder
 from tests.support.hyde import PlainModel
 
 __all__ = ["reads"]  # a fixture
@@ -43,8 +42,6 @@ class Services:
         self.boosted = RetrievalPolicy(memory, RetrievalConfig(min_score=0.0, session_boost=1.5))
         self.model = PlainModel("ann likes honey")
         self.engine = SyncHydeEngine(memory.scoped(user_id="ann"), memory.embedder, self.model)
-        other = WordEmbedder(dimensions=32, model="other")
-        self.other_engine = SyncHydeEngine(memory.scoped(user_id="ann"), other, self.model)
         self.turns = 0
         options = MemoryRetrieverOptions(access_interval=timedelta(hours=1), salience_weight=0.0)
         self.spaced = MemoryRetriever(memory, options).sync
@@ -85,15 +82,13 @@ class Services:
             assert payload.metadata.error is None
             contents = [memory.content for memory in payload.memories]
             found[name] = contents, payload.metadata.stale_since
-        for name, engine in (("hyde", self.engine), ("hyde by another model", self.other_engine)):
-            turn = self.turn(engine)
-            found[name] = [memory.content for memory in turn.memories], turn.stale_since
+        turn = self.turn()
+        found["hyde"] = [memory.content for memory in turn.memories], turn.stale_since
         return found
 
-    def turn(self, engine=None):
+    def turn(self):
         self.turns += 1
-        engine = self.engine if engine is None else engine
-        with engine.turn("who likes honey?", turn_id=str(self.turns)) as turn:
+        with self.engine.turn("who likes honey?", turn_id=str(self.turns)) as turn:
             return turn
 
 
@@ -114,9 +109,8 @@ def impatient(server):
 def opened(memory):
     settled(memory)
     made = Services(memory)
-    for engine in (made.engine, made.other_engine):
-        engine.start()
-        assert engine.ready(10)
+    made.engine.start()
+    assert made.engine.ready(10)
     return made
 
 
