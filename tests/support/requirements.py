@@ -6,6 +6,7 @@ ids, the tests of these requirements; the exit code is 1 where one has none.
 
 import contextlib
 import io
+import os
 import sys
 from collections import defaultdict
 
@@ -27,6 +28,7 @@ class Collector:
 
 def collected():
     """Return the tests of each requirement, by its id."""
+    os.environ["MNEMIC_TESTS"] = "all"
     collector, said = Collector(), io.StringIO()
     with contextlib.redirect_stdout(said):
         code = pytest.main(["--collect-only", "--quiet"], plugins=[collector])
