@@ -170,8 +170,9 @@ sdist-test: $(TOOLS) ## build the source distribution, install from it alone, st
 	! tar -tzf target/sdist/mnemic-*.tar.gz | grep -E '^mnemic-[^/]*/(models|files|benches|examples|tools)/'
 	$(PYTHON) -m venv $(SDIST_VENV)
 	@CARGO_TARGET_DIR=$(CURDIR)/target $(STEP) 'mnemic, compiled from its source distribution' '3 minutes' \
-		$(SDIST_VENV)/bin/python -m pip install --verbose ./models/minilm ./files \
+		$(SDIST_VENV)/bin/python -m pip install --verbose ./models/minilm \
 		"$$(ls $(CURDIR)/target/sdist/mnemic-*.tar.gz)[local]"
+	@$(STEP) 'mnemic-files' '10 s' $(SDIST_VENV)/bin/python -m pip install ./files
 	cd target && sdist-venv/bin/python -m mnemic.demo ../examples/conversation.jsonl \
 		--ask 'What should I cook for her?' | tail -n 12
 	$(SDIST_VENV)/bin/python -c 'import mnemic_files'
