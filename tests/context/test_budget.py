@@ -133,6 +133,20 @@ def test_the_best_are_preferred_then_the_newest_then_the_smallest_id():
     assert [found[place].id for place in places_by_score(found)] == ["e", "c", "b", "d", "a"]
 
 
+def test_a_memory_that_takes_just_what_is_left_is_kept_whole():
+    found = [memory("a", "short", score=0.9), memory("b", "word " * 20, score=0.8)]
+    block = NumberedLines()
+    count = EstimatedTokens().count
+    whole = sum(
+        count(f"{block.numbered(line, at)}\n") for at, line in enumerate(block.lines(found), 1)
+    )
+    assert [one.content for one in enforce_budget(found, whole, block=block)] == [
+        one.content for one in found
+    ]
+    cut = enforce_budget(found, whole - 1, block=block)
+    assert [one.provenance.was_clipped for one in cut] == [False, True]
+
+
 @pytest.mark.requirement("C041")
 def test_the_first_that_does_not_fit_is_cut_with_the_ellipsis_within_the_budget():
     found = [memory("a", "short", score=0.9), memory("b", "word " * 1000, score=0.8)]

@@ -23,6 +23,14 @@ from tests.support.work import lines_run
 
 JUDGE = RuleJudge()
 
+CONFIDENCES = [
+    ("I live in Oslo", "I moved to Bergen", 0.763),
+    ("She eats meat", "She no longer eats meat", 0.603),
+    ("She drinks coffee every day", "Tea, never coffee", 0.69),
+    ("The rent is 850 euros", "The rent is 900 euros", 0.763),
+]
+"""Older and newer statements, and how sure the fitted weights are that they contradict."""
+
 
 def judged(older, newer):
     return asyncio.run(JUDGE.judge(newer, [older]))[0]
@@ -30,6 +38,11 @@ def judged(older, newer):
 
 def contradicts(older, newer):
     return judged(older, newer).confidence >= 0.5
+
+
+@pytest.mark.parametrize(("older", "newer", "confidence"), CONFIDENCES)
+def test_a_confidence_is_the_logistic_function_of_the_weighted_evidence(older, newer, confidence):
+    assert judged(older, newer).confidence == confidence
 
 
 @pytest.mark.parametrize(

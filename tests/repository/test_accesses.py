@@ -20,7 +20,7 @@ from mnemic.model import (
     RecencyCurve,
     Weights,
 )
-from mnemic.repository.access_buffer import MAX_BUFFERED
+from mnemic.repository.access_buffer import MAX_BUFFERED, _merged
 from mnemic.threads.sync_bridge import run_sync
 from tests.support.clock import HOUR, NOON, Clock
 from tests.support.doors import run
@@ -415,3 +415,7 @@ def test_an_access_that_comes_while_the_store_is_read_counts_once(monkeypatch, r
         (found,) = memory.search("tea", **BY_ACCESS)
         assert found.entry.access_count == 2
         assert counted([found]) == {"tea": 2}
+
+
+def test_of_accesses_that_are_written_together_the_latest_counts_in_whatever_order_they_came():
+    assert _merged([([1, 2], 30), ([1], 10), ([2], 40)]) == {1: (2, 30), 2: (2, 40)}
