@@ -1,6 +1,6 @@
 """Which tests a run has, and how long its random tests go on.
 
-`make test` leaves out what takes long or differs little: the folders, fixtures and kinds of store
+`make test` leaves out what takes long or differs little: the folders and kinds of store
 named here. Its random tests try few examples, always the same. `make test-all` runs the rest after
 it, and ten times as many examples from a random seed, which it prints; `make test-all SEED=…` tries
 the same again. The environment variable `MNEMIC_TESTS` names the tier of a run of pytest: "quick"
@@ -20,7 +20,6 @@ TESTS = Path(__file__).resolve().parents[1]
 TIER = os.environ.get("MNEMIC_TESTS", "quick")
 
 LONG_FOLDERS = {"faults", "store/postgres"}
-LONG_FIXTURES = frozenset()
 LONG_KINDS = {"sealed", "sealed postgres", "guarded", "postgres-search", "postgres-policies"}
 """Kinds of store that differ from others by one part, which has tests of its own."""
 
@@ -64,18 +63,20 @@ def is_of_this_run(config, item):
 
 def is_long(item):
     """Return whether `make test` leaves a test out."""
-    params = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    return (
-        str(item.path.parent.relative_to(TESTS)) in LONG_FOLDERS
-        or not LONG_FIXTURES.isdisjoint(item.fixturenames)
-        or any(isinstance(value, str) and value in LONG_KINDS for value in params)
-    )
+    is_in_long_folder = str(item.path.parent.relative_to(TESTS)) in LONG_FOLDERS
+    values = params_of(item).values()
+    return is_in_long_folder or any(isinstance(one, str) and one in LONG_KINDS for one in values)
 
 
 def is_random(item):
-    """Return whether a test tries other examples in each run of `make test-all`."""
+    """Return whether a test tries more in `make test-all`: examples, or a parameter "seed"."""
     has_examples = getattr(item.obj, "is_hypothesis_test", False)
-    return has_examples or item.path.stem.endswith("_property")
+    return has_examples or item.path.stem.endswith("_property") or "seed" in params_of(item)
+
+
+def params_of(item):
+    """Return the parameters of a collected test by their names."""
+    return item.callspec.params if hasattr(item, "callspec") else {}
 
 
 def is_sampled(name):
