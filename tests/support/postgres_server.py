@@ -100,7 +100,7 @@ class Server:
         self._data, self._log, self._before = data, log, before
         self._folder = None
         self._numbers = count()
-        self._kept, self._free = {}, {}
+        self._pooled, self._free = {}, {}
 
     @cached_property
     def url(self):
@@ -158,19 +158,21 @@ class Server:
 
         One with tables may have been used before: to empty it takes a tenth of the time.
         """
-        return self._taken(self._template) if has_tables else self._created("template1")
+        return self._acquired(self._template) if has_tables else self._created("template1")
 
     def new_guarded_database(self):
         """Return the URL of one with tables and row-level security, for their owner."""
-        return as_role(OWNER, self._taken(self._guarded_template))
+        return as_role(OWNER, self._acquired(self._guarded_template))
 
-    def _taken(self, template):
+    def _acquired(self, template):
         free = self._free.setdefault(template, [])
         if free:
             return free.pop()
         url = self._created(template)
         connection = psycopg.connect(url, autocommit=True)
-        self._kept[url] = Kept(template, connection, connection.execute(STATE).fetchone())
+        self._pooled[url] = PooledDatabase(
+            template, connection, connection.execute(STATE).fetchone()
+        )
         return url
 
     def _created(self, template):
@@ -203,12 +205,12 @@ class Server:
     def drop(self, url):
         """Take back a database, whoever still uses it; what changed beside its rows is dropped."""
         url = url.replace(f"{OWNER}@", "mnemic@", 1)
-        kept = self._kept.get(url)
-        if kept is not None and kept.emptied():
-            self._free[kept.template].append(url)
+        pooled = self._pooled.get(url)
+        if pooled is not None and pooled.emptied():
+            self._free[pooled.template].append(url)
             return
-        if kept is not None:
-            self._kept.pop(url).connection.close()
+        if pooled is not None:
+            self._pooled.pop(url).connection.close()
         self._execute(f"DROP DATABASE {name_of(url)} WITH (FORCE)")
 
     def _execute(self, sql):
@@ -217,13 +219,13 @@ class Server:
 
     def close(self):
         """Stop the server, if it was started, and remove its directory; again, do nothing."""
-        for kept in self._kept.values():
-            kept.connection.close()
+        for pooled in self._pooled.values():
+            pooled.connection.close()
         made = [self.__dict__.pop(name, None) for name in ("_template", "_guarded_template")]
         if self._folder is None:
-            for name in (*filter(None, made), *map(name_of, self._kept)):
+            for name in (*filter(None, made), *map(name_of, self._pooled)):
                 self._execute(f"DROP DATABASE {name} WITH (FORCE)")
-        self._kept.clear()
+        self._pooled.clear()
         self._free.clear()
         if self._folder is None:
             return
@@ -251,8 +253,8 @@ class Server:
         )
 
 
-class Kept(NamedTuple):
-    """A database that is used again: its template, a connection, and its state when it was made."""
+class PooledDatabase(NamedTuple):
+    """A database of the pool: its template, a connection, and its state when it was made."""
 
     template: str
     connection: psycopg.Connection
