@@ -23,8 +23,10 @@ from mnemic.index import NativeIndex, RankInputs
 from mnemic.index.candidates import Beginning
 from mnemic.index.faiss_kinds import FaissOptions, faiss_library
 from mnemic.index.faiss_source import FaissSource
-from mnemic.model import HYBRID, SEMANTIC, RowBatch, Scope, Search
+from mnemic.model import HYBRID, SEMANTIC, Scope
 from mnemic.model.filter import parse_filter
+from mnemic.model.rows import RowBatch
+from mnemic.model.search import Search
 from mnemic.repository.proposals import MIN_PROPOSALS, rank
 from tests.support.rows import record
 

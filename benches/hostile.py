@@ -21,12 +21,14 @@ import numpy as np
 from benches.support import environment
 from benches.support.hostile_texts import FAMILIES
 from benches.support.memories import OneVector
-from mnemic import ContextWindow, Memory, MemoryQuery, RetrievalService, _core
+from mnemic import Memory, _core
+from mnemic.compat import AsyncRetrievalService, ContextWindow
 from mnemic.context.eviction_order import _near_duplicates
 from mnemic.context.items import ContextItem, ContextItemType
 from mnemic.contradictions import RuleJudge
 from mnemic.demo.reading import read
 from mnemic.embed.chunking import Chunker
+from mnemic.model import MemoryQuery
 from mnemic.model.validation import MAX_QUERY_LENGTH
 from mnemic.retrieval.expansion import CorpusExpander, Related, terms_of, without_marker
 
@@ -144,7 +146,7 @@ def memory_cases(folder: Path) -> list[Case]:
         }
         for number in range(200)
     )
-    service = RetrievalService(few)
+    service = AsyncRetrievalService(few)
     stored = Memory(folder / "stored.db", embedder=OneVector(4))
 
     def add(text: str) -> None:

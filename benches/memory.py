@@ -20,7 +20,8 @@ import numpy as np
 from benches.support.datasets import DIM
 from benches.support.memories import StoredVectors
 from benches.support.timing import timed
-from mnemic import AsyncMemory, Memory, VectorMap, simd_kernel
+from mnemic import AsyncMemory, Memory, VectorMap
+from mnemic.vectors import simd_kernel
 
 ROUNDS = 400
 CALLERS = 100

@@ -19,7 +19,8 @@ import numpy as np
 import psycopg
 from psycopg.types.json import Jsonb
 
-from mnemic import IndexPool, Memory
+from mnemic import Memory
+from mnemic.vectors import IndexPool
 from tests.support.postgres_server import Server
 
 DIMENSIONS = 384

@@ -20,7 +20,10 @@ from benches.support.datasets import DIM, HELD_OUT, real_texts
 from benches.support.memories import TURNS, USERS, short
 from mnemic._core import RECORD_COLUMNS
 from mnemic.index import NativeIndex, RankInputs
-from mnemic.model import BY_SEARCH_TYPE, RowBatch, Scope, Search
+from mnemic.model import Scope
+from mnemic.model.ranking import BY_SEARCH_TYPE
+from mnemic.model.rows import RowBatch
+from mnemic.model.search import Search
 
 BURST = 20
 ROUNDS = 40

@@ -4,7 +4,8 @@ The "model" is a stand-in that repeats its prompt, so that the flow is visible: 
 that matter now, build the prompt within a budget, answer, store the new statement.
 """
 
-from mnemic import ContextItemType, ContextWindow, Memory
+from mnemic import Memory
+from mnemic.compat import ContextItemType, ContextWindow
 
 TURNS = (
     "I moved to Oslo last week, the flat is near the harbour.",

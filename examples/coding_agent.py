@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
-from mnemic import AsyncMemory, HttpEmbedder, HttpLanguageModel, HydeConfig, HydeEngine
+from mnemic import AsyncMemory, HttpEmbedder
+from mnemic.hyde import AsyncHydeEngine, HydeConfig
+from mnemic.llm import HttpLanguageModel
 from mnemic_files import MemoryFile, MemoryFiles, new_memory_id
 
 SYSTEM_PROMPT = "You are a coding agent."
@@ -95,7 +97,9 @@ def file(scope: Any, category: str, content: str, **further: Any) -> MemoryFile:
     )
 
 
-async def answer(engine: HydeEngine, message: str, history: list[dict[str, str]], url: str) -> None:
+async def answer(
+    engine: AsyncHydeEngine, message: str, history: list[dict[str, str]], url: str
+) -> None:
     """Handle a message of the user: retrieve once, then work in sub-turns, then answer."""
     begun, before = time.perf_counter(), requests(url)
     async with engine.turn(message, history) as turn:
@@ -123,7 +127,7 @@ async def run(url: str, directory: Path) -> None:
         AsyncMemory(directory / "memory.db", embedder=embedder) as memory,
     ):
         await files.synchronise_async(memory)
-        async with HydeEngine(memory, embedder, llm, config) as engine:
+        async with AsyncHydeEngine(memory, embedder, llm, config) as engine:
             await engine.ready(10)
             history: list[dict[str, str]] = []
             for message in MESSAGES:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from mnemic import AsyncMemory, Memory, MemoryFilter, MemoryQuery
+from mnemic import AsyncMemory, Memory, MemoryFilter
 from mnemic.errors import (
     AmbiguousIdError,
     EmbeddingError,
@@ -21,6 +21,7 @@ from mnemic.errors import (
     ReadOnlyError,
 )
 from mnemic.licensing import DocumentedLicenses, LicenseTier
+from mnemic.model import MemoryQuery
 from mnemic.observability.events import MemoryForgottenEvent, MemoryUpdatedEvent
 from tests.support.clock import DAY, HOUR, NOON, Clock
 from tests.support.doors import opened

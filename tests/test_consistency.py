@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mnemic import LongTermMemory, Memory, MemoryEntryUpdate
+from mnemic import Memory, MemoryEntryUpdate
+from mnemic.compat import AsyncLongTermMemory
 from mnemic.errors import (
     FilterError,
     InvalidArgumentError,
@@ -45,7 +46,7 @@ def test_what_is_no_real_number_is_no_floor(memory, given):
 
 def test_the_documented_door_takes_numbers_too():
     async def scenario():
-        async with await LongTermMemory.open(":memory:", embedder=WordEmbedder()) as memory:
+        async with await AsyncLongTermMemory.open(":memory:", embedder=WordEmbedder()) as memory:
             return await memory.search_semantic("tea", min_similarity=np.float32(0.5))
 
     assert asyncio.run(scenario()) == []
@@ -99,8 +100,8 @@ def test_many_updates_may_leave_contents_empty(memory):
 
 def test_the_documented_door_changes_and_deletes_many():
     async def scenario():
-        async with await LongTermMemory.open(":memory:", embedder=None) as memory:
-            plain = memory.aio
+        async with await AsyncLongTermMemory.open(":memory:", embedder=None) as memory:
+            plain = memory.memory
             mine = await plain.add_many([f"mine {at}" for at in range(4)], user_id="alice")
             others = await plain.add_many(["another's", "mine 1"], user_id="bob")
             update = MemoryEntryUpdate(importance=0.9)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from mnemic.async_memory import AsyncMemory
+from mnemic.compat.long_term import AsyncLongTermMemory
 from mnemic.errors import (
     DuplicateEntryError,
     EmbedderRequiredError,
@@ -21,9 +22,9 @@ from mnemic.errors import (
     StoreClosedError,
 )
 from mnemic.licensing import STORAGE_LIMITS, DocumentedLicenses, LicenseTier
-from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
-from mnemic.model import MemoryEntryUpdate, UuidFactory
+from mnemic.model import MemoryEntryUpdate
+from mnemic.model.ids import UuidFactory
 from mnemic.observability.events import MemoryForgottenEvent, MemoryStoredEvent, MemoryUpdatedEvent
 from mnemic.repository import export
 from tests.support.doors import run
@@ -179,7 +180,7 @@ def test_a_subscription_that_could_never_be_told_is_refused(memory, kind, listen
 @pytest.mark.requirement("C173")
 def test_memories_with_an_event_loop_may_be_closed_by_either_name(tmp_path):
     async def scenario():
-        doors = (AsyncMemory, LongTermMemory)
+        doors = (AsyncMemory, AsyncLongTermMemory)
         for door in doors:
             opened = await door.open(tmp_path / "agent.db", embedder=None)
             async with contextlib.aclosing(opened):

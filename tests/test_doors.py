@@ -6,8 +6,9 @@ import weakref
 
 import pytest
 
-from mnemic import AsyncMemory, LongTermMemory, Memory, MemoryEntry
+from mnemic import AsyncMemory, Memory, MemoryEntry
 from mnemic.async_memory import AsyncScopedMemory
+from mnemic.compat import AsyncLongTermMemory, LongTermMemory
 from mnemic.errors import StoreClosedError
 from mnemic.memory import ScopedMemory
 from tests.support.embedders import WordEmbedder
@@ -104,16 +105,18 @@ def test_a_door_outlives_the_one_that_made_it():
 
 def test_long_term_memory_has_the_verbs_of_both_doors():
     async def scenario():
-        async with await LongTermMemory.open(
+        async with await AsyncLongTermMemory.open(
             ":memory:", agent_id="aide", embedder=WordEmbedder()
         ) as memory:
             entry = record("red sofa", user="a")
             await memory.store(entry)
-            assert (type(memory.aio), type(memory.sync)) == (AsyncMemory, Memory)
-            assert (memory.aio is memory.aio, memory.sync is memory.sync) == (True, True)
-            found = await memory.aio.search("sofa", user_id="a")
+            assert (type(memory.memory), type(memory.sync)) == (AsyncMemory, LongTermMemory)
+            assert memory.memory is memory.memory
+            assert memory.sync.aio is memory.sync.aio is memory
+            assert type(memory.sync.memory) is Memory
+            found = await memory.memory.search("sofa", user_id="a")
             assert [hit.id for hit in found] == [entry.id]
-            assert isinstance(memory.sync.get(entry.id, user_id="a"), MemoryEntry)
+            assert isinstance(memory.sync.retrieve(entry.id, user_id="a"), MemoryEntry)
             return memory.sync
 
     closed = asyncio.run(scenario())

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from mnemic import AddedMemories, AsyncMemory, Memory, MemoryEntryUpdate, UpdateResult, WrittenEntry
+from mnemic import AddedMemories, AsyncMemory, Memory, MemoryEntryUpdate, UpdateResult
 from mnemic.errors import InvalidArgumentError, StorageQuotaExceededError
 from mnemic.events import MemoryForgottenEvent
 from mnemic.licensing import Quota
+from mnemic.model import WrittenEntry
 from mnemic.observability import metrics
 from tests.support.clock import NOON, Clock
 from tests.support.doors import opened, run

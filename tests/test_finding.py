@@ -146,7 +146,7 @@ def test_reasons_come_with_explain_alone():
     with stocked() as memory:
         assert memory.search("red tea")[0].why is None
         why = memory.search("red tea", explain=True)[0].why
-        assert isinstance(why, mnemic.Why)
+        assert isinstance(why, mnemic.model.Why)
         assert [(word.query, word.memory) for word in why.words] == [("red", "red"), ("tea", "tea")]
 
 

@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
-from mnemic import Hit, LongTermMemory, Memory, MemoryQuery, MemoryRetriever, RetrievalService
+from mnemic import Memory
+from mnemic.compat import AsyncLongTermMemory, AsyncMemoryRetriever, AsyncRetrievalService
+from mnemic.model import Hit, MemoryQuery
 from tests.support.recall import NamedSimilarities
 
 TEXTS = ("tea ~0.9", "bread ~0.7", "salt ~0.5")
@@ -23,7 +25,7 @@ def results_of(memory):
     """Return the results of all that finds memories, by name."""
     scope = {"user_id": "alice"}
     newest = memory.recent(limit=1, **scope)[0].id
-    retriever, service = MemoryRetriever(memory), RetrievalService(memory)
+    retriever, service = AsyncMemoryRetriever(memory), AsyncRetrievalService(memory)
     return {
         "search": memory.search("query", **scope),
         "similar": memory.similar(newest, **scope),
@@ -68,7 +70,7 @@ def test_the_documents_names_stay_beside_the_common_ones(memory):
 
 def test_a_semantic_search_by_the_documents_door_gives_hits(path):
     async def scenario():
-        async with await LongTermMemory.open(path, embedder=NamedSimilarities()) as memory:
+        async with await AsyncLongTermMemory.open(path, embedder=NamedSimilarities()) as memory:
             await memory.import_(export)
             return await memory.search_semantic("query", user_id="alice")
 

@@ -53,8 +53,8 @@ def test_no_name_is_that_of_another_module_of_its_room(stub):
 def test_a_name_is_imported_once_and_kept():
     code = (
         "import mnemic\n"
-        "assert 'Scope' not in vars(mnemic)\n"
-        "assert mnemic.Scope is vars(mnemic)['Scope'] is mnemic.model.scope.Scope"
+        "assert 'Scope' not in vars(mnemic.model)\n"
+        "assert mnemic.model.Scope is vars(mnemic.model)['Scope'] is mnemic.model.scope.Scope"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

@@ -4,7 +4,8 @@ from uuid import uuid4
 
 import pytest
 
-from mnemic import ContextWindow, MemoryQuery, MemoryRetriever, RetrievalService
+from mnemic.compat import AsyncMemoryRetriever, AsyncRetrievalService, ContextWindow
+from mnemic.compat.long_term import AsyncLongTermMemory
 from mnemic.errors import (
     FeatureNotLicensedException,
     InvalidArgumentError,
@@ -21,9 +22,8 @@ from mnemic.licensing import (
     LicenseTier,
     required_tier,
 )
-from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
-from mnemic.model import MemoryEntryUpdate
+from mnemic.model import MemoryEntryUpdate, MemoryQuery
 from tests.support import doors
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
@@ -178,10 +178,10 @@ async def anything(call):
 
 def test_the_tier_that_a_message_names_allows_the_call():
     async def refusal(name, tier):
-        async with await LongTermMemory.open(
+        async with await AsyncLongTermMemory.open(
             ":memory:", agent_id="aide", embedder=WordEmbedder(), license=policy(tier)
         ) as memory:
-            calls = every_call(memory, RetrievalService(memory), MemoryRetriever(memory))
+            calls = every_call(memory, AsyncRetrievalService(memory), AsyncMemoryRetriever(memory))
             try:
                 await calls[name]()
             except LicenseRestrictionError as error:
@@ -189,7 +189,7 @@ def test_the_tier_that_a_message_names_allows_the_call():
             return None
 
     async def main():
-        nothing = LongTermMemory.open(":memory:", agent_id="aide", embedder=None)
+        nothing = AsyncLongTermMemory.open(":memory:", agent_id="aide", embedder=None)
         async with await nothing as memory:
             names = list(every_call(memory, None, None))
         for name in names:
@@ -211,7 +211,7 @@ def test_the_tier_that_a_message_names_allows_the_call():
 @pytest.mark.requirement("R018", "R137")
 def test_core_is_told_at_once_which_tier_has_searches_by_meaning():
     async def scenario(memory):
-        service = RetrievalService(memory)
+        service = AsyncRetrievalService(memory)
         for call, message in (
             (memory.search_semantic("x"), "Semantic search requires Teams tier or higher"),
             (

@@ -6,6 +6,7 @@ from uuid import UUID, uuid4
 import numpy as np
 import pytest
 
+from mnemic.compat.long_term import AsyncLongTermMemory
 from mnemic.errors import (
     DuplicateEntryError,
     EmbedderRequiredError,
@@ -14,7 +15,6 @@ from mnemic.errors import (
     InvalidEntryError,
     StoreClosedError,
 )
-from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import (
     MemoryEntryUpdate,
@@ -394,7 +394,7 @@ def test_a_hundred_stores_at_once_are_all_there_and_all_found(tmp_path):
 @pytest.mark.requirement("R008")
 def test_one_memory_serves_several_event_loops_at_once(tmp_path):
     memory = asyncio.run(
-        LongTermMemory.open(tmp_path / "a.db", agent_id="aide", embedder=WordEmbedder())
+        AsyncLongTermMemory.open(tmp_path / "a.db", agent_id="aide", embedder=WordEmbedder())
     )
     failures = []
 
@@ -442,7 +442,9 @@ def test_embedding_does_not_hold_up_the_event_loop():
 
 def test_after_closing_every_call_says_so():
     async def main():
-        memory = await LongTermMemory.open(":memory:", agent_id="aide", embedder=WordEmbedder())
+        memory = await AsyncLongTermMemory.open(
+            ":memory:", agent_id="aide", embedder=WordEmbedder()
+        )
         await memory.close()
         await memory.close()
         for call in (

@@ -1,4 +1,4 @@
-"""Filters and erasure through LongTermMemory."""
+"""Filters and erasure through AsyncLongTermMemory."""
 
 from datetime import timedelta
 

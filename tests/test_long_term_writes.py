@@ -1,4 +1,4 @@
-"""Keys, duplicates, later embedding and supersession through LongTermMemory."""
+"""Keys, duplicates, later embedding and supersession through AsyncLongTermMemory."""
 
 from uuid import UUID
 

@@ -7,7 +7,7 @@ from uuid import UUID
 import apsw
 import pytest
 
-from mnemic import AsyncMemory, Memory, UserUsage
+from mnemic import AsyncMemory, Memory
 from mnemic.errors import (
     InvalidArgumentError,
     LicenseRestrictionError,
@@ -15,6 +15,7 @@ from mnemic.errors import (
     StoreClosedError,
 )
 from mnemic.licensing import DocumentedLicenses, LicenseTier
+from mnemic.model import UserUsage
 from tests.support.clock import DAY, NOON, Clock
 from tests.support.doors import opened, run
 from tests.support.embedders import WordEmbedder

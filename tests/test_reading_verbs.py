@@ -6,7 +6,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from mnemic import AsyncMemory, DistinctValue, Memory
+from mnemic import AsyncMemory, Memory
 from mnemic.errors import (
     AmbiguousIdError,
     EntryNotFoundError,
@@ -14,6 +14,7 @@ from mnemic.errors import (
     InvalidArgumentError,
     InvalidEntryError,
 )
+from mnemic.model import DistinctValue
 from tests.support.clock import HOUR, NOON
 from tests.support.doors import opened
 from tests.support.entries import contents

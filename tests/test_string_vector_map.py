@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from mnemic import StringHits, StringRangeHits, StringVectorMap, VectorMap, errors
+from mnemic import StringVectorMap, VectorMap, errors
+from mnemic.vectors import StringHits, StringRangeHits
 from tests.support.file_formats import STRING_VECTOR_MAP, kept_rows, kept_string_map
 from tests.support.threads import run_together
 from tests.support.tiers import examples

@@ -6,7 +6,9 @@ import inspect
 import msgspec
 import pytest
 
-from mnemic import ContextWindow, Memory, MemoryQuery, MemoryRetriever, RetrievalService
+from mnemic import Memory
+from mnemic.compat import AsyncMemoryRetriever, AsyncRetrievalService, ContextWindow
+from mnemic.model import MemoryQuery
 from tests.support.clock import DAY, NOON, Clock
 from tests.support.recall import NamedSimilarities, ScriptedJudge
 
@@ -31,7 +33,7 @@ def verbs_of(kind):
     }
 
 
-@pytest.mark.parametrize("kind", [RetrievalService, MemoryRetriever])
+@pytest.mark.parametrize("kind", [AsyncRetrievalService, AsyncMemoryRetriever])
 def test_both_doors_of_a_service_have_the_same_calls(memory, kind):
     service = kind(memory)
     plain, awaited = verbs_of(type(service.sync)), verbs_of(kind)
@@ -60,7 +62,7 @@ RETRIEVALS = {
 
 @pytest.mark.parametrize("verb", RETRIEVALS)
 def test_a_retrieval_is_the_same_at_both_doors(memory, verb):
-    service = RetrievalService(memory)
+    service = AsyncRetrievalService(memory)
     given = RETRIEVALS[verb] or (memory.list(**SCOPE)[0].id,)
     awaited = asyncio.run(getattr(service, verb)(*given, **SCOPE))
     assert as_shown(getattr(service.sync, verb)(*given, **SCOPE)) == as_shown(awaited)
@@ -70,12 +72,12 @@ def test_a_retrieval_is_the_same_at_both_doors(memory, verb):
 
 
 def test_a_retriever_recalls_without_an_event_loop(memory):
-    retriever = MemoryRetriever(memory, judge=ScriptedJudge({"tea ~0.9": 0.9})).sync
+    retriever = AsyncMemoryRetriever(memory, judge=ScriptedJudge({"tea ~0.9": 0.9})).sync
     tea, bread, salt = sorted(memory.list(**SCOPE), key=lambda each: TEXTS.index(each.content))
     assert len(retriever.recall("query", **SCOPE)) == 3
     assert len(retriever.recall_temporal(NOON, NOON + DAY, **SCOPE)) == 3
     assert len(retriever.recall_by_type("fact", "alice")) == len(
-        asyncio.run(MemoryRetriever(memory).recall_by_type("fact", "alice"))
+        asyncio.run(AsyncMemoryRetriever(memory).recall_by_type("fact", "alice"))
     )
     assert [hit.id for hit in retriever.recall_linked(bread.id, **SCOPE)] == [tea.id]
     assert [hit.id for hit in retriever.find_contradictions("query", "alice")] == [tea.id]

@@ -8,7 +8,8 @@ from tempfile import mkdtemp
 
 from benches.asv import Timed
 from benches.support.memories import StoredVectors
-from mnemic import Memory, MemoryQuery
+from mnemic import Memory
+from mnemic.model import MemoryQuery
 
 COUNT = 5_000
 numbers = count()

@@ -4,8 +4,8 @@ from functools import cache
 
 from benches.asv import Timed
 from benches.support.datasets import real_texts
-from mnemic import fingerprint, fingerprint_digests
 from mnemic.embed import MiniLmEmbedder
+from mnemic.model import fingerprint, fingerprint_digests
 
 texts = cache(real_texts)
 embedder = cache(MiniLmEmbedder)

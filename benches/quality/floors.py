@@ -100,8 +100,10 @@ def measured(dataset: Dataset, others: list[str], embedder: object) -> list[Aske
     return asked
 
 
-ALONE = replace(mnemic.KEYWORD, session=mnemic.SessionTerms())
-KEYWORDS = replace(mnemic.HYBRID, similarity=0.0, session=mnemic.SessionTerms(), covered_only=False)
+ALONE = replace(mnemic.model.KEYWORD, session=mnemic.model.SessionTerms())
+KEYWORDS = replace(
+    mnemic.model.HYBRID, similarity=0.0, session=mnemic.model.SessionTerms(), covered_only=False
+)
 """The keyword match of a hybrid search alone: its best is that of all memories."""
 
 

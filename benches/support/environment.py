@@ -43,7 +43,7 @@ def cpu_fact(name):
 
 def machine():
     """Describe the machine and the versions of a measurement."""
-    from mnemic import simd_kernel  # noqa: PLC0415 - programs that restart have not loaded it yet
+    from mnemic.vectors import simd_kernel  # noqa: PLC0415 - programs that restart have not loaded it yet
 
     return {
         "date": datetime.now(UTC).date().isoformat(),

@@ -7,7 +7,7 @@ import numpy as np
 
 from benches.support.datasets import DIM, HELD_OUT, queries_of, real_texts, rows_of
 from mnemic import MemoryEntry
-from mnemic.model import UuidFactory
+from mnemic.model.ids import UuidFactory
 
 MODEL = "stored"
 AGENT = "default"

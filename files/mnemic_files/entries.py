@@ -9,8 +9,9 @@ from uuid import UUID
 
 import msgspec
 
-from mnemic import LinkType, MemoryEntry, MemoryStatus, MemoryType, Scope
+from mnemic import MemoryEntry, MemoryStatus, MemoryType
 from mnemic.errors import InvalidArgumentError
+from mnemic.model import LinkType, Scope
 from mnemic_files.ids import file_id_of
 from mnemic_files.inside import FILE_VERSION, validation
 from mnemic_files.memory_file import MemoryFile, RelatedFile

@@ -7,8 +7,9 @@ from uuid import UUID
 
 import msgspec
 
-from mnemic import LinkType, MemoryEntry, MemoryLink, MemoryType, Scope
+from mnemic import MemoryEntry, MemoryType
 from mnemic.errors import InvalidArgumentError
+from mnemic.model import LinkType, MemoryLink, Scope
 from mnemic_files.entries import (
     DEFAULT_CATEGORIES,
     EXPORT_TRIGGER,

@@ -5,14 +5,14 @@ mnemic may change it in any version, so both distributions have one line of vers
 
 # How errors name values, without quoting content.
 # Memories as a repository takes them, checked, and the limits of their fields.
-from mnemic.model import NewEntry, validation
+from mnemic.model import validation
 
 # Metadata with a file's version, which the HyDE engine shows.
 from mnemic.model.file_version import FILE_VERSION, file_version
 
 # Which memories a repository deletes.
 from mnemic.model.filter import Criteria
-from mnemic.model.new_entry import checked_record
+from mnemic.model.new_entry import NewEntry, checked_record
 
 # Records whose repr hides content; base of all records.
 from mnemic.model.redacted import Redacted

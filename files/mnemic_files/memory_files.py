@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary
 
-from mnemic import Scope
 from mnemic.errors import InvalidArgumentError
+from mnemic.model import Scope
 from mnemic_files.directory import MemoryDirectory
 from mnemic_files.errors import MemoryFileFormatError, MemoryFileNotFoundError
 from mnemic_files.export import Export, ExportResult, exported
@@ -30,7 +30,8 @@ from mnemic_files.synchronise import Options, Synchroniser, SyncResult
 from mnemic_files.versions import FileOrder, Files, VersionedFiles, order_key, system_clock
 
 if TYPE_CHECKING:
-    from mnemic.annotations import Clock, OnEmbedError, Progress
+    from mnemic.annotations import Clock, Progress
+    from mnemic.model import OnEmbedError
 
 _WAIT_SECONDS = 0.01
 

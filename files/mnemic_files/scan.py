@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from mnemic import LinkType
+from mnemic.model import LinkType
 from mnemic_files.entries import LINKS, SUPERSEDES, Wanted, digest_of
 from mnemic_files.errors import MemoryFileFormatError
 from mnemic_files.folder import SHADOWED, FileProblem, Folder, FoundFile

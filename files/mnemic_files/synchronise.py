@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
-from mnemic import LinkType, MemoryEntry, MemoryLink, MemoryStatus, Scope
+from mnemic import MemoryEntry, MemoryStatus
 from mnemic.errors import InvalidArgumentError
+from mnemic.model import LinkType, MemoryLink, Scope
 from mnemic_files.entries import (
     LINKS,
     Wanted,
@@ -31,7 +32,7 @@ from mnemic_files.inside import (
 from mnemic_files.scan import Plan, Scan, Source, content_of, planned
 
 if TYPE_CHECKING:
-    from mnemic.annotations import OnEmbedError
+    from mnemic.model import OnEmbedError
 
 _TAKEN: Final = "its id belongs to a memory that did not come from this file"
 _LOST: Final = "the file that it supersedes changed while it was read"

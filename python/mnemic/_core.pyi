@@ -697,7 +697,7 @@ def salience_parts(
     Memories are ranked by this mean; times are microseconds since 1970 in UTC.
 
     Args:
-        salience: Weights and scales, a `mnemic.Salience`.
+        salience: Weights and scales, a `mnemic.model.Salience`.
         created_at: Time of creation.
         last_accessed_at: Time of the last access; None counts from the creation.
         access_count: Number of accesses.

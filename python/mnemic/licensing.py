@@ -187,8 +187,8 @@ def checked_policy(given: object) -> LicensePolicy | None:
     if given is None or is_policy:
         return cast("LicensePolicy | None", given)
     raise InvalidArgumentError(
-        "license must be a policy such as mnemic.DocumentedLicenses(tier), with require() and a "
-        f"mnemic.licensing.Quota or None as its quota, or None; got {quoted(given)}"
+        "license must be a policy such as mnemic.compat.DocumentedLicenses(tier), with require() "
+        f"and a mnemic.licensing.Quota or None as its quota, or None; got {quoted(given)}"
     )
 
 

@@ -9,8 +9,8 @@ import pytest
 from benches.quality import choose, choosing, constants, sweep
 from benches.quality.choosing import NOTHING, OBJECTIVES, LeftOut, Search, SeenSet
 from benches.quality.methods.front_door import FrontDoor
-from mnemic import AdaptiveShare
 from mnemic.errors import InvalidArgumentError
+from mnemic.model import AdaptiveShare
 from mnemic.model.ranking import HYBRID, KEYWORD
 from tests.support.embedders import WordEmbedder
 

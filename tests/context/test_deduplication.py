@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemic import fingerprint_digests
 from mnemic.context.deduplication import deduplicate
 from mnemic.errors import CountMismatchError, InvalidArgumentError
+from mnemic.model import fingerprint_digests
 from mnemic.model.payload import PayloadMemory, Provenance
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

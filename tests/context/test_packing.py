@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemic import AsyncMemory, Memory, fingerprint
+from mnemic import AsyncMemory, Memory
 from mnemic.context import EstimatedTokens, MemoryContext
 from mnemic.errors import InvalidArgumentError
-from mnemic.model import SearchHit, SearchResults
+from mnemic.model import SearchHit, SearchResults, fingerprint
 from mnemic.verbs.packing import context_of
 from tests.support.clock import NOON, Clock
 from tests.support.embedders import WordEmbedder

@@ -447,11 +447,11 @@ def test_a_low_threshold_compacts_to_nothing():
 
 
 def test_the_names_are_at_the_package():
-    assert mnemic.ContextWindow is ContextWindow
-    assert mnemic.ContextItem is ContextItem
-    assert mnemic.ContextItemType is ContextItemType
-    assert mnemic.CompactionStrategy is CompactionStrategy
-    assert mnemic.BuildContextOptions is BuildContextOptions
+    assert mnemic.compat.ContextWindow is ContextWindow
+    assert mnemic.compat.ContextItem is ContextItem
+    assert mnemic.compat.ContextItemType is ContextItemType
+    assert mnemic.compat.CompactionStrategy is CompactionStrategy
+    assert mnemic.compat.BuildContextOptions is BuildContextOptions
 
 
 def test_many_threads_never_lose_count():

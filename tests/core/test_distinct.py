@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from mnemic._core import RECORD_COLUMNS, distinct_values
 from mnemic.errors import InvalidArgumentError
 from mnemic.index import ListRequest, NativeIndex
-from mnemic.model import Field, Scope, parse_filter
+from mnemic.model import Scope
+from mnemic.model.filter import Field, parse_filter
 from tests.support.distinct_twin import distinct, key
 from tests.support.entries import numbered, to_row
 from tests.support.filter_strategies import memory, metadata_values

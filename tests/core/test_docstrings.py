@@ -105,7 +105,7 @@ def test_every_public_class_and_member_of_the_extension_has_a_text_at_run_time()
     kinds = [each for each in found if isinstance(each, type)]
     for kind in kinds:
         found += [getattr(kind, name) for name in vars(kind) if not name.startswith("_")]
-    assert mnemic.RangeHits in kinds
+    assert mnemic.vectors.RangeHits in kinds
     assert mnemic.VectorMap.load in found
     assert all(inspect.getdoc(each).strip() for each in found if not isinstance(each, DATA))
 
@@ -116,4 +116,6 @@ def test_help_shows_them():
     assert "Find the `k` rows with the largest score, exactly." in text
     assert "Open a file of `save`." in text
     assert "Find all rows that score at least `min_score`, exactly." in text
-    assert "Whether a place of `ids` holds a hit" in pydoc.plain(pydoc.render_doc(mnemic.Hits))
+    assert "Whether a place of `ids` holds a hit" in pydoc.plain(
+        pydoc.render_doc(mnemic.vectors.Hits)
+    )

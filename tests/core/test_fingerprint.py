@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mnemic import fingerprint, fingerprint_digests
 from mnemic._core import FINGERPRINT_VERSION
 from mnemic.errors import InvalidArgumentError
+from mnemic.model import fingerprint, fingerprint_digests
 from tests.support.tiers import examples
 
 WHITESPACE = (

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from mnemic._core import RECORD_COLUMNS, matches
 from mnemic.errors import InvalidArgumentError
 from mnemic.index import ListRequest, NativeIndex
-from mnemic.model import All, Field, MemoryFilter, Not, Op, Scope, Test, parse_filter
+from mnemic.model import MemoryFilter, Scope
+from mnemic.model.filter import All, Field, Not, Op, Test, parse_filter
 from tests.support import filter_twin
 from tests.support.entries import numbered, to_row
 from tests.support.filter_strategies import (

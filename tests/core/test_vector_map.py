@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from mnemic import Hits, Selection, VectorMap, errors, simd_kernel
+from mnemic import VectorMap, errors
+from mnemic.vectors import Hits, Selection, simd_kernel
 from tests.support.tiers import examples
 
 
@@ -336,7 +337,7 @@ def run_with_kernel(name, code):
 
 
 def test_a_kernel_can_be_forced_and_a_wrong_one_is_refused():
-    code = "import mnemic; print(mnemic.simd_kernel())"
+    code = "import mnemic; print(mnemic.vectors.simd_kernel())"
     assert run_with_kernel("portable", code).stdout.strip() == "portable"
     refused = run_with_kernel("sse9", code)
     assert "KernelUnavailableError" in refused.stderr

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemic import RangeHits, VectorMap, errors
+from mnemic import VectorMap, errors
+from mnemic.vectors import RangeHits
 from tests.support.tiers import examples
 from tests.support.vector_files import map_of, rows_of
 from tests.support.vector_map_twin import Twin

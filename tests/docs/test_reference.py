@@ -14,6 +14,7 @@ import pytest
 import mnemic
 import mnemic_files
 from tests.support.pages import BUILT, REFERENCE, blocks_of, reference, text_of
+from tests.support.public_names import SHELVES
 
 pages = pytest.importorskip("tools.reference.pages", reason="tools/ comes with the repository")
 program = pytest.importorskip("tools.reference.__main__")
@@ -46,15 +47,8 @@ def test_the_reference_has_every_public_name_under_its_own_title():
         for title in re.findall("^## (.+)$", text_of(page), re.MULTILINE)
     }
     modules = {name for name in mnemic.__all__ if inspect.ismodule(getattr(mnemic, name))}
-    assert modules == {"annotations", "errors", "events", "hyde", "policy"}
-    sources = (
-        mnemic,
-        mnemic.events,
-        mnemic.annotations,
-        mnemic.hyde,
-        mnemic.policy,
-        mnemic_files,
-    )
+    assert modules == {"errors", *(shelf.__name__.removeprefix("mnemic.") for shelf in SHELVES)}
+    sources = (mnemic, *SHELVES, mnemic_files)
     public = {name for source in sources for name in source.__all__} - modules
     errors = {name for name in vars(mnemic.errors) if name.endswith(("Error", "Exception"))}
     assert titles == public | errors
@@ -116,7 +110,8 @@ def check_example(block):
         "created_at": datetime(2026, 5, 1, tzinfo=UTC),
     }
     with mnemic.Memory(":memory:") as memory:
-        names = {name: getattr(mnemic, name) for name in mnemic.__all__}
+        shelves = (mnemic, *SHELVES)
+        names = {name: getattr(shelf, name) for shelf in shelves for name in shelf.__all__}
         names |= {"memory": memory, "entry": mnemic.MemoryEntry(**given)}
         for example in doctest.DocTestParser().get_examples(block.text):
             shown = run(example.source, names)

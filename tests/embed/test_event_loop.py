@@ -10,7 +10,8 @@ import threading
 import numpy as np
 import pytest
 
-from mnemic import AsyncMemory, LongTermMemory, Memory
+from mnemic import AsyncMemory, Memory
+from mnemic.compat import AsyncLongTermMemory
 from mnemic.errors import EmbeddingError
 from mnemic.threads.event_loop_thread import EventLoopThread
 from tests.support.embedders import WordEmbedder
@@ -98,7 +99,7 @@ def test_a_coroutine_function_embeds_at_the_asynchronous_doors_on_a_loop_of_its_
         async with AsyncMemory(":memory:", embedder=embedder) as memory:
             await memory.add("red sofa")
             assert [hit.content for hit in await memory.search("red")] == ["red sofa"]
-        async with LongTermMemory(tmp_path / "a.db", embedder=embedder) as memory:
+        async with AsyncLongTermMemory(tmp_path / "a.db", embedder=embedder) as memory:
             await memory.store(entry("blue chair", agent_id="default"))
             found = await memory.search_semantic("blue", min_similarity=0)
             assert [hit.entry.content for hit in found] == ["blue chair"]

@@ -5,8 +5,9 @@ import threading
 
 import pytest
 
-from mnemic import AsyncMemory, EmbeddingModel, Memory, as_embedder
+from mnemic import AsyncMemory, Memory, as_embedder
 from mnemic.errors import EmbeddingModelMismatchError, InvalidArgumentError, StoreFileError
+from mnemic.model import EmbeddingModel
 from tests.support.embedders import WordEmbedder
 
 SMALL, LARGE = EmbeddingModel("small", 16), EmbeddingModel("large", 64)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 PROGRAM = """
 import asyncio, os, sys
 from mnemic.errors import StoreError
-from mnemic.long_term import LongTermMemory
+from mnemic.compat.long_term import AsyncLongTermMemory
 from mnemic.memory import Memory
 from tests.support.embedders import WordEmbedder
 
@@ -112,7 +112,7 @@ memory.close()
 
 def test_the_asynchronous_door_is_refused_after_a_fork_too(tmp_path):
     body = """
-memory = asyncio.run(LongTermMemory.open(path, embedder=WordEmbedder()))
+memory = asyncio.run(AsyncLongTermMemory.open(path, embedder=WordEmbedder()))
 def act():
     refused(lambda: asyncio.run(memory.count()))
     refused(lambda: asyncio.run(memory.search_semantic("x")))

@@ -10,8 +10,9 @@ import threading
 
 import pytest
 
-from mnemic import AsyncMemory, HttpEmbedder, HttpLanguageModel, Memory
+from mnemic import AsyncMemory, HttpEmbedder, Memory
 from mnemic.errors import EmbeddingError, LanguageModelError
+from mnemic.llm import HttpLanguageModel
 from tests.support.processes import ENVIRONMENT
 
 
@@ -154,7 +155,8 @@ def test_a_closed_loop_is_forgotten(server):
 def test_a_child_process_has_connections_of_its_own(server):
     program = f"""
 import asyncio, os, sys
-from mnemic import HttpEmbedder, HttpLanguageModel
+from mnemic import HttpEmbedder
+from mnemic.llm import HttpLanguageModel
 embedder = HttpEmbedder("m", base_url={server.url!r})
 llm = HttpLanguageModel("m", base_url={server.url!r})
 embedder.embed_sync(["parent"])

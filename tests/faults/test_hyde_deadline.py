@@ -12,7 +12,7 @@ import pytest
 
 from mnemic import Memory, errors
 from mnemic.events import HypothesesRetrievedEvent
-from mnemic.hyde import HydeConfig, HydeEngine, SyncHydeEngine, pipeline
+from mnemic.hyde import AsyncHydeEngine, HydeConfig, HydeEngine, pipeline
 from mnemic.index import NativeIndex
 from tests.support.hyde import (
     AxisEmbedder,
@@ -166,7 +166,7 @@ def test_a_failure_before_the_search_gives_nothing_for_the_turn(door, breaks, st
     heard = []
     memory.events.subscribe(HypothesesRetrievedEvent, heard.append)
     breaks(memory, embedder, model)
-    engine = HydeEngine(memory, memory.embedder, model, SOON)
+    engine = AsyncHydeEngine(memory, memory.embedder, model, SOON)
     assert retrieved(door, engine, "1", "1") == [[], []]
     assert engine.stats().failures == {stage: 1}  # and it is kept for the turn
     assert [event.failed_stage for event in heard] == [stage]
@@ -189,7 +189,7 @@ def test_a_failure_after_the_search_leaves_what_was_found(door, later, error, mo
     room, verb, options, stage, left = later
     memory = linked_memory()
     model = ListedModel("alpha", "alpha too")
-    engine = HydeEngine(memory, memory.embedder, model, near(**options))
+    engine = AsyncHydeEngine(memory, memory.embedder, model, near(**options))
     monkeypatch.setattr(room, verb, raising(error))
     first, again = retrieved(door, engine, "1", "1")
     assert contents(first) == contents(again) == left
@@ -200,7 +200,7 @@ def test_a_failure_after_the_search_leaves_what_was_found(door, later, error, mo
 @pytest.mark.requirement("C110")
 def test_a_deadline_in_the_midst_of_the_hops_leaves_what_was_found(door, monkeypatch):
     memory = linked_memory()
-    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha"), near(timeout=0.5))
+    engine = AsyncHydeEngine(memory, memory.embedder, ListedModel("alpha"), near(timeout=0.5))
 
     def as_long_as_the_deadline_allows(_, wanted):
         time.sleep(max(0.0, wanted.deadline - time.monotonic()))
@@ -227,7 +227,7 @@ def near(**options):
 @pytest.mark.requirement("R392", "C110")
 def test_a_stage_that_hangs_after_the_search_leaves_what_was_found(door, monkeypatch):
     memory = memory_of("alpha")
-    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha"), near(timeout=0.3))
+    engine = AsyncHydeEngine(memory, memory.embedder, ListedModel("alpha"), near(timeout=0.3))
     monkeypatch.setattr(pipeline, "with_versions", lambda *_, **__: time.sleep(1))
     assert [contents(each) for each in retrieved(door, engine, "1")] == [["alpha"]]
     assert engine.stats().failures == {"lineages": 1}
@@ -253,7 +253,7 @@ def test_a_model_that_would_end_the_event_loop_of_the_plain_door_fails_one_turn(
         return plain(prompt)
 
     model = plain if is_plain else coroutine
-    with SyncHydeEngine(memory, memory.embedder, model, PATIENT) as engine:
+    with HydeEngine(memory, memory.embedder, model, PATIENT) as engine:
         assert engine.retrieve("1", WINDOW) == []
         assert contents(engine.retrieve("2", WINDOW)) == ["alpha"]
         assert engine.stats().failures == {"hypotheses": 1}
@@ -265,7 +265,7 @@ def test_an_embedder_that_would_end_an_event_loop_fails_one_turn(door, error):
     embedder = AxisEmbedder()
     memory = memory_of("alpha", embedder=embedder)
     embeds, embedder.embed = embedder.embed, raising(error)
-    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha"), PATIENT)
+    engine = AsyncHydeEngine(memory, memory.embedder, ListedModel("alpha"), PATIENT)
     engine.start()
     assert engine.sync.ready(20)
 
@@ -282,7 +282,9 @@ def test_a_turn_cancelled_before_its_model_was_called_warns_of_nothing(recwarn):
     memory = memory_of("alpha")
 
     async def run():
-        async with HydeEngine(memory, memory.embedder, ListedModel("alpha"), PATIENT) as engine:
+        async with AsyncHydeEngine(
+            memory, memory.embedder, ListedModel("alpha"), PATIENT
+        ) as engine:
             assert await started(engine)
             for rounds in range(30):
                 call = asyncio.ensure_future(engine.retrieve(f"turn {rounds}", WINDOW))
@@ -301,7 +303,7 @@ def test_a_plain_model_that_hangs_is_left_and_its_late_answer_dropped(door):
     memory = memory_of("alpha")
     model = PlainModel("alpha")
     model.blocks = threading.Event()
-    engine = HydeEngine(memory, memory.embedder, model, SOON)
+    engine = AsyncHydeEngine(memory, memory.embedder, model, SOON)
     assert retrieved(door, engine, "1") == [[]]
     model.blocks.set()
     assert engine.stats().failures == {"hypotheses": 1}
@@ -318,7 +320,7 @@ def test_a_model_that_blocks_the_plain_doors_event_loop_is_left():
             return "alpha"
 
     memory = memory_of("alpha")
-    engine = SyncHydeEngine(memory, memory.embedder, Blocking(), SOON)
+    engine = HydeEngine(memory, memory.embedder, Blocking(), SOON)
     assert engine.ready(20) is False  # nothing was begun
     assert engine.retrieve("1", WINDOW) == []
     released.set()
@@ -331,7 +333,7 @@ def test_a_failure_is_kept_for_the_back_off():
     model = ListedModel("alpha")
     model.fail = raising(OSError())
     config = HydeConfig(failure_backoff=0)
-    with SyncHydeEngine(memory, memory.embedder, model, config) as engine:
+    with HydeEngine(memory, memory.embedder, model, config) as engine:
         assert engine.retrieve("1", WINDOW) == []
         model.fail = None
         assert contents(engine.retrieve("1", WINDOW)) == ["alpha"]
@@ -340,7 +342,7 @@ def test_a_failure_is_kept_for_the_back_off():
 def test_no_hypothesis_is_an_answer_and_is_kept():
     memory = memory_of("alpha")
     model = ListedModel()
-    with SyncHydeEngine(memory, memory.embedder, model) as engine:
+    with HydeEngine(memory, memory.embedder, model) as engine:
         assert [engine.retrieve("1", WINDOW) for _ in range(3)] == [[], [], []]
         assert model.calls == 1
         assert not engine.stats().failures
@@ -350,7 +352,7 @@ def test_no_hypothesis_is_an_answer_and_is_kept():
 def test_an_empty_window_calls_no_model(door):
     memory = memory_of("alpha")
     model = ListedModel("alpha")
-    engine = HydeEngine(memory, memory.embedder, model)
+    engine = AsyncHydeEngine(memory, memory.embedder, model)
     assert asyncio.run(engine.retrieve("1", [])) == []
     assert model.calls == 0
     assert retrieved(door, engine, "1") != [[]]
@@ -360,13 +362,13 @@ def test_a_listener_that_fails_or_hangs_delays_no_turn_beyond_its_deadline(door)
     memory = memory_of("alpha")
     memory.events.subscribe(HypothesesRetrievedEvent, raising(OSError()))
     memory.events.subscribe(HypothesesRetrievedEvent, lambda _: forever())
-    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha"), SOON)
+    engine = AsyncHydeEngine(memory, memory.embedder, ListedModel("alpha"), SOON)
     assert [contents(each) for each in retrieved(door, engine, "1")] == [["alpha"]]
 
 
 def test_a_closed_memory_gives_nothing(door):
     memory = memory_of("alpha")
-    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha"), SOON)
+    engine = AsyncHydeEngine(memory, memory.embedder, ListedModel("alpha"), SOON)
     engine.start()
     assert engine.sync.ready(20)
     memory.close()
@@ -379,7 +381,7 @@ def test_a_turn_cancelled_at_any_await_is_not_kept_and_leaves_nothing():
     model = ListedModel("alpha")
 
     async def cancelled_after(rounds):
-        engine = HydeEngine(memory, memory.embedder, model, PATIENT)
+        engine = AsyncHydeEngine(memory, memory.embedder, model, PATIENT)
         assert await started(engine)
         call = asyncio.ensure_future(engine.retrieve("1", WINDOW))
         for _ in range(rounds):
@@ -409,13 +411,13 @@ def test_200_concurrent_turns_of_one_engine_and_of_many(threads_named):
     model = ListedModel("alpha")
 
     async def run():
-        async with HydeEngine(memory, memory.embedder, model, PATIENT) as engine:
+        async with AsyncHydeEngine(memory, memory.embedder, model, PATIENT) as engine:
             one = await asyncio.gather(*(engine.retrieve("1", WINDOW) for _ in range(200)))
             assert model.calls == 1
             many = await asyncio.gather(
                 *(engine.retrieve(str(turn), WINDOW) for turn in range(2, 202))
             )
-        engines = [HydeEngine(memory, memory.embedder, model, PATIENT) for _ in range(50)]
+        engines = [AsyncHydeEngine(memory, memory.embedder, model, PATIENT) for _ in range(50)]
         apart = await asyncio.gather(*(engine.retrieve("1", WINDOW) for engine in engines))
         await asyncio.gather(*(engine.aclose() for engine in engines))
         return [*one, *many, *apart]
@@ -428,7 +430,7 @@ def test_threads_share_an_engine():
     memory = memory_of("alpha")
     model = PlainModel("alpha")
     found = []
-    with SyncHydeEngine(memory, memory.embedder, model, PATIENT) as engine:
+    with HydeEngine(memory, memory.embedder, model, PATIENT) as engine:
         threads = [
             threading.Thread(
                 target=lambda at=at: found.append(contents(engine.retrieve(f"{at % 3}", WINDOW)))
@@ -451,7 +453,7 @@ def test_a_deleted_memory_leaves_the_kept_result(door, tmp_path):
     memory = Memory(path, embedder=AxisEmbedder())
     other = Memory(path, embedder=AxisEmbedder())
     entries = [memory.add("alpha"), memory.add("beta"), memory.add("gamma")]
-    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha", "beta", "gamma"), near())
+    engine = AsyncHydeEngine(memory, memory.embedder, ListedModel("alpha", "beta", "gamma"), near())
     plain = engine.sync
 
     def ask():
@@ -478,11 +480,11 @@ def test_an_expired_memory_leaves_the_kept_result(door):
     memory = Memory(":memory:", embedder=AxisEmbedder(), clock=lambda: now[0])
     memory.add("alpha", expires_at=NOON.replace(hour=13))
     memory.add("beta")
-    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha", "beta"), near())
+    engine = AsyncHydeEngine(memory, memory.embedder, ListedModel("alpha", "beta"), near())
     before, same = retrieved(door, engine, "1", "1")
     assert sorted(contents(before)) == ["alpha", "beta"]
     assert before == same
-    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha", "beta"), near())
+    engine = AsyncHydeEngine(memory, memory.embedder, ListedModel("alpha", "beta"), near())
     plain = engine.sync
     plain.retrieve("1", WINDOW)
     now[0] = NOON.replace(hour=14)
@@ -492,7 +494,7 @@ def test_an_expired_memory_leaves_the_kept_result(door):
 
 def test_the_callers_list_is_its_own(door):
     memory = memory_of("alpha")
-    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha"))
+    engine = AsyncHydeEngine(memory, memory.embedder, ListedModel("alpha"))
     with engine.sync as plain:
         plain.retrieve("1", WINDOW).clear()
         assert contents(plain.retrieve("1", WINDOW)) == ["alpha"]
@@ -505,9 +507,9 @@ def test_users_are_apart():
     memory.add("beta", user_id="bob")
     for user, own in (("ann", "alpha"), ("bob", "beta")):
         view = memory.scoped(user_id=user)
-        with SyncHydeEngine(view, memory.embedder, ListedModel("alpha", "beta")) as engine:
+        with HydeEngine(view, memory.embedder, ListedModel("alpha", "beta")) as engine:
             assert contents(engine.retrieve("1", WINDOW)) == [own]
-    with SyncHydeEngine(memory, memory.embedder, ListedModel("alpha", "beta")) as engine:
+    with HydeEngine(memory, memory.embedder, ListedModel("alpha", "beta")) as engine:
         assert engine.retrieve("1", WINDOW) == []
 
 
@@ -518,14 +520,14 @@ def test_sensitive_memories_are_left_out_unless_requested():
     found = {}
     for wanted in (False, True):
         given = memory, memory.embedder, ListedModel("alpha", "beta"), near()
-        with SyncHydeEngine(*given, include_sensitive=wanted) as engine:
+        with HydeEngine(*given, include_sensitive=wanted) as engine:
             found[wanted] = sorted(contents(engine.retrieve("1", WINDOW)))
     assert found == {False: ["beta"], True: ["alpha", "beta"]}
 
 
 def test_a_turn_counts_no_access_of_its_memories():
     memory = memory_of("alpha")
-    with SyncHydeEngine(memory, memory.embedder, ListedModel("alpha")) as engine:
+    with HydeEngine(memory, memory.embedder, ListedModel("alpha")) as engine:
         (found,) = engine.retrieve("1", WINDOW)
     assert found.memory.access_count == 0
     assert memory.list().entries[0].access_count == 0
@@ -536,7 +538,7 @@ def test_a_turn_counts_no_access_of_its_memories():
 def test_a_forked_child_gets_an_answer_and_does_not_hang():
     memory = memory_of("alpha")
     model = PlainModel("alpha")
-    engine = SyncHydeEngine(memory, memory.embedder, model, HydeConfig(timeout=2))
+    engine = HydeEngine(memory, memory.embedder, model, HydeConfig(timeout=2))
     assert contents(engine.retrieve("1", WINDOW)) == ["alpha"]
     child = os.fork()
     if child == 0:  # pragma: no cover - of the child
@@ -559,7 +561,7 @@ def test_a_forked_child_gets_an_answer_and_does_not_hang():
 
 def test_an_engine_that_nobody_closes_leaves_no_thread():
     memory = memory_of("alpha")
-    engine = SyncHydeEngine(memory, memory.embedder, ListedModel("alpha"))
+    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha"))
     assert contents(engine.retrieve("1", WINDOW)) == ["alpha"]
     del engine
     gc.collect()  # the fixture waits for the end of its threads

@@ -15,7 +15,8 @@ PROGRAM = """
 import json, random, signal, sys, time, warnings
 from pathlib import Path
 import numpy as np
-from mnemic import Memory, MemoryQuery
+from mnemic import Memory
+from mnemic.model import MemoryQuery
 
 warnings.simplefilter("ignore", RuntimeWarning)  # of coroutines that were interrupted at birth
 sys.unraisablehook = lambda _: None

@@ -12,8 +12,9 @@ BEGIN = """
 import json, resource, sys
 from contextlib import contextmanager
 import numpy as np
-from mnemic import Memory, MemoryQuery, VectorMap, _core
-from mnemic.model import parse_filter
+from mnemic import Memory, VectorMap, _core
+from mnemic.model import MemoryQuery
+from mnemic.model.filter import parse_filter
 
 MEGABYTE = 1 << 20
 numbers = np.random.default_rng(7)

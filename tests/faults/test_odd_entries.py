@@ -2,8 +2,8 @@
 
 import pytest
 
+from mnemic.compat.long_term import AsyncLongTermMemory
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
-from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, MemoryEntryUpdate
 from mnemic.threads.sync_bridge import run_sync
@@ -19,7 +19,7 @@ def door(request, tmp_path):
     """Return functions that store, change, and reopen and read, through one of the doors."""
     path, is_plain = tmp_path / "a.db", request.param == "plain"
     memory = Memory(path, embedder=WordEmbedder())
-    long_term = LongTermMemory(path, embedder=WordEmbedder())
+    long_term = AsyncLongTermMemory(path, embedder=WordEmbedder())
 
     def store(**fields):
         if is_plain:

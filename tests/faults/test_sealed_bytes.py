@@ -19,7 +19,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mnemic import AsyncMemory, LongTermMemory, Memory, MemoryEntry
+from mnemic import AsyncMemory, Memory, MemoryEntry
+from mnemic.compat import AsyncLongTermMemory
 from mnemic.errors import MnemicError
 from mnemic.model import MemoryEntryUpdate
 from mnemic.observability import metrics
@@ -229,7 +230,7 @@ def assert_no_deleted_file_shows(folder):
 
 
 @pytest.mark.requirement("R117", "R105", "C087")
-@pytest.mark.parametrize("door", [Memory, AsyncMemory, LongTermMemory])
+@pytest.mark.parametrize("door", [Memory, AsyncMemory, AsyncLongTermMemory])
 def test_no_verb_of_a_door_writes_any_content_where_all_is_sealed(door, tmp_path, monkeypatch):
     """Called in every way, rightly and wrongly, as for the silence about contents."""
     monkeypatch.chdir(tmp_path)
@@ -247,7 +248,7 @@ def test_no_verb_of_a_door_writes_any_content_where_all_is_sealed(door, tmp_path
 
 
 @pytest.mark.requirement("C087")
-@pytest.mark.parametrize("door", [Memory, LongTermMemory])
+@pytest.mark.parametrize("door", [Memory, AsyncLongTermMemory])
 def test_no_verb_of_a_door_writes_or_tells_anything_of_sensitive_memories(
     door, tmp_path, monkeypatch, ear
 ):
@@ -491,7 +492,7 @@ def test_an_entry_that_a_door_takes_whole_is_sealed_as_well(folder):
     async def scenario():
         path = folder / "a.db"
         given = {"embedder": DenseEmbedder(), "encryption": encryption()}
-        async with await LongTermMemory.open(path, agent_id="aide", **given) as memory:
+        async with await AsyncLongTermMemory.open(path, agent_id="aide", **given) as memory:
             entry = MemoryEntry(
                 id=uid(1), agent_id="aide", content=CONTENT, created_at=NOON, sensitive=True
             )

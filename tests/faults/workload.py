@@ -8,8 +8,8 @@ import time
 from datetime import UTC, datetime
 from uuid import UUID
 
+from mnemic.compat.long_term import AsyncLongTermMemory
 from mnemic.crypto import Encryption
-from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, MemoryEntryUpdate
 from tests.support.embedders import WordEmbedder
@@ -69,11 +69,13 @@ class PlainDoor:
 
 
 class AsyncDoor:
-    """The same, through `LongTermMemory` in an event loop of the caller's thread."""
+    """The same, through `AsyncLongTermMemory` in an event loop of the caller's thread."""
 
     def __init__(self, path):
         self.loop = asyncio.new_event_loop()
-        opening = LongTermMemory.open(path, embedder=WordEmbedder(), encryption=Encryption(KEY))
+        opening = AsyncLongTermMemory.open(
+            path, embedder=WordEmbedder(), encryption=Encryption(KEY)
+        )
         self.memory = self._run(opening)
         self.store = self.memory._repository._store
 

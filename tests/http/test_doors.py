@@ -5,7 +5,8 @@ import threading
 
 import pytest
 
-from mnemic import AsyncMemory, CachedEmbedder, HttpEmbedder, LongTermMemory, Memory
+from mnemic import AsyncMemory, CachedEmbedder, HttpEmbedder, Memory
+from mnemic.compat import AsyncLongTermMemory
 from mnemic.errors import EmbeddingError, EmbeddingServiceError
 from mnemic.http import retries
 from tests.support.entries import entry
@@ -88,7 +89,7 @@ def test_one_embedder_serves_several_memories_and_their_loops(embedder, tmp_path
     async def scenario():
         async with (
             AsyncMemory(":memory:", embedder=embedder) as one,
-            LongTermMemory(tmp_path / "a.db", embedder=embedder) as two,
+            AsyncLongTermMemory(tmp_path / "a.db", embedder=embedder) as two,
         ):
             await asyncio.gather(
                 one.add("red sofa"), two.store(entry("blue chair", agent_id="default"))

@@ -7,9 +7,10 @@ import threading
 
 import pytest
 
-from mnemic import HttpEmbedder, HttpLanguageModel
+from mnemic import HttpEmbedder
 from mnemic.errors import EmbedderResultError, EmbeddingServiceError, LanguageModelResultError
 from mnemic.http import transport
+from mnemic.llm import HttpLanguageModel
 from tests.support.model_server import KEY
 
 

@@ -10,10 +10,11 @@ import traceback
 
 import pytest
 
-from mnemic import HttpEmbedder, HttpLanguageModel, Memory, as_embedder, as_language_model
+from mnemic import HttpEmbedder, Memory, as_embedder
 from mnemic.errors import EmbeddingError, LanguageModelError
 from mnemic.http import redaction
 from mnemic.http.redaction import MAX_SHOWN, shown_body
+from mnemic.llm import HttpLanguageModel, as_language_model
 from tests.support.model_server import KEY
 
 TEXT = "The safe of the bakery opens with 7-1-9-4, said Maya."

@@ -5,7 +5,6 @@ import pickle
 
 import pytest
 
-from mnemic import HttpLanguageModel
 from mnemic.errors import (
     InvalidArgumentError,
     LanguageModelError,
@@ -13,6 +12,7 @@ from mnemic.errors import (
     LanguageModelServiceError,
     LanguageModelTimeoutError,
 )
+from mnemic.llm import HttpLanguageModel
 from tests.support.model_server import KEY
 
 

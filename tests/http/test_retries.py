@@ -8,10 +8,11 @@ from email.utils import format_datetime
 
 import pytest
 
-from mnemic import HttpEmbedder, HttpLanguageModel
+from mnemic import HttpEmbedder
 from mnemic.errors import EmbeddingServiceError, EmbeddingTimeoutError, LanguageModelTimeoutError
 from mnemic.http import rate_limits, retries
 from mnemic.http.rate_limits import Pause, retry_after
+from mnemic.llm import HttpLanguageModel
 
 LOST = [{"drop": "before"}, {"drop": "midway"}]
 PASSING = [*({"status": status} for status in sorted(retries.RETRIED_STATUSES)), *LOST]

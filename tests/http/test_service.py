@@ -4,9 +4,10 @@ import sys
 
 import pytest
 
-from mnemic import HttpEmbedder, HttpLanguageModel
+from mnemic import HttpEmbedder
 from mnemic.errors import InvalidArgumentError, MissingExtraError
 from mnemic.http import CHAT, EMBEDDINGS, Service
+from mnemic.llm import HttpLanguageModel
 from tests.support.model_server import KEY
 
 VARIABLES = ("EMBEDDING_BASE_URL", "OPENAI_BASE_URL", "EMBEDDING_API_KEY", "OPENAI_API_KEY")

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from mnemic import Memory
-from mnemic.hyde import HydeConfig, HydeEngine, SyncHydeEngine, build
+from mnemic.hyde import AsyncHydeEngine, HydeConfig, HydeEngine, build
 from mnemic.hyde.build import BuildWorker
 from tests.support.hyde import AxisEmbedder, ListedModel, contents, memory_of
 
@@ -226,7 +226,7 @@ def test_without_any_vector_turns_call_no_model_until_a_build_succeeds(caplog, m
     memory = unembedded(embedder, "alpha")
     model = ListedModel("alpha")
     caplog.clear()
-    with SyncHydeEngine(memory, memory.embedder, model) as engine:
+    with HydeEngine(memory, memory.embedder, model) as engine:
         assert not engine.ready(SECONDS)
         assert engine.retrieve("1", WINDOW) == []
         assert model.calls == 0
@@ -244,7 +244,7 @@ def test_a_build_embeds_the_memories_that_lack_a_vector():
     embedder = Failing()
     memory = unembedded(embedder, "alpha", "beta")
     embedder.fails = False
-    with SyncHydeEngine(memory, memory.embedder, ListedModel("beta")) as engine:
+    with HydeEngine(memory, memory.embedder, ListedModel("beta")) as engine:
         assert engine.ready(SECONDS)
         assert not memory.repository._indexes.active.index.unembedded()
         assert contents(engine.retrieve("1", WINDOW))[0] == "beta"
@@ -253,7 +253,7 @@ def test_a_build_embeds_the_memories_that_lack_a_vector():
 @pytest.mark.requirement("R353", "R405")
 def test_the_first_retrieval_begins_the_build():
     memory = memory_of("alpha")
-    engine = SyncHydeEngine(memory, memory.embedder, ListedModel("alpha"))
+    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha"))
     assert contents(engine.retrieve("1", WINDOW)) == ["alpha"]
     assert engine.stats().builds == 1
     engine.close()
@@ -266,7 +266,7 @@ def test_a_turn_waits_for_the_first_build_no_longer_than_its_deadline(monkeypatc
     readiness = memory.repository.readiness
     monkeypatch.setattr(readiness, "build", lambda: gate.wait(SECONDS))
     model = ListedModel("alpha")
-    engine = SyncHydeEngine(memory, memory.embedder, model, HydeConfig(timeout=0.05))
+    engine = HydeEngine(memory, memory.embedder, model, HydeConfig(timeout=0.05))
     assert engine.retrieve("1", WINDOW) == []
     assert model.calls == 0
     assert engine.stats().failures == {"ready": 1}
@@ -292,7 +292,7 @@ def test_closing_an_engine_ends_a_build_of_a_coroutine_embedder(threads_named):
     embedder = Hanging()
     memory = unembedded(embedder, "alpha")
     embedder.fails = False
-    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha"))
+    engine = AsyncHydeEngine(memory, memory.embedder, ListedModel("alpha"))
     engine.start()
     assert entered.wait(SECONDS)
     asyncio.run(engine.aclose())

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from mnemic.hyde import HydeConfig, HydeEngine, RankedMemory
+from mnemic.hyde import AsyncHydeEngine, HydeConfig, TurnMemory
 
 try:
     from mnemic.hyde import format_injection
@@ -71,7 +71,7 @@ def test_results_come_best_first_whichever_hypothesis_found_them():
         found = await w.engine.retrieve("t", WINDOW)
         assert [one.content for one in found] == ["north-east", "half east", "weakly east", "east"]
         assert [one.score for one in found] == sorted([one.score for one in found], reverse=True)
-        assert all(isinstance(one, RankedMemory) for one in found)
+        assert all(isinstance(one, TurnMemory) for one in found)
 
     run(
         scenario,
@@ -545,7 +545,7 @@ def test_without_an_embedder_or_a_model_there_is_nothing_and_no_log(missing, cap
         table.calls.clear()
         embedder = None if missing in {"embedder", "both"} else table
         model = None if missing in {"model", "both"} else LineModel(["east"])
-        engine = HydeEngine(memory, embedder, model, HydeConfig())
+        engine = AsyncHydeEngine(memory, embedder, model, HydeConfig())
 
         async def main():
             engine.start()
@@ -566,7 +566,7 @@ def test_without_an_embedder_nothing_is_started():
         async with await AsyncMemory.open(":memory:", embedder=TableEmbedder(AXES)) as memory:
             await memory.add("east")
             threads, tasks = set(threading.enumerate()), asyncio.all_tasks()
-            engine = HydeEngine(memory, None, LineModel(["east"]), HydeConfig())
+            engine = AsyncHydeEngine(memory, None, LineModel(["east"]), HydeConfig())
             engine.start()
             engine.trigger_rebuild()
             assert set(threading.enumerate()) <= threads
@@ -834,7 +834,7 @@ def test_both_doors_give_the_same(kind):
     embedder = TableEmbedder(AXES)
     with Memory(":memory:", embedder=embedder) as memory:
         memory.add_many(["east", "north", "half east"])
-        with HydeEngine(memory, embedder, model, HydeConfig()).sync as engine:
+        with AsyncHydeEngine(memory, embedder, model, HydeConfig()).sync as engine:
             engine.start()
             engine.ready(20)
             plain = engine.retrieve("t", WINDOW)
@@ -842,7 +842,7 @@ def test_both_doors_give_the_same(kind):
             assert len(model.calls) == 1
 
         async def awaited():
-            async with HydeEngine(memory, embedder, model, HydeConfig()) as engine:
+            async with AsyncHydeEngine(memory, embedder, model, HydeConfig()) as engine:
                 engine.start()
                 await engine.ready(20)
                 return await engine.retrieve("t", WINDOW)
@@ -865,7 +865,7 @@ def test_any_door_and_any_view_of_a_memory_will_do(view):
     async def scenario(w):
         await w.add("half east", session_id="s")
         given = VIEWS[view](w.memory)
-        async with HydeEngine(given, w.embedder, w.model, HydeConfig()) as engine:
+        async with AsyncHydeEngine(given, w.embedder, w.model, HydeConfig()) as engine:
             engine.start()
             await engine.ready(20)
             found = [one.content for one in await engine.retrieve("t", WINDOW)]
@@ -878,11 +878,13 @@ def test_any_door_and_any_view_of_a_memory_will_do(view):
 def test_a_long_term_memory_will_do():
     async def main():
         embedder = TableEmbedder(AXES)
-        async with await mnemic.LongTermMemory.open(
+        async with await mnemic.compat.AsyncLongTermMemory.open(
             ":memory:", agent_id="aide", embedder=embedder
         ) as memory:
             await memory.store(entry("east"))
-            async with HydeEngine(memory, embedder, LineModel(["east"]), HydeConfig()) as engine:
+            async with AsyncHydeEngine(
+                memory, embedder, LineModel(["east"]), HydeConfig()
+            ) as engine:
                 engine.start()
                 await engine.ready(20)
                 return [one.content for one in await engine.retrieve("t", WINDOW)]
@@ -981,7 +983,9 @@ def test_two_hundred_turns_at_once_each_get_their_own():
                 await asyncio.sleep(0)
                 return prompt[prompt.index("memory ") :].splitlines()[0]
 
-        engine = HydeEngine(w.memory, w.embedder, Echo(), HydeConfig(retrieval_top_k=1, timeout=60))
+        engine = AsyncHydeEngine(
+            w.memory, w.embedder, Echo(), HydeConfig(retrieval_top_k=1, timeout=60)
+        )
         async with engine:
             engine.start()
             await engine.ready(20)

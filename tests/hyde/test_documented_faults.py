@@ -10,7 +10,7 @@ import pytest
 
 from mnemic import Memory
 from mnemic.errors import MnemicError
-from mnemic.hyde import HydeConfig, HydeEngine
+from mnemic.hyde import AsyncHydeEngine, HydeConfig
 from tests.support.hyde_twin import LineModel, PlainLineModel, TableEmbedder
 from tests.support.hyde_worlds import AXES, WINDOW, run, world
 
@@ -140,7 +140,7 @@ def test_what_is_no_model_is_refused_or_gives_nothing(model):
     with Memory(":memory:", embedder=TableEmbedder(AXES)) as memory:
         memory.add("east")
         try:
-            engine = HydeEngine(memory, TableEmbedder(AXES), model, HydeConfig()).sync
+            engine = AsyncHydeEngine(memory, TableEmbedder(AXES), model, HydeConfig()).sync
         except MnemicError:
             return
         with engine:
@@ -323,7 +323,7 @@ def test_threads_may_share_one_engine():
     model = PlainLineModel(["east"])
     with Memory(":memory:", embedder=TableEmbedder(AXES)) as memory:
         memory.add_many(["east", "north"])
-        engine = HydeEngine(memory, TableEmbedder(AXES), model, HydeConfig(min_similarity=0.5))
+        engine = AsyncHydeEngine(memory, TableEmbedder(AXES), model, HydeConfig(min_similarity=0.5))
         with engine.sync as plain:
             plain.start()
             plain.ready(20)
@@ -348,7 +348,7 @@ def test_threads_may_share_one_engine():
 def test_loops_in_several_threads_may_share_one_engine():
     with Memory(":memory:", embedder=TableEmbedder(AXES)) as memory:
         memory.add("east")
-        engine = HydeEngine(memory, TableEmbedder(AXES), LineModel(["east"]), HydeConfig())
+        engine = AsyncHydeEngine(memory, TableEmbedder(AXES), LineModel(["east"]), HydeConfig())
         seen = []
 
         def work(number):

@@ -7,8 +7,9 @@ import threading
 import numpy as np
 import pytest
 
-from mnemic import HttpEmbedder, HttpLanguageModel, Memory
+from mnemic import HttpEmbedder, Memory
 from mnemic.errors import EmbeddingError, MnemicError
+from mnemic.llm import HttpLanguageModel
 from tests.support.scripted_server import Answer, counted, scripted, vectors
 
 KEY = "sk-very-secret"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mnemic._core import estimate_tokens
 from mnemic.errors import InvalidArgumentError
-from mnemic.hyde import RankedMemory, format_injection
+from mnemic.hyde import TurnMemory, format_injection
 from mnemic.model import LinkType
 from tests.support.entries import numbered, uid
 
@@ -22,7 +22,7 @@ def ranked(number, content=None, score=None, **fields):
     of_entry = {"content": content or f"fact{number:04}", **FIELDS, **fields}
     hop = {name: of_entry.pop(name) for name in HOPS if name in of_entry}
     score = 1 - number / 1000 if score is None else score
-    return RankedMemory(memory=numbered(number, **of_entry), score=score, **hop)
+    return TurnMemory(memory=numbered(number, **of_entry), score=score, **hop)
 
 
 HOPS = ("relation", "via", "versions", "contradicting")

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from mnemic import AsyncMemory, HttpEmbedder, Memory
-from mnemic.hyde import HydeConfig, HydeEngine
+from mnemic.hyde import AsyncHydeEngine, HydeConfig
 from tests.support.doors import opened
 from tests.support.hyde_twin import LineModel, TableEmbedder
 from tests.support.hyde_worlds import AXES, WINDOW
@@ -34,8 +34,8 @@ def warnings_of(caplog):
 @pytest.mark.requirement("R382", "C130", "C169")
 def test_a_configuration_that_is_off_makes_no_engine():
     with opened() as memory:
-        assert HydeEngine.from_config(memory, HydeConfig()) is None
-        assert HydeEngine.from_config(memory, HydeConfig(hypothesis_model="m")) is None
+        assert AsyncHydeEngine.from_config(memory, HydeConfig()) is None
+        assert AsyncHydeEngine.from_config(memory, HydeConfig(hypothesis_model="m")) is None
 
 
 @pytest.mark.requirement("R383", "R351")
@@ -43,7 +43,7 @@ def test_a_configuration_that_is_off_makes_no_engine():
 def test_one_warning_if_only_one_model_is_named(given, caplog):
     with opened() as memory:
         config = HydeConfig(enabled=True, **{given: "m"})
-        engine = HydeEngine.from_config(memory, config)
+        engine = AsyncHydeEngine.from_config(memory, config)
         (warning,) = warnings_of(caplog)
         assert "hypothesis_model" in warning
         assert "embedding_model" in warning
@@ -60,7 +60,7 @@ def test_a_given_embedder_and_model_are_used():
             await memory.add("east")
             config = HydeConfig(enabled=True, hypothesis_model="m", embedding_model="table")
             model = LineModel(["east"])
-            engine = HydeEngine.from_config(memory, config, embedder=embedder, llm=model)
+            engine = AsyncHydeEngine.from_config(memory, config, embedder=embedder, llm=model)
             async with engine:
                 engine.start()
                 await engine.ready(20)
@@ -75,7 +75,7 @@ def test_a_given_embedder_and_model_are_used():
 def test_an_engine_that_is_off_is_none():
     with Memory(":memory:", embedder=None) as memory:
         config = HydeConfig(hypothesis_model="h", embedding_model="m", embedding_api_key=KEY)
-        assert HydeEngine.from_config(memory, config) is None
+        assert AsyncHydeEngine.from_config(memory, config) is None
 
 
 @pytest.mark.requirement("T077", "R381", "R384", "R338")
@@ -100,7 +100,7 @@ def test_an_engine_of_a_configuration_uses_the_models_that_it_names():
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("OPENAI_BASE_URL", server.url)
             patch.setenv("OPENAI_API_KEY", KEY)
-            with HydeEngine.from_config(memory, config).sync as engine:
+            with AsyncHydeEngine.from_config(memory, config).sync as engine:
                 engine.start()
                 engine.ready(20)
                 assert len(engine.retrieve("t", WINDOW)) == 2

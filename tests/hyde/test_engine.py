@@ -8,7 +8,7 @@ import pytest
 
 from mnemic import HttpEmbedder, Memory, errors
 from mnemic.embed.validated import ValidatedEmbedder
-from mnemic.hyde import HydeConfig, HydeEngine, SyncHydeEngine
+from mnemic.hyde import AsyncHydeEngine, HydeConfig, HydeEngine
 from tests.support.hyde import (
     AxisEmbedder,
     ListedModel,
@@ -44,7 +44,7 @@ def retrieved(door, engine, *turns, window=WINDOW):
 @pytest.mark.requirement("R330", "R355", "R362", "R364", "T001", "C106", "C107")
 def test_the_memories_nearest_to_any_hypothesis_are_found_best_first(door):
     memory = memory_of("alpha", "beta", "gamma")
-    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha", "beta"), two())
+    engine = AsyncHydeEngine(memory, memory.embedder, ListedModel("alpha", "beta"), two())
     (found,) = retrieved(door, engine, "turn")
     assert sorted(contents(found)) == ["alpha", "beta"]
     assert [each.score for each in found] == pytest.approx([1, 1])
@@ -58,7 +58,7 @@ def two():
 def test_a_turn_is_retrieved_once_and_the_next_turn_anew(door):
     memory = memory_of("alpha", "beta")
     model = ListedModel("alpha")
-    engine = HydeEngine(memory, memory.embedder, model)
+    engine = AsyncHydeEngine(memory, memory.embedder, model)
     first, again, other, first_again = retrieved(door, engine, "1", "1", "2", "1")
     assert first == again == other == first_again
     assert model.calls == 3
@@ -70,7 +70,7 @@ def test_a_turn_is_retrieved_once_and_the_next_turn_anew(door):
 def test_without_an_embedder_or_a_model_nothing_is_returned_or_logged(door, missing, caplog):
     memory = memory_of("alpha")
     given = {"embedder": AxisEmbedder(), "llm": ListedModel("alpha"), missing: None}
-    engine = HydeEngine(memory, **given)
+    engine = AsyncHydeEngine(memory, **given)
     caplog.clear()
     assert retrieved(door, engine, "1") == [[]]
     assert not caplog.records
@@ -79,7 +79,7 @@ def test_without_an_embedder_or_a_model_nothing_is_returned_or_logged(door, miss
 
 @pytest.mark.requirement("R354", "R405")
 def test_without_an_embedder_no_thread_is_started(threads_named):
-    engine = HydeEngine(memory_of("alpha"), None, ListedModel())
+    engine = AsyncHydeEngine(memory_of("alpha"), None, ListedModel())
     engine.start()
     engine.trigger_rebuild()
     assert not threads_named("hyde")
@@ -93,7 +93,7 @@ def test_a_failing_model_gives_nothing_for_the_turn(door, make, caplog):
     memory = memory_of("alpha")
     model = make("alpha")
     model.complete = failing_with("quoted secret")
-    engine = HydeEngine(memory, memory.embedder, model)
+    engine = AsyncHydeEngine(memory, memory.embedder, model)
     assert retrieved(door, engine, "1") == [[]]
     assert engine.stats().failures == {"hypotheses": 1}
     assert "secret" not in caplog.text
@@ -111,7 +111,7 @@ def failing_with(text):
 def test_an_embedder_that_fails_on_hypotheses_gives_nothing_for_the_turn(door):
     embedder = AxisEmbedder()
     memory = memory_of("alpha", embedder=embedder)
-    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha", "beta"))
+    engine = AsyncHydeEngine(memory, memory.embedder, ListedModel("alpha", "beta"))
     embedder.fail = failing_with_error
     assert retrieved(door, engine, "1") == [[]]
     assert engine.stats().failures == {"embedding": 1}
@@ -126,7 +126,7 @@ def failing_with_error():
 def test_an_empty_memory_calls_no_model_and_is_not_kept(door):
     memory = memory_of()
     model = ListedModel("alpha")
-    engine = HydeEngine(memory, memory.embedder, model)
+    engine = AsyncHydeEngine(memory, memory.embedder, model)
     assert retrieved(door, engine, "1") == [[]]
     assert model.calls == 0
     assert not engine.stats().failures
@@ -137,7 +137,7 @@ def test_an_empty_memory_calls_no_model_and_is_not_kept(door):
 def test_a_blank_turn_is_not_kept(door, blank):
     memory = memory_of("alpha")
     model = ListedModel("alpha")
-    engine = HydeEngine(memory, memory.embedder, model)
+    engine = AsyncHydeEngine(memory, memory.embedder, model)
     found = retrieved(door, engine, blank, blank)
     assert [contents(each) for each in found] == [["alpha"], ["alpha"]]
     assert model.calls == 2
@@ -150,17 +150,17 @@ def test_a_blank_turn_is_not_kept(door, blank):
 )
 def test_arguments_of_a_wrong_type_raise(door, turn_id, window):
     memory = memory_of("alpha")
-    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha"))
+    engine = AsyncHydeEngine(memory, memory.embedder, ListedModel("alpha"))
     with pytest.raises(errors.InvalidArgumentError):
         retrieved(door, engine, turn_id, window=window)
 
 
 def test_the_doors_name_each_other():
     memory = memory_of("alpha")
-    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha"))
+    engine = AsyncHydeEngine(memory, memory.embedder, ListedModel("alpha"))
     assert engine.sync is engine.sync
     assert engine.sync.aio is engine
-    plain = SyncHydeEngine(memory, memory.embedder, ListedModel("alpha"))
+    plain = HydeEngine(memory, memory.embedder, ListedModel("alpha"))
     assert plain.aio.sync is plain
 
 
@@ -174,7 +174,7 @@ class OtherEmbedder(AxisEmbedder):
 
 
 @pytest.mark.requirement("R339", "C115", "C208")
-@pytest.mark.parametrize("kind", [HydeEngine, SyncHydeEngine])
+@pytest.mark.parametrize("kind", [AsyncHydeEngine, HydeEngine])
 @pytest.mark.parametrize("llm", [ListedModel("beta"), None])
 def test_an_embedder_of_another_model_than_the_memorys_is_refused(kind, llm):
     with pytest.raises(errors.EmbeddingModelMismatchError) as refused:
@@ -187,28 +187,28 @@ def test_an_embedder_of_another_model_than_the_memorys_is_refused(kind, llm):
 def test_a_configuration_that_names_another_model_than_the_memorys_is_refused(threads_named):
     config = on(hypothesis_model="small", embedding_model="other")
     with pytest.raises(errors.EmbeddingModelMismatchError, match=r"'other'.*'axes'.*reembed"):
-        HydeEngine.from_config(memory_of("alpha"), config)
+        AsyncHydeEngine.from_config(memory_of("alpha"), config)
     assert not threads_named("hyde")
 
 
 def test_an_embedder_for_a_memory_without_one_is_of_the_model_that_the_memory_names():
     unnamed = Memory(":memory:", embedder=None)
     with pytest.raises(errors.EmbeddingModelMismatchError, match="without an embedder"):
-        HydeEngine(unnamed, AxisEmbedder(), ListedModel("alpha"))
+        AsyncHydeEngine(unnamed, AxisEmbedder(), ListedModel("alpha"))
     with Memory(":memory:", embedder=None, embedding_model="axes") as memory:
         memory.add("alpha", embedding=axis("alpha"))
-        with SyncHydeEngine(memory, AxisEmbedder(), ListedModel("alpha")) as engine:
+        with HydeEngine(memory, AxisEmbedder(), ListedModel("alpha")) as engine:
             assert contents(engine.retrieve("1", WINDOW)) == ["alpha"]
 
 
 @pytest.mark.requirement("R339", "C115", "C208")
 def test_an_engine_searches_by_another_model_once_the_memory_is_embedded_again(door):
     memory = memory_of("alpha", "beta")
-    before = HydeEngine(memory, memory.embedder, ListedModel("beta"), two())
+    before = AsyncHydeEngine(memory, memory.embedder, ListedModel("beta"), two())
     other = OtherEmbedder()
     assert memory.reembed(other).embedded == 2
     other.calls.clear()
-    engine = HydeEngine(memory, memory.embedder, ListedModel("beta"), two())
+    engine = AsyncHydeEngine(memory, memory.embedder, ListedModel("beta"), two())
     (found,) = retrieved(door, engine, "1")
     assert [(each.content, each.score) for each in found] == [("beta", 1.0), ("alpha", 0.0)]
     assert other.calls == [["beta"]]  # the memories have their vectors
@@ -223,8 +223,8 @@ def test_while_a_memory_waits_for_its_vectors_turns_get_nothing_and_call_no_mode
     release, other, model = threading.Event(), OtherEmbedder(), ListedModel("beta")
     other.fail = lambda: release.wait(20)
     with Memory(tmp_path / "a.db", embedder=other, reembed=True) as memory:
-        engine = HydeEngine(memory, memory.embedder, model)
-        early = HydeEngine(memory, memory.embedder, model, HydeConfig(timeout=0.2))
+        engine = AsyncHydeEngine(memory, memory.embedder, model)
+        early = AsyncHydeEngine(memory, memory.embedder, model, HydeConfig(timeout=0.2))
         assert retrieved(door, early, "1") == [[]]
         assert model.calls == 0
         release.set()
@@ -234,7 +234,7 @@ def test_while_a_memory_waits_for_its_vectors_turns_get_nothing_and_call_no_mode
 
 def test_closing_leaves_no_thread_and_later_turns_get_nothing(door, threads_named):
     memory = memory_of("alpha")
-    engine = HydeEngine(memory, memory.embedder, PlainModel("alpha"))
+    engine = AsyncHydeEngine(memory, memory.embedder, PlainModel("alpha"))
     assert [contents(each) for each in retrieved(door, engine, "1")] == [["alpha"]]
     assert not threads_named("hyde")
     assert retrieved(door, engine, "1", "2") == [[], []]
@@ -247,7 +247,7 @@ def on(**options):
 
 
 @pytest.mark.requirement("R382", "C130", "C169")
-@pytest.mark.parametrize("kind", [HydeEngine, SyncHydeEngine])
+@pytest.mark.parametrize("kind", [AsyncHydeEngine, HydeEngine])
 def test_a_configuration_that_is_not_enabled_makes_no_engine(kind):
     memory = memory_of("alpha")
     given = {"embedder": memory.embedder, "llm": ListedModel("alpha")}
@@ -261,14 +261,14 @@ def test_a_configuration_that_is_not_enabled_makes_no_engine(kind):
     [("hypothesis_model", "embedding_model"), ("embedding_model", "hypothesis_model")],
 )
 def test_one_model_alone_disables_the_engine_with_one_warning(door, named, missing, caplog):
-    engine = HydeEngine.from_config(memory_of("alpha"), on(**{named: "m"}))
+    engine = AsyncHydeEngine.from_config(memory_of("alpha"), on(**{named: "m"}))
     assert retrieved(door, engine, "1") == [[]]
     (warning,) = [record for record in caplog.records if record.levelname == "WARNING"]
     assert warning.getMessage().endswith(f"{missing} is not")
 
 
 def test_no_model_at_all_disables_the_engine_in_silence(caplog):
-    engine = HydeEngine.from_config(memory_of("alpha"), on())
+    engine = AsyncHydeEngine.from_config(memory_of("alpha"), on())
     assert not engine.is_enabled
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
 
@@ -277,7 +277,7 @@ def test_a_name_of_the_memorys_model_takes_the_memorys_embedder(door):
     embedder = AxisEmbedder()
     memory = memory_of("alpha", embedder=embedder)
     model = ListedModel("alpha")
-    engine = HydeEngine.from_config(memory, on(embedding_model="axes"), llm=model)
+    engine = AsyncHydeEngine.from_config(memory, on(embedding_model="axes"), llm=model)
     assert [contents(each) for each in retrieved(door, engine, "1")] == [["alpha"]]
     assert embedder.calls[-1] == ["alpha"]
 
@@ -297,7 +297,7 @@ def test_clients_are_made_of_the_named_models_and_closed(door, monkeypatch, thre
         )
         with closing(ValidatedEmbedder(HttpEmbedder("hashed", base_url=server.url))) as embedder:
             memory.add(text, embedding=embedder.embed([text])[0])
-        engine = HydeEngine.from_config(memory, config)
+        engine = AsyncHydeEngine.from_config(memory, config)
         engine.start()
         assert engine.sync.ready(20)
         window = ["user: Which build server is called Heron?"]
@@ -308,5 +308,5 @@ def test_clients_are_made_of_the_named_models_and_closed(door, monkeypatch, thre
 
 def test_a_model_may_be_a_function(door):
     memory = memory_of("alpha")
-    engine = HydeEngine(memory, memory.embedder, lambda _prompt: "alpha")
+    engine = AsyncHydeEngine(memory, memory.embedder, lambda _prompt: "alpha")
     assert [contents(each) for each in retrieved(door, engine, "1")] == [["alpha"]]

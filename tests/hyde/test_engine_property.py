@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mnemic import AsyncMemory
-from mnemic.hyde import HydeConfig, HydeEngine
+from mnemic.hyde import AsyncHydeEngine, HydeConfig
 from mnemic.model import LinkType
 from tests.support.clock import NOON, Clock
 from tests.support.hyde_twin import Kept, LineModel, Options, TableEmbedder, Twin
@@ -188,12 +188,12 @@ def test_the_engine_agrees_with_its_twin(seed):
                 timeout=60,
             )
             view = memory if user is None else memory.scoped(user_id=user)
-            async with HydeEngine(view, embedder, LineModel(lines), config) as engine:
+            async with AsyncHydeEngine(view, embedder, LineModel(lines), config) as engine:
                 engine.start()
                 await engine.ready(30)
                 found = await engine.retrieve("t", WINDOW)
                 assert await engine.retrieve("u", WINDOW) == found
-            with HydeEngine(view.sync, embedder, LineModel(lines), config).sync as engine:
+            with AsyncHydeEngine(view.sync, embedder, LineModel(lines), config).sync as engine:
                 engine.start()
                 engine.ready(30)
                 assert engine.retrieve("t", WINDOW) == found
@@ -247,7 +247,7 @@ def test_what_other_users_store_changes_no_bit_of_a_result(seed):
             )
             model = LineModel(lines)
             view = memory.scoped(user_id="me")
-            async with HydeEngine(view, embedder, model, config) as engine:
+            async with AsyncHydeEngine(view, embedder, model, config) as engine:
                 engine.start()
                 await engine.ready(30)
                 found = await engine.retrieve("t", WINDOW)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mnemic._core import estimate_tokens
 from mnemic.errors import InvalidArgumentError
-from mnemic.hyde import RankedMemory, format_injection
+from mnemic.hyde import TurnMemory, format_injection
 from mnemic.hyde.injection import MAX_LABEL_CHARACTERS
 from mnemic.model.link import LinkType
 from tests.support.entries import entry
@@ -23,7 +23,7 @@ EAST = timezone(timedelta(hours=5))
 def ranked(
     content="Prefers tabs", *, score=0.5, relation=None, via=None, others=(), old=(), **fields
 ):
-    return RankedMemory(
+    return TurnMemory(
         memory=entry(content=content, **fields),
         score=score,
         relation=relation,
@@ -236,7 +236,7 @@ NUMBERS = {
 def test_the_numbers_of_versions_fall_from_the_memory_to_its_oldest_version(form, versions):
     *old, head = versions
     text = format_injection(
-        [RankedMemory(memory=head, score=1.0, versions=tuple(old))], form=form, max_versions=9
+        [TurnMemory(memory=head, score=1.0, versions=tuple(old))], form=form, max_versions=9
     )
     found = [one or two for one, two in re.findall(NUMBERS[form], text, re.MULTILINE)]
     assert len(found) == len(versions)
@@ -257,7 +257,7 @@ def test_the_numbers_of_versions_fall_from_the_memory_to_its_oldest_version(form
 def test_versions_of_files_have_the_numbers_of_their_files(form):
     chain = [of_file(number, content=f"text {number}") for number in (2, 3, 4)]
     *old, head = chain
-    text = format_injection([RankedMemory(memory=head, score=1.0, versions=tuple(old))], form=form)
+    text = format_injection([TurnMemory(memory=head, score=1.0, versions=tuple(old))], form=form)
     found = [one or two for one, two in re.findall(NUMBERS[form], text, re.MULTILINE)]
     assert found == ["4", "2", "3"]
 
@@ -341,7 +341,7 @@ def test_an_error_of_the_counter_goes_to_the_caller():
     [
         ({"memories": 3}, "memories"),
         ({"memories": "abc"}, "memories"),
-        ({"memories": [entry()]}, "RankedMemory"),
+        ({"memories": [entry()]}, "TurnMemory"),
         ({"token_budget": -1}, "token_budget"),
         ({"token_budget": 1.5}, "token_budget"),
         ({"form": "xml"}, "form must be one of markdown, tagged"),

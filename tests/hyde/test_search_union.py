@@ -5,11 +5,13 @@ import time
 import numpy as np
 import pytest
 
-from mnemic import LinkType, Memory
+from mnemic import Memory
 from mnemic.errors import DeadlineExceededError
 from mnemic.hyde import HydeConfig
 from mnemic.hyde.search import expanded, found_by_hypotheses, ranked, together, with_versions
-from mnemic.model import IS_NOT_SENSITIVE, Hops, Scope
+from mnemic.model import LinkType, Scope
+from mnemic.model.filter import IS_NOT_SENSITIVE
+from mnemic.model.hops import Hops
 from tests.support.clock import NOON
 from tests.support.entries import uid
 

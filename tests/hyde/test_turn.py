@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from mnemic.errors import InvalidArgumentError
-from mnemic.hyde import HydeConfig, HydeEngine, build_conversation_window, format_injection
+from mnemic.hyde import AsyncHydeEngine, HydeConfig, build_conversation_window, format_injection
 from tests.support.hyde import ListedModel, contents, memory_of
 
 HISTORY = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
@@ -39,7 +39,9 @@ def run(door, engine, body, *args, **options):
 
 def engine_of(*texts, model=None, **options):
     memory = memory_of(*texts)
-    return HydeEngine(memory, memory.embedder, model or ListedModel(*texts), HydeConfig(**options))
+    return AsyncHydeEngine(
+        memory, memory.embedder, model or ListedModel(*texts), HydeConfig(**options)
+    )
 
 
 @pytest.mark.requirement("R379", "R371", "R332")
@@ -88,7 +90,7 @@ def test_each_message_has_an_id_of_its_own():
 def test_a_turn_may_be_taken_up_by_its_id(door):
     model = ListedModel("alpha")
     memory = memory_of("alpha")
-    engine = HydeEngine(memory, memory.embedder, model)
+    engine = AsyncHydeEngine(memory, memory.embedder, model)
 
     async def twice():
         async with engine:
@@ -131,7 +133,7 @@ def test_without_memories_the_prompt_stays_as_it_is(door):
 
 def test_a_memory_that_is_deleted_during_the_turn_leaves_its_block(door):
     memory = memory_of("alpha", "beta")
-    engine = HydeEngine(memory, memory.embedder, ListedModel("alpha", "beta"))
+    engine = AsyncHydeEngine(memory, memory.embedder, ListedModel("alpha", "beta"))
 
     def body(turn, retrieve):
         before = turn.text

@@ -6,7 +6,8 @@ import msgspec
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from mnemic.model import HYBRID, KEYWORD, SEMANTIC, EvidenceFloor
+from mnemic.model import HYBRID, KEYWORD, SEMANTIC
+from mnemic.model.search import EvidenceFloor
 from tests.index.test_ranking_property import PRESETS, populations, questions
 from tests.support.ranking_index import index_of
 from tests.support.ranking_twin import RankingTwin, is_stop_word, words_of

@@ -10,7 +10,9 @@ from mnemic._core import RECORD_COLUMNS
 from mnemic.errors import InvalidArgumentError, StoreCorruptError
 from mnemic.index import NativeIndex
 from mnemic.index.native import MAX_DEFERRED, MAX_PENDING
-from mnemic.model import KEYWORD, MOST_IMPORTANT, Ranking, RowBatch, Scope, Weights
+from mnemic.model import KEYWORD, Ranking, Scope, Weights
+from mnemic.model.ranking import MOST_IMPORTANT
+from mnemic.model.rows import RowBatch
 from tests.support.rows import NOW, batch, rank, record, rows_found, wanted
 
 AGENT = Scope("a")

@@ -5,16 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic.index import NativeIndex
-from mnemic.model import (
-    KEYWORD,
-    MOST_IMPORTANT,
-    NEWEST,
-    KeywordFields,
-    Ranking,
-    Scope,
-    SessionTerms,
-    Weights,
-)
+from mnemic.model import KEYWORD, KeywordFields, Ranking, Scope, SessionTerms, Weights
+from mnemic.model.ranking import MOST_IMPORTANT, NEWEST
 from tests.support.rows import batch, rank, record, wanted
 from tests.support.tiers import examples
 

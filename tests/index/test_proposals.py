@@ -17,15 +17,15 @@ from mnemic.model import (
     SEMANTIC,
     AdaptiveShare,
     KeywordFields,
-    Order,
     Ranking,
     Recency,
     RecencyCurve,
     Scope,
     SessionTerms,
     Weights,
-    parse_filter,
 )
+from mnemic.model.filter import parse_filter
+from mnemic.model.ranking import Order
 from mnemic.model.timestamps import to_microseconds
 from mnemic.repository.proposals import MAX_REQUESTS, MIN_PROPOSALS, WIDENING, rank
 from tests.support.candidate_sources import FailingSource, Made, RandomSource, RecordingSource

@@ -17,8 +17,8 @@ from mnemic.model import (
     Scope,
     SessionTerms,
     Weights,
-    parse_filter,
 )
+from mnemic.model.filter import parse_filter
 from mnemic.model.timestamps import to_microseconds
 from tests.support.clock import DAY, EPOCH, MICROSECOND
 from tests.support.entries import numbered, uid

@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from mnemic.model import (
     HYBRID,
     KEYWORD,
-    MOST_IMPORTANT,
-    NEWEST,
     SEMANTIC,
     AdaptiveShare,
     KeywordFields,
@@ -29,6 +27,7 @@ from mnemic.model import (
     Weights,
 )
 from mnemic.model.filter import parse_filter
+from mnemic.model.ranking import MOST_IMPORTANT, NEWEST
 from mnemic.model.timestamps import to_microseconds
 from tests.support.ranking_index import batch, index_of
 from tests.support.ranking_twin import RankingTwin, Row

@@ -10,11 +10,8 @@ from mnemic import Memory
 from mnemic.errors import DimensionMismatchError, InvalidArgumentError
 from mnemic.index import NativeIndex
 from mnemic.model import (
-    BY_SEARCH_TYPE,
     HYBRID,
     KEYWORD,
-    MOST_IMPORTANT,
-    NEWEST,
     SEMANTIC,
     KeywordFields,
     MemoryType,
@@ -25,6 +22,7 @@ from mnemic.model import (
     Scope,
     Weights,
 )
+from mnemic.model.ranking import BY_SEARCH_TYPE, MOST_IMPORTANT, NEWEST
 from tests.support.clock import DAY, NOON, Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.rankings import RECALL, WEIGHTED_RELEVANCE

@@ -9,22 +9,20 @@ import pytest
 from mnemic import Memory
 from mnemic.index import NativeIndex
 from mnemic.model import (
-    BY_SEARCH_TYPE,
     HYBRID,
     KEYWORD,
-    MOST_IMPORTANT,
-    NEWEST,
     SEMANTIC,
     KeywordFields,
     MemoryFilter,
     MemoryType,
     Ranking,
-    RowBatch,
     Scope,
     SessionTerms,
     Weights,
-    parse_filter,
 )
+from mnemic.model.filter import parse_filter
+from mnemic.model.ranking import BY_SEARCH_TYPE, MOST_IMPORTANT, NEWEST
+from mnemic.model.rows import RowBatch
 from tests.support.clock import DAY, NOON, Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.rankings import RECALL, WEIGHTED_RELEVANCE

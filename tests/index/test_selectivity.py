@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from mnemic.index import NativeIndex
-from mnemic.model import BY_SEARCH_TYPE, SEMANTIC, Ranking, RowBatch, Scope, parse_filter
+from mnemic.model import SEMANTIC, Ranking, Scope
+from mnemic.model.filter import parse_filter
+from mnemic.model.ranking import BY_SEARCH_TYPE
+from mnemic.model.rows import RowBatch
 from tests.support.rows import Question, rank, record
 
 ROWS = 20_000

@@ -6,8 +6,9 @@ import threading
 
 import pytest
 
-from mnemic import HttpLanguageModel, LanguageModelJudge, as_language_model
+from mnemic.compat import LanguageModelJudge
 from mnemic.errors import ArgumentMismatchError, InvalidArgumentError, LanguageModelResultError
+from mnemic.llm import HttpLanguageModel, as_language_model
 from mnemic.threads.sync_bridge import run_sync
 
 PLAIN = "p|None", "p|s"

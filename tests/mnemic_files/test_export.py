@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemic import AsyncMemory, LinkType, Memory
+from mnemic import AsyncMemory, Memory
 from mnemic.errors import InvalidArgumentError
+from mnemic.model import LinkType
 from mnemic_files import MemoryFiles
 from tests.support.memory_files import memory_file
 from tests.support.tiers import examples

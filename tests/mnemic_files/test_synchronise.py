@@ -10,8 +10,10 @@ from uuid import UUID, uuid4
 import msgspec
 import pytest
 
-from mnemic import AsyncMemory, LinkType, LongTermMemory, Memory, MemoryStatus
+from mnemic import AsyncMemory, Memory, MemoryStatus
+from mnemic.compat import AsyncLongTermMemory
 from mnemic.errors import EmbeddingError, InvalidArgumentError
+from mnemic.model import LinkType
 from mnemic_files import MemoryFiles, serialise_memory_file
 from mnemic_files.ids import entry_id
 from tests.support.clock import Clock
@@ -563,8 +565,8 @@ def test_other_doors(files):
             assert not await files.synchronise_async(memory)
 
     asyncio.run(run())
-    long_term = LongTermMemory(":memory:", agent_id="agent", embedder=None)
-    with long_term.aio.sync as memory:
+    long_term = AsyncLongTermMemory(":memory:", agent_id="agent", embedder=None)
+    with long_term.memory.sync as memory:
         assert files.synchronise(long_term).added == (file.id,)
         assert files.synchronise(memory).unchanged == 1
 

@@ -6,10 +6,11 @@ from uuid import UUID
 
 import pytest
 
-from mnemic import AsyncMemory, LongTermMemory, Memory, MemoryRetriever
+from mnemic import AsyncMemory, Memory
+from mnemic.compat import AsyncLongTermMemory, AsyncMemoryRetriever
 from mnemic.errors import InvalidEntryError
-from mnemic.model import NewEntry
 from mnemic.model.agent_id import canonical, is_same_agent, stored_spelling
+from mnemic.model.new_entry import NewEntry
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
@@ -68,10 +69,12 @@ def test_all_spellings_open_one_memory_at_every_door(tmp_path):
                 assert memory.agent_id == memory.scope.agent_id == CANONICAL
                 await memory.add(f"note {number}")
                 assert await memory.scoped(user_id=None).count() == 2 * number + 1
-            async with LongTermMemory(path, agent_id=spelling, embedder=WordEmbedder()) as memory:
+            async with AsyncLongTermMemory(
+                path, agent_id=spelling, embedder=WordEmbedder()
+            ) as memory:
                 await memory.store(entry("more", agent_id=SPELLINGS[-1 - number]))
                 assert await memory.count() == 2 * number + 2
-                found = await MemoryRetriever(memory).recall("note", user_id=None)
+                found = await AsyncMemoryRetriever(memory).recall("note", user_id=None)
                 assert {hit.memory.agent_id for hit in found} == {CANONICAL}
 
     asyncio.run(scenario())

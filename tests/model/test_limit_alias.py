@@ -7,18 +7,16 @@ import pickle
 import msgspec
 import pytest
 
-from mnemic import (
+from mnemic import Memory, MemoryFilter
+from mnemic.compat import (
+    AsyncLongTermMemory,
+    AsyncMemoryRetriever,
+    AsyncRetrievalService,
     BuildContextOptions,
     ContextWindow,
-    LongTermMemory,
-    Memory,
-    MemoryFilter,
-    MemoryQuery,
-    MemoryRetriever,
-    RecallOptions,
-    RetrievalService,
 )
 from mnemic.errors import InvalidArgumentError
+from mnemic.model import MemoryQuery, RecallOptions
 
 ALIASED = {
     RecallOptions: ("max_results", {"user_id": None}),
@@ -72,7 +70,7 @@ def test_the_retriever_takes_limit_as_a_field_and_in_options():
 
     with Memory(":memory:", embedder=None) as memory:
         memory.add_many(["one", "two", "three"])
-        asyncio.run(scenario(MemoryRetriever(memory)))
+        asyncio.run(scenario(AsyncMemoryRetriever(memory)))
 
 
 def test_a_context_of_few_turns_is_built_by_limit():
@@ -85,7 +83,9 @@ def test_a_context_of_few_turns_is_built_by_limit():
 OTHER_NAMES = {"max_results", "k", "count", "top_k", "max_hits", "n", "most"}
 
 
-@pytest.mark.parametrize("kind", [Memory, LongTermMemory, RetrievalService, MemoryRetriever])
+@pytest.mark.parametrize(
+    "kind", [Memory, AsyncLongTermMemory, AsyncRetrievalService, AsyncMemoryRetriever]
+)
 def test_no_verb_names_its_maximum_otherwise(kind):
     for name, verb in inspect.getmembers(kind, callable):
         if not name.startswith("_"):

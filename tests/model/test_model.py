@@ -8,15 +8,8 @@ import numpy as np
 import pytest
 
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
-from mnemic.model import (
-    MemoryEntry,
-    MemoryStatus,
-    MemoryType,
-    Scope,
-    SearchHit,
-    SearchResults,
-    UuidFactory,
-)
+from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, Scope, SearchHit, SearchResults
+from mnemic.model.ids import UuidFactory
 from tests.support.clock import NOON
 
 ID = UUID("01890000-0000-7000-8000-000000000001")

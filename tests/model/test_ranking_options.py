@@ -5,7 +5,7 @@ import re
 import msgspec
 import pytest
 
-from mnemic import HYBRID, KEYWORD, AdaptiveShare
+from mnemic.model import HYBRID, KEYWORD, AdaptiveShare
 from tests.support.paths import ROOT
 
 ROW = re.compile(r"^\| (`[a-z_.0-9]+`(?:, `[a-z_.0-9]+`)*) \| ([^|]+) \| ([^|]+) \| ", re.MULTILINE)

@@ -16,8 +16,8 @@ from mnemic.model import (
     MemorySortOrder,
     MemoryType,
     RecallOptions,
-    parse_filter,
 )
+from mnemic.model.filter import parse_filter
 from tests.support.records import BOUND, FILTERS, NOON, RECORDS, sample
 from tests.support.whole import whole
 

@@ -19,7 +19,7 @@ def value(measured, name):
 
 USE_IT_ALL = """
 async def use():
-    async with await LongTermMemory.open(
+    async with await AsyncLongTermMemory.open(
         ":memory:", agent_id="aide", embedder=WordEmbedder()
     ) as memory:
         one = entry("dark møde")

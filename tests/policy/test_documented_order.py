@@ -6,10 +6,10 @@ import hashlib
 
 import pytest
 
-from mnemic import fingerprint, fingerprint_digests
 from mnemic.context.deduplication import deduplicate
 from mnemic.context.interleaving import interleave
 from mnemic.errors import InvalidArgumentError
+from mnemic.model import fingerprint, fingerprint_digests
 from tests.support.clock import NOON
 from tests.support.policy_twin import ids, made
 

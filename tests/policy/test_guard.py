@@ -10,7 +10,8 @@ from datetime import timedelta
 
 import pytest
 
-from mnemic import AsyncMemory, LicenseTier, Memory
+from mnemic import AsyncMemory, Memory
+from mnemic.compat import LicenseTier
 from mnemic.errors import FilterError, InvalidArgumentError, LicenseRestrictionError
 from mnemic.licensing import DocumentedLicenses
 from mnemic.policy.breaker import CircuitBreaker

@@ -6,8 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from mnemic import AsyncMemory, LongTermMemory, Memory, MemoryRetriever, RetrievalService
+from mnemic import AsyncMemory, Memory
 from mnemic.async_memory import AsyncScopedMemory
+from mnemic.compat import AsyncLongTermMemory, AsyncMemoryRetriever, AsyncRetrievalService
 from mnemic.errors import AmbiguousIdError, InvalidArgumentError
 from mnemic.memory import ScopedMemory
 from mnemic.model.recall import AllRecallFields
@@ -20,7 +21,7 @@ FOR_ONE_USER = {
     "add_many": "as add; a record names its own",
     "scoped": "it binds what later calls see; a call of the unbound memory widens",
 }
-DOCUMENTED = {("LongTermMemory", "delete_all"): "the document's call names one user"}
+DOCUMENTED = {("AsyncLongTermMemory", "delete_all"): "the document's call names one user"}
 WHOLE_FILE = {
     "create_vector_index",
     "backup",
@@ -44,14 +45,16 @@ def verbs_of(kind):
     }
 
 
-@pytest.mark.parametrize("kind", [*MEMORIES, LongTermMemory, MemoryRetriever, RetrievalService])
+@pytest.mark.parametrize(
+    "kind", [*MEMORIES, AsyncLongTermMemory, AsyncMemoryRetriever, AsyncRetrievalService]
+)
 def test_every_verb_that_takes_a_user_can_include_all(kind):
     for name, signature in verbs_of(kind).items():
         given = signature.parameters
         if "user_id" not in given or name in FOR_ONE_USER or (kind.__name__, name) in DOCUMENTED:
             continue
         fields = any(each.kind is each.VAR_KEYWORD for each in given.values())
-        if kind is MemoryRetriever and fields:
+        if kind is AsyncMemoryRetriever and fields:
             assert "all_users" in AllRecallFields.__annotations__
             continue
         assert "all_users" in given, name
@@ -59,7 +62,7 @@ def test_every_verb_that_takes_a_user_can_include_all(kind):
         assert (everyone.kind, everyone.default) == (everyone.KEYWORD_ONLY, False), name
 
 
-@pytest.mark.parametrize("kind", [*MEMORIES, LongTermMemory])
+@pytest.mark.parametrize("kind", [*MEMORIES, AsyncLongTermMemory])
 def test_every_verb_takes_a_user_or_is_for_the_whole_file(kind):
     without = {
         name for name, signature in verbs_of(kind).items() if "user_id" not in signature.parameters
@@ -121,7 +124,7 @@ def test_a_verb_by_id_finds_the_one_memory_of_all_users_and_refuses_one_of_sever
 @pytest.mark.parametrize("places", STORES, indirect=True)
 def test_a_retriever_finds_a_memory_among_all_users(places):
     async def scenario(memory):
-        retriever = MemoryRetriever(memory)
+        retriever = AsyncMemoryRetriever(memory)
         stored = await memory.add("one", user_id="alice", importance=0.5)
         await retriever.record_use([stored.id], None, all_users=True)
         raised = await retriever.reinforce(stored.id, "repeated_access", None, all_users=True)

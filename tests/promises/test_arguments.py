@@ -145,7 +145,11 @@ def annotations_of(function):
             (options,) = typing.get_args(hint)
             found |= typing.get_type_hints(options, localns=NAMES)
         elif parameter.kind is parameter.VAR_KEYWORD:
-            found |= {"max_results": int, "mode": mnemic.RecallMode | str, "min_salience": float}
+            found |= {
+                "max_results": int,
+                "mode": mnemic.model.RecallMode | str,
+                "min_salience": float,
+            }
         elif name not in ("self", "cls"):
             found[name] = hint
     return found
@@ -225,17 +229,17 @@ def filled(memory):
 DOORS = {
     "Memory": mnemic.Memory,
     "AsyncMemory": mnemic.AsyncMemory,
-    "LongTermMemory": mnemic.LongTermMemory,
+    "AsyncLongTermMemory": mnemic.compat.AsyncLongTermMemory,
 }
 SERVICES = {
-    "MemoryRetriever": mnemic.MemoryRetriever,
-    "RetrievalService": mnemic.RetrievalService,
+    "AsyncMemoryRetriever": mnemic.compat.AsyncMemoryRetriever,
+    "AsyncRetrievalService": mnemic.compat.AsyncRetrievalService,
 }
 QUERIES = {
     f"{kind}.{verb}": {"query": STRUCTURED}
-    for kind in ("Memory", "AsyncMemory", "RetrievalService")
+    for kind in ("Memory", "AsyncMemory", "AsyncRetrievalService")
     for verb in ("retrieve", "retrieve_to_context")
-} | {"MemoryRetriever.recall": {"user_id": None}}
+} | {"AsyncMemoryRetriever.recall": {"user_id": None}}
 
 
 @pytest.mark.parametrize(
@@ -290,7 +294,10 @@ def test_a_window_refuses_every_wrong_argument_by_name(verb):
 CLASSES = {
     "Memory": (mnemic.Memory, {"path": ":memory:", "embedder": None}),
     "AsyncMemory": (mnemic.AsyncMemory, {"path": ":memory:", "embedder": None}),
-    "LongTermMemory": (mnemic.LongTermMemory, {"url": ":memory:", "embedder": None}),
+    "AsyncLongTermMemory": (
+        mnemic.compat.AsyncLongTermMemory,
+        {"url": ":memory:", "embedder": None},
+    ),
 }
 
 
@@ -311,40 +318,40 @@ def test_a_service_that_is_made_with_a_wrong_argument_says_so(kind):
 
 
 RECORDS = {
-    mnemic.BuildContextOptions: {},
-    mnemic.ContextItem: {"content": "text", "type": ContextItemType.USER_MESSAGE},
-    mnemic.KeywordFields: {},
+    mnemic.compat.BuildContextOptions: {},
+    mnemic.compat.ContextItem: {"content": "text", "type": ContextItemType.USER_MESSAGE},
+    mnemic.model.KeywordFields: {},
     mnemic.MemoryEntry: {"id": KEPT, "created_at": NOON, "content": "text", "agent_id": "a"},
     mnemic.MemoryEntryUpdate: {},
     mnemic.MemoryFilter: {},
-    mnemic.MemoryLink: {
+    mnemic.model.MemoryLink: {
         "from_id": KEPT,
         "to_id": OLDER,
-        "type": mnemic.LinkType.RELATED,
+        "type": mnemic.model.LinkType.RELATED,
         "strength": 0.5,
         "created_at": NOON,
     },
-    mnemic.MemoryQuery: {"query": "text"},
-    mnemic.MemoryRetrieverOptions: {},
+    mnemic.model.MemoryQuery: {"query": "text"},
+    mnemic.model.MemoryRetrieverOptions: {},
     mnemic.Ranking: {},
-    mnemic.RecallOptions: {"user_id": None},
-    mnemic.Recency: {},
-    mnemic.Salience: {},
-    mnemic.SalienceOptions: {},
-    mnemic.SalienceWeights: {},
-    mnemic.SessionTerms: {},
+    mnemic.model.RecallOptions: {"user_id": None},
+    mnemic.model.Recency: {},
+    mnemic.model.Salience: {},
+    mnemic.model.SalienceOptions: {},
+    mnemic.model.SalienceWeights: {},
+    mnemic.model.SessionTerms: {},
     mnemic.Weights: {},
     model.Scope: {"agent_id": "a"},
-    mnemic.DocumentedLicenses: {"tier": mnemic.LicenseTier.TEAMS},
+    mnemic.compat.DocumentedLicenses: {"tier": mnemic.compat.LicenseTier.TEAMS},
 }
 
 
 LENIENT = {
     (mnemic.MemoryEntryUpdate, "add_tags"): None,
     (mnemic.MemoryEntryUpdate, "remove_tags"): None,
-    (mnemic.MemoryQuery, "exclude_ids"): None,
-    (mnemic.MemoryQuery, "cache_ttl"): 5,
-    (mnemic.MemoryRetrieverOptions, "access_interval"): 5,
+    (mnemic.model.MemoryQuery, "exclude_ids"): None,
+    (mnemic.model.MemoryQuery, "cache_ttl"): 5,
+    (mnemic.model.MemoryRetrieverOptions, "access_interval"): 5,
 }
 """What records put into its final form: None says nothing, a number is seconds."""
 
@@ -384,8 +391,8 @@ def test_a_judge_refuses_what_is_no_text(kind):
 
 
 CORE = {
-    "fingerprint": (mnemic.fingerprint, ["text"]),
-    "fingerprint_digests": (mnemic.fingerprint_digests, [["text"]]),
+    "fingerprint": (mnemic.model.fingerprint, ["text"]),
+    "fingerprint_digests": (mnemic.model.fingerprint_digests, [["text"]]),
     "VectorMap": (mnemic.VectorMap, [2]),
     **{
         name: (getattr(mnemic.VectorMap, name), [Fresh(lambda: mnemic.VectorMap(2)), *given])

@@ -22,24 +22,21 @@ import msgspec
 import pytest
 
 import mnemic
-from mnemic import (
-    AsyncMemory,
+from mnemic import AsyncMemory, Memory, MemoryEntry
+from mnemic.async_memory import AsyncScopedMemory
+from mnemic.compat import (
+    AsyncLongTermMemory,
+    AsyncMemoryRetriever,
+    AsyncRetrievalService,
     ContextWindow,
     LicenseTier,
-    LongTermMemory,
-    Memory,
-    MemoryEntry,
-    MemoryQuery,
-    MemoryRetriever,
-    RetrievalService,
 )
-from mnemic.async_memory import AsyncScopedMemory
 from mnemic.context import ContextItem
 from mnemic.contradictions import Judgement, LanguageModelJudge
-from mnemic.hyde import HydeConfig, HydeEngine
+from mnemic.hyde import AsyncHydeEngine, HydeConfig
 from mnemic.licensing import DocumentedLicenses
 from mnemic.memory import ScopedMemory
-from mnemic.model import ExpandedQuery, MemoryEntryUpdate, MemoryFilter
+from mnemic.model import ExpandedQuery, MemoryEntryUpdate, MemoryFilter, MemoryQuery
 from mnemic.observability import metrics, telemetry
 from mnemic.policy import (
     AsyncRetrievalPolicy,
@@ -161,26 +158,26 @@ def services_of(memory):
     llm, broken = Rambling(), Refusing()
     for log_queries in (True, False):
         yield from (
-            RetrievalService(memory, log_queries=log_queries),
-            RetrievalService(
+            AsyncRetrievalService(memory, log_queries=log_queries),
+            AsyncRetrievalService(
                 memory, log_queries=log_queries, expander=SayingAll(), suggester=SayingAll()
             ),
-            RetrievalService(
+            AsyncRetrievalService(
                 memory,
                 log_queries=log_queries,
                 expander=LanguageModelExpander(llm),
                 suggester=LanguageModelSuggester(llm),
             ),
-            MemoryRetriever(memory, log_queries=log_queries),
-            MemoryRetriever(memory, log_queries=log_queries, judge=SayingAll()),
-            MemoryRetriever(memory, log_queries=log_queries, judge=LanguageModelJudge(llm)),
+            AsyncMemoryRetriever(memory, log_queries=log_queries),
+            AsyncMemoryRetriever(memory, log_queries=log_queries, judge=SayingAll()),
+            AsyncMemoryRetriever(memory, log_queries=log_queries, judge=LanguageModelJudge(llm)),
         )
     yield from (
-        RetrievalService(memory, expander=Unsure(), suggester=broken),
-        RetrievalService(memory, expander=broken, suggester=LanguageModelSuggester(broken)),
-        RetrievalService(memory, expander=LanguageModelExpander(broken)),
-        MemoryRetriever(memory, judge=broken),
-        MemoryRetriever(memory, judge=LanguageModelJudge(broken)),
+        AsyncRetrievalService(memory, expander=Unsure(), suggester=broken),
+        AsyncRetrievalService(memory, expander=broken, suggester=LanguageModelSuggester(broken)),
+        AsyncRetrievalService(memory, expander=LanguageModelExpander(broken)),
+        AsyncMemoryRetriever(memory, judge=broken),
+        AsyncMemoryRetriever(memory, judge=LanguageModelJudge(broken)),
         AsyncRetrievalPolicy(memory, RetrievalConfig(min_score=0, include_sensitive=True)),
         AsyncRetrievalPolicy(memory, RetrievalConfig(max_query_length=5)),
         AsyncRetrievalPolicy(
@@ -201,11 +198,11 @@ def engines_of(memory):
     """Return HyDE engines, also such as fail."""
     embedder = memory.repository.embedder
     yield from (
-        HydeEngine(memory, embedder, Repeating()),
-        HydeEngine(memory, embedder, Repeating(), HydeConfig(min_similarity=-1)),
-        HydeEngine(memory, embedder, Repeating(), HydeConfig(timeout=1e-9)),
-        HydeEngine(memory, embedder, RefusingModel()),
-        HydeEngine(memory, lambda_of(CONTENT), Repeating()),
+        AsyncHydeEngine(memory, embedder, Repeating()),
+        AsyncHydeEngine(memory, embedder, Repeating(), HydeConfig(min_similarity=-1)),
+        AsyncHydeEngine(memory, embedder, Repeating(), HydeConfig(timeout=1e-9)),
+        AsyncHydeEngine(memory, embedder, RefusingModel()),
+        AsyncHydeEngine(memory, lambda_of(CONTENT), Repeating()),
     )
 
 
@@ -254,12 +251,12 @@ class Quoting:
         refuse(user, CONTENT)
 
 
-DOORS = [Memory, AsyncMemory, LongTermMemory]
+DOORS = [Memory, AsyncMemory, AsyncLongTermMemory]
 DOORS_OF_STORES = [
     *(("sqlite", door) for door in DOORS),
     ("postgres", Memory),
     ("postgres-search", AsyncMemory),
-    ("postgres-policies", LongTermMemory),
+    ("postgres-policies", AsyncLongTermMemory),
 ]
 
 
@@ -319,8 +316,8 @@ def test_with_log_content_queries_are_told(kind, tmp_path, ear):
 
         async def ask():
             await world.memory.search(QUERY)
-            await RetrievalService(world.memory).retrieve(MemoryQuery(query=QUERY))
-            await MemoryRetriever(world.memory).recall(QUERY, user_id=None)
+            await AsyncRetrievalService(world.memory).retrieve(MemoryQuery(query=QUERY))
+            await AsyncMemoryRetriever(world.memory).recall(QUERY, user_id=None)
             asked = RetrievalRequest(QUERY, user_id=None, session_id="s")
             for policy in policies_of(world.memory):
                 await policy.run(asked)
@@ -347,8 +344,8 @@ def test_what_an_embedder_quotes_is_not_told(kind, door, log_content, tmp_path, 
 
         async def failing():
             services = (
-                RetrievalService(world.memory),
-                MemoryRetriever(world.memory),
+                AsyncRetrievalService(world.memory),
+                AsyncMemoryRetriever(world.memory),
                 *policies_of(world.memory),
                 *engines_of(world.memory),
             )
@@ -468,7 +465,7 @@ def test_what_stands_in_a_broken_export_is_not_told(kind, text, ear):
 def test_every_kind_of_event_is_heard_by_this_test(tmp_path, ear, monkeypatch):
     monkeypatch.setattr(telemetry, "QUOTA_WARNINGS", (0.000001,))
     with opened(AsyncMemory, tmp_path, ear, quota=10**9, on_recalled="flag") as world:
-        service = RetrievalService(world.memory, expander=SayingAll())
+        service = AsyncRetrievalService(world.memory, expander=SayingAll())
         for door in (service, *policies_of(world.memory), *engines_of(world.memory), world.memory):
             asyncio.run(use_all(ear, door, world))
     assert ear.events == KINDS
@@ -479,22 +476,22 @@ def test_every_public_class_is_a_door_a_record_or_searches_no_memories():
     """A new class with verbs fails here until this file calls them."""
     called_here = {
         *DOORS,
-        RetrievalService,
-        MemoryRetriever,
+        AsyncRetrievalService,
+        AsyncMemoryRetriever,
         AsyncRetrievalPolicy,
         ContextWindow,
-        HydeEngine,
+        AsyncHydeEngine,
         Memory,
         AsyncMemory,
     }
     views = {"ScopedMemory", "AsyncScopedMemory"}  # called above
     plain = {
-        "SyncRetrievalService",
-        "SyncMemoryRetriever",
+        "RetrievalService",
+        "MemoryRetriever",
         "RetrievalPolicy",
+        "AsyncHydeTurn",
+        "HydeEngine",
         "HydeTurn",
-        "SyncHydeEngine",
-        "SyncHydeTurn",
     }  # made from the awaited verbs
     vectors = {"VectorMap", "StringVectorMap", "Selection", "Prior", "IndexPool"}  # ids, sizes
     vectors |= {"VectorIndex", "AsyncVectorIndex"}  # numbers; see tests/repository
@@ -548,7 +545,7 @@ def test_reprs_of_sensitive_memories_and_of_what_is_asked_hide_what_they_hold():
         ContextItem(content=CONTENT, type="user_message", metadata=fields()["metadata"]),
         entry,
         mnemic.SearchHit(entry, 1.0, {}),
-        mnemic.ScoredMemory(entry, 1.0, f"{HIDDEN_WORD} reason"),
+        mnemic.model.ScoredMemory(entry, 1.0, f"{HIDDEN_WORD} reason"),
     ]
     for one in asked:
         said = [repr(one), str(one), repr(one.__rich_repr__())]

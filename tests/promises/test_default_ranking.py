@@ -13,7 +13,8 @@ from benches.quality.compare import MeasuredSet, verdict
 from benches.quality.datasets import load_conversations
 from benches.quality.measure import DEPTH, Outcome, figures_of
 from benches.quality.methods.front_door import entry_fields
-from mnemic import KeywordFields, Memory, Ranking, SessionTerms
+from mnemic import Memory, Ranking
+from mnemic.model import KeywordFields, SessionTerms
 from mnemic.model.ranking import BY_SEARCH_TYPE
 
 SAMPLES = Path(__file__).parents[1] / "samples"

@@ -7,16 +7,10 @@ import pickle
 import numpy as np
 import pytest
 
-from mnemic import (
-    AsyncMemory,
-    LongTermMemory,
-    Memory,
-    MemoryQuery,
-    Ranking,
-    RetrievalService,
-    Weights,
-)
+from mnemic import AsyncMemory, Memory, Ranking, Weights
+from mnemic.compat import AsyncLongTermMemory, AsyncRetrievalService
 from mnemic.errors import EmbeddingError, InvalidArgumentError
+from mnemic.model import MemoryQuery
 from tests.support.embedders import WordEmbedder
 
 TEXTS = ["red sofa in the hall", "blue chair", "green table beside the red lamp", "a lamp"]
@@ -138,7 +132,7 @@ def test_a_context_falls_back_and_says_so(memory, by_words, embedder):
 
 def test_a_hybrid_retrieval_falls_back_and_is_not_kept(memory, embedder):
     query = MemoryQuery(query="red lamp", search_type="hybrid", expand_query=True)
-    service = RetrievalService(memory)
+    service = AsyncRetrievalService(memory)
 
     def asked(given=query):
         return asyncio.run(service.retrieve(given, user_id="u"))
@@ -167,7 +161,7 @@ def test_the_asynchronous_doors_do_the_same(embedder, tmp_path):
             with pytest.raises(EmbeddingError):
                 await memory.search("red", on_embed_error="raise")
         embedder.is_down = False
-        async with LongTermMemory(tmp_path / "a.db", embedder=embedder) as memory:
+        async with AsyncLongTermMemory(tmp_path / "a.db", embedder=embedder) as memory:
             embedder.is_down = True
             with pytest.raises(EmbeddingError):
                 await memory.search_semantic("red")

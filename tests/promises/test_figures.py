@@ -6,7 +6,8 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from mnemic import LongTermMemory, Memory
+from mnemic import Memory
+from mnemic.compat import AsyncLongTermMemory
 from mnemic.errors import InvalidArgumentError
 from mnemic.licensing import DocumentedLicenses, LicenseTier
 from mnemic.model import MemoryStatus
@@ -36,11 +37,11 @@ class FrontDoor:
 
 
 class LongTermDoor(FrontDoor):
-    """Those of `LongTermMemory`."""
+    """Those of `AsyncLongTermMemory`."""
 
     def __init__(self, path, **options):
         super().__init__(path, **options)
-        self.long_term = LongTermMemory(
+        self.long_term = AsyncLongTermMemory(
             path, embedder=WordEmbedder(), clock=lambda: NOON, **options
         )
 

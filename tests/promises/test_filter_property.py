@@ -20,15 +20,11 @@ from hypothesis import strategies as st
 
 from mnemic._core import RECORD_COLUMNS
 from mnemic.index import NativeIndex
-from mnemic.model import (
-    MOST_IMPORTANT,
-    NEWEST,
-    MemoryStatus,
-    NewEntry,
-    RowBatch,
-    Scope,
-)
+from mnemic.model import MemoryStatus, Scope
 from mnemic.model.filter import MemoryFilter, MemorySortOrder, parse_filter
+from mnemic.model.new_entry import NewEntry
+from mnemic.model.ranking import MOST_IMPORTANT, NEWEST
+from mnemic.model.rows import RowBatch
 from mnemic.store import open_store
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support.clock import NOON

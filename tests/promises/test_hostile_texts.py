@@ -11,19 +11,13 @@ import time
 import pytest
 
 from benches.support.hostile_texts import FAMILIES
-from mnemic import (
-    AsyncMemory,
-    LongTermMemory,
-    MemoryQuery,
-    MemoryRetriever,
-    RetrievalService,
-    _core,
-)
+from mnemic import AsyncMemory, _core
 from mnemic._core import MemoryIndex
+from mnemic.compat import AsyncLongTermMemory, AsyncMemoryRetriever, AsyncRetrievalService
 from mnemic.demo.reading import read
 from mnemic.embed.chunking import Chunker
 from mnemic.errors import InvalidArgumentError
-from mnemic.model import Scope
+from mnemic.model import MemoryQuery, Scope
 from mnemic.retrieval.expansion import CorpusExpander, Related, terms_of
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
@@ -117,7 +111,7 @@ TOO_LONG = LONGEST + "x"
 def test_a_query_of_ten_thousand_characters_is_answered_and_a_longer_one_refused(places):
     with places.opened(embedder=WordEmbedder()) as memory:
         memory.add("tea with milk")
-        retriever, service = MemoryRetriever(memory), RetrievalService(memory)
+        retriever, service = AsyncMemoryRetriever(memory), AsyncRetrievalService(memory)
         calls = {
             "search": memory.search,
             "keyword search": lambda query: memory.search(query, search_type="keyword"),
@@ -146,7 +140,9 @@ def test_the_doors_for_event_loops_refuse_a_longer_query_as_well(places):
         async with await AsyncMemory.open(places.new(), embedder=WordEmbedder()) as memory:
             with pytest.raises(InvalidArgumentError, match="exceed"):
                 await memory.search(TOO_LONG)
-        async with LongTermMemory(places.new(), agent_id="a", embedder=WordEmbedder()) as memory:
+        async with AsyncLongTermMemory(
+            places.new(), agent_id="a", embedder=WordEmbedder()
+        ) as memory:
             with pytest.raises(InvalidArgumentError, match="exceed"):
                 await memory.search_semantic(TOO_LONG)
 
@@ -157,7 +153,7 @@ def test_the_doors_for_event_loops_refuse_a_longer_query_as_well(places):
 def test_of_a_long_conversation_the_end_is_read(places):
     with places.opened(embedder=None) as memory:
         memory.add_many(["the harbour froze", "a violin lesson"])
-        service = RetrievalService(memory)
+        service = AsyncRetrievalService(memory)
         spoken = "the violin. " + "hm. " * 5_000 + "the harbour"
         assert asyncio.run(service.suggest_queries(spoken)) == ["harbour"]
 

@@ -18,13 +18,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemic import AsyncMemory, MemoryRetriever
+from mnemic import AsyncMemory
+from mnemic.compat import AsyncMemoryRetriever
 from mnemic.errors import MnemicError
-from mnemic.hyde import HydeConfig, HydeEngine, format_injection
+from mnemic.hyde import AsyncHydeEngine, HydeConfig, format_injection
 from mnemic.index import ExactSource
 from mnemic.model import HYBRID, AdaptiveShare, MemoryFilter, MemoryQuery, MemorySortOrder
 from mnemic.policy import AsyncRetrievalPolicy, FixedWindow, RetrievalConfig, RetrievalRequest
-from mnemic.retrieval import RetrievalService
+from mnemic.retrieval import AsyncRetrievalService
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.places import IN_POSTGRES, Places
@@ -134,8 +135,8 @@ class Door:
 
     def __init__(self, memory, turns):
         self.memory, self.turns = memory, turns
-        self.service = RetrievalService(memory)
-        self.retriever = MemoryRetriever(memory)
+        self.service = AsyncRetrievalService(memory)
+        self.retriever = AsyncMemoryRetriever(memory)
         limiter = FixedWindow(3, 900, clock=turns.seconds)
         self.policies = [AsyncRetrievalPolicy(memory, config) for config in POLICIES]
         self.policies.append(AsyncRetrievalPolicy(memory, POLICIES[1], limiter=limiter))
@@ -467,7 +468,7 @@ class Door:
         if engine is None:
             config = HydeConfig(timeout=60, min_similarity=0.1, **HYDE[number])
             view = self.memory.scoped(user_id=user)
-            engine = HydeEngine(view, self.memory.embedder, hypotheses, config)
+            engine = AsyncHydeEngine(view, self.memory.embedder, hypotheses, config)
             self._engines[user, number] = engine
         found = await engine.retrieve(random.choice("123"), [f"user: {text_of(random, user, 4)}"])
         return found, format_injection(found), format_injection(found, 60, form="tagged")

@@ -6,12 +6,10 @@ from uuid import uuid4
 
 import pytest
 
-from mnemic import (
-    ContextWindow,
-    MemoryFilter,
-    MemoryQuery,
-)
+from mnemic import MemoryFilter
+from mnemic.compat import ContextWindow
 from mnemic.errors import FilterError, InvalidArgumentError
+from mnemic.model import MemoryQuery
 from tests.support.retrieval import QUERY, found, record, serve
 
 FIVE_MINUTES = timedelta(minutes=5)

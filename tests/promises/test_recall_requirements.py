@@ -23,7 +23,7 @@ from mnemic.model import (
     RecallOptions,
 )
 from mnemic.observability import metrics
-from mnemic.recall import MemoryRetriever
+from mnemic.recall import AsyncMemoryRetriever
 from tests.support.clock import DAY, HOUR, NOON, Clock
 from tests.support.metrics import MNEMIC, OTEL
 from tests.support.metrics import run as run_program
@@ -66,12 +66,12 @@ def test_there_are_five_modes():
 
 @pytest.mark.requirement("R224", "R225")
 def test_retriever_and_what_it_is_asked_are_public():
-    for name in ("MemoryRetriever", "RecallOptions", "RecallMode", "MemoryRetrieverOptions"):
-        assert name in mnemic.__all__
-    assert mnemic.MemoryRetriever is MemoryRetriever
+    for name in ("RecallOptions", "RecallMode", "MemoryRetrieverOptions"):
+        assert name in mnemic.model.__all__
+    assert mnemic.compat.AsyncMemoryRetriever is AsyncMemoryRetriever
     methods = ("recall", "recall_temporal", "recall_by_type", "recall_linked")
     for name in (*methods, "find_contradictions"):
-        assert inspect.iscoroutinefunction(getattr(MemoryRetriever, name))
+        assert inspect.iscoroutinefunction(getattr(AsyncMemoryRetriever, name))
 
 
 @pytest.mark.requirement("R226", "R227")
@@ -90,7 +90,7 @@ def test_methods_take_the_documented_arguments_in_their_order():
         "find_contradictions": ["content", "user_id"],
     }
     for name, arguments in expected.items():
-        given = list(inspect.signature(getattr(MemoryRetriever, name)).parameters)
+        given = list(inspect.signature(getattr(AsyncMemoryRetriever, name)).parameters)
         assert given[1 : 1 + len(arguments)] == arguments
         assert "user_id" in given or name == "recall"
 
@@ -340,15 +340,15 @@ def test_a_result_tells_memories_total_and_time():
 METRIC_NAMES = ("Queries", "Latency", "ResultCount")
 METRICS = """
 import asyncio
-from mnemic.recall import MemoryRetriever
+from mnemic.recall import AsyncMemoryRetriever
 
 async def use():
-    async with await LongTermMemory.open(
+    async with await AsyncLongTermMemory.open(
         ":memory:", agent_id="aide", embedder=WordEmbedder()
     ) as memory:
         one = entry("dark mode")
         await memory.store_batch([one, entry("light mode")])
-        retriever = MemoryRetriever(memory)
+        retriever = AsyncMemoryRetriever(memory)
         for mode in ("relevant", "recent", "recent", "important", "frequent"):
             await retriever.recall("mode", user_id=None, mode=mode)
         await retriever.recall_temporal(one.created_at, one.created_at, user_id=None)
@@ -528,7 +528,7 @@ def test_both_that_a_memory_is_linked_to_are_returned(tmp_path):
         memory.add("d", user_id="u")
         memory.link(one.id, two.id, user_id="u")
         memory.link(one.id, three.id, "refines", user_id="u")
-        retriever = MemoryRetriever(memory)
+        retriever = AsyncMemoryRetriever(memory)
 
         async def scenario():
             return await retriever.recall_linked(one.id, user_id="u")

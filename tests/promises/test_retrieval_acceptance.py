@@ -4,12 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from mnemic import (
-    ContextItem,
-    ContextItemType,
-    ContextWindow,
-    MemoryQuery,
-)
+from mnemic.compat import ContextItem, ContextItemType, ContextWindow
+from mnemic.model import MemoryQuery
 from tests.support.embedders import WordEmbedder
 from tests.support.retrieval import QUERY, AskingFirst, found, record, serve
 

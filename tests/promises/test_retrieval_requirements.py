@@ -7,24 +7,22 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from mnemic import (
+from mnemic import MemoryType
+from mnemic.compat import (
     ContextItem,
     ContextItemType,
     ContextWindow,
     DocumentedLicenses,
     LicenseTier,
-    MemoryQuery,
-    MemoryType,
-    RelevanceScores,
-    RetrievalStats,
 )
 from mnemic.errors import LicenseRestrictionError
 from mnemic.licensing import SEMANTIC_RETRIEVAL
+from mnemic.model import MemoryQuery, RelevanceScores, RetrievalStats
 from mnemic.observability.events import (
     MemoryRetrievalCompletedEvent,
     QueryExpandedEvent,
 )
-from mnemic.retrieval import RetrievalService
+from mnemic.retrieval import AsyncRetrievalService
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support.clock import NOON
 from tests.support.retrieval import QUERY, AskingFirst, found, heard_by, record, serve, three_near
@@ -44,8 +42,8 @@ def test_every_method_of_the_document_is_there_and_awaited():
         "expand_query",
         "get_stats",
     ):
-        assert inspect.iscoroutinefunction(getattr(RetrievalService, name)), name
-    limit = inspect.signature(RetrievalService.find_similar).parameters["limit"]
+        assert inspect.iscoroutinefunction(getattr(AsyncRetrievalService, name)), name
+    limit = inspect.signature(AsyncRetrievalService.find_similar).parameters["limit"]
     assert limit.default == 10
 
 
@@ -258,7 +256,7 @@ def test_candidates_have_a_similarity_of_three_tenths():
         query = MemoryQuery(query="query", min_relevance=0)
         result = await service.retrieve(query)
         assert (found(result), result.total_matches) == (["above"], 1)
-        lower = RetrievalService(memory, similarity_floor=0.2)
+        lower = AsyncRetrievalService(memory, similarity_floor=0.2)
         assert found(await lower.retrieve(query)) == ["below", "above"]
 
     serve(scenario)

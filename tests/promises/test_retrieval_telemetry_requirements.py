@@ -6,10 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from mnemic import (
-    ContextWindow,
-    MemoryQuery,
-)
+from mnemic.compat import ContextWindow
+from mnemic.model import MemoryQuery
 from mnemic.observability.events import (
     ContextAugmentedEvent,
     MemoryRetrievalCompletedEvent,
@@ -192,11 +190,13 @@ def test_an_unsure_expansion_is_warned_of_and_not_used(caplog):
 
 
 MEASURED = """
-from mnemic import AsyncMemory, ContextWindow, MemoryQuery, RetrievalService
+from mnemic import AsyncMemory
+from mnemic.compat import ContextWindow, AsyncRetrievalService
+from mnemic.model import MemoryQuery
 async def use():
     async with await AsyncMemory.open(":memory:", "aide", embedder=WordEmbedder()) as memory:
         await memory.add_many(["dark mode", "light mode", "hot tea"])
-        service = RetrievalService(memory)
+        service = AsyncRetrievalService(memory)
         query = MemoryQuery(query="mode", min_relevance=0)
         for _ in range(3):
             await service.retrieve(query)

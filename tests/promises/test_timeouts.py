@@ -7,16 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mnemic import (
-    ContextWindow,
-    Memory,
-    MemoryFilter,
-    MemoryQuery,
-    MemoryRetriever,
-    RetrievalService,
-)
+from mnemic import Memory, MemoryFilter
+from mnemic.compat import AsyncMemoryRetriever, AsyncRetrievalService, ContextWindow
 from mnemic.errors import DeadlineExceededError, InvalidArgumentError
-from mnemic.model import MemorySortOrder
+from mnemic.model import MemoryQuery, MemorySortOrder
 from tests.support.embedders import WordEmbedder
 
 BY_ACCESS = MemoryFilter(sort_by=MemorySortOrder.ACCESSED_DESCENDING)
@@ -52,7 +46,7 @@ def memory():
 
 def verbs(memory):
     first = memory.recent(limit=10)[-1].id
-    retriever, service = MemoryRetriever(memory), RetrievalService(memory)
+    retriever, service = AsyncMemoryRetriever(memory), AsyncRetrievalService(memory)
 
     def run(verb):
         return lambda *given, **named: asyncio.run(verb(*given, user_id=None, **named))
@@ -137,7 +131,7 @@ def test_an_answer_within_a_timeout_is_kept_and_a_partial_one_is_not(memory):
 
 
 def test_links_of_contradiction_are_followed_until_the_deadline(memory, monkeypatch):
-    engine = MemoryRetriever(memory)._engine
+    engine = AsyncMemoryRetriever(memory)._engine
     finder, deadline = memory.repository.finder, []
     find_linked = finder.find_linked
 
@@ -221,7 +215,7 @@ class LateExpander:
 @pytest.mark.parametrize("timeout", [None, PATIENCE])
 @pytest.mark.parametrize("on_timeout", ["raise", "partial"])
 def test_a_deadline_of_an_expanders_own_fails_the_expansion_alone(memory, timeout, on_timeout):
-    service = RetrievalService(memory, expander=LateExpander())
+    service = AsyncRetrievalService(memory, expander=LateExpander())
     query = MemoryQuery(query="tea", expand_query=True)
     for _ in range(2):
         found = asyncio.run(service.retrieve(query, timeout=timeout, on_timeout=on_timeout))

@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from mnemic import ContextWindow
+from mnemic.compat import ContextWindow
+from mnemic.compat.long_term import AsyncLongTermMemory
 from mnemic.errors import AmbiguousIdError, DuplicateEntryError, EntryNotFoundError
-from mnemic.long_term import LongTermMemory
 from mnemic.model import (
     MemoryEntry,
     MemoryEntryUpdate,
@@ -19,7 +19,7 @@ from mnemic.model import (
     MemorySortOrder,
 )
 from mnemic.observability.events import MemoryStoredEvent
-from mnemic.recall import MemoryRetriever
+from mnemic.recall import AsyncMemoryRetriever
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 
@@ -273,7 +273,7 @@ def test_links_for_all_users_lead_to_the_memories_they_were_made_to(opened):
         memory.add("start", id=UUID(int=9), user_id="alice")
         memory.link(UUID(int=9), ONE, user_id="alice", strength=0.5)
         memory.link(ONE, TWO, user_id="alice", strength=0.5)
-        retriever = MemoryRetriever(memory)
+        retriever = AsyncMemoryRetriever(memory)
         for options in ({}, {"include_archived": True}):
             given = {"user_id": None, "all_users": True, "depth": 2, **options}
             found = asyncio.run(retriever.recall_linked(UUID(int=9), **given))
@@ -297,7 +297,7 @@ def test_a_context_window_takes_every_memory_of_an_id_once(opened):
 
 async def with_long_term(places, scenario):
     given = {"embedder": WordEmbedder(), "clock": lambda: NOON, **places.options}
-    async with await LongTermMemory.open(places.new(), agent_id="a", **given) as memory:
+    async with await AsyncLongTermMemory.open(places.new(), agent_id="a", **given) as memory:
         for user_id in USERS:
             entry = MemoryEntry(
                 id=ONE, agent_id="a", content="tea", created_at=NOON, user_id=user_id

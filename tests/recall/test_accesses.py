@@ -19,7 +19,7 @@ from mnemic.model import (
     MemoryRetrieverOptions,
     Scope,
 )
-from mnemic.recall import MemoryRetriever
+from mnemic.recall import AsyncMemoryRetriever
 from tests.support.clock import DAY, HOUR, NOON, Clock
 from tests.support.entries import uid
 from tests.support.recall import (
@@ -163,7 +163,7 @@ def test_of_recalls_at_once_one_is_counted_in_an_interval(mode):
         asked = {"user_id": "u", "mode": mode, "include_archived": True}
         for hours in (0, 2, 4):
             clock.now = NOON + hours * HOUR
-            others = [MemoryRetriever(memory, retriever.options) for _ in range(4)]
+            others = [AsyncMemoryRetriever(memory, retriever.options) for _ in range(4)]
             await asyncio.gather(*(each.recall("q", **asked) for each in [retriever, *others] * 3))
             counted = await accesses(memory)
             assert counted == {"one": 6 + hours // 2, "two": hours // 2}
@@ -179,7 +179,7 @@ def test_of_recalls_in_threads_one_is_counted_in_an_interval(tmp_path):
         barrier = threading.Barrier(8)
 
         def recall():
-            retriever = MemoryRetriever(memory, options)
+            retriever = AsyncMemoryRetriever(memory, options)
             barrier.wait(30)
             for _ in range(5):
                 assert asyncio.run(retriever.recall("one", user_id="u"))

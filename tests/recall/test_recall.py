@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from mnemic import AsyncMemory, SalienceOptions
+from mnemic import AsyncMemory
 from mnemic.contradictions import Judgement
 from mnemic.errors import (
     InvalidArgumentError,
@@ -24,9 +24,10 @@ from mnemic.model import (
     MemoryStatus,
     RecallOptions,
     Salience,
+    SalienceOptions,
 )
 from mnemic.model.recall import AllRecallFields, RecallFields, RecallTypeFields
-from mnemic.recall import MemoryRetriever
+from mnemic.recall import AsyncMemoryRetriever
 from tests.support.clock import DAY, NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import entry
@@ -173,7 +174,7 @@ def write_and_unwrite(memory, start, user):
 
 
 async def recall_all_the_while(memory, start, user, stop):
-    retriever = MemoryRetriever(memory)
+    retriever = AsyncMemoryRetriever(memory)
     while not stop.is_set():
         for archived in (False, True):
             flags = {"user_id": user, "include_archived": archived}
@@ -268,7 +269,7 @@ def test_a_judge_that_gives_no_judgements_is_told_so(given):
     async def main():
         async with await AsyncMemory.open(":memory:", embedder=WordEmbedder()) as memory:
             await memory.add("tea", user_id="u")
-            retriever = MemoryRetriever(memory, judge=GivingJudge(given))
+            retriever = AsyncMemoryRetriever(memory, judge=GivingJudge(given))
             with pytest.raises(MnemicError):
                 await retriever.find_contradictions("tea", user_id="u")
 
@@ -305,7 +306,7 @@ def test_options_of_another_type_are_refused():
             with pytest.raises(InvalidArgumentError, match="got 3"):
                 await call()
         with pytest.raises(InvalidArgumentError, match="got 3"):
-            MemoryRetriever(memory, 3)
+            AsyncMemoryRetriever(memory, 3)
 
     run(scenario)
     with pytest.raises(InvalidArgumentError, match="boosts"):

@@ -18,7 +18,7 @@ from mnemic.model import (
     SalienceWeights,
 )
 from mnemic.model.recall import RECENCY_FOCUSED, RELEVANCE_FOCUSED
-from mnemic.recall import MemoryRetriever
+from mnemic.recall import AsyncMemoryRetriever
 from tests.support.clock import DAY, HOUR, NOON, Clock
 from tests.support.recall import UNTRACKED, asked, by_every_method, counts, mine, opened, run
 from tests.support.threads import run_together
@@ -245,7 +245,7 @@ def test_what_many_threads_reinforce_adds_up(tmp_path):
                 asked(of, "reinforce", one.id, "repeated_access", "u", options=UNTRACKED)
 
         def reinforce_little(of):
-            retriever = MemoryRetriever(of)
+            retriever = AsyncMemoryRetriever(of)
             for _ in range(10):
                 asyncio.run(retriever.reinforce(one.id, "repeated_access", "u", options=small))
 

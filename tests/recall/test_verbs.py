@@ -6,8 +6,10 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from mnemic import Memory, MemoryRetriever, SalienceOptions, SalienceWeights
+from mnemic import Memory
+from mnemic.compat import AsyncMemoryRetriever
 from mnemic.errors import EntryNotFoundError, FilterError, InvalidArgumentError
+from mnemic.model import SalienceOptions, SalienceWeights
 from tests.support.clock import DAY, NOON, Clock
 from tests.support.recall import NamedSimilarities
 
@@ -58,7 +60,7 @@ def test_every_mode_is_limited_to_a_range_of_creation_times(memory, mode):
 
 
 def test_mode_temporal_is_the_retrievers_temporal_recall(memory):
-    retriever = MemoryRetriever(memory)
+    retriever = AsyncMemoryRetriever(memory)
     first, last = NOON - 5 * DAY, NOON + timedelta(microseconds=1)
     for topic in (None, "query"):
         wanted = asyncio.run(
@@ -85,7 +87,7 @@ def test_linked_memories_are_those_of_the_retriever(memory):
     tea, bread, salt, _ = entries_of(memory)
     memory.link(tea.id, bread.id, "derived_from", strength=0.5, **SCOPE)
     memory.link(bread.id, salt.id, strength=0.5, **SCOPE)
-    retriever = MemoryRetriever(memory)
+    retriever = AsyncMemoryRetriever(memory)
     for options in (
         {},
         {"depth": 2},
@@ -113,7 +115,7 @@ def test_linked_refuses_what_it_does_not_understand(memory):
 
 def test_salience_and_reinforcement_are_those_of_the_retriever(memory):
     salt = entries_of(memory)[2]
-    retriever = MemoryRetriever(memory)
+    retriever = AsyncMemoryRetriever(memory)
     for options in (
         {},
         {"query": "query"},

@@ -5,23 +5,30 @@ import pytest
 from mnemic import (
     AsyncMemory,
     CheckedEntry,
-    ContextWindow,
-    LongTermMemory,
     Memory,
     MemoryEntry,
-    MemoryQuery,
-    MemoryRetrievalResult,
-    MemoryRetriever,
-    RankedMemory,
-    RelevanceScores,
-    RetrievalService,
-    ScoredMemory,
     SearchHit,
     SearchResults,
     as_embedder,
 )
+from mnemic.compat import (
+    AsyncLongTermMemory,
+    AsyncMemoryRetriever,
+    AsyncRetrievalService,
+    ContextWindow,
+)
 from mnemic.errors import StoreFileError, StoreUnavailableError
-from mnemic.model import EmbeddingModel, MemoryPage, MemoryRecallResult, MemoryStatus
+from mnemic.model import (
+    EmbeddingModel,
+    MemoryPage,
+    MemoryQuery,
+    MemoryRecallResult,
+    MemoryRetrievalResult,
+    MemoryStatus,
+    RankedMemory,
+    RelevanceScores,
+    ScoredMemory,
+)
 from mnemic.records.lines import cut, display_width
 from mnemic.records.secrets import without_passwords
 from tests.support.clock import NOON, SECOND
@@ -201,8 +208,8 @@ def test_doors_and_services_show_path_scope_and_embedder(path):
         assert repr(opened.aio) == f"AsyncMemory({place}, agent 'one', no user, {model})"
         view = opened.scoped(user_id="u")
         assert repr(view) == f"ScopedMemory({place}, agent 'one', user 'u', {model})"
-        assert repr(RetrievalService(view)) == "RetrievalService(agent 'one', user 'u')"
-        assert repr(MemoryRetriever(opened)) == "MemoryRetriever(agent 'one', no user)"
+        assert repr(AsyncRetrievalService(view)) == "AsyncRetrievalService(agent 'one', user 'u')"
+        assert repr(AsyncMemoryRetriever(opened)) == "AsyncMemoryRetriever(agent 'one', no user)"
     assert repr(opened).startswith("Memory("), "also after closing"
     with Memory(":memory:", embedder=None) as other:
         assert repr(other) == "Memory(':memory:', agent 'default', no user, no embedder)"
@@ -245,4 +252,4 @@ def test_equal_entries_and_results_do_not_differ():
     assert memory() != "Likes tea"
     assert SearchResults([]) != SearchResults([], partial=True)
     assert MemoryStatus.ACTIVE is memory().status
-    assert AsyncMemory.__repr__ is LongTermMemory.__repr__
+    assert AsyncMemory.__repr__ is AsyncLongTermMemory.__repr__

@@ -6,15 +6,9 @@ import pickle
 import msgspec
 import pytest
 
-from mnemic import (
-    CompactionStrategy,
-    ContextItemType,
-    LicenseTier,
-    LinkType,
-    Memory,
-    MemoryStatus,
-    MemoryType,
-)
+from mnemic import Memory, MemoryStatus, MemoryType
+from mnemic.compat import CompactionStrategy, ContextItemType, LicenseTier
+from mnemic.model import LinkType
 
 ENUMS = (CompactionStrategy, ContextItemType, LicenseTier, LinkType, MemoryStatus, MemoryType)
 

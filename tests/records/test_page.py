@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemic import MemoryEntry, MemoryPage, ScoredMemory, SearchHit, SearchResults
+from mnemic import MemoryEntry, MemoryPage, SearchHit, SearchResults
+from mnemic.model import ScoredMemory
 from mnemic.records.page import MAX_ROWS
 from tests.support.clock import NOON
 from tests.support.entries import entry

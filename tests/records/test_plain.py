@@ -9,8 +9,16 @@ import msgspec
 import numpy as np
 import pytest
 
-from mnemic import LinkType, Memory, MemoryEntry, MemoryQuery, SearchHit, SearchResults, Suggestions
-from mnemic.model import DistinctValue, LongTermMemoryStats, MemoryLink, MemoryType
+from mnemic import Memory, MemoryEntry, SearchHit, SearchResults
+from mnemic.model import (
+    DistinctValue,
+    LinkType,
+    LongTermMemoryStats,
+    MemoryLink,
+    MemoryQuery,
+    MemoryType,
+    Suggestions,
+)
 from mnemic.model.results import DeleteResult
 from mnemic.records import Record
 from mnemic.records.plain import enc_hook, plain, word

@@ -8,19 +8,19 @@ import pytest
 
 from mnemic import (
     AsyncMemory,
-    BuildContextOptions,
-    ContextWindow,
-    LongTermMemory,
     Memory,
     MemoryEntryUpdate,
     MemoryFilter,
-    MemoryQuery,
-    MemoryRetriever,
     Ranking,
-    RecallOptions,
-    RetrievalService,
     Weights,
     as_embedder,
+)
+from mnemic.compat import (
+    AsyncLongTermMemory,
+    AsyncMemoryRetriever,
+    AsyncRetrievalService,
+    BuildContextOptions,
+    ContextWindow,
 )
 from mnemic.errors import (
     ArgumentMismatchError,
@@ -29,6 +29,7 @@ from mnemic.errors import (
     InvalidEntryError,
     MnemicError,
 )
+from mnemic.model import MemoryQuery, RecallOptions
 from mnemic.reporting.near_names import nearest
 
 
@@ -93,20 +94,20 @@ CALLS = {
         "AsyncMemory() has no argument 'log_contents'; did you mean 'log_content'?",
     ),
     "options of the documented door": (
-        lambda _: LongTermMemory(":memory:", agent="a"),
-        "LongTermMemory() has no argument 'agent'; did you mean 'agent_id'?",
+        lambda _: AsyncLongTermMemory(":memory:", agent="a"),
+        "AsyncLongTermMemory() has no argument 'agent'; did you mean 'agent_id'?",
     ),
     "fields of a text that is retrieved": (
         lambda memory: memory.retrieve("x", filter={}),
         "Memory.retrieve() has no argument 'filter'; did you mean 'filters'?",
     ),
     "the plain door of a service": (
-        lambda memory: MemoryRetriever(memory).sync.recall("x", user="a"),
-        "SyncMemoryRetriever.recall() has no argument 'user'; did you mean 'user_id'?",
+        lambda memory: AsyncMemoryRetriever(memory).sync.recall("x", user="a"),
+        "MemoryRetriever.recall() has no argument 'user'; did you mean 'user_id'?",
     ),
     "options of a service": (
-        lambda memory: RetrievalService(memory, cache=3),
-        "RetrievalService() has no argument 'cache'; did you mean 'cache_size'?",
+        lambda memory: AsyncRetrievalService(memory, cache=3),
+        "AsyncRetrievalService() has no argument 'cache'; did you mean 'cache_size'?",
     ),
     "a context window": (
         lambda _: ContextWindow(max_token=3),
@@ -181,16 +182,16 @@ AWAITED = {
         "AsyncMemory.retrieve() has no argument 'usr_id'; did you mean 'user_id'?",
     ),
     "service": (
-        lambda memory: RetrievalService(memory).retrieve("x", limt=3),
-        "RetrievalService.retrieve() has no argument 'limt'; did you mean 'limit'?",
+        lambda memory: AsyncRetrievalService(memory).retrieve("x", limt=3),
+        "AsyncRetrievalService.retrieve() has no argument 'limt'; did you mean 'limit'?",
     ),
     "retriever": (
-        lambda memory: MemoryRetriever(memory).recall("x", user="a"),
-        "MemoryRetriever.recall() has no argument 'user'; did you mean 'user_id'?",
+        lambda memory: AsyncMemoryRetriever(memory).recall("x", user="a"),
+        "AsyncMemoryRetriever.recall() has no argument 'user'; did you mean 'user_id'?",
     ),
     "documented": (
-        lambda _: LongTermMemory(":memory:", embedder=None).search_semantic("x", k=3),
-        "LongTermMemory.search_semantic() has no argument 'k'; did you mean 'limit'?",
+        lambda _: AsyncLongTermMemory(":memory:", embedder=None).search_semantic("x", k=3),
+        "AsyncLongTermMemory.search_semantic() has no argument 'k'; did you mean 'limit'?",
     ),
 }
 
@@ -305,7 +306,10 @@ def test_a_method_of_a_class_wants_an_open_memory():
     [
         (lambda: AsyncMemory.open(file="x"), "AsyncMemory.open() has no argument 'file'; did you"),
         (AsyncMemory.open, "AsyncMemory.open(): missing a required argument: 'path'"),
-        (lambda: LongTermMemory.open(path="x"), "LongTermMemory.open() has no argument 'path'"),
+        (
+            lambda: AsyncLongTermMemory.open(path="x"),
+            "AsyncLongTermMemory.open() has no argument 'path'",
+        ),
     ],
 )
 def test_opening_names_its_arguments(call, message):

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from mnemic import AsyncMemory, LongTermMemory, Memory
+from mnemic import AsyncMemory, Memory
+from mnemic.compat import AsyncLongTermMemory
 from mnemic.errors import InvalidArgumentError, StoreClosedError
 from mnemic.reporting.progress import Display, reporting
 from tests.support.embedders import WordEmbedder
@@ -125,7 +126,7 @@ def test_the_coroutine_doors_report_too(tmp_path, heard):
         async with await AsyncMemory.open(tmp_path / "a.db", embedder=None) as memory:
             await memory.add_many(TEXTS, progress=heard)
             await memory.backup(tmp_path / "b.db", progress=heard)
-        async with await LongTermMemory.open(tmp_path / "a.db", embedder=None) as memory:
+        async with await AsyncLongTermMemory.open(tmp_path / "a.db", embedder=None) as memory:
             await memory.export(tmp_path / "c.jsonl", progress=heard)
 
     asyncio.run(scenario())

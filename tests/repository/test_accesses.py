@@ -11,15 +11,8 @@ import pytest
 
 from mnemic import AsyncMemory
 from mnemic.memory import Memory
-from mnemic.model import (
-    MemoryFilter,
-    MemorySortOrder,
-    NewEntry,
-    Ranking,
-    Recency,
-    RecencyCurve,
-    Weights,
-)
+from mnemic.model import MemoryFilter, MemorySortOrder, Ranking, Recency, RecencyCurve, Weights
+from mnemic.model.new_entry import NewEntry
 from mnemic.repository.access_buffer import MAX_BUFFERED, _merged
 from mnemic.threads.sync_bridge import run_sync
 from tests.support.clock import HOUR, NOON, Clock

@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from mnemic import AdaptiveShare, Memory
+from mnemic import Memory
 from mnemic.errors import InvalidArgumentError
 from mnemic.index import ExactSource
-from mnemic.model import HYBRID
+from mnemic.model import HYBRID, AdaptiveShare
 from tests.support.embedders import WordEmbedder
 
 LONG = "the harbour boat sails at noon with ninety barrels of red wine " * 4

@@ -5,9 +5,10 @@ import random
 
 import pytest
 
-from mnemic import FaissOptions, Memory
+from mnemic import Memory
 from mnemic.errors import InvalidArgumentError, MissingExtraError
 from mnemic.index import choice
+from mnemic.vectors import FaissOptions
 from tests.support.embedders import WordEmbedder
 
 WORDS = [first + last for first in "bdfgklmnprst" for last in ("ale", "ing", "on", "ure", "est")]

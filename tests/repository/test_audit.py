@@ -6,8 +6,10 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from mnemic import AsyncMemory, Encryption, LongTermMemory, Memory, MemoryAudit
+from mnemic import AsyncMemory, Encryption, Memory
+from mnemic.compat import AsyncLongTermMemory
 from mnemic.errors import DeadlineExceededError, InvalidArgumentError, StoreClosedError
+from mnemic.model import MemoryAudit
 from mnemic.policy import RedactionPattern
 from mnemic.repository import audit, near_duplicates
 from tests.support.clock import NOON, Clock
@@ -371,7 +373,7 @@ def test_every_door_audits(tmp_path):
     async def audits():
         async with await AsyncMemory.open(path, embedder=WordEmbedder()) as memory:
             awaited = await memory.audit()
-        async with await LongTermMemory.open(path, embedder=WordEmbedder()) as long_term:
+        async with await AsyncLongTermMemory.open(path, embedder=WordEmbedder()) as long_term:
             return awaited, await long_term.audit()
 
     assert [each.exact_duplicates for each in asyncio.run(audits())] == [1, 1]

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from mnemic import Memory, MemoryRetriever
+from mnemic import Memory
+from mnemic.compat import AsyncMemoryRetriever
 from mnemic.index import ExactSource, native
 from mnemic.model import MemoryFilter, MemoryQuery, SearchResults
 from tests.support.candidate_sources import FailingSource, Made, RandomSource, RecordingSource
@@ -192,7 +193,7 @@ def test_a_retrieval_that_counts_all_matches_is_exact(open_memory):
 def test_a_recall_and_a_context_have_the_mark_too(open_memory):
     memory = open_memory()
     fill(memory)
-    retriever = MemoryRetriever(memory)
+    retriever = AsyncMemoryRetriever(memory)
 
     def recalled(**fields):
         return asyncio.run(retriever.recall(text_of(30), user_id=None, max_results=2, **fields))

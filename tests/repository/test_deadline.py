@@ -6,7 +6,9 @@ import pytest
 
 from mnemic import Memory
 from mnemic.errors import DeadlineExceededError, InvalidArgumentError
-from mnemic.model import KEYWORD, Search, State
+from mnemic.model import KEYWORD
+from mnemic.model.rows import State
+from mnemic.model.search import Search
 from tests.support.embedders import WordEmbedder
 
 

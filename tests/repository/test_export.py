@@ -7,7 +7,8 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from mnemic import DocumentedLicenses, LicenseTier, Memory, licensing
+from mnemic import Memory, licensing
+from mnemic.compat import DocumentedLicenses, LicenseTier
 from mnemic.errors import (
     ExportFormatError,
     InvalidArgumentError,

@@ -7,10 +7,11 @@ import threading
 
 import pytest
 
-from mnemic import IndexPool, Memory
+from mnemic import Memory
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.repository import index_pool
 from mnemic.repository.index_pool import indexes_of
+from mnemic.vectors import IndexPool
 from tests.support.embedders import WordEmbedder
 
 WORDS = ("apple", "bread", "cheese", "dill", "egg", "fig", "grape", "honey")

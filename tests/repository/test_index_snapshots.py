@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mnemic import Encryption, Memory
 from mnemic._core import MemoryIndex
 from mnemic.errors import OutOfMemoryError
-from mnemic.model import State
+from mnemic.model.rows import State
 from mnemic.repository import index_snapshots
 from mnemic.repository.index_snapshots import IndexSnapshots
 from mnemic.store.sqlite.store import SqliteStore

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from mnemic import LongTermMemory, Memory
+from mnemic import Memory
+from mnemic.compat import AsyncLongTermMemory
 from mnemic.errors import InvalidArgumentError
 from tests.support.entries import entry
 
@@ -92,7 +93,7 @@ def test_a_language_is_a_code(language):
 
 def test_the_door_of_the_documents_has_it_too():
     async def stored_in(language):
-        made = await LongTermMemory.open(":memory:", embedder=None, language=language)
+        made = await AsyncLongTermMemory.open(":memory:", embedder=None, language=language)
         async with made as memory:
             return await memory.store(entry(agent_id="default"))
 

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from mnemic import Memory, MemoryQuery
-from mnemic.model import HYBRID, KEYWORD
+from mnemic import Memory
+from mnemic.model import HYBRID, KEYWORD, MemoryQuery
 from tests.support.embedders import WordEmbedder
 
 EVEN = msgspec.structs.replace(HYBRID, full_words=0)  # texts of few words too

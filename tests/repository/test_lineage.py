@@ -7,7 +7,8 @@ import pytest
 
 from mnemic import Memory
 from mnemic.errors import DeadlineExceededError, EntryNotFoundError
-from mnemic.model import Hops, LinkType, Scope
+from mnemic.model import LinkType, Scope
+from mnemic.model.hops import Hops
 from tests.support.clock import DAY, NOON, SECOND
 
 OWN = Scope("default")

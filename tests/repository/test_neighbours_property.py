@@ -7,7 +7,8 @@ import pytest
 
 from mnemic import Memory
 from mnemic.errors import MnemicError
-from mnemic.model import Hops, LinkType, Scope
+from mnemic.model import LinkType, Scope
+from mnemic.model.hops import Hops
 from tests.support.clock import NOON, SECOND
 from tests.support.neighbour_twin import Net
 

@@ -11,14 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemic import (
-    AsyncMemory,
-    ContextWindow,
-    LongTermMemory,
-    MemoryEntry,
-    MemoryQuery,
-    Ranking,
-)
+from mnemic import AsyncMemory, MemoryEntry, Ranking
+from mnemic.compat import AsyncLongTermMemory, ContextWindow
 from mnemic.errors import (
     CountMismatchError,
     DimensionMismatchError,
@@ -30,7 +24,7 @@ from mnemic.errors import (
 )
 from mnemic.index import ExactSource
 from mnemic.memory import ScopedMemory
-from mnemic.model import HYBRID, KEYWORD
+from mnemic.model import HYBRID, KEYWORD, MemoryQuery
 from mnemic.repository import Repository
 from tests.support.clock import NOON
 from tests.support.doors import opened
@@ -458,7 +452,9 @@ def test_a_record_of_several_vectors_is_stored_by_every_door(memory):
     made = MemoryEntry(id=UUID(int=1), embedding=[NORTH, EAST], **record)
 
     async def scenario():
-        async with await LongTermMemory.open(":memory:", agent_id="aide", embedder=None) as long:
+        async with await AsyncLongTermMemory.open(
+            ":memory:", agent_id="aide", embedder=None
+        ) as long:
             await long.store(made)
             await long.store_batch([MemoryEntry(id=UUID(int=2), embedding=EAST, **record)])
             target = io.StringIO()

@@ -7,7 +7,9 @@ import pytest
 from mnemic import Memory
 from mnemic.errors import DeadlineExceededError, InvalidArgumentError
 from mnemic.index import RankedPage, RankInputs
-from mnemic.model import KEYWORD, SEMANTIC, Search, SearchResults, State, Weights
+from mnemic.model import KEYWORD, SEMANTIC, SearchResults, Weights
+from mnemic.model.rows import State
+from mnemic.model.search import Search
 from mnemic.repository.find import READ_AT_ONCE
 from tests.repository.test_deadline import verbs
 from tests.support.embedders import WordEmbedder

@@ -6,19 +6,12 @@ from uuid import uuid4
 
 import pytest
 
-from mnemic import (
-    AsyncMemory,
-    CheckedEntry,
-    LongTermMemory,
-    Memory,
-    MemoryEntry,
-    MemoryQuery,
-    MemoryRetriever,
-    RecallOptions,
-)
+from mnemic import AsyncMemory, CheckedEntry, Memory, MemoryEntry
+from mnemic.compat import AsyncLongTermMemory, AsyncMemoryRetriever
 from mnemic.errors import InvalidArgumentError, InvalidEntryError, RecalledTextError
 from mnemic.events import MemoryRepeatedEvent
-from mnemic.hyde import HydeConfig, SyncHydeEngine
+from mnemic.hyde import HydeConfig, HydeEngine
+from mnemic.model import MemoryQuery, RecallOptions
 from mnemic.policy import RetrievalPolicy, RetrievalRequest
 from mnemic.repository import recall_guard
 from tests.support.clock import NOON
@@ -136,9 +129,7 @@ class Repeating:
 
 def hyde(memory):
     with (
-        SyncHydeEngine(
-            memory, memory.embedder, Repeating(), HydeConfig(min_similarity=0)
-        ) as engine,
+        HydeEngine(memory, memory.embedder, Repeating(), HydeConfig(min_similarity=0)) as engine,
         engine.turn(OSLO, []) as turn,
     ):
         turn.retrieve()
@@ -357,12 +348,12 @@ def test_every_door_refuses():
                 await memory.add(OSLO)
             with pytest.raises(RecalledTextError):
                 await memory.add_many([OSLO, NUTS])
-            retriever = MemoryRetriever(memory)
+            retriever = AsyncMemoryRetriever(memory)
             await memory.add(NUTS)
             await retriever.recall(NUTS, RecallOptions(user_id=None))
             with pytest.raises(RecalledTextError):
                 await memory.add(NUTS)
-        async with await LongTermMemory.open(":memory:", **options) as memory:
+        async with await AsyncLongTermMemory.open(":memory:", **options) as memory:
             await memory.store(record())
             await memory.search_semantic("Oslo", min_similarity=0.0)
             with pytest.raises(RecalledTextError):

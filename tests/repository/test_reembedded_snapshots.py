@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from mnemic import FaissOptions, Memory
+from mnemic import Memory
 from mnemic.index import faiss_source
 from mnemic.index.faiss_kinds import FaissIndex
 from mnemic.repository import index_snapshots
 from mnemic.repository.index_snapshots import IndexSnapshots
+from mnemic.vectors import FaissOptions
 from tests.repository.test_index_snapshots import saved
 from tests.repository.test_reembedding import Embedder, Turned
 

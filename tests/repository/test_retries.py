@@ -185,7 +185,7 @@ def test_a_text_that_cannot_be_embedded_never_stops_a_search(monkeypatch, caplog
     with Memory(":memory:", embedder=Picky()) as memory:
         memory.add("a red sofa")
         memory.add("poison", on_embed_error="pending")
-        with caplog.at_level(logging.WARNING, "mnemic.long_term"):
+        with caplog.at_level(logging.WARNING, "mnemic.compat.long_term"):
             caplog.clear()
             for _ in range(3):
                 assert [hit.content for hit in memory.search("sofa")] == ["a red sofa"]

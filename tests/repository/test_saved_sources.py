@@ -12,13 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mnemic import FaissOptions, Memory
+from mnemic import Memory
 from mnemic.index import choice, faiss_source
 from mnemic.index.faiss_kinds import FaissIndex
 from mnemic.index.saved_index import read_index
 from mnemic.repository import index_snapshots
 from mnemic.repository.index_snapshots import IndexSnapshots
 from mnemic.store.sqlite.store import SqliteStore
+from mnemic.vectors import FaissOptions
 from tests.index.test_saved_index import write_product_codes
 from tests.repository.test_index_snapshots import entry, saved
 from tests.support.embedders import WordEmbedder

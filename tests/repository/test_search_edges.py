@@ -16,17 +16,8 @@ import pytest
 
 from mnemic import AsyncMemory, Memory
 from mnemic.errors import InvalidArgumentError
-from mnemic.model import (
-    BY_SEARCH_TYPE,
-    HYBRID,
-    KEYWORD,
-    MOST_IMPORTANT,
-    NEWEST,
-    SEMANTIC,
-    Ranking,
-    SessionTerms,
-    Weights,
-)
+from mnemic.model import HYBRID, KEYWORD, SEMANTIC, Ranking, SessionTerms, Weights
+from mnemic.model.ranking import BY_SEARCH_TYPE, MOST_IMPORTANT, NEWEST
 from mnemic.model.validation import MAX_QUERY_LENGTH
 from tests.support.clock import DAY, NOON, Clock
 from tests.support.embedders import WordEmbedder

@@ -10,17 +10,8 @@ import pytest
 from mnemic import Memory
 from mnemic.errors import InvalidArgumentError
 from mnemic.index import NativeIndex
-from mnemic.model import (
-    BY_SEARCH_TYPE,
-    KEYWORD,
-    MOST_IMPORTANT,
-    SEMANTIC,
-    KeywordFields,
-    Ranking,
-    Recency,
-    Scope,
-    Weights,
-)
+from mnemic.model import KEYWORD, SEMANTIC, KeywordFields, Ranking, Recency, Scope, Weights
+from mnemic.model.ranking import BY_SEARCH_TYPE, MOST_IMPORTANT
 from tests.support.embedders import WordEmbedder
 from tests.support.rows import batch, rank, record, wanted
 

@@ -6,11 +6,13 @@ import threading
 
 import pytest
 
-from mnemic import AsyncMemory, FaissOptions, IndexAudit, Memory
+from mnemic import AsyncMemory, Memory
 from mnemic.errors import InvalidArgumentError
 from mnemic.index.faiss_kinds import FaissIndex
 from mnemic.index.faiss_source import FaissSource
+from mnemic.model import IndexAudit
 from mnemic.repository import vector_index
+from mnemic.vectors import FaissOptions
 from tests.support.embedders import WordEmbedder
 
 WORDS = [first + last for first in "bdfgklmnprst" for last in ("ale", "ing", "on", "ure", "est")]

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from mnemic import MemoryFilter, MemoryQuery, MemorySortOrder
-from mnemic.model import RelevanceScores, Scope
+from mnemic import MemoryFilter, MemorySortOrder
+from mnemic.model import MemoryQuery, RelevanceScores, Scope
 from mnemic.retrieval.cache import (
     ANSWER_SHARE,
     FREED_SHARE,

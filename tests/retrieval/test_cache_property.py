@@ -9,9 +9,9 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from mnemic import Memory, MemoryEntry, MemoryFilter, MemoryQuery, MemorySortOrder
+from mnemic import Memory, MemoryEntry, MemoryFilter, MemorySortOrder
 from mnemic.errors import DuplicateEntryError, EntryNotFoundError
-from mnemic.model import Scope
+from mnemic.model import MemoryQuery, Scope
 from mnemic.retrieval import CorpusExpander, RetrievalEngine
 from mnemic.threads.sync_bridge import run_sync
 from tests.support.clock import NOON, Clock

@@ -8,10 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mnemic import (
-    Memory,
-    RetrievalService,
-)
+from mnemic import Memory
+from mnemic.compat import AsyncRetrievalService
 from mnemic.errors import (
     EmbeddingError,
 )
@@ -131,7 +129,7 @@ def test_a_plain_call_in_the_loop_of_a_task_that_asks_the_same_does_not_wait_for
     embedder = Gated()
     with Memory(":memory:", "aide", embedder=embedder, clock=Clock()) as memory:
         memory.add(embedder.near("one", 0.9))
-        service = RetrievalService(memory)
+        service = AsyncRetrievalService(memory)
 
         async def main():
             task = asyncio.create_task(service.retrieve(QUERY))
@@ -150,7 +148,7 @@ def test_a_plain_call_waits_for_one_of_another_thread_and_a_task_for_both():
     embedder = Gated()
     with Memory(":memory:", "aide", embedder=embedder, clock=Clock()) as memory:
         memory.add(embedder.near("one", 0.9))
-        service = RetrievalService(memory)
+        service = AsyncRetrievalService(memory)
         memory._services._retrieval_engine = service._engine
         with ThreadPoolExecutor(2) as pool:
 
@@ -171,7 +169,7 @@ def test_two_loops_that_ask_the_same_at_once_share_the_answer():
     embedder = Gated()
     with Memory(":memory:", "aide", embedder=embedder, clock=Clock()) as memory:
         memory.add(embedder.near("one", 0.9))
-        service = RetrievalService(memory)
+        service = AsyncRetrievalService(memory)
 
         def in_a_loop():
             return asyncio.run(asyncio.wait_for(service.retrieve(QUERY), 30))
@@ -189,7 +187,7 @@ def test_a_call_left_behind_in_a_closed_loop_is_not_waited_for():
     embedder = Gated()
     with Memory(":memory:", "aide", embedder=embedder, clock=Clock()) as memory:
         memory.add(embedder.near("one", 0.9))
-        service = RetrievalService(memory)
+        service = AsyncRetrievalService(memory)
         loop = asyncio.new_event_loop()
         left = loop.create_task(service.retrieve(QUERY))
         loop.run_until_complete(until(embedder.asked.is_set))

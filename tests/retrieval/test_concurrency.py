@@ -8,7 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mnemic import AsyncMemory, ContextWindow, Memory, MemoryFilter, MemoryQuery, RetrievalService
+from mnemic import AsyncMemory, Memory, MemoryFilter
+from mnemic.compat import AsyncRetrievalService, ContextWindow
+from mnemic.model import MemoryQuery
 from tests.support.clock import Clock
 from tests.support.embedders import WordEmbedder
 
@@ -58,7 +60,7 @@ def test_two_hundred_tasks_beside_writers_see_their_users_memories_alone(tmp_pat
 
     async def main():
         async with opened(AsyncMemory, path) as memory:
-            service = RetrievalService(memory, cache_size=8)
+            service = AsyncRetrievalService(memory, cache_size=8)
             done = asyncio.Event()
 
             async def write(user):
@@ -129,7 +131,7 @@ def test_what_is_forgotten_is_not_in_any_answer_that_begins_later(tmp_path):
 
     async def main():
         async with opened(AsyncMemory, path) as memory:
-            service = RetrievalService(memory)
+            service = AsyncRetrievalService(memory)
             stored = await memory.add_many([f"tea number{number}" for number in range(60)])
             gone = set()
 
@@ -160,7 +162,7 @@ def test_cancelled_anywhere_a_retrieval_ends_and_spoils_nothing(tmp_path, seed):
 
     async def main():
         async with opened(AsyncMemory, path) as memory:
-            service = RetrievalService(memory)
+            service = AsyncRetrievalService(memory)
 
             async def one(number):
                 user, query = USERS[number % 3], QUERIES[number % len(QUERIES)]
@@ -217,7 +219,7 @@ class Suspended:
 def test_cancelled_at_every_step_the_next_call_is_answered():
     async def main():
         async with opened(AsyncMemory, ":memory:") as memory:
-            service = RetrievalService(memory)
+            service = AsyncRetrievalService(memory)
             await memory.add_many(memories_of("alice"), user_id="alice")
             cancelled = 0
             for number, at in enumerate([*range(30), 10**9]):

@@ -4,16 +4,12 @@ from uuid import uuid4
 
 import pytest
 
-from mnemic import (
-    ContextItem,
-    ContextItemType,
-    ContextWindow,
-    MemoryFilter,
-    MemoryQuery,
-)
+from mnemic import MemoryFilter
+from mnemic.compat import ContextItem, ContextItemType, ContextWindow
 from mnemic.errors import (
     InvalidArgumentError,
 )
+from mnemic.model import MemoryQuery
 from mnemic.observability.events import (
     ContextAugmentedEvent,
 )

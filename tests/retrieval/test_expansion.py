@@ -7,15 +7,12 @@ import pickle
 
 import pytest
 
-from mnemic import (
-    ExpandedQuery,
-    Memory,
-    MemoryQuery,
-    RetrievalService,
-)
+from mnemic import Memory
+from mnemic.compat import AsyncRetrievalService
 from mnemic.errors import (
     InvalidArgumentError,
 )
+from mnemic.model import ExpandedQuery, MemoryQuery
 from mnemic.retrieval import CorpusExpander, LanguageModelExpander, LanguageModelSuggester
 from mnemic.retrieval.expansion import terms_of
 from mnemic.threads.sync_bridge import run_sync
@@ -217,7 +214,7 @@ def test_what_ends_a_call_is_no_failure_of_an_expander_or_suggester(given):
     giving = Giving(given)
     with Memory(":memory:", "aide", embedder=FixedEmbedder(), clock=Clock()) as memory:
         memory.add("one")
-        service = RetrievalService(memory, expander=giving, suggester=giving)
+        service = AsyncRetrievalService(memory, expander=giving, suggester=giving)
         query = MemoryQuery(query="query", expand_query=True)
         for call in (
             lambda: service.retrieve(query),
@@ -310,7 +307,7 @@ def test_a_language_model_expands_a_retrieval_at_the_plain_door():
     llm = Scripted("couch")
     with Memory(":memory:", "aide", embedder=WordEmbedder(512)) as memory:
         memory.add("couch")
-        service = RetrievalService(memory, expander=LanguageModelExpander(llm))
+        service = AsyncRetrievalService(memory, expander=LanguageModelExpander(llm))
         memory._services._retrieval_engine = service._engine
         result = memory.retrieve(MemoryQuery(query="sofa", expand_query=True, min_relevance=0))
         assert found(result) == ["couch"]
@@ -321,7 +318,7 @@ def test_a_language_model_expands_a_retrieval_at_the_plain_door():
 def test_the_confidence_that_is_needed_can_be_set():
     async def scenario(memory, _):
         for least, terms in ((0.6, ("more",)), (0.61, ())):
-            service = RetrievalService(
+            service = AsyncRetrievalService(
                 memory, expander=Adding("more", confidence=0.6), min_confidence=least
             )
             assert (await service.expand_query("query")).added_terms == terms

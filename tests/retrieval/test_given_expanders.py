@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from mnemic import AsyncMemory, Memory, RetrievalService
+from mnemic import AsyncMemory, Memory
+from mnemic.compat import AsyncRetrievalService
 from mnemic.errors import ExpanderError, InvalidArgumentError
 from mnemic.model.validation import MAX_QUERY_LENGTH
 from mnemic.retrieval import CorpusExpander, SynonymExpander, expander_of
@@ -51,7 +52,7 @@ SAME = {
 @pytest.mark.parametrize("given", SAME.values(), ids=SAME)
 def test_an_expander_in_any_form_adds_its_texts_at_each_door(given):
     async def awaited(memory):
-        return await memory.expand("sofa"), await RetrievalService(
+        return await memory.expand("sofa"), await AsyncRetrievalService(
             memory, expander=given
         ).expand_query("sofa")
 
@@ -206,5 +207,5 @@ def test_what_is_no_expander_is_refused_with_the_forms_there_are():
     with pytest.raises(InvalidArgumentError, match=r"a function from a text .* a dict .* expand"):
         Memory(":memory:", embedder=None, expander=5)
     with opened(None) as memory, pytest.raises(InvalidArgumentError, match="got 5"):
-        RetrievalService(memory, expander=5)
+        AsyncRetrievalService(memory, expander=5)
     assert isinstance(expander_of(None), CorpusExpander)

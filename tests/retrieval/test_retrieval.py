@@ -7,18 +7,13 @@ from uuid import uuid4
 
 import pytest
 
-from mnemic import (
-    AsyncMemory,
-    ContextWindow,
-    LongTermMemory,
-    Memory,
-    MemoryQuery,
-    RetrievalService,
-)
+from mnemic import AsyncMemory, Memory
+from mnemic.compat import AsyncLongTermMemory, AsyncRetrievalService, ContextWindow
 from mnemic.errors import (
     EntryNotFoundError,
     InvalidArgumentError,
 )
+from mnemic.model import MemoryQuery
 from mnemic.observability.events import (
     ContextAugmentedEvent,
     MemoryRetrievalCompletedEvent,
@@ -208,20 +203,20 @@ def test_every_door_gives_the_same_answer(tmp_path):
         async def main():
             async with (
                 await AsyncMemory.open(path, "aide", **options) as awaited,
-                await LongTermMemory.open(path, agent_id="aide", **options) as long_term,
+                await AsyncLongTermMemory.open(path, agent_id="aide", **options) as long_term,
             ):
                 for user in (None, "alice"):
                     given = {} if user is None else {"user_id": user}
-                    expected = await RetrievalService(awaited).retrieve(query, **given)
+                    expected = await AsyncRetrievalService(awaited).retrieve(query, **given)
                     assert len(expected) == 4
                     answers = [
                         memory.retrieve(query, **given),
                         memory.scoped(**given).retrieve(query),
                         await awaited.retrieve(query, **given),
                         await awaited.scoped(**given).retrieve(query),
-                        await RetrievalService(long_term).retrieve(query, **given),
-                        await RetrievalService(memory).retrieve(query, **given),
-                        await RetrievalService(awaited.scoped(**given)).retrieve(query),
+                        await AsyncRetrievalService(long_term).retrieve(query, **given),
+                        await AsyncRetrievalService(memory).retrieve(query, **given),
+                        await AsyncRetrievalService(awaited.scoped(**given)).retrieve(query),
                     ]
                     for answer in answers:
                         assert answer.results == expected.results
@@ -230,7 +225,7 @@ def test_every_door_gives_the_same_answer(tmp_path):
                     counts = [
                         memory.scoped(**given).retrieve_to_context(query, windows[0]),
                         await awaited.retrieve_to_context(query, windows[1], **given),
-                        await RetrievalService(awaited).retrieve_to_context(
+                        await AsyncRetrievalService(awaited).retrieve_to_context(
                             query, windows[2], **given
                         ),
                     ]

@@ -12,15 +12,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mnemic import (
-    AsyncMemory,
-    MemoryEntry,
-    MemoryFilter,
-    MemoryQuery,
-    MemorySortOrder,
-    MemoryType,
-    RetrievalService,
-)
+from mnemic import AsyncMemory, MemoryEntry, MemoryFilter, MemorySortOrder, MemoryType
+from mnemic.compat import AsyncRetrievalService
+from mnemic.model import MemoryQuery
 from tests.support.clock import DAY, NOON, Clock
 from tests.support.retrieval import FixedEmbedder
 from tests.support.tiers import examples
@@ -328,7 +322,7 @@ def test_answers_are_those_of_the_twin_before_and_after_changes(data):
         async with await AsyncMemory.open(
             ":memory:", "aide", embedder=embedder, clock=Clock(), track_access=False
         ) as memory:
-            service = RetrievalService(memory, similarity_floor=floor, track_access=False)
+            service = AsyncRetrievalService(memory, similarity_floor=floor, track_access=False)
             await memory.add_many([one.record for one in known])
             for change in [None, *changes]:
                 if change is not None:
@@ -370,7 +364,7 @@ def test_similar_memories_are_those_of_the_twin(data):
             ":memory:", "aide", embedder=embedder, clock=Clock()
         ) as memory:
             await memory.add_many([one.record for one in known])
-            return await RetrievalService(memory, track_access=False).find_similar(
+            return await AsyncRetrievalService(memory, track_access=False).find_similar(
                 reference.id, limit, exclude_ids=excluded, user_id=reference.user
             )
 
@@ -427,7 +421,7 @@ class Shared:
                     ]
                 )
             )
-            self.service = RetrievalService(memory, track_access=False)
+            self.service = AsyncRetrievalService(memory, track_access=False)
         return asyncio.run(self.service.retrieve(query))
 
 

@@ -4,15 +4,11 @@ import math
 
 import pytest
 
-from mnemic import (
-    MemoryQuery,
-    Recency,
-    RecencyCurve,
-    RetrievalService,
-)
+from mnemic.compat import AsyncRetrievalService
 from mnemic.errors import (
     EmbedderRequiredError,
 )
+from mnemic.model import MemoryQuery, Recency, RecencyCurve
 from tests.support.clock import NOON
 from tests.support.retrieval import (
     EVERYTHING,
@@ -147,7 +143,7 @@ def test_an_embedder_with_a_floor_of_its_own_sets_the_floor_alone():
         assert found(await service.retrieve(QUERY)) == ["near 0.21"]  # scores .126
         named = MemoryQuery(query="query", min_relevance=0.13)
         assert found(await service.retrieve(named)) == []
-        given = RetrievalService(memory, similarity_floor=0.1)
+        given = AsyncRetrievalService(memory, similarity_floor=0.1)
         assert found(await given.retrieve(QUERY)) == ["near 0.21", "near 0.19"]
 
     serve(scenario, memory={"embedder": FixedEmbedder(floor=0.2)})

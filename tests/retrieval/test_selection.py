@@ -4,12 +4,8 @@ from uuid import uuid4
 
 import pytest
 
-from mnemic import (
-    MemoryFilter,
-    MemoryQuery,
-    MemorySortOrder,
-    MemoryType,
-)
+from mnemic import MemoryFilter, MemorySortOrder, MemoryType
+from mnemic.model import MemoryQuery
 from tests.support.clock import DAY, NOON
 from tests.support.retrieval import EVERYTHING, QUERY, found, record, serve, store_near
 

@@ -7,21 +7,14 @@ from uuid import UUID
 
 import pytest
 
-from mnemic import (
-    AsyncMemory,
-    LicenseTier,
-    Memory,
-    MemoryFilter,
-    MemoryQuery,
-    MemorySortOrder,
-    Recency,
-    RetrievalService,
-)
+from mnemic import AsyncMemory, Memory, MemoryFilter, MemorySortOrder
+from mnemic.compat import AsyncRetrievalService, LicenseTier
 from mnemic.errors import (
     InvalidArgumentError,
     LicenseRestrictionError,
 )
 from mnemic.licensing import DocumentedLicenses
+from mnemic.model import MemoryQuery, Recency
 from tests.support.clock import NOON, Clock
 from tests.support.retrieval import (
     EVERYTHING,
@@ -129,8 +122,8 @@ def test_agents_and_users_do_not_share_answers(tmp_path):
             await aide.add(embedder.near("of alice", 0.9), user_id="alice", project_id="p")
             await aide.add(embedder.near("of boris", 0.9), user_id="boris")
             await brief.add(embedder.near("of the other agent", 0.9))
-            service, other = RetrievalService(aide), RetrievalService(brief)
-            alice = RetrievalService(aide.scoped(user_id="alice"))
+            service, other = AsyncRetrievalService(aide), AsyncRetrievalService(brief)
+            alice = AsyncRetrievalService(aide.scoped(user_id="alice"))
             for query in (QUERY, EVERYTHING):
                 for _ in range(2):
                     assert found(await service.retrieve(query)) == ["of nobody"]
@@ -383,6 +376,6 @@ def test_a_service_refuses_options_that_cannot_be_used(wrong):
     async def scenario(memory, _):
         (field,) = wrong
         with pytest.raises(InvalidArgumentError, match=field):
-            RetrievalService(memory, **wrong)
+            AsyncRetrievalService(memory, **wrong)
 
     serve(scenario)

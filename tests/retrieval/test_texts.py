@@ -6,9 +6,11 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from mnemic import Memory, MemoryFilter, MemoryQuery, Recency, RetrievalService, Weights
+from mnemic import Memory, MemoryFilter, Weights
+from mnemic.compat import AsyncRetrievalService
 from mnemic.context import ContextWindow
 from mnemic.errors import FilterError, InvalidArgumentError
+from mnemic.model import MemoryQuery, Recency
 from mnemic.model.text_query import RetrieveFields
 from tests.support.clock import DAY, NOON, Clock
 from tests.support.embedders import WordEmbedder
@@ -92,7 +94,7 @@ def test_a_text_with_fields_is_the_query_with_those_fields(memory, pair):
     query = MemoryQuery(query="red sofa", **{"search_type": "hybrid", **named})
     wanted = as_shown(memory.retrieve(query))
     assert as_shown(memory.retrieve("red sofa", **fields)) == wanted
-    service = RetrievalService(memory)
+    service = AsyncRetrievalService(memory)
     assert as_shown(asyncio.run(service.retrieve("red sofa", **fields))) == wanted
     windows = ContextWindow(1000), ContextWindow(1000)
     added = memory.retrieve_to_context("red sofa", windows[0], **fields)
@@ -121,7 +123,10 @@ def test_without_an_embedder_a_text_is_searched_by_its_words():
     with Memory(":memory:", embedder=None) as memory:
         memory.add_many(TEXTS)
         assert contents(memory.retrieve("red"))[0] == "the red sofa"
-        assert contents(asyncio.run(RetrievalService(memory).retrieve("red")))[0] == "the red sofa"
+        assert (
+            contents(asyncio.run(AsyncRetrievalService(memory).retrieve("red")))[0]
+            == "the red sofa"
+        )
 
 
 REFUSED = {
@@ -146,7 +151,7 @@ def test_a_query_that_cannot_be_understood_is_refused(memory, case):
     with pytest.raises(InvalidArgumentError, match=message):
         memory.retrieve(query, **fields)
     with pytest.raises(InvalidArgumentError, match=message):
-        asyncio.run(RetrievalService(memory).retrieve(query, **fields))
+        asyncio.run(AsyncRetrievalService(memory).retrieve(query, **fields))
 
 
 def test_a_time_that_cannot_be_read_is_refused_by_its_name(memory):

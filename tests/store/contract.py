@@ -9,15 +9,9 @@ import msgspec
 import numpy as np
 
 from mnemic._core import RECORD_COLUMNS
-from mnemic.model import (
-    LinkType,
-    MemoryEntryUpdate,
-    MemoryFilter,
-    MemoryLink,
-    NewEntry,
-    Scope,
-    parse_filter,
-)
+from mnemic.model import LinkType, MemoryEntryUpdate, MemoryFilter, MemoryLink, Scope
+from mnemic.model.filter import parse_filter
+from mnemic.model.new_entry import NewEntry
 from mnemic.model.timestamps import to_microseconds
 from mnemic.records.numbered import NumberedEnum
 from mnemic.store.values import StoredLink

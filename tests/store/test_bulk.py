@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from mnemic.errors import AmbiguousIdError, EmbeddingModelMismatchError, StorageQuotaExceededError
 from mnemic.licensing import Quota
-from mnemic.model import LinkType, MemoryEntryUpdate, MemoryStatus, Scope, parse_filter
-from mnemic.model.filter import EVERY_ENTRY, Criteria
+from mnemic.model import LinkType, MemoryEntryUpdate, MemoryStatus, Scope
+from mnemic.model.filter import EVERY_ENTRY, Criteria, parse_filter
 from mnemic.store import open_store
 from tests.store.contract import (
     AGENT,

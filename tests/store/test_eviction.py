@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from mnemic.errors import StorageQuotaExceededError
 from mnemic.licensing import Quota
-from mnemic.model import MemoryEntryUpdate, MemoryStatus, Scope, parse_filter
-from mnemic.model.filter import Criteria
+from mnemic.model import MemoryEntryUpdate, MemoryStatus, Scope
+from mnemic.model.filter import Criteria, parse_filter
 from mnemic.store import open_store
 from mnemic.store.quota import Room
 from tests.store.contract import (

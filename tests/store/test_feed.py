@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from mnemic.errors import EmbeddingModelMismatchError
-from mnemic.model import MemoryEntryUpdate, MemoryStatus, MemoryType, NewEntry, Scope, State
+from mnemic.model import MemoryEntryUpdate, MemoryStatus, MemoryType, Scope
 from mnemic.model.filter import Criteria
+from mnemic.model.new_entry import NewEntry
+from mnemic.model.rows import State
 from mnemic.model.timestamps import to_microseconds
 from tests.store.contract import (
     AGENT,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mnemic.model import State
+from mnemic.model.rows import State
 from tests.store.contract import ALICE, BOB, added, changed, one
 from tests.support.clock import NOON
 from tests.support.entries import numbered

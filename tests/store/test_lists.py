@@ -3,8 +3,9 @@
 import pytest
 
 from mnemic.errors import DeadlineExceededError
-from mnemic.model import MemoryStatus, MemoryType, Scope, parse_filter
+from mnemic.model import MemoryStatus, MemoryType, Scope
 from mnemic.model.distinct import MAX_VALUES, distinct_query
+from mnemic.model.filter import parse_filter
 from mnemic.model.results import PageCursor
 from tests.store.contract import AGENT, ALICE, BOB, EVERYONE, added, counted, paged
 from tests.support.clock import HOUR, MICROSECOND, NOON

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mnemic.errors import EmbeddingModelMismatchError, ReadOnlyError
-from mnemic.model import State
+from mnemic.model.rows import State
 from tests.store.contract import (
     AGENT,
     EVERYONE,

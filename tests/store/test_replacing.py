@@ -10,7 +10,8 @@ from mnemic.errors import (
     StorageQuotaExceededError,
 )
 from mnemic.licensing import Quota
-from mnemic.model import LinkType, MemoryStatus, NewEntry, Scope
+from mnemic.model import LinkType, MemoryStatus, Scope
+from mnemic.model.new_entry import NewEntry
 from tests.store.contract import (
     AGENT,
     ALICE,

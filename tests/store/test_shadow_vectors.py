@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mnemic.errors import ReadOnlyError
-from mnemic.model import NewEntry
+from mnemic.model.new_entry import NewEntry
 from tests.store.contract import (
     AGENT,
     EVERYONE,

@@ -2,7 +2,8 @@
 
 import pytest
 
-from mnemic.model import LinkType, MemoryStatus, State
+from mnemic.model import LinkType, MemoryStatus
+from mnemic.model.rows import State
 from tests.store.contract import (
     AGENT,
     added,

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from mnemic.errors import EntryNotFoundError, ReadOnlyError, StoreClosedError, StoreFileError
-from mnemic.model import LinkType, MemoryEntryUpdate, MemoryFilter, MemoryType, Scope, parse_filter
+from mnemic.model import LinkType, MemoryEntryUpdate, MemoryFilter, MemoryType, Scope
 from mnemic.model.distinct import distinct_query
-from mnemic.model.filter import Criteria
+from mnemic.model.filter import Criteria, parse_filter
 from mnemic.store import LogPosition, Store
 from mnemic.store.values import StoredLink
 from tests.store.contract import (

@@ -6,15 +6,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from mnemic.errors import StorageQuotaExceededError
 from mnemic.licensing import Quota
-from mnemic.model import (
-    MemoryEntryUpdate,
-    MemoryFilter,
-    MemoryStatus,
-    Scope,
-    UserUsage,
-    parse_filter,
-)
-from mnemic.model.filter import Criteria
+from mnemic.model import MemoryEntryUpdate, MemoryFilter, MemoryStatus, Scope, UserUsage
+from mnemic.model.filter import Criteria, parse_filter
 from mnemic.store import open_store
 from tests.store.contract import (
     ALICE,

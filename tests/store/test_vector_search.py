@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from mnemic.errors import DeadlineExceededError, StoreClosedError
-from mnemic.model import All, Scope
-from mnemic.model.filter import parse_filter
+from mnemic.model import Scope
+from mnemic.model.filter import All, parse_filter
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store import open_store
 from mnemic.store.vector_search import NearestRequest

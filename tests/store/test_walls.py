@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mnemic.errors import AmbiguousIdError, DuplicateEntryError
-from mnemic.model import LinkType, MemoryEntryUpdate, MemoryType, Scope, parse_filter
-from mnemic.model.filter import Criteria
+from mnemic.model import LinkType, MemoryEntryUpdate, MemoryType, Scope
+from mnemic.model.filter import Criteria, parse_filter
 from tests.store.contract import (
     ALICE,
     BOB,

@@ -5,7 +5,7 @@ import gc
 
 import pytest
 
-from mnemic.model import NewEntry
+from mnemic.model.new_entry import NewEntry
 from mnemic.store.change_listeners import ChangeListeners
 from tests.store.contract import AGENT, ALICE, BOB, EVERYONE, added, changed, link_of, one
 from tests.support.clock import HOUR, NOON

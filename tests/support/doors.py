@@ -2,7 +2,7 @@
 
 import asyncio
 
-from mnemic.long_term import LongTermMemory
+from mnemic.compat.long_term import AsyncLongTermMemory
 from mnemic.memory import Memory
 from tests.support.embedders import WordEmbedder
 
@@ -13,11 +13,11 @@ def opened(path=":memory:", agent_id="default", **options):
 
 
 def run(scenario, path=":memory:", **options):
-    """Run a scenario with a LongTermMemory of the agent `aide`, which is open for it."""
+    """Run a scenario with an AsyncLongTermMemory of the agent `aide`, which is open for it."""
 
     async def main():
         given = {"agent_id": "aide", "embedder": WordEmbedder(), **options}
-        async with await LongTermMemory.open(path, **given) as memory:
+        async with await AsyncLongTermMemory.open(path, **given) as memory:
             return await scenario(memory)
 
     return asyncio.run(main())

@@ -6,11 +6,9 @@ from uuid import UUID
 import apsw
 
 from mnemic._core import matches
-from mnemic.model import (
-    MemorySortOrder,
-    NewEntry,
-    parse_filter,
-)
+from mnemic.model import MemorySortOrder
+from mnemic.model.filter import parse_filter
+from mnemic.model.new_entry import NewEntry
 from mnemic.store.filter_sql import order_by
 from mnemic.store.postgres import sql as postgres_sql
 from mnemic.store.postgres.stored import records_of

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from mnemic import AsyncMemory
-from mnemic.hyde import HydeConfig, HydeEngine
+from mnemic.hyde import AsyncHydeEngine, HydeConfig
 from tests.support.clock import Clock
 from tests.support.hyde_twin import LineModel, TableEmbedder
 
@@ -68,7 +68,7 @@ async def world(*contents, lines=("east",), model=None, table=None, started=True
     given = {"embedder": embedder, "clock": clock, **options.pop("memory_options", {})}
     of_engine = options.pop("engine_options", {})
     async with await AsyncMemory.open(path, **given) as memory:
-        engine = HydeEngine(memory, embedder, model, HydeConfig(**options), **of_engine)
+        engine = AsyncHydeEngine(memory, embedder, model, HydeConfig(**options), **of_engine)
         made = World(memory, embedder, model, engine, clock)
         await made.add(*contents)
         try:

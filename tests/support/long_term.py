@@ -1,4 +1,4 @@
-"""Scenarios of LongTermMemory whose memories are numbered and whose clock is theirs."""
+"""Scenarios of AsyncLongTermMemory whose memories are numbered and whose clock is theirs."""
 
 from tests.support import doors, entries
 from tests.support.clock import DAY, Clock

@@ -12,9 +12,9 @@ from hypothesis.stateful import (
     initialize,
 )
 
+from mnemic.compat.long_term import AsyncLongTermMemory
 from mnemic.errors import MnemicError
 from mnemic.licensing import DocumentedLicenses, LicenseTier
-from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import (
     MemoryFilter,
@@ -32,7 +32,7 @@ from tests.support.places import Places
 AGENTS = {"first": "aide", "second": "aide", "other": "other", "front": "aide"}
 USERS = (None, "alice", "bob")
 ROOMS = ("first", "second", "other")
-"""The doors that are LongTermMemory; "front" is Memory."""
+"""The doors that are AsyncLongTermMemory; "front" is Memory."""
 
 
 class SmallLicense(DocumentedLicenses, frozen=True):
@@ -102,7 +102,7 @@ class DoorsMachine(RuleBasedStateMachine):
         if door == "front":
             memory = Memory(self.url, **given)
         else:
-            memory = self.runner.run(LongTermMemory.open(self.url, **given))
+            memory = self.runner.run(AsyncLongTermMemory.open(self.url, **given))
         self.doors[door], self.embedders[door], self.tiers[door] = memory, embedder, tier
 
     def close(self, door):

@@ -1,6 +1,6 @@
 """A naive model of one store: plain dicts, and for each operation the most obvious way.
 
-It is what a LongTermMemory is compared with, and knows neither SQL nor the index. Where an
+It is what an AsyncLongTermMemory is compared with, and knows neither SQL nor the index. Where an
 operation is refused for several reasons at once, any of their errors will do.
 """
 
@@ -10,7 +10,6 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from mnemic import fingerprint_digests
 from mnemic.errors import (
     DuplicateEntryError,
     EmbeddingError,
@@ -22,7 +21,7 @@ from mnemic.errors import (
     StorageQuotaExceededError,
 )
 from mnemic.licensing import LicenseTier
-from mnemic.model import MemoryStatus
+from mnemic.model import MemoryStatus, fingerprint_digests
 from tests.support.filter_twin import folded, matches, ordered
 
 RETENTION = timedelta(days=90)

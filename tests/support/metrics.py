@@ -11,7 +11,7 @@ import asyncio, gc, logging, os, sys, threading
 from datetime import UTC, datetime
 from uuid import uuid4
 from tests.support.embedders import WordEmbedder
-from mnemic.long_term import LongTermMemory
+from mnemic.compat.long_term import AsyncLongTermMemory
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry
 

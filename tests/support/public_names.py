@@ -9,6 +9,10 @@ import textwrap
 
 import mnemic
 import mnemic_files
+from mnemic import annotations, compat, embed, events, hyde, llm, model, policy, vectors
+
+SHELVES = (annotations, compat, embed, events, hyde, llm, model, policy, vectors)
+"""The modules that have public names beside `mnemic` and `mnemic.errors`."""
 
 PACKAGES = (mnemic, mnemic_files)
 INSIDE = tuple(f"{package.__name__}." for package in PACKAGES)

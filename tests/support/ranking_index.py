@@ -4,7 +4,7 @@ import numpy as np
 
 from mnemic._core import Coverage
 from mnemic.index import NativeIndex
-from mnemic.model import RowBatch
+from mnemic.model.rows import RowBatch
 from tests.support.entries import to_row
 
 DIM = 3

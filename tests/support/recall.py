@@ -10,7 +10,7 @@ import numpy as np
 from mnemic.contradictions import Judgement
 from mnemic.memory import Memory
 from mnemic.model import MemoryRetrieverOptions
-from mnemic.recall import MemoryRetriever
+from mnemic.recall import AsyncMemoryRetriever
 from tests.support.clock import DAY, NOON, Clock
 from tests.support.doors import run as run_memory
 from tests.support.entries import entry
@@ -55,7 +55,7 @@ def run(scenario, path=":memory:", *, options=None, judge=None, log_queries=True
     given = {"clock": Clock(), "embedder": NamedSimilarities(), **given}
 
     async def with_retriever(memory):
-        retriever = MemoryRetriever(memory, options, judge=judge, log_queries=log_queries)
+        retriever = AsyncMemoryRetriever(memory, options, judge=judge, log_queries=log_queries)
         return await scenario(memory, retriever)
 
     return run_memory(with_retriever, path, **given)
@@ -108,7 +108,7 @@ def opened(path=":memory:", **options):
 
 def asked(memory, method, *arguments, options=UNTRACKED, **named):
     """Ask a retriever of a memory that is used with plain calls."""
-    retriever = MemoryRetriever(memory, options)
+    retriever = AsyncMemoryRetriever(memory, options)
     return asyncio.run(getattr(retriever, method)(*arguments, **named))
 
 

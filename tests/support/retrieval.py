@@ -7,13 +7,14 @@ from uuid import uuid4
 
 import numpy as np
 
-from mnemic import AsyncMemory, ExpandedQuery, MemoryEntry, MemoryQuery
+from mnemic import AsyncMemory, MemoryEntry
+from mnemic.model import ExpandedQuery, MemoryQuery
 from mnemic.observability.events import (
     ContextAugmentedEvent,
     MemoryRetrievalCompletedEvent,
     QueryExpandedEvent,
 )
-from mnemic.retrieval import RetrievalService
+from mnemic.retrieval import AsyncRetrievalService
 from tests.support.clock import DAY, NOON, Clock
 from tests.support.embedders import WordEmbedder
 
@@ -60,7 +61,7 @@ def serve(scenario, *, path=":memory:", memory=None, track_access=False, **optio
     async def main():
         given = {"embedder": FixedEmbedder(), "clock": Clock(), **(memory or {})}
         async with await AsyncMemory.open(path, "aide", **given) as opened:
-            service = RetrievalService(opened, track_access=track_access, **options)
+            service = AsyncRetrievalService(opened, track_access=track_access, **options)
             return await asyncio.wait_for(scenario(opened, service), 60)
 
     return asyncio.run(main())

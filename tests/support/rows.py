@@ -7,17 +7,11 @@ import msgspec
 import numpy as np
 
 from mnemic.index import RankInputs
-from mnemic.model import (
-    SEMANTIC,
-    EvidenceFloor,
-    MemoryEntry,
-    Order,
-    Ranking,
-    RowBatch,
-    Scope,
-    Search,
-)
+from mnemic.model import SEMANTIC, MemoryEntry, Ranking, Scope
 from mnemic.model.filter import Expression
+from mnemic.model.ranking import Order
+from mnemic.model.rows import RowBatch
+from mnemic.model.search import EvidenceFloor, Search
 from tests.support.clock import EPOCH
 from tests.support.entries import to_row
 

@@ -12,17 +12,11 @@ from uuid import uuid4
 import msgspec
 
 import mnemic
-from mnemic import (
-    ContextWindow,
-    LongTermMemory,
-    Memory,
-    MemoryEntry,
-    MemoryQuery,
-    RecallOptions,
-)
+from mnemic import Memory, MemoryEntry
+from mnemic.compat import AsyncLongTermMemory, ContextWindow
 from mnemic.context import ContextItem, ContextSnapshot
 from mnemic.hyde import HydeConfig
-from mnemic.model import MemoryEntryUpdate, MemoryFilter
+from mnemic.model import MemoryEntryUpdate, MemoryFilter, MemoryQuery, RecallOptions
 from mnemic.observability import events
 from mnemic.policy import RetrievalRequest
 from tests.support.clock import NOON
@@ -498,7 +492,7 @@ async def prepare(world):
         if known is not None and await repository.locate(everyone, known) is not None:
             continue
         entry = world.entry(content=content, sensitive=name == "hidden", **fields(marked))
-        await repository.add([mnemic.model.NewEntry(entry)])
+        await repository.add([mnemic.model.new_entry.NewEntry(entry)])
         setattr(world, name, entry.id)
     await repository.linker.link(everyone, world.plain, world.hidden, "contradicts", 0.9)
 
@@ -510,7 +504,7 @@ def opened(door, tmp_path, ear, *, kind="sqlite", url=None, **options):
     with Places(kind, tmp_path) as places:
         given = {"embedder": embedder, **places.options, **options}
         url = url or places.new()
-        is_long_term = door is LongTermMemory
+        is_long_term = door is AsyncLongTermMemory
         memory = (
             asyncio.run(door.open(url, agent_id="aide", **given))
             if is_long_term

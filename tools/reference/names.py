@@ -97,7 +97,12 @@ def _order(public: Public, room: Room) -> tuple[bool, int, str, int]:
     """Order names by the room's sources, then as they are defined; types of arguments come last."""
     first = next(n for n, source in enumerate(room.sources) if _is_within(public.path, source))
     module = public.object.module.canonical_path
-    return public.module == ALIASES, first, module, public.object.lineno or 0
+    return (
+        public.module == ALIASES or public.object.is_attribute,
+        first,
+        module,
+        public.object.lineno or 0,
+    )
 
 
 def index(names: Names) -> Iterator[str]:

@@ -33,9 +33,9 @@ ROOMS = (
     ),
     Room(
         "long-term.md",
-        "LongTermMemory",
+        "AsyncLongTermMemory",
         "The same memory under other names, with one user a call.",
-        ("mnemic.long_term",),
+        ("mnemic.compat.long_term",),
     ),
     Room(
         "records.md",
@@ -171,8 +171,8 @@ MADE_BY_CALLS = {
     "StringHits",
     "StringRangeHits",
     "Suggestions",
-    "SyncMemoryRetriever",
-    "SyncRetrievalService",
+    "MemoryRetriever",
+    "RetrievalService",
 }
 """Classes that programs do not construct, enumerations with numbers among them."""
 
@@ -208,21 +208,24 @@ INTERNAL = {
 
 _JUDGE = "mnemic.contradictions.judgement.ContradictionJudge"
 
+_LONG_TERM = "mnemic.compat.long_term.AsyncLongTermMemory"
+
 LIKE = {
+    "mnemic.async_memory.AsyncMemory.open": "mnemic.async_memory.AsyncMemory",
+    f"{_LONG_TERM}.open": _LONG_TERM,
+    "mnemic.compat.long_term.LongTermMemory": _LONG_TERM,
     "mnemic.verbs.search.AsyncSearchVerbs.recent": "mnemic.verbs.search.AsyncSearchVerbs.search",
     "mnemic.verbs.search.AsyncSearchVerbs.important": "mnemic.verbs.search.AsyncSearchVerbs.search",
     "mnemic.verbs.links.AsyncLinkVerbs.unlink": "mnemic.verbs.links.AsyncLinkVerbs.link",
-    "mnemic.async_memory.AsyncMemory.open": "mnemic.async_memory.AsyncMemory",
-    "mnemic.long_term.LongTermMemory.open": "mnemic.long_term.LongTermMemory",
     "mnemic.model.recall.RecallTypeFields": "mnemic.model.recall.RecallOptions",
     "mnemic.model.recall.RecallFields": "mnemic.model.recall.RecallOptions",
     "mnemic.model.recall.AllRecallFields": "mnemic.model.recall.RecallOptions",
     "mnemic.context.items.ItemFields": "mnemic.context.items.ContextItem",
+    "mnemic.hyde.engine.AsyncHydeEngine": "mnemic.hyde.engine.HydeBase",
     "mnemic.hyde.engine.HydeEngine": "mnemic.hyde.engine.HydeBase",
-    "mnemic.hyde.engine.SyncHydeEngine": "mnemic.hyde.engine.HydeBase",
-    "mnemic.hyde.engine.SyncHydeEngine.ready": "mnemic.hyde.engine.HydeEngine.ready",
-    "mnemic.hyde.engine.SyncHydeEngine.retrieve": "mnemic.hyde.engine.HydeEngine.retrieve",
-    "mnemic.hyde.engine.SyncHydeEngine.turn": "mnemic.hyde.engine.HydeEngine.turn",
+    "mnemic.hyde.engine.HydeEngine.ready": "mnemic.hyde.engine.AsyncHydeEngine.ready",
+    "mnemic.hyde.engine.HydeEngine.retrieve": "mnemic.hyde.engine.AsyncHydeEngine.retrieve",
+    "mnemic.hyde.engine.HydeEngine.turn": "mnemic.hyde.engine.AsyncHydeEngine.turn",
     "mnemic.embed.minilm.MiniLmEmbedder": "mnemic.embed.base.Embedder",
     "mnemic.embed.adapting.AdaptedEmbedder": "mnemic.embed.base.Embedder",
     "mnemic.embed.http.HttpEmbedder": "mnemic.embed.base.Embedder",

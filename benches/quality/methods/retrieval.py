@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benches.quality.methods.front_door import FrontDoor
-from mnemic import MemoryQuery
+from mnemic.model import MemoryQuery
 
 
 class Retrieval(FrontDoor):

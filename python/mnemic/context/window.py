@@ -27,7 +27,8 @@ from mnemic.context.summary import summary_of
 from mnemic.context.tokens import EstimatedTokens, counted
 from mnemic.errors import ContextWindowFullError, InvalidArgumentError, UnknownIdError
 from mnemic.licensing import CONTEXT_WINDOW_ADVANCED, LicensePolicy, Need, checked_policy
-from mnemic.model import UuidFactory, validation
+from mnemic.model import validation
+from mnemic.model.ids import UuidFactory
 from mnemic.protocols import Clock, IdFactory, Summarizer, TokenCounter, system_clock
 from mnemic.reporting.description import described, named
 from mnemic.reporting.logs import logger

@@ -29,7 +29,7 @@ class LanguageModelJudge:
     get confidence 0 and a warning in the log, which shows no memory's text.
 
     Args:
-        llm: The language model, in any of the forms of `mnemic.as_language_model`.
+        llm: The language model, in any of the forms of `mnemic.llm.as_language_model`.
     """
 
     def __init__(self, llm: AnyLanguageModel) -> None:

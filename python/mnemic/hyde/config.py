@@ -86,7 +86,7 @@ class _ModelAlias(NamedFields):
 
 
 class HydeConfig(OptionsRecord, frozen=True, kw_only=True, metaclass=_ModelAlias):
-    r"""Configuration of a `HydeEngine`.
+    r"""Configuration of an `AsyncHydeEngine`.
 
     Whole numbers may be given as floats, as some formats have them: 25.0 is 25.
 
@@ -96,7 +96,7 @@ class HydeConfig(OptionsRecord, frozen=True, kw_only=True, metaclass=_ModelAlias
         6
 
     Attributes:
-        enabled: Whether `HydeEngine.from_config` makes an engine.
+        enabled: Whether `AsyncHydeEngine.from_config` makes an engine.
         classifier_model: Name of the model that finds memories in conversations; kept for the
             program, since no part of the engine uses it.
         hypothesis_model: Name of the language model that writes hypotheses; "" is none.

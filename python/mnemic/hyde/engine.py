@@ -1,4 +1,4 @@
-"""The doors of the HyDE engine: `HydeEngine`, and its plain form `SyncHydeEngine`."""
+"""The doors of the HyDE engine: `AsyncHydeEngine`, and its plain form `HydeEngine`."""
 
 import threading
 import weakref
@@ -9,10 +9,10 @@ from uuid import UUID
 
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.parts import checked_config, parts_of
-from mnemic.hyde.ranked_memory import TurnMemories
 from mnemic.hyde.service import MAX_WAIT, HydeService
 from mnemic.hyde.telemetry import HydeStats
-from mnemic.hyde.turn import HydeTurn, SyncHydeTurn
+from mnemic.hyde.turn import AsyncHydeTurn, HydeTurn
+from mnemic.hyde.turn_memory import TurnMemories
 from mnemic.model import Scope, validation
 from mnemic.protocols import Clock, TokenCounter
 from mnemic.reporting.near_names import names_arguments
@@ -30,7 +30,7 @@ class HydeBase:
     """The parts of both doors.
 
     Args:
-        memory: A `Memory`, an `AsyncMemory`, a `LongTermMemory` or a view of one, whose scope
+        memory: A `Memory`, an `AsyncMemory`, an `AsyncLongTermMemory` or a view of one, whose scope
             limits what is found.
         embedder: Embeds the hypotheses as memories are embedded, in any of the forms that a memory
             takes: the memory's own, or another one of its model. None disables the engine.
@@ -186,7 +186,7 @@ class HydeBase:
 
 
 @names_arguments
-class HydeEngine(HydeBase):
+class AsyncHydeEngine(HydeBase):
     """Finds the memories that belong in an agent's context, once per turn.
 
     A small language model writes hypotheses: sentences that a relevant memory might contain. They
@@ -202,9 +202,9 @@ class HydeEngine(HydeBase):
     """
 
     @property
-    def sync(self) -> "SyncHydeEngine":
+    def sync(self) -> "HydeEngine":
         """The same engine with plain methods; the same object each time."""
-        return self._other_door(SyncHydeEngine)
+        return self._other_door(HydeEngine)
 
     async def ready(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - the name of time limits everywhere
         """Wait until the first build has succeeded, or the builds under way have failed.
@@ -247,7 +247,7 @@ class HydeEngine(HydeBase):
         last_summarization_index: int = 0,
         turn_id: str | UUID | None = None,
         counter: TokenCounter | None = None,
-    ) -> HydeTurn:
+    ) -> AsyncHydeTurn:
         """Return a turn of the user, whose memories `async with` retrieves.
 
         Args:
@@ -260,7 +260,7 @@ class HydeEngine(HydeBase):
         Raises:
             InvalidArgumentError: If an argument is of the wrong type.
         """
-        return HydeTurn(
+        return AsyncHydeTurn(
             self,
             message,
             history,
@@ -291,8 +291,8 @@ class HydeEngine(HydeBase):
 
 
 @names_arguments
-class SyncHydeEngine(HydeBase):
-    """A `HydeEngine` with plain methods, for programs without an event loop.
+class HydeEngine(HydeBase):
+    """An `AsyncHydeEngine` with plain methods, for programs without an event loop.
 
     They may be called from several threads at once. A coroutine language model runs on one event
     loop in a thread of the engine, which the first retrieval begins and `close` ends.
@@ -301,16 +301,16 @@ class SyncHydeEngine(HydeBase):
     """
 
     @property
-    def aio(self) -> HydeEngine:
+    def aio(self) -> AsyncHydeEngine:
         """The same engine with coroutine methods; the same object each time."""
-        return self._other_door(HydeEngine)
+        return self._other_door(AsyncHydeEngine)
 
     def ready(self, timeout: float | None = None) -> bool:
-        """Wait until the first build has succeeded; see `HydeEngine.ready`."""
+        """Wait until the first build has succeeded; see `AsyncHydeEngine.ready`."""
         return self._service.ready_sync(MAX_WAIT if timeout is None else timeout)
 
     def retrieve(self, turn_id: str | UUID, window: Sequence[str]) -> TurnMemories:
-        """Return the memories of a turn, best first; see `HydeEngine.retrieve`."""
+        """Return the memories of a turn, best first; see `AsyncHydeEngine.retrieve`."""
         return self._service.retrieve_sync(turn_id, window)
 
     def turn(
@@ -321,9 +321,9 @@ class SyncHydeEngine(HydeBase):
         last_summarization_index: int = 0,
         turn_id: str | UUID | None = None,
         counter: TokenCounter | None = None,
-    ) -> SyncHydeTurn:
-        """Return a turn of the user, whose memories `with` retrieves; see `HydeEngine.turn`."""
-        return SyncHydeTurn(
+    ) -> HydeTurn:
+        """Return a turn, whose memories `with` retrieves; see `AsyncHydeEngine.turn`."""
+        return HydeTurn(
             self,
             message,
             history,
@@ -333,7 +333,7 @@ class SyncHydeEngine(HydeBase):
         )
 
     def close(self) -> None:
-        """Cancel what is under way, and wait for its end; see `HydeEngine.aclose`."""
+        """Cancel what is under way, and wait for its end; see `AsyncHydeEngine.aclose`."""
         self._service.close()
 
     def __enter__(self) -> Self:

@@ -13,9 +13,9 @@ from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.hypotheses import generate_hypotheses
 from mnemic.hyde.limited import LimitedTasks
 from mnemic.hyde.pipeline import Pipeline, Progress, entries_of
-from mnemic.hyde.ranked_memory import RankedMemory
 from mnemic.hyde.telemetry import HydeTelemetry, Stage
 from mnemic.hyde.threads import CallThreads, ThreadedModel
+from mnemic.hyde.turn_memory import TurnMemory
 from mnemic.hyde.turns import Outcome
 from mnemic.licensing import SEARCHING_BY_MEANING, STORING
 from mnemic.model.deadline import seconds_left
@@ -36,14 +36,14 @@ class KeptTurn(NamedTuple):
         stale_since: Since when changes may be missing, because the store cannot be read; else None.
     """
 
-    memories: tuple[RankedMemory, ...] = ()
+    memories: tuple[TurnMemory, ...] = ()
     seq: int = -1
     expires_at: datetime | None = None
     stale_since: datetime | None = None
 
     @classmethod
     def of(
-        cls, memories: Sequence[RankedMemory], seq: int, stale_since: datetime | None = None
+        cls, memories: Sequence[TurnMemory], seq: int, stale_since: datetime | None = None
     ) -> "KeptTurn":
         """Return the result of memories as they were after a change of the store."""
         times = [

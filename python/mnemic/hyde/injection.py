@@ -10,7 +10,7 @@ from mnemic.context.tokens import Count, count_of
 from mnemic.errors import InvalidArgumentError
 from mnemic.hyde.config import InjectionForm
 from mnemic.hyde.injection_forms import FORMS, Form, Injected, Version
-from mnemic.hyde.ranked_memory import RankedMemory
+from mnemic.hyde.turn_memory import TurnMemory
 from mnemic.model import validation
 from mnemic.model.entry import MemoryEntry
 from mnemic.model.file_version import file_version
@@ -35,7 +35,7 @@ _MIN_ENTRY_CHARACTERS = 16
 
 
 def format_injection(
-    memories: Iterable[RankedMemory] | None,
+    memories: Iterable[TurnMemory] | None,
     token_budget: int = 0,
     *,
     form: InjectionForm = "markdown",
@@ -86,18 +86,18 @@ def _checked_form(given: object) -> InjectionForm:
     )
 
 
-def _checked(memories: Iterable[RankedMemory] | None) -> list[RankedMemory]:
+def _checked(memories: Iterable[TurnMemory] | None) -> list[TurnMemory]:
     given: list[object] = [] if memories is None else validation.items("memories", memories)
-    checked = [each for each in given if isinstance(each, RankedMemory)]
+    checked = [each for each in given if isinstance(each, TurnMemory)]
     if len(checked) < len(given):
-        other = next(each for each in given if not isinstance(each, RankedMemory))
+        other = next(each for each in given if not isinstance(each, TurnMemory))
         raise InvalidArgumentError(
-            f"memories must be RankedMemory records, as the engine returns, got {described(other)}"
+            f"memories must be TurnMemory records, as the engine returns, got {described(other)}"
         )
     return checked
 
 
-def _injected(memories: Sequence[RankedMemory], max_versions: int) -> list[Injected]:
+def _injected(memories: Sequence[TurnMemory], max_versions: int) -> list[Injected]:
     """Return the memories with neutralised texts, without those that have none."""
     texts = _neutral_texts(memories, max_versions)
     contents = {each.id: texts[each.content] for each in memories}
@@ -105,7 +105,7 @@ def _injected(memories: Sequence[RankedMemory], max_versions: int) -> list[Injec
     return [each for each in made if each.text]
 
 
-def _neutral_texts(memories: Sequence[RankedMemory], max_versions: int) -> dict[str, str]:
+def _neutral_texts(memories: Sequence[TurnMemory], max_versions: int) -> dict[str, str]:
     """Return the neutralised form of each text of some memories, in one call of the core."""
     found: dict[str, None] = {}
     for ranked in memories:
@@ -125,7 +125,7 @@ def _without_heading(text: str) -> str:
 
 
 def _one(
-    ranked: RankedMemory, texts: Mapping[str, str], contents: Mapping[UUID, str], max_versions: int
+    ranked: TurnMemory, texts: Mapping[str, str], contents: Mapping[UUID, str], max_versions: int
 ) -> Injected:
     entry = ranked.memory
     scope = _label(texts[entry.scope or ""]) or "user"

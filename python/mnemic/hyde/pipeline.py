@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import DeadlineExceededError, EmbeddingError
 from mnemic.hyde.config import HydeConfig
-from mnemic.hyde.ranked_memory import RankedMemory
 from mnemic.hyde.search import (
     Searched,
     expanded,
@@ -22,7 +21,9 @@ from mnemic.hyde.search import (
     with_versions,
 )
 from mnemic.hyde.telemetry import HydeTelemetry, Stage
-from mnemic.model import IS_NOT_SENSITIVE, MemoryEntry, Scope
+from mnemic.hyde.turn_memory import TurnMemory
+from mnemic.model import MemoryEntry, Scope
+from mnemic.model.filter import IS_NOT_SENSITIVE
 from mnemic.repository import Repository
 
 Result = TypeVar("Result")
@@ -47,7 +48,7 @@ class Progress:
     """
 
     def __init__(self) -> None:
-        self.memories: Sequence[RankedMemory] | None = None
+        self.memories: Sequence[TurnMemory] | None = None
         self.seq = -1
         self.stale_since: datetime | None = None
         self.stage: Stage | None = None
@@ -116,7 +117,7 @@ class Pipeline:
             self._stage("lineages", lambda: self._with_versions(progress, deadline), progress)
         progress.stage = None
 
-    def present(self, memories: Sequence[RankedMemory], now: datetime) -> tuple[RankedMemory, ...]:
+    def present(self, memories: Sequence[TurnMemory], now: datetime) -> tuple[TurnMemory, ...]:
         """Return memories in their present state, without those deleted, expired or now sensitive.
 
         Args:
@@ -143,7 +144,7 @@ class Pipeline:
         )
 
     def _stage(
-        self, stage: Stage, work: Callable[[], Sequence[RankedMemory]], progress: Progress
+        self, stage: Stage, work: Callable[[], Sequence[TurnMemory]], progress: Progress
     ) -> None:
         """Run a stage that only adds to the search."""
         if progress.is_left:
@@ -183,7 +184,7 @@ class Pipeline:
             deadline=deadline - min(READ_SECONDS, READ_SHARE * self._config.timeout),
         )
 
-    def _expanded(self, searched: Searched, deadline: float) -> list[RankedMemory]:
+    def _expanded(self, searched: Searched, deadline: float) -> list[TurnMemory]:
         config, found = self._config, searched.candidates
         if searched.error is not None:
             raise searched.error
@@ -200,7 +201,7 @@ class Pipeline:
             deadline=deadline,
         )
 
-    def _with_versions(self, progress: Progress, deadline: float) -> list[RankedMemory]:
+    def _with_versions(self, progress: Progress, deadline: float) -> list[TurnMemory]:
         memories = with_versions(
             self._repository,
             self._scope,
@@ -210,7 +211,7 @@ class Pipeline:
         )
         return [self._shown(each) for each in memories]
 
-    def _shown(self, memory: RankedMemory) -> RankedMemory:
+    def _shown(self, memory: TurnMemory) -> TurnMemory:
         """Return a memory without the versions that are not to be shown."""
         if not (memory.versions or memory.contradicting):
             return memory
@@ -230,6 +231,6 @@ def _directed(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     return rows
 
 
-def entries_of(memory: RankedMemory) -> tuple[MemoryEntry, ...]:
+def entries_of(memory: TurnMemory) -> tuple[MemoryEntry, ...]:
     """Return a memory's entry, its earlier versions, and those that contradict it."""
     return memory.memory, *memory.versions, *memory.contradicting

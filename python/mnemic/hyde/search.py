@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from mnemic.errors import DeadlineExceededError
 from mnemic.hyde.config import HydeConfig
-from mnemic.hyde.ranked_memory import RankedMemory
+from mnemic.hyde.turn_memory import TurnMemory
 from mnemic.index import NeighbourRow, RankedRow
 from mnemic.licensing import SEARCHING_BY_MEANING
-from mnemic.model import SEMANTIC, Expression, Hops, LinkType, MemoryEntry, Scope, Search
+from mnemic.model import SEMANTIC, Expression, LinkType, MemoryEntry, Scope
+from mnemic.model.hops import Hops
+from mnemic.model.search import Search
 from mnemic.model.timestamps import to_microseconds
 from mnemic.repository import Expansion, Found, Repository
 from mnemic.repository.found import Linked
@@ -47,7 +49,7 @@ class Searched(NamedTuple):
 
     candidates: list[Candidate]
     seq: int
-    neighbours: list[RankedMemory] | None = None
+    neighbours: list[TurnMemory] | None = None
     error: Exception | None = None
     stale_since: datetime | None = None
 
@@ -129,7 +131,7 @@ def expanded(
     *,
     filters: Expression | None = None,
     deadline: float | None = None,
-) -> list[RankedMemory]:
+) -> list[TurnMemory]:
     """Return candidates and the memories that links lead to from them, best first.
 
     The score of a neighbour is that of the memory before it on its best path, times the decay of
@@ -155,26 +157,24 @@ def expanded(
     return together(candidates, _neighbours(candidates, found.hits, found.entries))
 
 
-def together(
-    candidates: Iterable[Candidate], neighbours: Iterable[RankedMemory]
-) -> list[RankedMemory]:
+def together(candidates: Iterable[Candidate], neighbours: Iterable[TurnMemory]) -> list[TurnMemory]:
     """Return candidates and their neighbours in the order of `expanded`."""
     return sorted([*ranked(candidates), *neighbours], key=_place)
 
 
-def ranked(candidates: Iterable[Candidate]) -> list[RankedMemory]:
+def ranked(candidates: Iterable[Candidate]) -> list[TurnMemory]:
     """Return candidates as memories of a turn, in their order."""
-    return [RankedMemory(memory=each.entry, score=each.score) for each in candidates]
+    return [TurnMemory(memory=each.entry, score=each.score) for each in candidates]
 
 
 def with_versions(
     repository: Repository,
     scope: Scope,
-    memories: Sequence[RankedMemory],
+    memories: Sequence[TurnMemory],
     config: HydeConfig,
     *,
     deadline: float | None = None,
-) -> list[RankedMemory]:
+) -> list[TurnMemory]:
     """Return memories with their earlier versions, and with others that replace the same ones.
 
     Args:
@@ -239,13 +239,13 @@ def _neighbours(
     candidates: Iterable[Candidate],
     hits: Iterable[NeighbourRow],
     entries: Mapping[int, MemoryEntry],
-) -> list[RankedMemory]:
+) -> list[TurnMemory]:
     """Return the memories of neighbours, each with the link and the memory before it."""
     ids = {candidate.row: candidate.entry.id for candidate in candidates}
     hits = list(hits)
     ids |= {hit.row: entries[hit.row].id for hit in hits}
     return [
-        RankedMemory(
+        TurnMemory(
             memory=entries[hit.row],
             score=hit.score,
             relation=LinkType.numbered(hit.kind),
@@ -255,7 +255,7 @@ def _neighbours(
     ]
 
 
-def _place(memory: RankedMemory) -> tuple[object, ...]:
+def _place(memory: TurnMemory) -> tuple[object, ...]:
     return -memory.score, memory.relation is not None, *_tie(memory.memory)
 
 

@@ -19,9 +19,9 @@ from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.flow import Flow, KeptTurn
 from mnemic.hyde.limited import LimitedTasks
 from mnemic.hyde.pipeline import Pipeline
-from mnemic.hyde.ranked_memory import TurnMemories
 from mnemic.hyde.telemetry import HydeStats, HydeTelemetry
 from mnemic.hyde.threads import CallThreads, ThreadedModel
+from mnemic.hyde.turn_memory import TurnMemories
 from mnemic.hyde.turns import Turns
 from mnemic.licensing import SEARCHING_BY_MEANING, STORING
 from mnemic.model import Scope

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 from mnemic.errors import InvalidArgumentError
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.injection import format_injection
-from mnemic.hyde.ranked_memory import RankedMemory, TurnMemories
+from mnemic.hyde.turn_memory import TurnMemories, TurnMemory
 from mnemic.hyde.window import build_conversation_window
 from mnemic.model import validation
 from mnemic.protocols import TokenCounter
@@ -19,7 +19,7 @@ from mnemic.reporting.logs import logger
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from mnemic.hyde.engine import HydeEngine, SyncHydeEngine
+    from mnemic.hyde.engine import AsyncHydeEngine, HydeEngine
 
 _log = logger("mnemic.hyde")
 
@@ -27,7 +27,7 @@ _SEGMENT_BREAK = "\n\n"
 
 
 class TurnBlock:
-    """The memories of a turn, and their block of text; `HydeTurn` and `SyncHydeTurn` fill it.
+    """The memories of a turn, and their block of text; `AsyncHydeTurn` and `HydeTurn` fill it.
 
     Args:
         config: Budget, form and limits of the window and of the block.
@@ -57,7 +57,7 @@ class TurnBlock:
         self._counter = counter
         self.id = _checked_id(turn_id)
         self.window = window
-        self.memories: list[RankedMemory] = []
+        self.memories: list[TurnMemory] = []
         self.text = ""
         self.stale_since: datetime | None = None
 
@@ -84,7 +84,7 @@ class TurnBlock:
             self.text = self._rendered(memories)
         self.memories, self.stale_since = memories, memories.stale_since
 
-    def _rendered(self, memories: Sequence[RankedMemory]) -> str:
+    def _rendered(self, memories: Sequence[TurnMemory]) -> str:
         config = self._config
         try:
             return format_injection(
@@ -99,15 +99,15 @@ class TurnBlock:
             return ""
 
 
-class HydeTurn(TurnBlock):
-    """One message of a user; `HydeEngine.turn` makes it, and `async with` retrieves its memories.
+class AsyncHydeTurn(TurnBlock):
+    """One message of a user, made by `AsyncHydeEngine.turn`; `async with` retrieves its memories.
 
     Leaving the block ends nothing: errors pass through it, and the engine keeps the result for
     further calls of the turn.
 
     Args:
         engine: The engine.
-        message: As of `HydeEngine.turn`, and so are the other arguments.
+        message: As of `AsyncHydeEngine.turn`, and so are the other arguments.
         history: As above.
         last_summarization_index: As above.
         turn_id: As above.
@@ -116,7 +116,7 @@ class HydeTurn(TurnBlock):
 
     def __init__(
         self,
-        engine: "HydeEngine",
+        engine: "AsyncHydeEngine",
         message: object,
         history: Iterable[object] | None = (),
         *,
@@ -128,7 +128,7 @@ class HydeTurn(TurnBlock):
         super().__init__(engine.config, window, turn_id, counter)
         self._engine = engine
 
-    async def retrieve(self) -> list[RankedMemory]:
+    async def retrieve(self) -> list[TurnMemory]:
         """Return the memories of the turn, for a sub-turn; those that the engine has kept.
 
         `memories` and `text` are brought up to date: a memory that was deleted meanwhile is in
@@ -150,12 +150,12 @@ class HydeTurn(TurnBlock):
         return None
 
 
-class SyncHydeTurn(TurnBlock):
-    """A `HydeTurn` with plain methods; `SyncHydeEngine.turn` makes it.
+class HydeTurn(TurnBlock):
+    """An `AsyncHydeTurn` with plain methods; `HydeEngine.turn` makes it.
 
     Args:
         engine: The engine.
-        message: As of `HydeEngine.turn`, and so are the other arguments.
+        message: As of `AsyncHydeEngine.turn`, and so are the other arguments.
         history: As above.
         last_summarization_index: As above.
         turn_id: As above.
@@ -164,7 +164,7 @@ class SyncHydeTurn(TurnBlock):
 
     def __init__(
         self,
-        engine: "SyncHydeEngine",
+        engine: "HydeEngine",
         message: object,
         history: Iterable[object] | None = (),
         *,
@@ -176,8 +176,8 @@ class SyncHydeTurn(TurnBlock):
         super().__init__(engine.config, window, turn_id, counter)
         self._engine = engine
 
-    def retrieve(self) -> list[RankedMemory]:
-        """Return the memories of the turn, for a sub-turn; see `HydeTurn.retrieve`."""
+    def retrieve(self) -> list[TurnMemory]:
+        """Return the memories of the turn, for a sub-turn; see `AsyncHydeTurn.retrieve`."""
         self._take(self._engine.retrieve(self.id, self.window))
         return list(self.memories)
 

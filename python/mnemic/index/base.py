@@ -6,17 +6,12 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 from mnemic.arrays import Float32Array, Int64Array
 from mnemic.index.candidates import RowSet, Selected
 from mnemic.index.loading import Loader
-from mnemic.model import (
-    Access,
-    Expression,
-    Field,
-    Hops,
-    MemorySortOrder,
-    RowBatch,
-    Scope,
-    Search,
-)
+from mnemic.model import Expression, MemorySortOrder, Scope
+from mnemic.model.filter import Field
+from mnemic.model.hops import Hops
 from mnemic.model.redacted import Redacted
+from mnemic.model.rows import Access, RowBatch
+from mnemic.model.search import Search
 
 
 class RankInputs(NamedTuple):

@@ -8,7 +8,7 @@ from mnemic._core import MemoryIndex
 from mnemic.arrays import Float32Array, Int64Array
 from mnemic.errors import MnemicError, NonFiniteVectorError, StoreCorruptError
 from mnemic.index.source_guard import SourceGuard
-from mnemic.model import Access, Record, RowBatch
+from mnemic.model.rows import Access, Record, RowBatch
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor

@@ -32,7 +32,10 @@ from mnemic.index.candidates import (
 from mnemic.index.choice import FaissSources
 from mnemic.index.loading import Loader, put, raise_accesses
 from mnemic.index.source_guard import SourceGuard
-from mnemic.model import Access, Field, Link, Record, RowBatch, Scope, Search
+from mnemic.model import Scope
+from mnemic.model.filter import Field
+from mnemic.model.rows import Access, Link, Record, RowBatch
+from mnemic.model.search import Search
 
 _CONTENT = RECORD_COLUMNS.index("content")
 MAX_PENDING = 256  # rows; larger batches are no faster per row

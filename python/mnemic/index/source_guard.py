@@ -8,7 +8,7 @@ from mnemic.index.candidates import CandidateSource, HeldSource, RowSet, SourceS
 from mnemic.reporting.logs import logger
 
 if TYPE_CHECKING:
-    from mnemic.model import RowBatch
+    from mnemic.model.rows import RowBatch
 
 _log = logger(__name__)
 

@@ -26,9 +26,13 @@ class HasComplete(Protocol):
     """Answers prompts by `complete`, plain or awaited, with or without a system prompt."""
 
     def complete(self, prompt: Any, /) -> Any:
-        """Return the answer to a prompt."""
+        """Return the answer to a prompt.
+
+        Args:
+            prompt: The prompt.
+        """
         ...
 
 
 AnyLanguageModel: TypeAlias = LanguageModel | HasComplete | Callable[..., Any]
-"""The forms of a language model; see `mnemic.as_language_model`."""
+"""The forms of a language model; see `mnemic.llm.as_language_model`."""

@@ -197,7 +197,7 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True, metaclass=Name
             )
         if not isinstance(self.recency, Recency):
             raise InvalidArgumentError(
-                f"recency must be a mnemic.Recency, got {described(self.recency)}"
+                f"recency must be a mnemic.model.Recency, got {described(self.recency)}"
             )
 
 

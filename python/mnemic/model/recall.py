@@ -238,7 +238,7 @@ class MemoryRetrieverOptions(Record, frozen=True, kw_only=True, metaclass=NamedF
         force_setattr(self, "access_interval", _interval(self.access_interval))
         if not isinstance(self.salience, Salience):
             raise InvalidArgumentError(
-                f"salience must be a mnemic.Salience, got {described(self.salience)}"
+                f"salience must be a mnemic.model.Salience, got {described(self.salience)}"
             )
 
 

@@ -16,6 +16,8 @@ from mnemic.context.redaction import KNOWN_PATTERNS as KNOWN_PATTERNS
 from mnemic.context.redaction import Redaction as Redaction
 from mnemic.context.redaction import RedactionPattern as RedactionPattern
 from mnemic.context.redaction import redact as redact
+from mnemic.context.tokens import EstimatedTokens as EstimatedTokens
+from mnemic.context.tokens import TokenizerTokens as TokenizerTokens
 from mnemic.model.payload import DroppedMemory as DroppedMemory
 from mnemic.model.payload import PayloadMemory as PayloadMemory
 from mnemic.model.payload import PayloadType as PayloadType

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import msgspec
 
 from mnemic.index import RankedRow
-from mnemic.model import MemoryEntry, Scope, Search
+from mnemic.model import MemoryEntry, Scope
+from mnemic.model.search import Search
 from mnemic.model.timestamps import to_microseconds
 from mnemic.repository import Found
 

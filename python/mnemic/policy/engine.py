@@ -8,7 +8,8 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from mnemic.errors import EntryNotFoundError, InvalidArgumentError
-from mnemic.model import Scope, TimeLimit
+from mnemic.model import Scope
+from mnemic.model.deadline import TimeLimit
 from mnemic.policy.breaker import CircuitBreaker, Timer
 from mnemic.policy.conditions import MET, NO_MEMORIES, RATE_LIMITED, Trigger, unmet_condition
 from mnemic.policy.config import RetrievalConfig

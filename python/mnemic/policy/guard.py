@@ -6,8 +6,9 @@ from sys import getsizeof
 from typing import NamedTuple
 
 from mnemic.licensing import SEARCHING_BY_MEANING, STORING
-from mnemic.model import Scope, references
+from mnemic.model import Scope
 from mnemic.model.canonical_filter import canonical
+from mnemic.model.filter import references
 from mnemic.policy.breaker import CircuitBreaker, CircuitState, Permit
 from mnemic.policy.conditions import MET, NO_MEMORIES, Trigger
 from mnemic.policy.conditions import RATE_LIMITED as IS_LIMITED

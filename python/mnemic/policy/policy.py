@@ -29,8 +29,7 @@ class PolicyBase:
     """The parts of both doors.
 
     Args:
-        memory: A `Memory`, an `AsyncMemory`, a `LongTermMemory`, or a scoped one; its scope applies
-            to every run.
+        memory: A memory, by any door, or a scoped one; its scope applies to every run.
         config: The configuration.
         settings: An administrator's settings, which override the configuration.
         counter: Token counter; an estimate by script unless given.
@@ -157,8 +156,7 @@ class RetrievalPolicy(PolicyBase):
     from several threads at once, and run in the caller's thread.
 
     Args:
-        memory: A `Memory`, an `AsyncMemory`, a `LongTermMemory`, or a scoped one; its scope applies
-            to every run.
+        memory: A memory, by any door, or a scoped one; its scope applies to every run.
         config: The configuration.
         settings: An administrator's settings, which override the configuration.
         counter: Token counter; an estimate by script unless given.

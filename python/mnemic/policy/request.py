@@ -5,8 +5,8 @@ from typing import ClassVar
 from msgspec.structs import force_setattr
 
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
-from mnemic.model import IS_NOT_SENSITIVE, All, Expression, parse_filter, validation
-from mnemic.model.filter import copied_filter
+from mnemic.model import Expression, validation
+from mnemic.model.filter import IS_NOT_SENSITIVE, All, copied_filter, parse_filter
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.query import Filters
 from mnemic.model.redacted import Redacted

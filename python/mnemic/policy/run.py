@@ -5,8 +5,10 @@ from typing import NamedTuple
 from mnemic.context.packing import Packed, Plan, pack
 from mnemic.embed.floors import score_floors
 from mnemic.licensing import SEARCHING_BY_MEANING
-from mnemic.model import BY_SEARCH_TYPE, Scope, Search, SearchType
+from mnemic.model import Scope, SearchType
 from mnemic.model.payload import PayloadMemory
+from mnemic.model.ranking import BY_SEARCH_TYPE
+from mnemic.model.search import Search
 from mnemic.policy.boost import SessionBoost
 from mnemic.policy.config import RetrievalConfig
 from mnemic.policy.ranges import AUTO

@@ -21,12 +21,10 @@ from mnemic.licensing import RECALLING
 from mnemic.model import (
     KEYWORD,
     SEMANTIC,
-    All,
     LinkType,
     MemoryEntry,
     MemoryRecallResult,
     MemoryRetrieverOptions,
-    Order,
     RecallMode,
     RecallOptions,
     ReinforcementReason,
@@ -35,15 +33,15 @@ from mnemic.model import (
     SalienceWeights,
     Scope,
     ScoredMemory,
-    Search,
-    TimeLimit,
     Weights,
-    salience_of,
 )
+from mnemic.model.deadline import TimeLimit
+from mnemic.model.filter import All
 from mnemic.model.link import Direction
-from mnemic.model.ranking import DOCUMENTED_SIMILARITY
-from mnemic.model.recall import CONTRADICTION_CONFIDENCE, parse_types, static_score_of
+from mnemic.model.ranking import DOCUMENTED_SIMILARITY, Order
+from mnemic.model.recall import CONTRADICTION_CONFIDENCE, parse_types, salience_of, static_score_of
 from mnemic.model.scope import not_found
+from mnemic.model.search import Search
 from mnemic.model.time_range import ANY_TIME, TimeRange
 from mnemic.model.validation import MAX_QUERY_LENGTH, bounded, flag, fraction, items, text
 from mnemic.observability.telemetry import milliseconds_since
@@ -142,7 +140,7 @@ class RecallEngine:
             if times == ANY_TIME:
                 raise InvalidArgumentError(
                     "mode temporal needs a time range: give recall since= or until=, or call "
-                    "MemoryRetriever.recall_temporal"
+                    "AsyncMemoryRetriever.recall_temporal"
                 )
             return await self.temporal(scope, options, times, query)
         begun, limit = time.perf_counter(), options.time_limit

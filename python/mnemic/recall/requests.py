@@ -1,22 +1,13 @@
 """Searches that the options of a recall describe."""
 
 from mnemic.errors import InvalidArgumentError
-from mnemic.model import (
-    SEMANTIC,
-    All,
-    Expression,
-    Field,
-    MemoryStatus,
-    Op,
-    Order,
-    Ranking,
-    RecallOptions,
-    Search,
-    State,
-    Test,
-)
+from mnemic.model import SEMANTIC, Expression, MemoryStatus, Ranking, RecallOptions
+from mnemic.model.filter import All, Field, Op, Test
 from mnemic.model.link import Direction
+from mnemic.model.ranking import Order
 from mnemic.model.recall import parse_types
+from mnemic.model.rows import State
+from mnemic.model.search import Search
 from mnemic.reporting.description import quoted
 
 

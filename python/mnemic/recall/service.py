@@ -1,4 +1,4 @@
-"""MemoryRetriever, the public interface of recall."""
+"""AsyncMemoryRetriever, the public interface of recall."""
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
@@ -63,11 +63,11 @@ class _Parts:
 
 
 @names_arguments
-class MemoryRetriever(_Parts):
+class AsyncMemoryRetriever(_Parts):
     """Recalls one agent's memories in several ways.
 
     Example:
-        >>> retriever = MemoryRetriever(memory)  # doctest: +SKIP
+        >>> retriever = AsyncMemoryRetriever(memory)  # doctest: +SKIP
         >>> await retriever.recall("database performance", user_id="alice")  # doctest: +SKIP
 
     The user is always named: `user_id` has no default, and None is the memories without a user.
@@ -76,7 +76,7 @@ class MemoryRetriever(_Parts):
     the result is computed and does not delay it.
 
     Args:
-        memory: A `LongTermMemory`, an `AsyncMemory` or a `Memory`, or a scoped one; its scope
+        memory: An `AsyncLongTermMemory`, an `AsyncMemory` or a `Memory`, or a scoped one; its scope
             applies to every call.
         options: Ranking options.
         judge: Judges contradictions; rules over English, without a network, unless given.
@@ -102,9 +102,9 @@ class MemoryRetriever(_Parts):
         super().__init__(memory.scope, engine)
 
     @cached_property
-    def sync(self) -> "SyncMemoryRetriever":
+    def sync(self) -> "MemoryRetriever":
         """The same retriever with plain methods; the same object each time."""
-        return SyncMemoryRetriever(self._scope, self._engine)
+        return MemoryRetriever(self._scope, self._engine)
 
     async def recall(
         self,
@@ -341,17 +341,17 @@ class MemoryRetriever(_Parts):
         await self._engine.record_use(self._scope.narrowed(user_id, all_users=all_users), ids)
 
 
-class SyncMemoryRetriever(_Parts):
-    """A retriever with plain methods; see `MemoryRetriever.sync`."""
+class MemoryRetriever(_Parts):
+    """A retriever with plain methods; see `AsyncMemoryRetriever.sync`."""
 
-    recall = sync_method(MemoryRetriever.recall)
-    recall_temporal = sync_method(MemoryRetriever.recall_temporal)
-    recall_by_type = sync_method(MemoryRetriever.recall_by_type)
-    recall_linked = sync_method(MemoryRetriever.recall_linked)
-    find_contradictions = sync_method(MemoryRetriever.find_contradictions)
-    salience = sync_method(MemoryRetriever.salience)
-    reinforce = sync_method(MemoryRetriever.reinforce)
-    record_use = sync_method(MemoryRetriever.record_use)
+    recall = sync_method(AsyncMemoryRetriever.recall)
+    recall_temporal = sync_method(AsyncMemoryRetriever.recall_temporal)
+    recall_by_type = sync_method(AsyncMemoryRetriever.recall_by_type)
+    recall_linked = sync_method(AsyncMemoryRetriever.recall_linked)
+    find_contradictions = sync_method(AsyncMemoryRetriever.find_contradictions)
+    salience = sync_method(AsyncMemoryRetriever.salience)
+    reinforce = sync_method(AsyncMemoryRetriever.reinforce)
+    record_use = sync_method(AsyncMemoryRetriever.record_use)
 
 
 def checked_options(options: RecallOptions | None, fields: Mapping[str, Any]) -> RecallOptions:

@@ -47,8 +47,8 @@ def word(choice: Enum) -> str:
 def enc_hook(value: Any) -> Any:
     """Return a value that msgspec does not encode by itself in plain types.
 
-    For `msgspec.json.encode(entry, enc_hook=mnemic.enc_hook)` and other encoders of msgspec: arrays
-    become lists.
+    For `msgspec.json.encode(entry, enc_hook=mnemic.model.enc_hook)` and other encoders of msgspec:
+    arrays become lists.
 
     Args:
         value: What msgspec has no encoding for.

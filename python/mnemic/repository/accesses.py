@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from mnemic.model import Access, MemoryEntry
+from mnemic.model import MemoryEntry
 from mnemic.model.filter import Criteria, references
+from mnemic.model.rows import Access
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.protocols import Clock
 from mnemic.repository.access_buffer import AccessSpacing

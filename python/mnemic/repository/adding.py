@@ -7,7 +7,8 @@ from typing import NamedTuple
 import msgspec
 
 from mnemic.errors import MnemicError
-from mnemic.model import MemoryEntry, NewEntry, OnConflict, OnDuplicate, OnEmbedError, Scope
+from mnemic.model import MemoryEntry, OnConflict, OnDuplicate, OnEmbedError, Scope
+from mnemic.model.new_entry import NewEntry
 from mnemic.observability.telemetry import Telemetry, milliseconds_since
 from mnemic.protocols import Clock
 from mnemic.reporting.progress import Report, silent

@@ -7,15 +7,8 @@ from uuid import UUID
 
 from mnemic._core import tokens
 from mnemic.errors import FilterError, InvalidArgumentError
-from mnemic.model import (
-    Expression,
-    MemoryEntry,
-    MemoryFilter,
-    Scope,
-    parse_filter,
-    validation,
-)
-from mnemic.model.filter import Criteria
+from mnemic.model import Expression, MemoryEntry, MemoryFilter, Scope, validation
+from mnemic.model.filter import Criteria, parse_filter
 from mnemic.model.results import PageCursor
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.model.validation import items, optional_uuid

@@ -12,7 +12,9 @@ import msgspec
 
 from mnemic.arrays import Float32Array
 from mnemic.index import NativeIndex
-from mnemic.model import SEMANTIC, Scope, Search, SearchIn, State
+from mnemic.model import SEMANTIC, Scope, SearchIn
+from mnemic.model.rows import State
+from mnemic.model.search import Search
 from mnemic.repository.index_pool import PooledIndexes
 from mnemic.repository.index_sync import IndexSync
 from mnemic.store import Store

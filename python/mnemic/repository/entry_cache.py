@@ -8,7 +8,8 @@ from itertools import islice
 from typing import Final, TypeAlias
 from uuid import UUID
 
-from mnemic.model import Access, MemoryEntry, Scope
+from mnemic.model import MemoryEntry, Scope
+from mnemic.model.rows import Access
 from mnemic.model.timestamps import from_microseconds
 from mnemic.store.base import Store
 from mnemic.store.values import Located, LogPosition

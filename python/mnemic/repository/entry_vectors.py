@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from mnemic.model import KEYWORD, MemoryEntry, Scope, Search
+from mnemic.model import KEYWORD, MemoryEntry, Scope
+from mnemic.model.search import Search
 from mnemic.model.timestamps import to_microseconds
 from mnemic.protocols import Clock
 from mnemic.repository.current_model import CurrentModel

@@ -11,8 +11,8 @@ from uuid import UUID
 from msgspec.structs import force_setattr
 
 from mnemic.errors import ExportFormatError, InvalidArgumentError
-from mnemic.model import ImportResult, MemoryEntry, NewEntry, Scope
-from mnemic.model.new_entry import checked_record
+from mnemic.model import ImportResult, MemoryEntry, Scope
+from mnemic.model.new_entry import NewEntry, checked_record
 from mnemic.protocols import Source, Target
 from mnemic.reporting.progress import Report
 from mnemic.repository.export_format import LINKS_NAME_USERS, ExportedLink, ExportedMemory

@@ -21,21 +21,14 @@ from mnemic.index import (
     RankedRow,
     RankInputs,
 )
-from mnemic.model import (
-    MOST_IMPORTANT,
-    Access,
-    All,
-    Expression,
-    Hops,
-    LinkType,
-    MemoryEntry,
-    Scope,
-    Search,
-    State,
-    Weights,
-)
+from mnemic.model import Expression, LinkType, MemoryEntry, Scope, Weights
 from mnemic.model.deadline import check_deadline
+from mnemic.model.filter import All
+from mnemic.model.hops import Hops
 from mnemic.model.link import Direction
+from mnemic.model.ranking import MOST_IMPORTANT
+from mnemic.model.rows import Access, State
+from mnemic.model.search import Search
 from mnemic.model.timestamps import to_microseconds
 from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock

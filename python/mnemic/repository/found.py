@@ -6,7 +6,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from mnemic.index import LinkedRow, NeighbourRow, RankedRow
-from mnemic.model import Hops, MemoryEntry, SearchHit, SearchResults, Why
+from mnemic.model import MemoryEntry, SearchHit, SearchResults, Why
+from mnemic.model.hops import Hops
 
 
 class Expansion(NamedTuple):

@@ -7,7 +7,8 @@ from datetime import datetime
 
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.index import SourceFactory
-from mnemic.model import Scope, State
+from mnemic.model import Scope
+from mnemic.model.rows import State
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.repository.index_pool import PooledIndexes
 from mnemic.repository.index_sync import IndexSync

@@ -19,7 +19,7 @@ from mnemic.errors import (
     VectorFileDamagedError,
 )
 from mnemic.index import NativeIndex, SourceFactory, choice
-from mnemic.model import Record, RowBatch, State
+from mnemic.model.rows import Record, RowBatch, State
 from mnemic.reporting.logs import logger
 from mnemic.repository.access_buffer import AccessBuffer
 from mnemic.repository.index_pool import PooledIndexes

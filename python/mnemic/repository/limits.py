@@ -7,7 +7,8 @@ from typing import NamedTuple, get_args
 
 from mnemic.errors import InvalidArgumentError
 from mnemic.licensing import STORING, LicensePolicy, Need, Quota, checked_policy
-from mnemic.model import NewEntry, Scope, validation
+from mnemic.model import Scope, validation
+from mnemic.model.new_entry import NewEntry
 from mnemic.observability.telemetry import Telemetry
 from mnemic.reporting.description import quoted
 from mnemic.repository.options import WhenFull

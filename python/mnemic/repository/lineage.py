@@ -7,8 +7,9 @@ from uuid import UUID
 import msgspec
 
 from mnemic.errors import StoreUnavailableError
-from mnemic.model import Lineage, MemoryEntry, MemoryStatus, Scope
+from mnemic.model import MemoryEntry, MemoryStatus, Scope
 from mnemic.model.deadline import check_deadline
+from mnemic.model.lineage import Lineage
 from mnemic.model.timestamps import to_microseconds
 from mnemic.protocols import Clock
 from mnemic.store import Store

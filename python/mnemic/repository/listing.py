@@ -9,18 +9,16 @@ from typing import Any, Final, TypeVar
 from mnemic.errors import FilterError
 from mnemic.index import ListRequest
 from mnemic.model import (
-    All,
     Expression,
     MemoryEntry,
     MemoryFilter,
     MemoryPage,
     MemorySortOrder,
     Scope,
-    parse_filter,
     validation,
 )
 from mnemic.model.distinct import DistinctQuery, DistinctValue
-from mnemic.model.filter import has_tests, references
+from mnemic.model.filter import All, has_tests, parse_filter, references
 from mnemic.model.results import PageCursor
 from mnemic.model.timestamps import to_microseconds
 from mnemic.model.validation import flag

@@ -4,7 +4,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from mnemic.arrays import Float32Array, Int64Array
-from mnemic.model import Record, Scope
+from mnemic.model import Scope
+from mnemic.model.rows import Record
 from mnemic.protocols import Clock
 from mnemic.reporting.progress import Progress, Report, reporting
 from mnemic.store import Store

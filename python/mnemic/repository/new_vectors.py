@@ -11,8 +11,8 @@ from uuid import UUID
 from mnemic.arrays import Float32Array, np
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbedderRequiredError, EmbeddingError
-from mnemic.model import MemoryEntry, NewEntry, OnConflict, OnEmbedError
-from mnemic.model.new_entry import OwnVectors
+from mnemic.model import MemoryEntry, OnConflict, OnEmbedError
+from mnemic.model.new_entry import NewEntry, OwnVectors
 from mnemic.observability.telemetry import Telemetry
 from mnemic.reporting.progress import Report, silent
 from mnemic.repository.current_model import CurrentModel

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from mnemic.arrays import Int64Array, np
 from mnemic.index import Index, RankedPage, RankInputs, Selected
-from mnemic.model import Search
+from mnemic.model.search import Search
 
 EXACT_LIMIT = 200_000
 """Up to so many selected memories are all ranked."""

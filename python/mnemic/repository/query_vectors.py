@@ -9,7 +9,8 @@ from mnemic.embed.limited import LimitedEmbedding
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, EmbeddingModelMismatchError
 from mnemic.index import NativeIndex
-from mnemic.model import EvidenceFloor, Scope, Search
+from mnemic.model import Scope
+from mnemic.model.search import EvidenceFloor, Search
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.query_cache import QUERY_CACHE, QueryCache, key_of
 from mnemic.repository.turn_texts import Announced, TurnTexts, Vectors, announced_to

@@ -9,7 +9,10 @@ import msgspec
 
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, EmbeddingModelMismatchError
-from mnemic.model import MOST_IMPORTANT, Field, MemoryEntry, Op, Scope, Search, Test
+from mnemic.model import MemoryEntry, Scope
+from mnemic.model.filter import Field, Op, Test
+from mnemic.model.ranking import MOST_IMPORTANT
+from mnemic.model.search import Search
 from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.find import Finder
 from mnemic.repository.index_set import IndexSet

@@ -8,7 +8,8 @@ from typing import Final, Literal
 from uuid import UUID
 
 from mnemic.errors import RecalledTextError
-from mnemic.model import MemoryEntry, MemoryStatus, NewEntry, OnDuplicate, Scope
+from mnemic.model import MemoryEntry, MemoryStatus, OnDuplicate, Scope
+from mnemic.model.new_entry import NewEntry
 from mnemic.protocols import Clock
 from mnemic.repository.find import Finder
 from mnemic.repository.recalled_texts import RecalledTexts, TextDigest, digest_of

@@ -1,7 +1,7 @@
 """Repository: one agent's memories over store, index and embedder, one method for each operation.
 
-Methods take a checked scope. `mnemic.long_term` and `mnemic.memory` give them their public names
-and arguments.
+Methods take a checked scope. `mnemic.memory` and `mnemic.compat.long_term` give them their public
+names and arguments.
 """
 
 import os
@@ -30,28 +30,27 @@ from mnemic.licensing import (
 from mnemic.model import (
     AddedMemories,
     CheckedEntry,
-    Lineage,
     MemoryAudit,
     MemoryEntry,
     MemoryEntryUpdate,
-    NewEntry,
     OnConflict,
     OnDuplicate,
     OnEmbedError,
     OnRecalled,
     ReembedReport,
     Scope,
-    Search,
     SearchIn,
     SearchResults,
-    UuidFactory,
     VerifyReport,
-    checked_search_in,
     validation,
 )
 from mnemic.model.audit import AuditRequest
+from mnemic.model.ids import UuidFactory
+from mnemic.model.lineage import Lineage
 from mnemic.model.link import Direction
-from mnemic.model.new_entry import NO_VECTORS, OwnVectors, check_on_embed_error
+from mnemic.model.new_entry import NO_VECTORS, NewEntry, OwnVectors, check_on_embed_error
+from mnemic.model.search import Search
+from mnemic.model.search_in import checked_search_in
 from mnemic.model.update import checked_expiry
 from mnemic.model.validation import flag
 from mnemic.observability.events import Events

@@ -27,7 +27,7 @@ def checked_memory(memory: object) -> Searchable:
     of = getattr(memory, "repository", None), getattr(memory, "scope", None)
     if not (isinstance(of[0], Repository) and isinstance(of[1], Scope)):
         raise InvalidArgumentError(
-            "memory must be a Memory, an AsyncMemory, a LongTermMemory or a view of one, got "
+            "memory must be a Memory, an AsyncMemory, an AsyncLongTermMemory or a view of one, got "
             f"{described(memory)}"
         )
     return cast("Searchable", memory)

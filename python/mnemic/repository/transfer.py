@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from mnemic.model import ImportResult, NewEntry, Scope
+from mnemic.model import ImportResult, Scope
+from mnemic.model.new_entry import NewEntry
 from mnemic.model.validation import flag
 from mnemic.new_files import typed
 from mnemic.protocols import Clock, Source, Target

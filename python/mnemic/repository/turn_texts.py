@@ -7,7 +7,8 @@ from typing import NamedTuple, TypeAlias
 
 from mnemic.arrays import Float32Array
 from mnemic.errors import EmbeddingError
-from mnemic.model import Scope, Search
+from mnemic.model import Scope
+from mnemic.model.search import Search
 from mnemic.threads.loop_threads import Turn
 
 Vectors: TypeAlias = list[Float32Array]

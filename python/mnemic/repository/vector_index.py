@@ -7,7 +7,9 @@ from typing import Final, NamedTuple, TypeVar
 from mnemic.arrays import Float32Array, np
 from mnemic.index import ListRequest, NativeIndex, RankInputs
 from mnemic.index.candidates import SourceState
-from mnemic.model import SEMANTIC, All, IndexAudit, IndexInfo, Scope, Search
+from mnemic.model import SEMANTIC, IndexAudit, IndexInfo, Scope
+from mnemic.model.filter import All
+from mnemic.model.search import Search
 from mnemic.model.timestamps import to_microseconds
 from mnemic.protocols import Clock
 from mnemic.reporting.progress import Progress, Report, reporting

@@ -8,7 +8,8 @@ from mnemic.errors import (
     DimensionMismatchError,
     EmbeddingModelMismatchError,
 )
-from mnemic.model import NewEntry, validation
+from mnemic.model import validation
+from mnemic.model.new_entry import NewEntry
 from mnemic.store import Store
 from mnemic.store.values import Model
 

@@ -10,8 +10,8 @@ from mnemic.retrieval.given_expanders import FunctionExpander as FunctionExpande
 from mnemic.retrieval.given_expanders import SynonymExpander as SynonymExpander
 from mnemic.retrieval.given_expanders import Synonyms as Synonyms
 from mnemic.retrieval.given_expanders import expander_of as expander_of
+from mnemic.retrieval.service import AsyncRetrievalService as AsyncRetrievalService
 from mnemic.retrieval.service import RetrievalService as RetrievalService
-from mnemic.retrieval.service import SyncRetrievalService as SyncRetrievalService
 from mnemic.retrieval.suggestions import CorpusSuggester as CorpusSuggester
 from mnemic.retrieval.suggestions import FindPhrases as FindPhrases
 from mnemic.retrieval.suggestions import LanguageModelSuggester as LanguageModelSuggester

@@ -18,41 +18,32 @@ from mnemic.errors import (
 from mnemic.index import RankedRow
 from mnemic.licensing import RETRIEVING_BY_MEANING, STORING
 from mnemic.model import (
-    BY_SEARCH_TYPE,
     HYBRID,
-    IS_NOT_SENSITIVE,
     KEYWORD,
-    NO_LIMIT,
     SEMANTIC,
-    All,
     ExpandedQuery,
     Expression,
-    Field,
     MemoryEntry,
     MemoryFilter,
     MemoryQuery,
     MemoryRetrievalResult,
     MemorySearchResult,
     MemorySortOrder,
-    Not,
-    Op,
-    Order,
     RankedMemory,
     Ranking,
     RelevanceScores,
     RetrievalStats,
     Salience,
     Scope,
-    Search,
-    State,
     Suggestions,
-    Test,
-    TimeLimit,
     Weights,
     validation,
 )
-from mnemic.model.deadline import check_deadline
-from mnemic.model.ranking import DOCUMENTED_SIMILARITY
+from mnemic.model.deadline import NO_LIMIT, TimeLimit, check_deadline
+from mnemic.model.filter import IS_NOT_SENSITIVE, All, Field, Not, Op, Test
+from mnemic.model.ranking import BY_SEARCH_TYPE, DOCUMENTED_SIMILARITY, Order
+from mnemic.model.rows import State
+from mnemic.model.search import Search
 from mnemic.observability.telemetry import milliseconds_since
 from mnemic.reporting.description import described
 from mnemic.repository import Found, Repository, check_limit
@@ -174,7 +165,7 @@ class RetrievalEngine:
         """Add the results to a context window as far as they fit; return the number of items."""
         if not isinstance(window, ContextWindow):
             raise InvalidArgumentError(
-                f"window must be a mnemic.ContextWindow, got {described(window)}"
+                f"window must be a mnemic.compat.ContextWindow, got {described(window)}"
             )
         validation.flag("include_sensitive", include_sensitive)
         if not include_sensitive and isinstance(query, MemoryQuery):

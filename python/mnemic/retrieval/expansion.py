@@ -86,7 +86,7 @@ class LanguageModelExpander:
     """Adds related terms proposed by a language model.
 
     Args:
-        llm: The language model, in any of the forms of `mnemic.as_language_model`.
+        llm: The language model, in any of the forms of `mnemic.llm.as_language_model`.
         terms: Maximum number of added terms.
         confidence: Confidence of its terms, from 0 to 1.
     """

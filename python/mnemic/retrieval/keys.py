@@ -4,8 +4,9 @@ from collections.abc import Hashable
 from operator import attrgetter
 from typing import NamedTuple
 
-from mnemic.model import Expression, MemoryQuery, MemorySortOrder, Scope, references
+from mnemic.model import Expression, MemoryQuery, MemorySortOrder, Scope
 from mnemic.model.canonical_filter import canonical
+from mnemic.model.filter import references
 
 _BY_ACCESSES = (MemorySortOrder.ACCESSED_DESCENDING, MemorySortOrder.ACCESS_COUNT_DESCENDING)
 

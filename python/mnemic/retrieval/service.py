@@ -1,4 +1,4 @@
-"""RetrievalService, the public interface of retrieval by structured queries."""
+"""AsyncRetrievalService, the public interface of retrieval by structured queries."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -15,9 +15,9 @@ from mnemic.model import (
     RetrievalStats,
     Scope,
     Suggestions,
-    TimeLimit,
     validation,
 )
+from mnemic.model.deadline import TimeLimit
 from mnemic.model.scope import not_found
 from mnemic.model.text_query import RetrieveFields, query_of
 from mnemic.reporting.near_names import names_arguments
@@ -50,11 +50,11 @@ class _Parts:
 
 
 @names_arguments
-class RetrievalService(_Parts):
+class AsyncRetrievalService(_Parts):
     """Retrieves one agent's memories with weighted relevance.
 
     Example:
-        >>> service = RetrievalService(memory)  # doctest: +SKIP
+        >>> service = AsyncRetrievalService(memory)  # doctest: +SKIP
         >>> query = MemoryQuery.semantic("user preferences")  # doctest: +SKIP
         >>> result = await service.retrieve(query)  # doctest: +SKIP
 
@@ -66,7 +66,7 @@ class RetrievalService(_Parts):
     loop, and from several at once.
 
     Args:
-        memory: A `LongTermMemory`, an `AsyncMemory` or a `Memory`, or a scoped one; its scope
+        memory: An `AsyncLongTermMemory`, an `AsyncMemory` or a `Memory`, or a scoped one; its scope
             applies to every call.
         expander: Adds related terms to queries: a function or a coroutine function from a text to a
             list of texts, a dict of synonyms, or an object with `expand`; by default from the
@@ -116,9 +116,9 @@ class RetrievalService(_Parts):
         super().__init__(memory.scope, engine, suggester)
 
     @cached_property
-    def sync(self) -> "SyncRetrievalService":
+    def sync(self) -> "RetrievalService":
         """The same service with plain methods; the same object each time."""
-        return SyncRetrievalService(self._scope, self._engine, self._suggester)
+        return RetrievalService(self._scope, self._engine, self._suggester)
 
     async def retrieve(
         self,
@@ -280,12 +280,12 @@ class RetrievalService(_Parts):
         return self._engine.stats()
 
 
-class SyncRetrievalService(_Parts):
-    """A retrieval service with plain methods; see `RetrievalService.sync`."""
+class RetrievalService(_Parts):
+    """A retrieval service with plain methods; see `AsyncRetrievalService.sync`."""
 
-    retrieve = sync_method(RetrievalService.retrieve)
-    retrieve_to_context = sync_method(RetrievalService.retrieve_to_context)
-    find_similar = sync_method(RetrievalService.find_similar)
-    suggest_queries = sync_method(RetrievalService.suggest_queries)
-    expand_query = sync_method(RetrievalService.expand_query)
-    get_stats = sync_method(RetrievalService.get_stats)
+    retrieve = sync_method(AsyncRetrievalService.retrieve)
+    retrieve_to_context = sync_method(AsyncRetrievalService.retrieve_to_context)
+    find_similar = sync_method(AsyncRetrievalService.find_similar)
+    suggest_queries = sync_method(AsyncRetrievalService.suggest_queries)
+    expand_query = sync_method(AsyncRetrievalService.expand_query)
+    get_stats = sync_method(AsyncRetrievalService.get_stats)

@@ -41,7 +41,7 @@ class LanguageModelSuggester:
     """Suggests questions of a language model; key phrases if it gives none.
 
     Args:
-        llm: The language model, in any of the forms of `mnemic.as_language_model`.
+        llm: The language model, in any of the forms of `mnemic.llm.as_language_model`.
     """
 
     def __init__(self, llm: AnyLanguageModel) -> None:

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from mnemic.arrays import Float32Array, np
-from mnemic.model import MemoryEntry, MemoryStatus, NewEntry, Record, RowBatch
+from mnemic.model import MemoryEntry, MemoryStatus
+from mnemic.model.new_entry import NewEntry
+from mnemic.model.rows import Record, RowBatch
 from mnemic.store.new_rows import AddedRows, NewRow, Outcome
 from mnemic.store.row_codec import RowCodec, uuid_of
 from mnemic.store.values import Model, Stored

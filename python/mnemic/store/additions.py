@@ -7,7 +7,8 @@ from typing import Protocol
 
 from mnemic.arrays import Float32Array
 from mnemic.licensing import Quota
-from mnemic.model import MemoryEntry, NewEntry, OnConflict, OnDuplicate
+from mnemic.model import MemoryEntry, OnConflict, OnDuplicate
+from mnemic.model.new_entry import NewEntry
 from mnemic.store.quota import NO_ROOM, Room
 from mnemic.store.values import Stored
 

@@ -9,17 +9,9 @@ from uuid import UUID
 
 from mnemic.arrays import Float32Array, Int64Array
 from mnemic.licensing import Quota
-from mnemic.model import (
-    LinkType,
-    MemoryEntry,
-    MemoryLink,
-    Record,
-    RowBatch,
-    Scope,
-    State,
-    VerifyReport,
-)
+from mnemic.model import LinkType, MemoryEntry, MemoryLink, Scope, VerifyReport
 from mnemic.model.link import Direction
+from mnemic.model.rows import Record, RowBatch, State
 from mnemic.reporting.progress import Report, silent
 from mnemic.store.additions import Additions
 from mnemic.store.bulk import BulkWrites

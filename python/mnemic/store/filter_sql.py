@@ -13,9 +13,10 @@ from types import UnionType
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from uuid import UUID
 
-from mnemic.model import All, AnyOf, Expression, MemorySortOrder, Not, Op, Test
+from mnemic.model import Expression, MemorySortOrder
 from mnemic.model.entry import MEMORY_FIELDS
 from mnemic.model.fields import FILTERED, Kind
+from mnemic.model.filter import All, AnyOf, Not, Op, Test
 from mnemic.store.sealed_columns import SEALED_COLUMNS
 
 Condition: TypeAlias = tuple[str, list[Any]]

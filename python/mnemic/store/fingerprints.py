@@ -6,7 +6,7 @@ _BYTES = 16  # 128 bits: two of 2**32 texts collide with probability 2**-65
 
 
 def fingerprint(content: str) -> bytes:
-    """Return the fingerprint of a content, equal for equivalent texts; see `mnemic.fingerprint`."""
+    """Return a content's fingerprint, equal for equivalent texts; as `mnemic.model.fingerprint`."""
     return fingerprints([content])[0]
 
 

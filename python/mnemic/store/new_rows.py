@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from mnemic.arrays import Float32Array
-from mnemic.model import MemoryEntry, NewEntry, OnConflict, OnDuplicate
+from mnemic.model import MemoryEntry, OnConflict, OnDuplicate
+from mnemic.model.new_entry import NewEntry
 from mnemic.store.quota import NO_QUOTAS, Quotas
 from mnemic.store.row_codec import COLUMN_NAMES, Columns, RowCodec, UsedKey
 from mnemic.store.values import Model, Replaced, StoredKey

@@ -19,9 +19,10 @@ from msgspec.structs import force_setattr
 from mnemic._core import RECORD_COLUMNS
 from mnemic.arrays import Float32Array, np
 from mnemic.errors import InvalidEntryError, KeyUnavailableError, MnemicError
-from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, Record, validation
+from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, validation
 from mnemic.model.entry import MEMORY_FIELDS
 from mnemic.model.fields import CHANGED, Kind, MemoryField
+from mnemic.model.rows import Record
 from mnemic.model.timestamps import EPOCH, from_microseconds, to_microseconds
 from mnemic.model.validation import MAX_CONTENT_BYTES, MAX_METADATA_DEPTH
 from mnemic.records.numbered import NumberedEnum

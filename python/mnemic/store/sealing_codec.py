@@ -24,7 +24,8 @@ from mnemic.errors import (
     SealBrokenError,
     StoreUnavailableError,
 )
-from mnemic.model import MemoryEntry, Record
+from mnemic.model import MemoryEntry
+from mnemic.model.rows import Record
 from mnemic.reporting.logs import logger
 from mnemic.store.agent_keys import Keyring
 from mnemic.store.fingerprints import fingerprint, fingerprints

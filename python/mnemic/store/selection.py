@@ -10,7 +10,8 @@ from itertools import compress, islice
 from typing import Final, TypeAlias
 
 from mnemic._core import RECORD_COLUMNS, matches
-from mnemic.model import Expression, Record
+from mnemic.model import Expression
+from mnemic.model.rows import Record
 
 Decide: TypeAlias = Callable[[list[Record]], Sequence[bool]]
 """Returns whether each record of a batch is selected, in their order."""

@@ -5,14 +5,8 @@ from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from mnemic.arrays import Float32Array
-from mnemic.model import (
-    Access,
-    LinkType,
-    MemoryEntry,
-    MemoryLink,
-    MemoryType,
-    RowBatch,
-)
+from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryType
+from mnemic.model.rows import Access, RowBatch
 
 Model: TypeAlias = tuple[str, int]
 """Name and dimension of an embedding model."""

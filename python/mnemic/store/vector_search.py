@@ -5,7 +5,8 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from mnemic.arrays import Float32Array
-from mnemic.model import Expression, MemoryEntry, RowBatch, Scope
+from mnemic.model import Expression, MemoryEntry, Scope
+from mnemic.model.rows import RowBatch
 from mnemic.store.values import Model
 
 

@@ -12,13 +12,12 @@ from mnemic.model import (
     CheckedEntry,
     MemoryEntry,
     MemoryType,
-    NewEntry,
     OnConflict,
     OnDuplicate,
     OnEmbedError,
     ScoredMemory,
 )
-from mnemic.model.new_entry import checked_embeddings
+from mnemic.model.new_entry import NewEntry, checked_embeddings
 from mnemic.model.validation import items
 from mnemic.model.written import written
 from mnemic.reporting.description import quoted

@@ -3,8 +3,9 @@
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from mnemic.model import MemoryAudit, TimeLimit, validation
+from mnemic.model import MemoryAudit, validation
 from mnemic.model.audit import AuditRequest
+from mnemic.model.deadline import TimeLimit
 from mnemic.model.validation import flag, items
 from mnemic.reporting.progress import Progress
 from mnemic.repository import RETENTION

@@ -14,32 +14,27 @@ import msgspec
 from mnemic.arrays import Float32Array
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.model import (
-    BY_SEARCH_TYPE,
-    SEARCH_TYPES,
-    All,
     Expression,
     MemoryEntry,
     MemoryFilter,
     MemoryRecallResult,
     MemoryRetrieverOptions,
-    NewEntry,
     OnQueryError,
     OnTimeout,
     Ranking,
     RecallOptions,
     Scope,
-    Search,
     SearchResults,
     SearchType,
-    TimeLimit,
     Weights,
-    falls_back,
-    parse_filter,
-    parse_times,
     validation,
 )
-from mnemic.model.new_entry import checked_record, with_embedding
+from mnemic.model.deadline import TimeLimit
+from mnemic.model.filter import All, parse_filter, parse_times
+from mnemic.model.new_entry import NewEntry, checked_record, with_embedding
+from mnemic.model.ranking import BY_SEARCH_TYPE, SEARCH_TYPES, falls_back
 from mnemic.model.recall import CONTRADICTION_CONFIDENCE
+from mnemic.model.search import Search
 from mnemic.model.validation import bounded, flag, lone_surrogate
 from mnemic.records.secrets import without_passwords
 from mnemic.reporting.description import described, quoted

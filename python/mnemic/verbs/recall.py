@@ -164,7 +164,7 @@ class AsyncRecallVerbs(ScopedBase):
     ) -> MemoryRecallResult:
         """Return memories that a text contradicts, the surest first.
 
-        See `mnemic.MemoryRetriever.find_contradictions`; the judge knows English alone.
+        See `mnemic.compat.AsyncMemoryRetriever.find_contradictions`; the judge knows English alone.
 
         Args:
             content: A statement.

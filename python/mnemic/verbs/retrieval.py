@@ -9,9 +9,9 @@ from mnemic.model import (
     OnTimeout,
     RetrievalStats,
     Suggestions,
-    TimeLimit,
     validation,
 )
+from mnemic.model.deadline import TimeLimit
 from mnemic.model.text_query import RetrieveFields, query_of
 from mnemic.verbs.base import ScopedBase
 
@@ -79,7 +79,7 @@ class AsyncRetrievalVerbs(ScopedBase):
     ) -> int:
         """Add the answers to a query to a context window, as far as it has room.
 
-        See `mnemic.RetrievalService.retrieve_to_context`.
+        See `mnemic.compat.AsyncRetrievalService.retrieve_to_context`.
 
         Args:
             query: As for `retrieve`.

@@ -7,11 +7,7 @@ from uuid import UUID
 
 from mnemic.arrays import ArrayLike
 from mnemic.model import (
-    IS_NOT_SENSITIVE,
-    MOST_IMPORTANT,
-    NEWEST,
     SEMANTIC,
-    All,
     MemoryFilter,
     OnQueryError,
     OnTimeout,
@@ -20,6 +16,8 @@ from mnemic.model import (
     SearchType,
     Weights,
 )
+from mnemic.model.filter import IS_NOT_SENSITIVE, All
+from mnemic.model.ranking import MOST_IMPORTANT, NEWEST
 from mnemic.model.scope import not_found
 from mnemic.model.validation import flag, whole
 from mnemic.protocols import TokenCounter

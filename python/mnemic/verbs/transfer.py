@@ -1,4 +1,4 @@
-"""Exports and imports of memories; `LongTermMemory` has an `export` of its own."""
+"""Exports and imports of memories; `AsyncLongTermMemory` has an `export` of its own."""
 
 from mnemic.model import ImportResult
 from mnemic.model.validation import flag

@@ -7,10 +7,11 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from mnemic import IndexPool, Memory
+from mnemic import Memory
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.repository import database_search
 from mnemic.store.postgres import nearest
+from mnemic.vectors import IndexPool
 from tests.support.clock import Clock
 from tests.support.embedders import WordEmbedder
 

@@ -10,7 +10,8 @@ import pytest
 
 from mnemic import Memory
 from mnemic.errors import InvalidEntryError, StoreError, StoreFileError, StoreUnavailableError
-from mnemic.model import MemoryType, NewEntry, Scope
+from mnemic.model import MemoryType, Scope
+from mnemic.model.new_entry import NewEntry
 from mnemic.store import open_store
 from tests.support.clock import NOON, Clock
 from tests.support.embedders import WordEmbedder

@@ -20,8 +20,9 @@ from mnemic.errors import (
     StoreError,
     WrongKeyError,
 )
-from mnemic.model import MemoryEntryUpdate, NewEntry, Scope, parse_filter
-from mnemic.model.filter import Criteria
+from mnemic.model import MemoryEntryUpdate, Scope
+from mnemic.model.filter import Criteria, parse_filter
+from mnemic.model.new_entry import NewEntry
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store import open_store
 from mnemic.store.postgres import connections

@@ -11,10 +11,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mnemic import Memory, MemoryRetriever, MemoryRetrieverOptions
+from mnemic import Memory
+from mnemic.compat import AsyncMemoryRetriever
 from mnemic.errors import StoreUnavailableError
 from mnemic.events import HypothesesRetrievedEvent
-from mnemic.hyde import SyncHydeEngine
+from mnemic.hyde import HydeEngine
+from mnemic.model import MemoryRetrieverOptions
 from mnemic.policy import RetrievalConfig, RetrievalPolicy, RetrievalRequest
 from mnemic.policy.errors import UNAVAILABLE
 from tests.store.postgres.test_change_feed import (
@@ -41,10 +43,10 @@ class Services:
         self.policy = RetrievalPolicy(memory, RetrievalConfig(min_score=0.0))
         self.boosted = RetrievalPolicy(memory, RetrievalConfig(min_score=0.0, session_boost=1.5))
         self.model = PlainModel("ann likes honey")
-        self.engine = SyncHydeEngine(memory.scoped(user_id="ann"), memory.embedder, self.model)
+        self.engine = HydeEngine(memory.scoped(user_id="ann"), memory.embedder, self.model)
         self.turns = 0
         options = MemoryRetrieverOptions(access_interval=timedelta(hours=1), salience_weight=0.0)
-        self.spaced = MemoryRetriever(memory, options).sync
+        self.spaced = AsyncMemoryRetriever(memory, options).sync
 
     def listings(self):
         """Calls that return a list with a mark, by name."""

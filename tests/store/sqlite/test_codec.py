@@ -8,7 +8,7 @@ import pytest
 from mnemic._core import matches
 from mnemic.errors import StorageQuotaExceededError, StoreCorruptError
 from mnemic.licensing import Quota
-from mnemic.model import parse_filter
+from mnemic.model.filter import parse_filter
 from mnemic.store.row_codec import COLUMN_NAMES, PlainRowCodec
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import (

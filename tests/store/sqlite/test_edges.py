@@ -14,7 +14,8 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, StoreError
 from mnemic.index.native import MAX_PENDING, NativeIndex
 from mnemic.licensing import DocumentedLicenses
-from mnemic.model import NewEntry, Scope
+from mnemic.model import Scope
+from mnemic.model.new_entry import NewEntry
 from mnemic.repository.index_sync import IndexSync
 from mnemic.store.group_commit import Writer
 from mnemic.store.sqlite import wal

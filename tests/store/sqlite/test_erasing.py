@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from mnemic.async_memory import AsyncMemory
+from mnemic.compat.long_term import AsyncLongTermMemory
 from mnemic.errors import ReadOnlyError
-from mnemic.long_term import LongTermMemory
 from mnemic.memory import Memory
-from mnemic.model import MemoryEntry, NewEntry, Scope, parse_filter
-from mnemic.model.filter import Criteria
+from mnemic.model import MemoryEntry, Scope
+from mnemic.model.filter import Criteria, parse_filter
+from mnemic.model.new_entry import NewEntry
 from mnemic.store.sqlite import wal
 from mnemic.store.sqlite.store import SqliteStore
 
@@ -311,7 +312,7 @@ def test_all_doors_can_wait_for_erasing(tmp_path):
         finally:
             await memory.close()
 
-    for door in (AsyncMemory, LongTermMemory):
+    for door in (AsyncMemory, AsyncLongTermMemory):
         assert asyncio.run(through(door)) is True
     memory = Memory(tmp_path / "a.db", embedder=None, read_only=True)
     with memory, pytest.raises(ReadOnlyError):

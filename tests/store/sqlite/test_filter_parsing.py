@@ -7,18 +7,8 @@ import msgspec
 import pytest
 
 from mnemic.errors import FilterError, InvalidArgumentError
-from mnemic.model import (
-    All,
-    AnyOf,
-    Field,
-    MemoryFilter,
-    MemorySortOrder,
-    MemoryType,
-    Not,
-    Op,
-    Test,
-    parse_filter,
-)
+from mnemic.model import MemoryFilter, MemorySortOrder, MemoryType
+from mnemic.model.filter import All, AnyOf, Field, Not, Op, Test, parse_filter
 from mnemic.model.filter_values import JsonObject
 from tests.support.clock import HOUR, NOON
 from tests.support.filters import ABSENT, metadata

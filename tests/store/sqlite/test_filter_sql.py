@@ -12,13 +12,8 @@ from hypothesis import strategies as st
 
 from mnemic._core import fold
 from mnemic.errors import FilterError, InvalidArgumentError
-from mnemic.model import (
-    MemoryFilter,
-    MemorySortOrder,
-    MemoryStatus,
-    MemoryType,
-    parse_filter,
-)
+from mnemic.model import MemoryFilter, MemorySortOrder, MemoryStatus, MemoryType
+from mnemic.model.filter import parse_filter
 from mnemic.store.sqlite.filter_sql import MAX_NUMBERS, narrowed
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support.clock import HOUR, NOON

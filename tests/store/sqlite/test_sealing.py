@@ -14,8 +14,9 @@ from mnemic.errors import (
     StoreCorruptError,
     WrongKeyError,
 )
-from mnemic.model import MemoryEntryUpdate, MemoryFilter, NewEntry, Scope, distinct, parse_filter
-from mnemic.model.filter import Criteria
+from mnemic.model import MemoryEntryUpdate, MemoryFilter, Scope, distinct
+from mnemic.model.filter import Criteria, parse_filter
+from mnemic.model.new_entry import NewEntry
 from mnemic.store.row_codec import PlainRowCodec, UsedKey
 from mnemic.store.sqlite.store import SqliteStore
 from tests.store.contract import (

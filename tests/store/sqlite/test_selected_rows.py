@@ -2,8 +2,8 @@
 
 import pytest
 
-from mnemic.model import Scope, parse_filter
-from mnemic.model.filter import Criteria
+from mnemic.model import Scope
+from mnemic.model.filter import Criteria, parse_filter
 from mnemic.store.row_codec import PlainRowCodec
 from mnemic.store.sqlite.selected_rows import selected
 from mnemic.store.sqlite.store import SqliteStore

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from mnemic.errors import StoreCorruptError
-from mnemic.model import NewEntry, Scope
+from mnemic.model import Scope
 from mnemic.model.filter import Criteria
+from mnemic.model.new_entry import NewEntry
 from mnemic.store.sqlite.shadow_vectors import shadow_vectors
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support.clock import NOON

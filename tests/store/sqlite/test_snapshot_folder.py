@@ -14,7 +14,8 @@ import pytest
 
 from mnemic.errors import StoreBusyError, StoreFileError, StoreReplacedError
 from mnemic.memory import Memory
-from mnemic.model import NewEntry, Scope
+from mnemic.model import Scope
+from mnemic.model.new_entry import NewEntry
 from mnemic.store.sqlite import snapshot_folder
 from mnemic.store.sqlite.store import SqliteStore
 from tests.support.entries import numbered, uid

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mnemic.model import State
+from mnemic.model.rows import State
 from mnemic.store.changes import MAX_CHANGES
 from mnemic.store.row_codec import PlainRowCodec
 from mnemic.store.sqlite import access_log, change_log, links, reads

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from mnemic.crypto.envelope import OVERHEAD
 from mnemic.errors import StoreCorruptError
-from mnemic.model import LinkType, Record, RowBatch, Scope, State
+from mnemic.model import LinkType, Scope
+from mnemic.model.rows import Record, RowBatch, State
 from mnemic.store.base import BatchSink
 from mnemic.store.changes import Change, UserTotals, last_dropped, totals_by_user
 from mnemic.store.embedding_model import check_model

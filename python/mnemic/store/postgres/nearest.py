@@ -7,7 +7,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.model import All, MemoryEntry, RowBatch, Scope
+from mnemic.model import MemoryEntry, Scope
+from mnemic.model.filter import All
+from mnemic.model.rows import RowBatch
 from mnemic.store.filter_sql import Condition
 from mnemic.store.postgres.reads import has_sealed
 from mnemic.store.postgres.session import Columns, Session, Vector

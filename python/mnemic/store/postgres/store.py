@@ -18,15 +18,14 @@ from mnemic.model import (
     LinkType,
     MemoryEntry,
     MemoryLink,
-    NewEntry,
     OnConflict,
     OnDuplicate,
-    RowBatch,
     Scope,
-    State,
     VerifyReport,
 )
 from mnemic.model.filter import EVERY_ENTRY, Criteria
+from mnemic.model.new_entry import NewEntry
+from mnemic.model.rows import RowBatch, State
 from mnemic.model.timestamps import to_microseconds
 from mnemic.reporting.progress import Report, silent
 from mnemic.store.added import stored_of, stored_vectors

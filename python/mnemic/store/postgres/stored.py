@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from mnemic.errors import MnemicError, StoreCorruptError
-from mnemic.model import MemoryEntry, Record, Scope
+from mnemic.model import MemoryEntry, Scope
+from mnemic.model.rows import Record
 from mnemic.store.postgres.session import Columns
 from mnemic.store.readable_entries import readable
 from mnemic.store.row_codec import (

@@ -6,7 +6,8 @@ from typing import Any
 from uuid import UUID
 
 from mnemic.errors import MnemicError, StoreCorruptError
-from mnemic.model import MemoryEntry, Record
+from mnemic.model import MemoryEntry
+from mnemic.model.rows import Record
 from mnemic.store.row_codec import UNREADABLE, LostContentError, RowCodec, uuid_of
 
 RESTORE = "keep it, and restore a backup (its -wal and -shm are not the backup's: move them away)"

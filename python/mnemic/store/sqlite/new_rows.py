@@ -7,7 +7,7 @@ import apsw
 
 from mnemic._core import row_sums, vector_sums
 from mnemic.arrays import Float32Array
-from mnemic.model import NewEntry
+from mnemic.model.new_entry import NewEntry
 from mnemic.store.changes import Change
 from mnemic.store.new_rows import NewRow, Outcome, encoded
 from mnemic.store.row_codec import RowCodec

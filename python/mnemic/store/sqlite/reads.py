@@ -14,21 +14,20 @@ from mnemic._core import distinct_values
 from mnemic.arrays import Float32Array
 from mnemic.errors import StoreCorruptError
 from mnemic.model import (
-    All,
     Expression,
     LongTermMemoryStats,
     MemoryEntry,
     MemoryFilter,
     MemoryStatus,
     MemoryType,
-    Record,
     Scope,
     TagUsage,
 )
 from mnemic.model.distinct import DistinctQuery, DistinctValue
 from mnemic.model.fields import Kind, MemoryField
-from mnemic.model.filter import references
+from mnemic.model.filter import All, references
 from mnemic.model.results import PageCursor
+from mnemic.model.rows import Record
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.duplicates import single
 from mnemic.store.filter_sql import Condition, Narrowed, order_by

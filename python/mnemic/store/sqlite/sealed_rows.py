@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from mnemic._core import RECORD_COLUMNS, VectorSums
 from mnemic.errors import SealBrokenError, StoreCorruptError
-from mnemic.model import Record
+from mnemic.model.rows import Record
 from mnemic.store.row_codec import ENCRYPTED, ENTRY_ID, RowCodec
 from mnemic.store.sealing_codec import broken, log_broken
 from mnemic.store.sqlite.checksums import Checked, Sums, added, check, check_vectors

@@ -21,16 +21,15 @@ from mnemic.model import (
     LinkType,
     MemoryEntry,
     MemoryLink,
-    NewEntry,
     OnConflict,
     OnDuplicate,
-    RowBatch,
     Scope,
-    State,
     VerifyReport,
 )
 from mnemic.model.agent_id import canonical, stored_spelling
 from mnemic.model.link import Direction
+from mnemic.model.new_entry import NewEntry
+from mnemic.model.rows import RowBatch, State
 from mnemic.model.timestamps import to_microseconds
 from mnemic.reporting.progress import Report, silent
 from mnemic.store.add_job import AddJob

@@ -2,13 +2,13 @@
 
 from uuid import UUID
 
-from mnemic.hyde import RankedMemory
+from mnemic.hyde import TurnMemory
 from mnemic.model.link import LinkType
 from tests.support.entries import entry
 
 
 def test_id_and_content_are_those_of_the_memory():
-    found = RankedMemory(memory=entry(content="Prefers tabs"), score=0.5)
+    found = TurnMemory(memory=entry(content="Prefers tabs"), score=0.5)
 
     assert (found.id, found.content) == (found.memory.id, "Prefers tabs")
     assert (found.relation, found.via, found.versions, found.contradicting) == (None, None, (), ())
@@ -16,7 +16,7 @@ def test_id_and_content_are_those_of_the_memory():
 
 def test_the_repr_has_no_content():
     old, other = entry(content="Prefers spaces"), entry(content="Prefers both")
-    found = RankedMemory(
+    found = TurnMemory(
         memory=entry(content="Prefers tabs"),
         score=0.25,
         relation=LinkType.REFINES,

@@ -1,11 +1,13 @@
-"""LongTermMemory: one agent's durable memories, found by meaning."""
+"""AsyncLongTermMemory: one agent's durable memories, found by meaning."""
 
 import os
 from collections.abc import Mapping, Sequence
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, Unpack
 from uuid import UUID
 
 from mnemic.async_memory import AsyncMemory
+from mnemic.compat.long_term_bulk import AsyncLongTermBulkVerbs
 from mnemic.errors import InvalidArgumentError
 from mnemic.licensing import LicensePolicy
 from mnemic.model import (
@@ -19,24 +21,22 @@ from mnemic.model import (
     MemorySearchResult,
     MemorySortOrder,
     MemoryType,
-    NewEntry,
     OnConflict,
     OnDuplicate,
     OnEmbedError,
-    Search,
     validation,
 )
-from mnemic.model.new_entry import checked_key, checked_record, checked_records
+from mnemic.model.new_entry import NewEntry, checked_key, checked_record, checked_records
+from mnemic.model.search import Search
 from mnemic.protocols import Target
 from mnemic.reporting.description import quoted
 from mnemic.reporting.near_names import names_arguments
 from mnemic.reporting.progress import Progress
-from mnemic.repository import Options, check_limit, required_uuid
-from mnemic.threads.sync_bridge import run_blocking
+from mnemic.repository import Options, check_limit, required_uuid, required_uuids
+from mnemic.threads.sync_bridge import run_blocking, sync_method
 from mnemic.verbs.audit import AsyncAuditVerbs
 from mnemic.verbs.base import MemoryHandle
 from mnemic.verbs.links import AsyncLinkVerbs
-from mnemic.verbs.long_term_bulk import AsyncLongTermBulkVerbs
 from mnemic.verbs.maintenance import AsyncMaintenanceVerbs
 from mnemic.verbs.transfer import AsyncImportVerbs
 
@@ -44,23 +44,42 @@ if TYPE_CHECKING:
     from mnemic.memory import Memory
 
 Entries: TypeAlias = list[MemoryEntry]
+Filters: TypeAlias = MemoryFilter | Mapping[str, Any]
 
 DOCUMENTED_FLOOR = 0.6
 
 
+class LongTermHandle(MemoryHandle):
+    """How a `LongTermMemory` is opened."""
+
+    def __init__(
+        self,
+        url: str | os.PathLike[str],
+        *,
+        agent_id: str = "default",
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(url, agent_id, **options)
+
+    @property
+    def license(self) -> LicensePolicy | None:
+        """The license policy."""
+        return self._repository.limits.license
+
+
 @names_arguments
-class LongTermMemory(
+class AsyncLongTermMemory(
     AsyncLongTermBulkVerbs,
     AsyncLinkVerbs,
     AsyncAuditVerbs,
     AsyncMaintenanceVerbs,
     AsyncImportVerbs,
-    MemoryHandle,
+    LongTermHandle,
 ):
     """One agent's memories in one store.
 
     Example:
-        >>> memory = await LongTermMemory.open("agent.db", agent_id="aide")  # doctest: +SKIP
+        >>> memory = await AsyncLongTermMemory.open("agent.db", agent_id="aide")  # doctest: +SKIP
         >>> entry_id = await memory.store(entry)  # doctest: +SKIP
 
     Methods are coroutines and may be called from any event loop and from several at once. Blocking
@@ -85,15 +104,6 @@ class LongTermMemory(
         EmbeddingModelMismatchError: If the agent's vectors come from another model.
     """
 
-    def __init__(
-        self,
-        url: str | os.PathLike[str],
-        *,
-        agent_id: str = "default",
-        **options: Unpack[Options],
-    ) -> None:
-        super().__init__(url, agent_id, **options)
-
     @classmethod
     async def open(
         cls,
@@ -106,25 +116,20 @@ class LongTermMemory(
         return await run_blocking(lambda: cls(url, agent_id=agent_id, **options))
 
     @property
-    def aio(self) -> AsyncMemory:
-        """The same open memory with the verbs of `AsyncMemory`; closing either closes both.
+    def memory(self) -> AsyncMemory:
+        """The same open memory with the methods of `AsyncMemory`; closing either closes both.
 
         It is the same object each time.
         """
         return self._other_door(AsyncMemory)
 
     @property
-    def sync(self) -> "Memory":
-        """The same open memory with the verbs of `Memory`; closing either closes both.
+    def sync(self) -> "LongTermMemory":
+        """The same open memory with plain methods; closing either closes both.
 
         It is the same object each time.
         """
-        return self.aio.sync
-
-    @property
-    def license(self) -> LicensePolicy | None:
-        """The license policy."""
-        return self._repository.limits.license
+        return self._other_door(LongTermMemory)
 
     async def store(
         self,
@@ -220,11 +225,10 @@ class LongTermMemory(
             all_users: Whether to include all users.
             include_forgotten: Whether to return deleted, expired, archived and superseded ones too.
         """
-        found = await self.retrieve_batch(
-            [entry_id],
-            user_id=user_id,
-            all_users=all_users,
-            include_forgotten=include_forgotten,
+        found = await self._repository.get(
+            self._scope.narrowed(user_id, all_users=all_users),
+            required_uuids("entry_id", [entry_id]),
+            include_deleted=include_forgotten,
         )
         return next(iter(found.values()), None)
 
@@ -298,9 +302,11 @@ class LongTermMemory(
         Raises:
             FilterError: If the filter is invalid; the message names the place.
         """
-        return await self._repository.lister.matching(
-            self._scope.narrowed(user_id, all_users=all_users), filter
-        )
+        return await self._matching(filter, user_id, all_users=all_users)
+
+    async def _matching(self, wanted: Filters, user_id: str | None, *, all_users: bool) -> Entries:
+        scope = self._scope.narrowed(user_id, all_users=all_users)
+        return await self._repository.lister.matching(scope, wanted)
 
     async def get_by_type(
         self,
@@ -319,7 +325,7 @@ class LongTermMemory(
             all_users: The memories of all users; goes with no `user_id`.
         """
         wanted = MemoryFilter(types=(MemoryType.parse(type),), limit=limit)
-        return await self.search_by_filter(wanted, user_id=user_id, all_users=all_users)
+        return await self._matching(wanted, user_id, all_users=all_users)
 
     async def get_by_tag(
         self, tag: str, limit: int = 100, *, user_id: str | None = None, all_users: bool = False
@@ -333,7 +339,7 @@ class LongTermMemory(
             all_users: The memories of all users; goes with no `user_id`.
         """
         wanted = MemoryFilter(tags=(tag,), limit=limit)
-        return await self.search_by_filter(wanted, user_id=user_id, all_users=all_users)
+        return await self._matching(wanted, user_id, all_users=all_users)
 
     async def get_recent(
         self, limit: int = 10, *, user_id: str | None = None, all_users: bool = False
@@ -348,7 +354,7 @@ class LongTermMemory(
             all_users: The memories of all users; goes with no `user_id`.
         """
         wanted = MemoryFilter(limit=limit, sort_by=MemorySortOrder.ACCESSED_DESCENDING)
-        return await self.search_by_filter(wanted, user_id=user_id, all_users=all_users)
+        return await self._matching(wanted, user_id, all_users=all_users)
 
     async def get_important(
         self, limit: int = 10, *, user_id: str | None = None, all_users: bool = False
@@ -361,7 +367,7 @@ class LongTermMemory(
             all_users: The memories of all users; goes with no `user_id`.
         """
         wanted = MemoryFilter(limit=limit, sort_by=MemorySortOrder.IMPORTANCE_DESCENDING)
-        return await self.search_by_filter(wanted, user_id=user_id, all_users=all_users)
+        return await self._matching(wanted, user_id, all_users=all_users)
 
     async def update(
         self,
@@ -562,3 +568,79 @@ class LongTermMemory(
             filters=filters,
             include_deleted=include_forgotten,
         )
+
+
+class LongTermMemory(LongTermHandle):
+    """One agent's memories in one store, with plain methods; see `AsyncLongTermMemory`.
+
+    Example:
+        >>> with LongTermMemory("agent.db", agent_id="aide") as memory:  # doctest: +SKIP
+        ...     entry_id = memory.store(entry)
+    """
+
+    @property
+    def memory(self) -> "Memory":
+        """The same open memory with the methods of `Memory`; closing either closes both.
+
+        It is the same object each time.
+        """
+        from mnemic.memory import Memory  # noqa: PLC0415 - each door names the other
+
+        return self._other_door(Memory)
+
+    @property
+    def aio(self) -> AsyncLongTermMemory:
+        """The same open memory with coroutine methods; closing either closes both.
+
+        It is the same object each time.
+        """
+        return self._other_door(AsyncLongTermMemory)
+
+    store = sync_method(AsyncLongTermMemory.store)
+    store_batch = sync_method(AsyncLongTermMemory.store_batch)
+    retrieve = sync_method(AsyncLongTermMemory.retrieve)
+    retrieve_batch = sync_method(AsyncLongTermMemory.retrieve_batch)
+    search_semantic = sync_method(AsyncLongTermMemory.search_semantic)
+    search_by_filter = sync_method(AsyncLongTermMemory.search_by_filter)
+    get_by_type = sync_method(AsyncLongTermMemory.get_by_type)
+    get_by_tag = sync_method(AsyncLongTermMemory.get_by_tag)
+    get_recent = sync_method(AsyncLongTermMemory.get_recent)
+    get_important = sync_method(AsyncLongTermMemory.get_important)
+    list = sync_method(AsyncLongTermMemory.list)
+    count = sync_method(AsyncLongTermMemory.count)
+    get_stats = sync_method(AsyncLongTermMemory.get_stats)
+    audit = sync_method(AsyncLongTermMemory.audit)
+    update = sync_method(AsyncLongTermMemory.update)
+    update_many = sync_method(AsyncLongTermMemory.update_many)
+    touch = sync_method(AsyncLongTermMemory.touch)
+    forget = sync_method(AsyncLongTermMemory.forget)
+    restore = sync_method(AsyncLongTermMemory.restore)
+    delete_many = sync_method(AsyncLongTermMemory.delete_many)
+    delete_all = sync_method(AsyncLongTermMemory.delete_all)
+    purge_expired = sync_method(AsyncLongTermMemory.purge_expired)
+    link = sync_method(AsyncLongTermMemory.link)
+    unlink = sync_method(AsyncLongTermMemory.unlink)
+    links = sync_method(AsyncLongTermMemory.links)
+    export = sync_method(AsyncLongTermMemory.export)
+    import_ = sync_method(AsyncLongTermMemory.import_)
+    users = sync_method(AsyncLongTermMemory.users)
+    erase_pending = sync_method(AsyncLongTermMemory.erase_pending)
+    drop_vectors = sync_method(AsyncLongTermMemory.drop_vectors)
+    reembed = sync_method(AsyncLongTermMemory.reembed)
+    rotate_key = sync_method(AsyncLongTermMemory.rotate_key)
+    forget_agent = sync_method(AsyncLongTermMemory.forget_agent)
+    backup = sync_method(AsyncLongTermMemory.backup)
+    verify = sync_method(AsyncLongTermMemory.verify)
+    create_vector_index = sync_method(AsyncLongTermMemory.create_vector_index)
+    close = sync_method(AsyncLongTermMemory.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

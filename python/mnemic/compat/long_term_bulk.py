@@ -1,4 +1,4 @@
-"""The verbs of `LongTermMemory` over many memories."""
+"""The verbs of `AsyncLongTermMemory` over many memories."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""RankedMemory: a memory for an agent's context, with its score and its earlier versions."""
+"""TurnMemory: a memory for an agent's context, with its score and its earlier versions."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -10,7 +10,7 @@ from mnemic.model.link import LinkType
 from mnemic.model.redacted import Redacted
 
 
-class RankedMemory(Redacted, frozen=True, kw_only=True):
+class TurnMemory(Redacted, frozen=True, kw_only=True):
     """A memory that a search found, or that a link reached from one that it found.
 
     Attributes:
@@ -43,7 +43,7 @@ class RankedMemory(Redacted, frozen=True, kw_only=True):
         return self.memory.content
 
 
-class TurnMemories(list[RankedMemory]):
+class TurnMemories(list[TurnMemory]):
     """The memories of a turn, best first.
 
     Args:
@@ -58,7 +58,7 @@ class TurnMemories(list[RankedMemory]):
     stale_since: datetime | None
 
     def __init__(
-        self, memories: Iterable[RankedMemory] = (), *, stale_since: datetime | None = None
+        self, memories: Iterable[TurnMemory] = (), *, stale_since: datetime | None = None
     ) -> None:
         super().__init__(memories)
         self.stale_since = stale_since

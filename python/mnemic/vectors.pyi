@@ -1,0 +1,13 @@
+from mnemic._core import Hits as Hits
+from mnemic._core import Prior as Prior
+from mnemic._core import RangeHits as RangeHits
+from mnemic._core import Selection as Selection
+from mnemic._core import VectorMap as VectorMap
+from mnemic._core import simd_kernel as simd_kernel
+from mnemic.index.faiss_kinds import FaissOptions as FaissOptions
+from mnemic.repository.index_pool import IndexPool as IndexPool
+from mnemic.string_vector_map import StringHits as StringHits
+from mnemic.string_vector_map import StringRangeHits as StringRangeHits
+from mnemic.string_vector_map import StringVectorMap as StringVectorMap
+from mnemic.verbs.vector_index import AsyncVectorIndex as AsyncVectorIndex
+from mnemic.verbs.vector_index import VectorIndex as VectorIndex
