@@ -8,9 +8,9 @@ from mnemic import Memory
 from mnemic.context import EstimatedTokens, MemoryContext
 from mnemic.context.redaction import Redaction
 from mnemic.model.payload import DroppedMemory
-from tests.context.test_packing import memory
 from tests.support.clock import Clock
 from tests.support.embedders import WordEmbedder
+from tests.verbs.test_packing import memory
 
 __all__ = ["memory"]
 

@@ -9,7 +9,7 @@ from mnemic.context.deduplication import deduplicate
 from mnemic.context.interleaving import interleave
 from mnemic.context.prompt_block import format_for_system_prompt
 from mnemic.model.payload import Provenance
-from tests.policy.test_documented_block import MIXED
+from tests.context.test_prompt_block_documented import MIXED
 from tests.support.policy_twin import copied, made
 
 

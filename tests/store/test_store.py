@@ -326,7 +326,7 @@ def test_metadata_keep_the_difference_between_whole_numbers_and_others(store):
 
 def test_no_method_of_the_protocol_is_left_out():
     named = {name for name in dir(Store) if not name.startswith("_")}
-    # These have no scope; test_watching.py shows whose changes a listener hears.
+    # These have no scope; test_change_listeners.py shows whose changes a listener hears.
     unscoped = {"close", "executor", "path", "watch", "stale_since"}
     # What is held is tested in test_holding.py; a store that is closed holds nothing.
     assert named - METHODS.keys() == unscoped | {

@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 from datetime import timedelta
-from pathlib import Path
 from uuid import UUID
 
 import numpy as np
@@ -25,9 +24,8 @@ from tests.support.clock import NOON
 from tests.support.doors import opened, run
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import contents, entry, uid
+from tests.support.paths import FIXTURES
 from tests.support.processes import ENVIRONMENT
-
-FIXTURES = Path(__file__).parent / "fixtures"
 
 
 @pytest.fixture(params=["file", "memory"])
