@@ -1,4 +1,4 @@
-"""Clipping and the budget keep the documented tests and the rulings about them."""
+"""The budget of a prompt block keeps the documented tests and the rulings about them."""
 
 # ruff: noqa: RUF001 - texts in many scripts are the point
 
@@ -6,7 +6,6 @@ import pytest
 
 from mnemic._core import estimate_tokens
 from mnemic.context.budget import enforce_budget
-from mnemic.context.clipping import clip
 from mnemic.context.prompt_block import format_for_system_prompt
 from mnemic.errors import InvalidArgumentError
 from tests.support.policy_twin import (
@@ -40,49 +39,6 @@ def count(counter, text):
     return estimate_tokens(text) if counter is None else counter.count(text)
 
 
-@pytest.mark.requirement("R294", "C040")
-@pytest.mark.parametrize(
-    ("text", "sentences", "wanted"),
-    [
-        ("Hello. world without end", 1, "Hello…"),
-        ("Hello. world without end", 2, "Hello. world without end"),
-        ("Pi is 3.14 or so. Yes. No.", 2, "Pi is 3.14 or so. Yes…"),
-        ("The U.S.A. stamp is old. Keep it.", 1, "The U.S.A. stamp is old…"),
-        ("Dr. Adams came. She left.", 1, "Dr. Adams came…"),
-        ("See https://example.com/a.b?c=d. Then go.", 1, "See https://example.com/a.b?c=d…"),
-        ("One.  Two.   Three.", 2, "One.  Two…"),
-        ("first line\nsecond line\nthird line", 2, "first line\nsecond line…"),
-        ("你好。世界。再见。", 2, "你好。世界…"),
-        ("मैं आया। तुम गए। वह है।", 1, "मैं आया…"),
-        ("no end at all and no signs in it", 1, "no end at all and no signs in it"),
-        ("One. Two.", 2, "One. Two."),
-        ("", 1, ""),
-    ],
-)
-def test_a_text_is_clipped_at_its_sentences_and_keeps_its_slice(text, sentences, wanted):
-    assert clip(text, sentences) == wanted
-
-
-@pytest.mark.requirement("C040")
-@pytest.mark.parametrize("text", ["Really? Yes. No.", "كيف حالك؟ أنا بخير.", "Stop! Now."])
-def test_a_clipped_question_keeps_its_sign(text):
-    first = text.split(" ", maxsplit=1)[0] if text[0] in "RS" else "كيف حالك؟"
-    assert clip(text, 1) == first + "…"
-
-
-@pytest.mark.requirement("C040")
-def test_a_text_that_needs_no_clipping_is_returned_itself():
-    text = "  One sentence. And another.  "
-    assert clip(text, 2) == text
-
-
-@pytest.mark.requirement("R294")
-@pytest.mark.parametrize("sentences", [0, -1, 1.5, "2", None])
-def test_a_number_of_sentences_without_meaning_is_refused(sentences):
-    with pytest.raises((InvalidArgumentError, TypeError)):
-        clip("One. Two.", sentences)
-
-
 @pytest.mark.requirement("R295", "R322", "C041", "C043")
 def test_the_token_budget_is_enforced_strictly():
     memories = [made(number, "a" * 10_000, score=1 - number / 20) for number in range(10)]
@@ -92,48 +48,12 @@ def test_the_token_budget_is_enforced_strictly():
 
 
 @pytest.mark.requirement("C041")
-@pytest.mark.parametrize("counter", COUNTERS, ids=COUNTER_NAMES)
-def test_no_budget_is_exceeded_by_the_ellipsis(counter):
-    memories = [made(1, "word " * 3000)]
-    for budget in range(100, 400, 7):
-        found = enforce_budget(memories, budget, counter=counter)
-        assert count(counter, format_for_system_prompt(found)) <= budget
-        assert all(memory.content.endswith("…") for memory in found)
-        assert all(memory.provenance.was_clipped for memory in found)
-
-
-@pytest.mark.requirement("C041")
-@pytest.mark.parametrize("counter", COUNTERS, ids=COUNTER_NAMES)
-@pytest.mark.parametrize("cluster", ["👩‍👩‍👧‍👦", "🇵🇹", "e\u0301", "👍🏽", "क्षि", "각"])
-def test_a_cut_splits_neither_a_surrogate_pair_nor_a_grapheme(cluster, counter):
-    for budget in (150, 151, 152, 153):
-        for memory in enforce_budget([made(1, cluster * 2000)], budget, counter=counter):
-            memory.content.encode("utf-16")
-            kept = memory.content.removesuffix("…")
-            assert kept == cluster * (len(kept) // len(cluster))
-
-
-@pytest.mark.requirement("C041")
-def test_a_cut_is_made_at_a_word():
-    (found,) = enforce_budget([made(1, "notebook " * 2000)], 300)
-    assert set(found.content.removesuffix("…").split()) == {"notebook"}
-
-
-@pytest.mark.requirement("C041")
 def test_the_budget_returns_new_objects_and_changes_none():
     memories = (made(1, "long " * 3000), made(2, "short"))
     copies = [copied(memory) for memory in memories]
     found = enforce_budget(memories, 200)
     assert list(memories) == copies
     assert found[0] is not memories[0]
-
-
-@pytest.mark.requirement("C041")
-def test_a_cut_of_fewer_than_sixteen_tokens_is_left_out():
-    first = made(1, "a" * 400, score=0.9)
-    second = made(2, "b" * 4000, score=0.8)
-    alone = estimate_tokens(format_for_system_prompt([first]))
-    assert ids(enforce_budget([first, second], alone + 14)) == ["0001"]
 
 
 @pytest.mark.requirement("R326", "C042", "C043")

@@ -1,10 +1,8 @@
 """The context window."""
 
-import json
 import threading
 from datetime import UTC, timedelta
 
-import msgspec
 import pytest
 
 import mnemic
@@ -14,21 +12,12 @@ from mnemic.context import (
     CompactionStrategy,
     ContextItem,
     ContextItemType,
-    ContextSnapshot,
     ContextWindow,
 )
-from mnemic.errors import (
-    ContextWindowFullError,
-    InvalidArgumentError,
-    UnknownIdError,
-)
+from mnemic.errors import InvalidArgumentError, UnknownIdError
 from tests.support.clock import NOON
 from tests.support.windows import (
-    ASSISTANT,
     DOCUMENT,
-    INSTRUCTION,
-    NOTE,
-    OTHER,
     SYSTEM,
     TOOL,
     USER,
@@ -40,60 +29,6 @@ from tests.support.windows import (
 )
 
 pytestmark = pytest.mark.requirement("C018", "C019", "C020", "C021", "C022", "C028", "C042", "C043")
-
-
-# Items
-
-
-def test_an_item_has_the_documented_defaults():
-    item = ContextItem(content="tea", type=USER)
-    assert (item.priority, item.token_count, item.pinned) == (50, 0, False)
-    assert (item.source_ref, item.role, item.metadata) == (None, None, {})
-    assert {kind.name: kind.number for kind in ContextItemType} == {
-        "SYSTEM_PROMPT": 0,
-        "INSTRUCTION": 1,
-        "RETRIEVED_DOCUMENT": 2,
-        "WORKING_MEMORY": 3,
-        "TOOL_RESULT": 4,
-        "USER_MESSAGE": 5,
-        "ASSISTANT_MESSAGE": 6,
-        "OTHER": 99,
-    }
-    assert [strategy.name for strategy in CompactionStrategy] == [
-        "REMOVE_OLDEST", "REMOVE_LOW_PRIORITY", "SUMMARIZE", "SELECTIVE",
-    ]  # fmt: skip
-
-
-def test_types_are_known_by_number_and_by_name():
-    for given in (99, "other", "OTHER", OTHER):
-        assert ContextItem(content="tea", type=given).type is OTHER
-    assert ContextItem(content="tea", type=5).type is USER
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"content": " "}, "content cannot be empty"),
-        ({"content": None}, "content must be a str, got NoneType"),
-        ({"type": 7}, "type 7 is unknown; it is one of system_prompt, instruction"),
-        ({"type": True}, "type True is unknown"),
-        ({"type": "letter"}, "type 'letter' is unknown"),
-        ({"id": "a\n"}, "id holds a control character"),
-        ({"priority": 101}, "priority must be from 0 to 100, got 101"),
-        ({"priority": -1}, "priority must be at least 0"),
-        ({"priority": 50.0}, "priority must be an int, got float"),
-        ({"token_count": -1}, "token_count must be at least 0"),
-        ({"pinned": 1}, "pinned must be True or False, got 1"),
-        ({"added_at": "noon"}, "added_at must be a datetime, got str"),
-        ({"source_ref": ""}, "source_ref cannot be empty"),
-        ({"role": 3}, "role must be a str, got int"),
-        ({"metadata": [1]}, "metadata must be a dict, got list"),
-        ({"metadata": {"a": object()}}, r"metadata\['a'\] is a object"),
-    ],
-)
-def test_an_item_says_which_field_is_wrong_and_what_was_wanted(fields, message):
-    with pytest.raises(InvalidArgumentError, match=message):
-        ContextItem(**{"content": "tea", "type": USER, **fields})
 
 
 # Adding
@@ -121,32 +56,6 @@ def test_what_an_item_brings_along_is_kept():
     assert window.current_tokens == 9
 
 
-def test_a_content_can_be_added_with_its_type_and_fields():
-    window = opened()
-    item = window.add("tea for two", USER, priority=80, source_ref="m1", pinned=True)
-    assert (item.type, item.priority, item.source_ref, item.pinned) == (USER, 80, "m1", True)
-
-
-def test_the_arguments_of_add_go_together():
-    window = opened()
-    with pytest.raises(InvalidArgumentError, match="type must be named with a content"):
-        window.add("tea")
-    item = ContextItem(content="tea", type=USER)
-    with pytest.raises(InvalidArgumentError, match="type, priority must be in the item"):
-        window.add(item, USER, priority=3)
-    with pytest.raises(InvalidArgumentError, match="item must be a ContextItem or a str, got 3"):
-        window.add(3)
-    assert len(window) == 0
-
-
-def test_an_id_is_in_a_window_once():
-    window = opened()
-    window.add("tea", USER, id="a")
-    with pytest.raises(InvalidArgumentError, match="id 'a' is in the window already"):
-        window.add("coffee", USER, id="a")
-    assert contents(window.items()) == ["tea"]
-
-
 def test_add_many_counts_what_it_added_and_leaves_out_what_does_not_fit():
     window = opened(10)
     window.add(words(4), SYSTEM)
@@ -170,32 +79,6 @@ def test_add_many_adds_nothing_if_one_cannot_be_used(batch, message):
     with pytest.raises(InvalidArgumentError, match=message):
         window.add_many(batch)
     assert len(window) == 1
-
-
-# Order
-
-
-def test_items_stand_by_type_then_priority_then_age():
-    window = opened(1000, compaction_threshold=100)
-    for kind in (OTHER, ASSISTANT, USER, TOOL, NOTE, DOCUMENT, INSTRUCTION, SYSTEM):
-        for priority in (20, 80, 80):
-            window.add(f"{kind.name} {priority} {len(window)}", kind, priority=priority)
-    items = window.items()
-    assert [item.type for item in items] == [kind for kind in ContextItemType for _ in range(3)]
-    for at in range(0, len(items), 3):
-        assert [item.priority for item in items[at : at + 3]] == [80, 80, 20]
-        assert items[at].added_at < items[at + 1].added_at
-    assert window.items(NOTE) == [item for item in items if item.type is NOTE]
-
-
-def test_equal_items_stand_side_by_side_in_the_order_they_were_added():
-    window = opened(clock=lambda: NOON)
-    for letter in "zkabq":
-        window.add(letter, USER)
-    assert contents(window.items()) == list("zkabq")
-    window.pin(window.items()[1].id)
-    window.update_priority(window.items()[3].id, 50)
-    assert contents(window.items()) == list("zkabq")
 
 
 # Augmentation from free tokens
@@ -222,62 +105,6 @@ def test_with_500_tokens_available_only_the_fitting_of_ten_memories_are_added():
     assert [n for n, result in zip(sizes, results, strict=True) if result] == [200, 150, 90, 60]
     assert sum(result.tokens_added for result in results) == 500
     assert window.current_tokens == 1000
-
-
-def test_a_memory_is_not_added_twice():
-    window = opened()
-    first = window.try_add(document("tea", "m1", priority=60))
-    again = window.try_add(document("tea again", "m1", priority=60))
-    assert (first.outcome, again.outcome) == (AddOutcome.ADDED, AddOutcome.PRESENT)
-    assert again.item == first.item
-    assert again.tokens_added == 0
-    assert contents(window.items()) == ["tea"]
-
-
-def test_a_memory_that_matters_more_now_gets_the_higher_priority():
-    window = opened()
-    window.try_add(document("tea", "m1", priority=60))
-    assert window.try_add(document("tea", "m1", priority=70)).outcome is AddOutcome.REFRESHED
-    lower = window.try_add(document("tea", "m1", priority=55))
-    assert (lower.outcome, lower.item.priority) == (AddOutcome.PRESENT, 70)
-    assert [item.priority for item in window.items()] == [70]
-
-
-def test_a_known_memory_is_refreshed_even_in_a_full_window_and_without_counting():
-    counted = []
-
-    class Counting(Words):
-        def count(self, text, /):
-            counted.append(text)
-            return super().count(text)
-
-    window = opened(counter=Counting())
-    window.add(words(85), DOCUMENT, source_ref="m1")
-    assert window.try_add(document("tea", "m1", priority=90)).outcome is AddOutcome.REFRESHED
-    assert counted == [words(85)]
-
-
-def test_of_several_items_of_one_source_the_first_in_order_is_refreshed():
-    window = opened()
-    window.add("part one", DOCUMENT, source_ref="m", priority=20)
-    window.add("part two", DOCUMENT, source_ref="m", priority=30)
-    assert window.try_add(document("x", "m", priority=40)).item.content == "part two"
-    assert [item.priority for item in window.items()] == [40, 20]
-
-
-def test_a_source_that_was_removed_may_come_again():
-    window = opened()
-    item = window.try_add(document("tea", "m1")).item
-    assert window.remove(item.id)
-    assert window.try_add(document("tea", "m1"))
-    window.clear()
-    assert window.try_add(document("tea", "m1"))
-
-
-def test_an_id_that_is_there_counts_as_present():
-    window = opened()
-    window.add("tea", USER, id="a")
-    assert window.try_add("coffee", USER, id="a").outcome is AddOutcome.PRESENT
 
 
 def test_what_try_add_took_never_makes_the_next_add_fail():
@@ -329,65 +156,6 @@ def test_an_empty_window_is_still_a_window():
 
 
 # Snapshots and statistics
-
-
-def test_a_snapshot_brings_everything_back_also_through_json():
-    window = opened(clock=lambda: NOON)
-    for letter in "zka":
-        window.add(letter, USER, source_ref=letter, metadata={"of": [1, letter]})
-    window.add("pinned", DOCUMENT, pinned=True, priority=9)
-    taken = window.snapshot()
-    before = window.items()
-    assert (taken.agent_id, taken.max_tokens, taken.token_count) == ("default", 100, 4)
-    window.clear(include_pinned=True)
-    window.add("something else", USER)
-    kept = msgspec.json.decode(msgspec.json.encode(taken), type=ContextSnapshot)
-    assert kept == taken
-    window.restore(kept)
-    assert window.items() == before
-    assert window.current_tokens == 4
-    assert window.try_add(document("k", "k")).outcome is AddOutcome.PRESENT
-
-
-def test_a_snapshot_is_restored_for_its_agent_alone():
-    taken = opened(agent_id="aide").snapshot()
-    window = opened(agent_id="other")
-    window.add("tea", USER)
-    with pytest.raises(InvalidArgumentError, match="of agent 'aide', the window of 'other'"):
-        window.restore(taken)
-    with pytest.raises(InvalidArgumentError, match="must be a ContextSnapshot"):
-        window.restore(None)
-    assert contents(window.items()) == ["tea"]
-
-
-def test_a_snapshot_that_does_not_fit_changes_nothing():
-    large = opened(200)
-    large.add(words(120), USER)
-    window = opened(100)
-    window.add("tea", USER)
-    with pytest.raises(ContextWindowFullError):
-        window.restore(large.snapshot())
-    taken = window.snapshot()
-    many = tuple(ContextItem(content="x", type=USER, id=str(n), added_at=NOON) for n in range(1001))
-    with pytest.raises(InvalidArgumentError, match="at most 1000 items, got 1001"):
-        window.restore(msgspec.structs.replace(taken, items=many))
-    assert contents(window.items()) == ["tea"]
-
-
-def test_a_damaged_snapshot_is_refused_where_it_is_read():
-    window = opened()
-    window.add("tea", USER, id="a")
-    plain = json.loads(msgspec.json.encode(window.snapshot()))
-    for damage in (
-        {"items": plain["items"] * 2},
-        {"items": [{**plain["items"][0], "id": ""}]},
-        {"items": [{**plain["items"][0], "priority": 500}]},
-        {"items": [{**plain["items"][0], "added_at": None}]},
-        {"agent_id": ""},
-        {"max_tokens": 0},
-    ):
-        with pytest.raises(msgspec.ValidationError):
-            msgspec.json.decode(json.dumps({**plain, **damage}), type=ContextSnapshot)
 
 
 def test_statistics_tell_what_is_held_and_what_became_of_it():

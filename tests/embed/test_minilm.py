@@ -1,4 +1,4 @@
-"""The embedder protocol, its checks, and the default embedder against the float model."""
+"""The default embedder against the float model."""
 
 import hashlib
 import json
@@ -12,8 +12,7 @@ import mnemic_minilm
 import numpy as np
 import pytest
 
-from mnemic.embed import Embedder, EmbeddingBatch, MiniLmEmbedder, minilm
-from mnemic.embed.base import checked_texts
+from mnemic.embed import Embedder, MiniLmEmbedder, minilm
 from mnemic.errors import EmbeddingError, InvalidArgumentError, MissingExtraError
 from tests.support.paths import FIXTURES
 from tests.support.word_piece import expected
@@ -286,23 +285,3 @@ def test_the_sentence_vector_is_pooled_from_token_vectors_that_can_be_asked_for(
     assert hidden.shape == (1, tokens.size, 384)
     mean = hidden[0].mean(axis=0)
     np.testing.assert_allclose(sentence[0], mean / np.linalg.norm(mean), atol=1e-6)
-
-
-def test_checked_texts_returns_a_list():
-    assert checked_texts(text for text in ("a", "ü")) == ["a", "ü"]
-
-
-def test_an_embedder_of_ones_own_needs_no_base_class():
-    class Constant:
-        model, dimensions = "constant", 4
-
-        def embed(self, texts, /):
-            return np.tile(np.float32([1, 0, 0, 0]), (len(texts), 1))
-
-    assert isinstance(Constant(), Embedder)
-    assert not isinstance(object(), Embedder)
-
-
-def test_a_batch_counts_its_truncated_texts():
-    batch = EmbeddingBatch(np.eye(3, dtype=np.float32), np.array([True, False, True]))
-    assert batch.truncated_count == 2

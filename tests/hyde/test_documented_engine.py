@@ -4,27 +4,24 @@ import asyncio
 import importlib
 import itertools
 import logging
-import sqlite3
 import threading
 from uuid import uuid4
 
 import pytest
 
+import mnemic
+from mnemic import AsyncMemory
 from mnemic.hyde import AsyncHydeEngine, HydeConfig, TurnMemory
+from mnemic.model import LinkType
+from tests.support.clock import HOUR
+from tests.support.doors import opened
+from tests.support.hyde_twin import LineModel, TableEmbedder
+from tests.support.hyde_worlds import AXES, WINDOW, run
 
 try:
     from mnemic.hyde import format_injection
 except ImportError:
     format_injection = None
-
-import mnemic
-from mnemic import AsyncMemory, Memory
-from mnemic.model import LinkType
-from tests.support.clock import HOUR
-from tests.support.doors import opened
-from tests.support.entries import entry
-from tests.support.hyde_twin import LineModel, PlainLineModel, TableEmbedder
-from tests.support.hyde_worlds import AXES, WINDOW, run, world
 
 LOUD = (logging.WARNING, logging.ERROR, logging.CRITICAL)
 
@@ -471,66 +468,6 @@ def test_a_failure_is_forgotten_after_the_back_off():
     run(scenario, "east", failure_backoff=0)
 
 
-@pytest.mark.requirement("R398", "R389", "R392", "R335", "R359", "C128", "C110")
-def test_a_language_model_that_hangs_ends_with_the_limit():
-    async def scenario(w):
-        assert await w.ask() == []
-        assert len(w.model.calls) == 1
-        await w.until(lambda: w.model.cancelled == 1)  # its work is not left running
-
-    run(scenario, "east", model=LineModel(hangs=True), timeout=0.05)
-
-
-@pytest.mark.requirement("R392", "C110", "R390")
-def test_an_embedder_that_hangs_ends_with_the_limit_and_its_late_vectors_are_dropped():
-    async def scenario(w):
-        gate = w.embedder.gate = threading.Event()
-        assert await w.ask("t") == []
-        gate.set()
-        w.embedder.gate = None
-        assert await w.ask("t") == []  # for the rest of the turn
-        assert await w.ask("u") == ["east"]
-
-    run(
-        scenario,
-        "east",
-        lines=["east, in other words"],
-        table={"east, in other words": (1, 0, 0, 0)},
-        timeout=0.2,
-    )
-
-
-@pytest.mark.requirement("C111", "C110")
-def test_a_cancelled_caller_poisons_nothing():
-    async def scenario(w):
-        w.model.hangs = True
-        task = asyncio.create_task(w.ask("t"))
-        await w.model.entered.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        w.model.hangs = False
-        assert await w.ask("t") == ["east"]
-
-    run(scenario, "east", timeout=30)
-
-
-@pytest.mark.requirement("C113", "C111")
-def test_a_caller_that_leaves_does_not_stop_those_that_wait_with_it():
-    async def scenario(w):
-        gate = w.model.gate = threading.Event()
-        first, *others = [asyncio.create_task(w.ask("t")) for _ in range(5)]
-        await w.model.entered.wait()
-        first.cancel()
-        await asyncio.sleep(0)
-        gate.set()
-        assert await asyncio.gather(*others) == [["east"]] * 4
-        with pytest.raises(asyncio.CancelledError):
-            await first
-
-    run(scenario, "east", timeout=30)
-
-
 # Without an embedder or a language model
 
 
@@ -598,17 +535,6 @@ def test_the_index_gets_ready_in_the_background():
         assert await w.ask() == ["east"]
 
     run(scenario, "east", "north", started=False, min_similarity=0.5)
-
-
-@pytest.mark.requirement("R353")
-def test_starting_twice_is_starting_once():
-    async def scenario(w):
-        for _ in range(3):
-            w.engine.start()
-        await w.engine.ready(20)
-        assert await w.ask() == ["east"]
-
-    run(scenario, "east")
 
 
 async def pending(w, *contents):
@@ -827,79 +753,6 @@ def test_the_documented_integration_scenario(file, tmp_path):
     )
 
 
-@pytest.mark.requirement("R356", "R351")
-@pytest.mark.parametrize("kind", [LineModel, PlainLineModel])
-def test_both_doors_give_the_same(kind):
-    model = kind(["east", "north-east"])
-    embedder = TableEmbedder(AXES)
-    with Memory(":memory:", embedder=embedder) as memory:
-        memory.add_many(["east", "north", "half east"])
-        with AsyncHydeEngine(memory, embedder, model, HydeConfig()).sync as engine:
-            engine.start()
-            engine.ready(20)
-            plain = engine.retrieve("t", WINDOW)
-            assert engine.retrieve("t", WINDOW) == plain
-            assert len(model.calls) == 1
-
-        async def awaited():
-            async with AsyncHydeEngine(memory, embedder, model, HydeConfig()) as engine:
-                engine.start()
-                await engine.ready(20)
-                return await engine.retrieve("t", WINDOW)
-
-        assert asyncio.run(awaited()) == plain
-        assert len(plain) == 3
-
-
-VIEWS = {
-    "awaited": lambda memory: memory,
-    "plain": lambda memory: memory.sync,
-    "view": lambda memory: memory.scoped(session_id="s"),
-    "plain view": lambda memory: memory.sync.scoped(session_id="s"),
-}
-
-
-@pytest.mark.requirement("R351")
-@pytest.mark.parametrize("view", VIEWS)
-def test_any_door_and_any_view_of_a_memory_will_do(view):
-    async def scenario(w):
-        await w.add("half east", session_id="s")
-        given = VIEWS[view](w.memory)
-        async with AsyncHydeEngine(given, w.embedder, w.model, HydeConfig()) as engine:
-            engine.start()
-            await engine.ready(20)
-            found = [one.content for one in await engine.retrieve("t", WINDOW)]
-        assert found == (["half east"] if "view" in view else ["east", "half east"])
-
-    run(scenario, "east")
-
-
-@pytest.mark.requirement("R351", "R329")
-def test_a_long_term_memory_will_do():
-    async def main():
-        embedder = TableEmbedder(AXES)
-        async with await mnemic.compat.AsyncLongTermMemory.open(
-            ":memory:", agent_id="aide", embedder=embedder
-        ) as memory:
-            await memory.store(entry("east"))
-            async with AsyncHydeEngine(
-                memory, embedder, LineModel(["east"]), HydeConfig()
-            ) as engine:
-                engine.start()
-                await engine.ready(20)
-                return [one.content for one in await engine.retrieve("t", WINDOW)]
-
-    assert asyncio.run(main()) == ["east"]
-
-
-@pytest.mark.requirement("C169", "R352")
-def test_a_constructed_engine_is_on():
-    async def scenario(w):
-        assert await w.ask() == ["east"]
-
-    run(scenario, "east", enabled=False)
-
-
 @pytest.mark.requirement("R394", "R334")
 def test_each_part_has_its_module_and_nothing_captures():
     for module in ("engine", "hypotheses", "injection", "window", "config"):
@@ -909,30 +762,6 @@ def test_each_part_has_its_module_and_nothing_captures():
         assert word not in names
 
 
-@pytest.mark.requirement("R395")
-def test_a_file_is_the_same_kind_of_file_with_an_engine(tmp_path):
-    def tables(path):
-        with sqlite3.connect(path) as connection:
-            names = connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name")
-            return names.fetchall(), connection.execute("PRAGMA user_version").fetchone()
-
-    before, after = str(tmp_path / "a.db"), str(tmp_path / "b.db")
-
-    async def scenario(_):
-        return None
-
-    with Memory(before, embedder=TableEmbedder(AXES)) as memory:
-        memory.add("east")
-
-    async def asking(w):
-        assert await w.ask() == ["east"]
-
-    run(asking, "east", path=after)
-    assert tables(before) == tables(after)
-    run(scenario, path=before)
-    assert tables(before) == tables(after)
-
-
 @pytest.mark.requirement("R352")
 def test_the_engine_reads_no_environment(monkeypatch):
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "EMBEDDING_BASE_URL", "EMBEDDING_API_KEY"):
@@ -940,34 +769,6 @@ def test_the_engine_reads_no_environment(monkeypatch):
 
     async def scenario(w):
         assert await w.ask() == ["east"]
-
-    run(scenario, "east")
-
-
-@pytest.mark.requirement("C114", "R356")
-def test_nothing_is_left_after_the_close():
-    before = set(threading.enumerate())
-
-    async def main():
-        async with world("east") as w:
-            await w.ask()
-            w.engine.trigger_rebuild()
-        return [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-
-    assert asyncio.run(main()) == []
-    left = set(threading.enumerate()) - before
-    for thread in left:
-        thread.join(10)
-        assert not thread.is_alive(), thread.name
-
-
-@pytest.mark.requirement("R333", "R356")
-def test_a_closed_engine_gives_nothing():
-    async def scenario(w):
-        await w.engine.aclose()
-        assert await w.ask("new") == []
-        w.engine.trigger_rebuild()
-        await w.engine.aclose()
 
     run(scenario, "east")
 

@@ -1,8 +1,6 @@
-"""The window of a conversation: who is in it, how much of it, and messages of every form."""
+"""The window of a conversation: who is in it, and how much of it."""
 
 from collections.abc import Sequence
-from enum import Enum
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -10,7 +8,7 @@ from hypothesis import strategies as st
 
 from mnemic.errors import InvalidArgumentError
 from mnemic.hyde import build_conversation_window
-from mnemic.hyde.cleaning import clean, without_tool_blocks
+from mnemic.hyde.cleaning import clean
 from mnemic.hyde.window import SEPARATOR, without_middle
 
 
@@ -58,95 +56,10 @@ def test_it_begins_after_the_last_summary(index, first):
     assert window == [f"user: message {number}" for number in range(first, 11)]
 
 
-@pytest.mark.requirement("R378", "C126")
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        ("before <tool>run</tool> after", "before  after"),
-        ("before\n<tool>\nrun\n</tool>\nafter", "before\n\nafter"),
-        ("<tool_result>42</tool_result>done", "done"),
-        ("a <tool>x <tool>y</tool> z</tool> b", "a  b"),
-        ("a <tool>x <tool_result>y</tool> b", "a  b"),
-        ("a <tool>never closed", "a"),
-        ("a </tool> b", "a  b"),
-        ('a <tool name="x">y</tool> b', "a  b"),
-        ("a <tool/> b <tool x='1'/> c", "a  b  c"),
-        ("a <TOOL>y</Tool> b", "a  b"),
-        ("a <tool_result>x</tool>y</tool_result> b", "a  b"),
-        ("a <function_calls>x</function_calls> b", "a  b"),
-        ("if a < b and c > d: <tooltip>", "if a < b and c > d: <tooltip>"),
-    ],
-)
-def test_tool_blocks_are_left_out(content, text):
-    assert build_conversation_window([assistant(content)]) == [f"assistant: {text}"]
-
-
 @pytest.mark.requirement("R378")
 @pytest.mark.parametrize("content", ["", " \n", None, "<tool>x</tool>", [], [{"type": "image"}], 5])
 def test_messages_without_text_are_left_out(content):
     assert build_conversation_window([user("x"), assistant(content)]) == ["user: x"]
-
-
-class Role(Enum):
-    USER = "user"
-    TOOL = "tool"
-
-
-TEXT_PARTS = [
-    {"type": "text", "text": "one"},
-    {"type": "tool_use", "id": "1", "input": {"text": "hidden"}},
-    {"type": "tool_result", "content": [{"type": "text", "text": "hidden"}]},
-    {"type": "thinking", "thinking": "hidden", "text": "hidden"},
-    {"type": "image", "text": "hidden"},
-    {"type": "output_text", "text": "two"},
-    {"type": "text", "text": {"value": "three", "annotations": []}},
-    ["four", [{"text": "five"}]],
-    SimpleNamespace(type="text", text="six"),
-]
-
-
-@pytest.mark.requirement("R378")
-@pytest.mark.parametrize(
-    "message",
-    [
-        user("one\ntwo"),
-        user(["one", "two"]),
-        user([{"type": "text", "text": "one"}, {"type": "input_text", "text": "two"}]),
-        {"role": "User", "content": "one\ntwo"},
-        {"role": Role.USER, "content": "one\ntwo"},
-        {"role": "user", "parts": [{"text": "one"}, {"text": "two"}]},
-        ("user", "one\ntwo"),
-        ["user", ["one", "two"]],
-        "user: one\ntwo",
-        "one\ntwo",
-        SimpleNamespace(role="user", content="one\ntwo"),
-        SimpleNamespace(type="human", content="one\ntwo"),
-        SimpleNamespace(role="user", content=[SimpleNamespace(type="text", text="one\ntwo")]),
-    ],
-)
-def test_messages_may_have_many_forms(message):
-    assert build_conversation_window([message]) == ["user: one\ntwo"]
-    assert build_conversation_window([message], message="one\ntwo") == ["user: one\ntwo"]
-
-
-def test_of_parts_those_with_text_count():
-    window = build_conversation_window([assistant(TEXT_PARTS)])
-
-    assert window == ["assistant: one\ntwo\nthree\nfour\nfive\nsix"]
-
-
-def test_parts_that_contain_themselves_end():
-    parts = ["text"]
-    parts.append(parts)
-    loop = {"type": "text"}
-    loop["text"] = loop
-
-    assert build_conversation_window([user(parts), user([loop])])[0].startswith("user: text")
-
-
-@pytest.mark.parametrize("junk", [None, 3, {}, b"user", object(), (), ("user",), {"role": 3}, []])
-def test_what_is_no_message_is_left_out(junk):
-    assert build_conversation_window([junk, user("x"), junk]) == ["user: x"]
 
 
 @pytest.mark.parametrize(
@@ -293,27 +206,3 @@ def test_every_window_can_be_sent_and_fits(messages, message, index, most):
     assert "<tool>" not in joined
     if any(build_conversation_window([], message=message)) and most > 40:
         assert window[-1].startswith("user: ")
-
-
-@given(HOSTILE)
-def test_cleaning_twice_changes_nothing(text):
-    assert clean(clean(text)) == clean(text)
-    assert without_tool_blocks("a" + text).startswith("a")
-
-
-@pytest.mark.parametrize(
-    ("text", "cleaned"),
-    [
-        ("\x1b[31mred\x1b[0m", "red"),
-        ("\x1b]0;title\x07text", "text"),
-        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
-        ("\x1b]never closed\nnext line", "\nnext line"),
-        ("a\x00b\x7fc\x9b", "abc"),
-        ("a\r\nb\rc\u2028d\te", "a\nb\nc\nd\te"),
-        ("lone \ud83d", "lone \ufffd"),
-        ("שלום \u202eabc", "שלום \u202eabc"),
-        ("\U0001f600", "\U0001f600"),
-    ],
-)
-def test_control_characters_and_escapes_go(text, cleaned):
-    assert clean(text) == cleaned

@@ -9,7 +9,7 @@ from mnemic import Memory
 from mnemic.compat import AsyncMemoryRetriever
 from mnemic.index import ExactSource, native
 from mnemic.model import MemoryFilter, MemoryQuery, SearchResults
-from tests.support.candidate_sources import FailingSource, Made, RandomSource, RecordingSource
+from tests.support.candidate_sources import Made, RandomSource, RecordingSource
 from tests.support.clock import Clock
 from tests.support.embedders import WordEmbedder
 
@@ -107,28 +107,6 @@ def test_small_selections_are_ranked_whole(open_memory):
     assert selected is None, "of all rows there is no list"
 
 
-def test_what_is_stored_changed_and_deleted_reaches_the_source(open_memory, tmp_path):
-    path = tmp_path / "memories.db"
-    made = Made(ExactSource)
-    memory = open_memory(path, make_source=made)
-    fill(memory)
-    kept = memory.add("zeppelin over Oslo")
-    changed = memory.add("nothing of interest")
-    gone = memory.add("zeppelin over Rome")
-    memory.update(changed.id, content="zeppelin over Lima")
-    memory.delete(gone.id)
-    call = {"search_type": "semantic", "limit": 2}
-    found = memory.search("zeppelin over", **call)
-    assert {hit.id for hit in found} == {kept.id, changed.id}
-    assert found.approximate
-    other = open_memory(path, make_source=made)
-    assert hits_of(other.search("zeppelin over", **call)) == hits_of(found)
-    assert len(made.sources) >= 2
-    memory.restore(gone.id)
-    again = other.search("zeppelin over", search_type="semantic", limit=3)
-    assert {hit.id for hit in again} == {kept.id, changed.id, gone.id}
-
-
 def test_a_rebuilt_index_has_a_source_of_its_own(open_memory, monkeypatch):
     monkeypatch.setattr(native, "MIN_VACANT", 8)
     made = Made(ExactSource)
@@ -145,18 +123,6 @@ def test_a_rebuilt_index_has_a_source_of_its_own(open_memory, monkeypatch):
     assert [hit.id for hit in found] == [entry.id]
     assert found.approximate
     assert len(made.sources) > before
-
-
-def test_a_source_that_fails_costs_no_answer(open_memory):
-    made = Made(FailingSource)
-    memory = open_memory(make_source=made)
-    fill(memory)
-    exact = open_memory(make_source=None)
-    fill(exact)
-    found = memory.search("red sofa", explain=True)
-    assert made.last.requests
-    assert not found.approximate
-    assert hits_of(found) == hits_of(exact.search("red sofa", explain=True))
 
 
 def test_a_source_belongs_to_active_memories_alone(open_memory):

@@ -3,16 +3,13 @@
 import threading
 from uuid import UUID
 
-import numpy as np
 import pytest
 
-from mnemic._core import RECORD_COLUMNS
-from mnemic.errors import InvalidArgumentError, StoreCorruptError
+from mnemic.errors import StoreCorruptError
 from mnemic.index import NativeIndex
 from mnemic.index.native import MAX_DEFERRED, MAX_PENDING
 from mnemic.model import KEYWORD, Ranking, Scope, Weights
 from mnemic.model.ranking import MOST_IMPORTANT
-from mnemic.model.rows import RowBatch
 from tests.support.rows import NOW, batch, rank, record, rows_found, wanted
 
 AGENT = Scope("a")
@@ -340,50 +337,6 @@ def test_vectors_given_to_an_index_without_vectors_are_passed_over():
     assert made.apply(batch(vectors={}))
     assert made.apply(batch([record(1, content="a cat")], since=1, seq=2, vectors={1: (1, 0)}))
     assert rows_found(made, AGENT, text="cat", **BY_WORDS) == [1]
-
-
-# Loading in parts
-
-
-def answers(of):
-    """Return everything a few searches say, byte for byte."""
-    asked = [wanted(AGENT), wanted(Scope("a", "u1")), wanted(AGENT, text="memory 4", **BY_WORDS)]
-    return [rank(of, one) for one in asked], of.unembedded(), len(of)
-
-
-def test_parts_that_a_loader_takes_are_the_same_as_one_batch():
-    records = [record(row, f"u{row % 3}" if row % 3 else None) for row in range(1, 200)]
-    vectors = {row: (1.0, row / 10) for row in range(1, 200) if row % 5}
-    whole = batch(records, vectors=vectors)
-    at_once = NativeIndex(2)
-    assert at_once.apply(whole)
-    in_parts = NativeIndex(2)
-    with in_parts.loader() as loader:
-        for at in range(0, 199, 64):
-            loader.add_records(records[at : at + 64])
-        for at in range(0, len(vectors), 50):
-            rows = np.array(whole.embedded[at : at + 50])
-            loader.add_vectors(rows, whole.vectors[at : at + 50])
-        nothing = RowBatch(None, 1, [], [], None, [])
-        assert in_parts.apply(nothing, loader)
-    assert answers(in_parts) == answers(at_once)
-    assert (in_parts.seq, len(in_parts)) == (1, 199)
-
-
-def test_a_loader_that_took_nothing_makes_an_empty_index():
-    made = index(record(1))
-    with made.loader() as loader:
-        assert made.apply(batch(seq=5), loader)
-    assert (made.seq, len(made), rows_found(made, AGENT)) == (5, 0, [])
-
-
-def test_a_part_that_cannot_be_taken_fails_the_loading_and_changes_nothing():
-    made = index(record(1))
-    with made.loader() as loader:
-        loader.add_records([(1, "too", "short")])
-        with pytest.raises(InvalidArgumentError, match=f"{len(RECORD_COLUMNS)} values"):
-            made.apply(batch(seq=5), loader)
-    assert (made.seq, rows_found(made, AGENT)) == (1, [1])
 
 
 # Threads

@@ -89,17 +89,6 @@ def test_nothing_happens_the_second_time(files, memory):
         assert memory.list(filters=EVERY_STATE).entries == before.entries
 
 
-def test_a_file_that_was_only_touched_changes_nothing(files, memory):
-    file = memory_file()
-    files.write(file)
-    files.synchronise(memory)
-    path = Path(files.directory("repo").path_of(file.id))
-    text = serialise_memory_file(file).replace("\n", "\r\n")
-    path.write_text(text, encoding="utf-8", newline="")
-    assert not files.synchronise(memory)
-    assert memory.get(file.entry_id).version == 1
-
-
 def test_an_edited_file_changes_its_memory(files, memory):
     file = memory_file(keys={"tags": ["style"], "importance": 0.9, "type": "preference"})
     files.write(file)
@@ -169,18 +158,6 @@ def test_memories_of_files_that_are_gone_stay_by_option(files, memory):
     drop(files, file)
     assert not files.synchronise(memory, keep_removed=True)
     assert file.content in contents(memory)
-    assert files.synchronise(memory).removed == (file.id,)
-
-
-def test_a_directory_that_is_not_there_deletes_nothing(files, memory, tmp_path):
-    file = memory_file()
-    files.write(file)
-    files.synchronise(memory)
-    (tmp_path / "repo").rename(tmp_path / "elsewhere")
-    assert not files.synchronise(memory)
-    assert contents(memory) == {file.content}
-    (tmp_path / "elsewhere").rename(tmp_path / "repo")
-    drop(files, file)
     assert files.synchronise(memory).removed == (file.id,)
 
 
@@ -340,48 +317,6 @@ def test_files_that_supersede_each_other_are_all_found(files, memory):
     assert contents(memory) == {"one", "two", "three"}
     assert len(result.problems) == 3
     assert not files.synchronise(memory)
-
-
-@pytest.mark.requirement("C134")
-def test_the_repository_shadows_the_user(files, memory):
-    files.write(memory_file("mem_1", "mine", scope="user"))
-    files.synchronise(memory)
-    assert contents(memory) == {"mine"}
-    theirs = memory_file("mem_1", "theirs")
-    files.write(theirs)
-    result = files.synchronise(memory)
-    assert contents(memory) == {"theirs"}
-    assert memory.get(entry_id("mem_1")).scope == "repo"
-    assert [(one.name, one.scope) for one in result.problems] == [("mem_1.md", "user")]
-    assert files.problems() == result.problems
-    drop(files, theirs)
-    assert files.synchronise(memory).problems == ()
-    assert contents(memory) == {"mine"}
-
-
-def test_a_bad_file_changes_nothing_of_its_memory(files, memory):
-    file = memory_file()
-    files.write(file)
-    second = files.new_version(file.id, "two")
-    files.synchronise(memory)
-    before = memory.list(filters=EVERY_STATE).entries
-    for again in (files, MemoryFiles(*(one.path for one in files.directories))):
-        for bad in (file, second):
-            Path(again.directory("repo").path_of(bad.id)).write_text("---\nid: [")
-        result = again.synchronise(memory)
-        assert not result
-        assert [one.name for one in result.problems] == sorted([f"{file.id}.md", f"{second.id}.md"])
-        assert memory.list(filters=EVERY_STATE).entries == before
-    put(files, file)
-    put(files, second)
-    assert files.synchronise(memory).problems == ()
-
-
-def test_a_file_without_content_is_left_out(files, memory):
-    files.write(memory_file(content=""))
-    result = files.synchronise(memory)
-    assert not result
-    assert result.problems[0].reason == "it has no content"
 
 
 def test_other_memories_are_not_touched(files, memory):

@@ -1,5 +1,4 @@
 import copy
-import threading
 from datetime import UTC, datetime, timedelta, timezone
 from uuid import UUID
 
@@ -7,9 +6,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from mnemic.errors import InvalidArgumentError, InvalidEntryError
-from mnemic.model import MemoryEntry, MemoryStatus, MemoryType, Scope, SearchHit, SearchResults
-from mnemic.model.ids import UuidFactory
+from mnemic.errors import InvalidEntryError
+from mnemic.model import MemoryEntry, MemoryStatus, MemoryType
 from tests.support.clock import NOON
 
 ID = UUID("01890000-0000-7000-8000-000000000001")
@@ -203,87 +201,3 @@ def test_replacing_a_field_checks_it_again():
     with pytest.raises(InvalidEntryError, match="importance"):
         msgspec.structs.replace(entry(), importance=2)
     assert copy.deepcopy(entry()) == entry()
-
-
-# ids
-
-
-def test_ids_are_version_7_and_carry_the_time_of_the_clock():
-    made = UuidFactory()(NOON)
-    assert made.version == 7
-    assert made.variant == "specified in RFC 4122"
-    assert made.int >> 80 == int(NOON.timestamp() * 1000)
-
-
-def test_ids_grow_within_a_millisecond_and_when_the_clock_goes_back():
-    factory = UuidFactory()
-    times = [NOON] * 500 + [NOON - timedelta(days=1)] * 500 + [NOON + timedelta(seconds=1)] * 500
-    ids = [factory(time) for time in times]
-    assert ids == sorted(set(ids))
-
-
-def test_an_overflowing_counter_borrows_from_the_next_millisecond():
-    factory = UuidFactory(random_bytes=lambda size: b"\xff" * size)
-    first = factory(NOON)
-    factory._counter = (1 << 74) - 1
-    assert factory(NOON) > first
-    assert factory(NOON).version == 7
-
-
-def test_equal_randomness_and_clock_give_equal_ids():
-    def ids():
-        factory = UuidFactory(random_bytes=bytes)
-        return [factory(NOON) for _ in range(3)]
-
-    assert ids() == ids()
-
-
-def test_threads_never_get_the_same_id():
-    factory = UuidFactory()
-    made = []
-
-    def work():
-        made.extend([factory(NOON) for _ in range(2000)])
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(set(made)) == 8000
-
-
-# Scope and results
-
-
-def test_a_scope_is_narrowed_but_never_changed():
-    scope = Scope("a").narrowed(user_id="alice")
-    assert scope.narrowed(session_id="s") == Scope("a", "alice", None, "s")
-    assert scope.narrowed(user_id="alice") == scope
-    with pytest.raises(InvalidArgumentError, match="user_id is bound to 'alice'"):
-        scope.narrowed(user_id="bob")
-
-
-def test_a_scope_says_whom_it_covers():
-    assert str(Scope("a")) == "agent 'a', no user"
-    assert str(Scope("a", None, "p")) == "agent 'a', no user, project 'p'"
-    assert str(Scope("a", "u", None, "s")) == "agent 'a', user 'u', session 's'"
-
-
-def test_an_empty_name_in_a_scope_is_refused_rather_than_read_as_none():
-    with pytest.raises(InvalidEntryError, match="user_id cannot be empty"):
-        Scope("a", "")
-
-
-def test_results_are_a_sequence_of_hits_that_show_their_memory():
-    hits = [SearchHit(entry(user_id=name), 0.5, {"similarity": 0.5}) for name in "xyz"]
-    results = SearchResults(hits)
-    assert len(results) == 3
-    assert list(results) == hits
-    assert results[0].content == "Lives in Oslo"
-    assert (results[1].user_id, results[1].id, results[1].type) == ("y", ID, MemoryType.FACT)
-    assert (results[1].created_at, results[1].tags, results[1].metadata) == (NOON, (), {})
-    assert list(results[1:]) == hits[1:]
-    assert results == SearchResults(hits)
-    assert results != SearchResults(hits[:2])
-    assert not SearchResults([])

@@ -1,8 +1,7 @@
 import pytest
 
 from mnemic import Memory
-from mnemic.errors import InvalidArgumentError
-from mnemic.policy import RetrievalConfig, RetrievalPolicy, RetrievalRequest, Trigger, trigger
+from mnemic.policy import RetrievalConfig, RetrievalPolicy, Trigger, trigger
 from tests.support.policy import DOORS, request
 
 
@@ -117,30 +116,3 @@ def test_a_user_with_memories_of_other_sessions_has_a_collection_all_the_same():
         memory.add("The harbour freezes.", user_id="alice", session_id="yesterday")
         config = RetrievalConfig(same_session_only=True)
         assert RetrievalPolicy(memory, config).trigger(request()).reason == "met"
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"message": 5},
-        {"message": None},
-        {"session_id": 7},
-        {"user_id": ""},
-        {"user_id": 3},
-        {"use_memory": "yes"},
-        {"project_id": "\n"},
-        {"filters": {"nonsense": 1}},
-    ],
-)
-def test_wrong_types_in_a_request_raise(fields):
-    with pytest.raises(InvalidArgumentError):
-        request(**fields)
-
-
-def test_a_request_names_what_it_lacks_and_shows_no_message():
-    with pytest.raises(InvalidArgumentError, match="missing a required argument: 'user_id'"):
-        RetrievalRequest("hello")
-    shown = repr(request("a secret message", filters={"speaker": "Anna"}))
-    assert "secret" not in shown
-    assert "Anna" not in shown
-    assert "alice" in shown

@@ -1,7 +1,6 @@
-"""Licences, options, logs and concurrency of recall."""
+"""Licences, options, doors and concurrency of recall."""
 
 import asyncio
-import logging
 import math
 import threading
 import typing
@@ -105,38 +104,6 @@ def test_what_is_to_come_is_as_new_as_now():
         assert hit.score == 1.0
 
     run(scenario)
-
-
-@pytest.mark.requirement("C079", "C028", "C199")
-@pytest.mark.parametrize("log_content", [True, False])
-@pytest.mark.parametrize("log_queries", [True, False])
-def test_queries_are_logged_only_where_memory_and_retriever_allow_it(
-    caplog, log_content, log_queries
-):
-    caplog.set_level(logging.DEBUG)
-
-    async def scenario(memory, retriever):
-        await memory.store(mine("one"))
-        for mode in MODES:
-            await retriever.recall("a secret question", user_id="u", mode=mode)
-        await retriever.recall_temporal(NOON, NOON, "a secret topic", user_id="u")
-        await retriever.find_contradictions("a secret statement", "u")
-
-    run(scenario, log_queries=log_queries, log_content=log_content)
-    shows = log_queries and log_content
-    assert ("secret question" in caplog.text) == shows
-    if not shows:
-        assert "secret" not in caplog.text
-        assert "for query '<17 characters>' in " in caplog.text
-
-
-@pytest.mark.requirement("C079")
-def test_the_front_door_logs_no_query_unless_the_memory_shows_contents(caplog):
-    caplog.set_level(logging.DEBUG)
-    for shows in (False, True):
-        with opened(log_content=shows) as memory:
-            memory.recall("a secret question", mode="recent")
-        assert ("secret" in caplog.text) == shows
 
 
 def test_the_front_door_recalls_as_the_retriever_does():

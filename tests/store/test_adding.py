@@ -1,23 +1,14 @@
-"""The contract of adding entries: keys, duplicates, superseding, quotas."""
+"""The contract of adding entries: ids, keys and superseding."""
 
 import asyncio
-import threading
 
 import numpy as np
 import pytest
 
-from mnemic.errors import (
-    DuplicateEntryError,
-    EntryNotFoundError,
-    InvalidEntryError,
-    StorageQuotaExceededError,
-)
-from mnemic.licensing import Quota
+from mnemic.errors import DuplicateEntryError, EntryNotFoundError, InvalidEntryError
 from mnemic.model import LinkType, MemoryStatus, Scope
 from tests.store.contract import (
     AGENT,
-    ALICE,
-    EVERYONE,
     added,
     adding,
     changed,
@@ -37,7 +28,7 @@ from tests.store.contract import (
     shown,
     state_of,
 )
-from tests.support.clock import HOUR, MICROSECOND, NOON
+from tests.support.clock import HOUR, NOON
 from tests.support.entries import numbered, uid
 
 # Adding
@@ -207,107 +198,11 @@ def test_calls_with_one_key_at_once_store_one_entry(stores):
 # Duplicates
 
 
-@pytest.mark.parametrize("rule", ["skip", "merge"])
-def test_a_text_that_the_user_has_is_not_stored_again(store, rule):
-    added(store, "a", [numbered(1, content="Likes  TEA")])
-    stored = added(store, "a", [numbered(2, content="likes tea"), numbered(3)], on_duplicate=rule)
-    assert (stored.ids, stored.is_new) == ([uid(1), uid(3)], [False, True])
-    assert paged(store) == [1, 3]
-
-
-def test_a_text_is_stored_again_unless_told_otherwise(store):
-    added(store, "a", [numbered(1, content="tea")])
-    assert added(store, "a", [numbered(2, content="tea")]).is_new == [True]
-
-
-@pytest.mark.parametrize("rule", ["skip", "merge"])
-def test_a_text_of_another_user_or_agent_is_no_duplicate(store, rule):
-    owners = [("a", None), ("a", "alice"), ("a", "bob"), ("b", None), ("b", "alice")]
-    for at, (agent, user) in enumerate(owners):
-        made = numbered(at, agent_id=agent, user_id=user, content="tea")
-        assert added(store, agent, [made], on_duplicate=rule).is_new == [True]
-
-
-@pytest.mark.parametrize("rule", ["skip", "merge"])
-def test_what_is_not_found_is_no_duplicate(store, rule):
-    states = [
-        {"forgotten_at": NOON},
-        {"expires_at": NOON},
-        {"status": MemoryStatus.ARCHIVED},
-        {"status": MemoryStatus.SUPERSEDED},
-    ]
-    added(store, "a", [numbered(at, content="tea", **state) for at, state in enumerate(states)])
-    assert added(store, "a", [numbered(9, content="tea")], on_duplicate=rule).is_new == [True]
-
-
-def test_an_entry_is_a_duplicate_until_the_moment_it_expires(store):
-    added(store, "a", [numbered(1, content="tea", expires_at=NOON)])
-    again = [numbered(2, content="tea")]
-    assert added(store, "a", again, now=NOON - MICROSECOND, on_duplicate="skip").is_new == [False]
-    assert added(store, "a", again, now=NOON, on_duplicate="skip").is_new == [True]
-
-
-@pytest.mark.parametrize("rule", ["skip", "merge"])
-def test_of_several_duplicates_the_oldest_is_taken(store, rule):
-    times = {1: NOON, 2: NOON - HOUR, 3: NOON + HOUR}
-    for at, time in times.items():
-        added(store, "a", [numbered(at, content="tea", created_at=time)])
-    assert added(store, "a", [numbered(9, content="tea")], on_duplicate=rule).ids == [uid(2)]
-
-
-def test_duplicates_within_one_call_are_found(store):
-    batch = [
-        numbered(1, content="tea", tags=["a"]),
-        numbered(2, content="TEA", tags=["b"]),
-        numbered(3),
-    ]
-    stored = added(store, "a", batch, on_duplicate="merge")
-    assert (stored.ids, stored.is_new) == ([uid(1), uid(1), uid(3)], [True, False, True])
-    assert one(store, AGENT, 1).tags == ("a", "b")
-
-
-def test_merging_joins_tags_metadata_and_importance_and_changes_nothing_else(store):
-    old = numbered(1, content="Tea", tags=["a", "b"], metadata={"x": 1, "y": 1}, importance=0.7)
-    added(store, "a", [old])
-    new = numbered(
-        2, content="tea", tags=["b", "c"], metadata={"y": 2}, importance=0.2, role="user"
-    )
-    added(store, "a", [new], now=NOON + HOUR, on_duplicate="merge")
-    merged = one(store, AGENT, 1)
-    assert (merged.tags, merged.metadata) == (("a", "b", "c"), {"x": 1, "y": 2})
-    assert (merged.content, merged.importance, merged.role) == ("Tea", 0.7, None)
-    assert (merged.created_at, merged.updated_at) == (NOON, NOON + HOUR)
-
-
-def test_merging_keeps_the_greater_importance(store):
-    added(store, "a", [numbered(1, content="tea", importance=0.2)])
-    again = numbered(2, content="tea", importance=0.9)
-    added(store, "a", [again], on_duplicate="merge")
-    assert one(store, AGENT, 1).importance == 0.9
-
-
-def test_merging_or_skipping_what_brings_nothing_new_changes_nothing(store):
-    added(store, "a", [numbered(1, content="tea", tags=["a"])])
-    before = state_of(store)
-    less = numbered(2, content="tea", importance=0.1)
-    added(store, "a", [less], now=NOON + HOUR, on_duplicate="merge")
-    more = numbered(2, content="tea", tags=["b"])
-    added(store, "a", [more], now=NOON + HOUR, on_duplicate="skip")
-    assert state_of(store) == before
-
-
 def test_a_skipped_entry_supersedes_nothing(store):
     added(store, "a", [numbered(1), numbered(2)])
     again = numbered(3, content="memory 1", supersedes=uid(2))
     added(store, "a", [again], on_duplicate="skip")
     assert paged(store) == [1, 2]
-
-
-def test_after_an_update_a_text_is_no_longer_what_it_was(store):
-    added(store, "a", [numbered(1, content="tea")])
-    changed(store, 1, content="coffee")
-    assert added(store, "a", [numbered(2, content="tea")], on_duplicate="skip").is_new == [True]
-    assert added(store, "a", [numbered(3, content="Coffee")], on_duplicate="skip").ids == [uid(1)]
 
 
 # Superseding
@@ -363,41 +258,6 @@ def test_an_imported_entry_supersedes_what_is_there(store):
 # Quota
 
 
-@pytest.mark.plain_text("counts bytes of contents")
-def test_a_quota_is_full_at_its_last_byte(store):
-    added(store, "a", [numbered(1, content="é" * 5)], quota=Quota(10, "Tiny"))
-    with pytest.raises(StorageQuotaExceededError) as caught:
-        added(store, "a", [numbered(2, content="x")], quota=Quota(10, "Tiny"))
-    error = caught.value
-    assert (error.current_usage, error.limit, error.license_tier) == (10, 10, "Tiny")
-    assert paged(store) == [1]
-
-
-@pytest.mark.plain_text("counts bytes of contents")
-def test_a_call_that_would_pass_the_quota_stores_nothing(store):
-    entries = [numbered(at, content="12345") for at in range(3)]
-    with pytest.raises(StorageQuotaExceededError):
-        added(store, "a", entries, quota=Quota(14, "Tiny"))
-    assert (seq_of(store), store.used_bytes("a")) == (0, 0)
-    added(store, "a", entries, quota=Quota(15, "Tiny"))
-
-
-@pytest.mark.plain_text("counts bytes of contents")
-def test_a_quota_is_one_agents_alone(store):
-    added(store, "b", [numbered(1, agent_id="b", content="x" * 10)])
-    added(store, "a", [numbered(1, content="x" * 10)], quota=Quota(10, "Tiny"))
-
-
-@pytest.mark.plain_text("counts bytes of contents")
-def test_what_is_not_stored_again_needs_no_room(store):
-    full = Quota(8, "Tiny")
-    added(store, "a", [numbered(1)], ["k"], quota=full)
-    again = [numbered(2, content="memory 1", tags=["new"])]
-    assert added(store, "a", again, ["k"], quota=full).ids == [uid(1)]
-    for rule in ("skip", "merge"):
-        assert added(store, "a", again, on_duplicate=rule, quota=full).ids == [uid(1)]
-
-
 def test_of_twenty_stores_at_once_one_that_is_refused_fails_alone(store):
     added(store, "a", [embedded(7, (7, 1))])
     begun = seq_of(store)
@@ -435,62 +295,3 @@ def test_stores_at_once_each_get_their_own_step_of_the_feed(store):
         np.concatenate([batch.embedded for batch in batches]), everything.embedded
     )
     assert np.array_equal(np.concatenate([batch.vectors for batch in batches]), everything.vectors)
-
-
-@pytest.mark.plain_text("counts bytes of contents")
-def test_twenty_writers_at_once_never_pass_the_quota(stores):
-    quota = Quota(100, "Tiny")
-
-    async def all_at_once():
-        calls = [
-            adding(stores[at % 2], "a", [numbered(at, content=f"{at:010}")], quota=quota)
-            for at in range(20)
-        ]
-        return await gathered(calls, return_exceptions=True)
-
-    results = asyncio.run(all_at_once())
-    refused = [result for result in results if isinstance(result, StorageQuotaExceededError)]
-    assert len(refused) == 10
-    assert [store.used_bytes("a") for store in stores] == [100, 100]
-    assert counted(stores[0], AGENT) == 10
-
-
-@pytest.mark.plain_text("counts bytes of contents")
-def test_twenty_threads_at_once_never_pass_the_quota(store):
-    refused = []
-
-    def work(at):
-        try:
-            added(store, "a", [numbered(at, content=f"{at:010}")], quota=Quota(100, "Tiny"))
-        except StorageQuotaExceededError as error:
-            refused.append(error)
-
-    threads = [threading.Thread(target=work, args=(at,)) for at in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(refused) == 10
-    assert store.used_bytes("a") == 100
-
-
-@pytest.mark.plain_text("counts bytes of contents")
-def test_used_bytes_are_those_of_all_contents_that_are_stored(store):
-    assert store.used_bytes("a") == 0
-    added(store, "a", [numbered(1, content="é🙂", user_id="alice"), numbered(2, content="abc")])
-    assert store.used_bytes("a") == 9
-    forgotten(store, 2)
-    assert store.used_bytes("a") == 9
-    changed(store, 1, ALICE, content="é")
-    assert store.used_bytes("a") == 5
-    store.delete(AGENT, uid(2)).result()
-    assert store.used_bytes("a") == 2
-    store.delete_all(ALICE).result()
-    assert store.used_bytes("a") == 0
-
-
-@pytest.mark.plain_text("counts bytes of contents")
-def test_purged_contents_take_no_bytes(store):
-    added(store, "a", [numbered(1), numbered(2, forgotten_at=NOON - HOUR)])
-    store.purge(EVERYONE, NOON).result()
-    assert store.used_bytes("a") == len("memory 1")

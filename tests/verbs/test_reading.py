@@ -120,38 +120,6 @@ def test_distinct_values_have_numbers_and_an_order(verb):
     assert verb("distinct", THREE_MEMORIES, "role") == []
 
 
-def test_a_distinct_value_hides_itself():
-    shown = repr(DistinctValue("a secret", 2))
-    assert "secret" not in shown
-    assert "count=2" in shown
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "message"),
-    [
-        (("content",), {}, "field must be one of .*category.*metadata.<key>, or a path"),
-        (("metadata",), {}, "field must be one of"),
-        (("created_at",), {}, "field must be one of"),
-        (("user_id",), {}, "field must be one of"),
-        ((("metadata",),), {}, "field must be one of"),
-        ((("address", "city"),), {}, "field must be one of"),
-        ((["metadata", *"k" * 65],), {}, "of at most 64 keys"),
-        ((("metadata", 5),), {}, "a key of field must be a str of valid text, got 5"),
-        (("metadata.\ud800",), {}, "a key of field must be a str"),
-        ((5,), {}, "field must be one of"),
-        (("category",), {"prefix": 5}, "prefix must be a str of valid text, or None; got 5"),
-        (("type",), {"prefix": "f"}, "prefix goes with texts"),
-        (("category",), {"limit": 0}, "limit must be an int from 1 to 10000, got 0"),
-        (("category",), {"limit": 10_001}, "limit must be an int from 1 to 10000"),
-        (("category",), {"offset": -1}, "offset must be at least 0"),
-        (("category",), {"filters": {"x": 1}}, "found field 'x'"),
-    ],
-)
-def test_wrong_arguments_of_distinct_are_refused(arguments, options, message):
-    with Memory(":memory:", embedder=None) as memory, pytest.raises(ValueError, match=message):
-        memory.distinct(*arguments, **options)
-
-
 @pytest.mark.parametrize("options", [{"offset": -1}, {"offset": 1.0}, {"offset": True}])
 def test_an_offset_of_a_list_is_a_whole_number(options):
     with Memory(":memory:", embedder=None) as memory, pytest.raises(InvalidEntryError):

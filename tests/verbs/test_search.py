@@ -1,10 +1,8 @@
-"""Finding with reasons: pages, totals, floors, similarity, why, tables, hints."""
+"""Finding: pages, totals, similarity, floors and hints."""
 
 import asyncio
 import logging
 import pickle
-from datetime import timedelta
-from uuid import UUID
 
 import pytest
 
@@ -12,7 +10,6 @@ import mnemic
 from mnemic import AsyncMemory, Memory
 from mnemic.errors import InvalidArgumentError, MnemicError
 from mnemic.index import ExactSource
-from mnemic.model.table import cut, display_width
 from tests.support.clock import NOON
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
@@ -150,88 +147,6 @@ def test_reasons_come_with_explain_alone():
         assert [(word.query, word.memory) for word in why.words] == [("red", "red"), ("tea", "tea")]
 
 
-@pytest.mark.parametrize("options", [
-    {}, {"search_type": "keyword"}, {"search_type": "semantic"},
-    {"weights": {"relevance": 0.5, "recency": 0.3, "importance": 0.2}},
-])  # fmt: skip
-def test_the_parts_of_every_hit_add_up_to_its_score(options):
-    with chat() as memory:
-        for query in ("When did Ana move to the flat on May 1st?", "river", "not Bob"):
-            for hit in memory.search(query, explain=True, user_id="u", **options):
-                assert sum(hit.why.parts.values()) == pytest.approx(hit.score, abs=1e-9)
-
-
-def test_parts_of_a_negative_score_are_brought_back_to_what_is_shown():
-    with stocked(["tea", "not tea"], embedder=SignedEmbedder()) as memory:
-        _, hit = memory.search("tea", search_type="semantic", explain=True)
-        assert hit.why.parts == {"similarity": pytest.approx(-1.0), "clamped": pytest.approx(1.0)}
-
-
-TURNS = [
-    ("Ana", "Hi Bob, how was the trip?"),
-    ("Bob", "Great, I saw the fjords"),
-    ("Ana", "I moved to a new flat"),
-    ("Bob", "Where is the flat?"),
-    ("Ana", "Near the river"),
-]
-
-
-def chat(**options):
-    memory = opened(clock=lambda: NOON, **options)
-    for at, (speaker, text) in enumerate(TURNS):
-        memory.add(
-            text, session_id="s", position=at, speaker=speaker, user_id="u",
-            created_at=NOON + timedelta(minutes=at),
-        )  # fmt: skip
-    return memory
-
-
-def test_reasons_name_words_neighbour_date_and_speaker():
-    with chat() as memory:
-        query = "When did Ana move to the flat on May 1st?"
-        found = {hit.content: hit for hit in memory.search(query, explain=True, user_id="u")}
-        ids = {content: hit.id for content, hit in found.items()}
-        moved = found["I moved to a new flat"].why
-        assert ("move", "moved", 0) in {(one.query, one.memory, one.turn) for one in moved.words}
-        assert moved.speaker == "Ana"
-        assert moved.date == (
-            NOON.replace(hour=0, minute=0), NOON.replace(hour=0, minute=0) + timedelta(days=1)
-        )  # fmt: skip
-        river = found["Near the river"].why
-        assert river.neighbour in ids.values()
-        assert {(one.memory, one.turn) for one in river.words} >= {("flat", 1)}
-        assert found["Where is the flat?"].why.speaker is None
-
-
-def test_a_neighbour_outside_the_call_is_never_named():
-    with chat() as memory:
-        for scope in ({"filters": {"speaker": "Bob"}}, {"session_id": "s"}, {}):
-            found = memory.search("Where is the flat?", explain=True, user_id="u", **scope)
-            allowed = {hit.id for hit in memory.search("flat", limit=99, user_id="u", **scope)}
-            assert {hit.why.neighbour for hit in found} - {None} <= allowed
-
-
-def test_a_role_is_named_where_the_query_is_about_the_other():
-    with opened(embedder=None) as memory:
-        memory.add("I would like red tea", role="user", session_id="s")
-        memory.add("Buy red tea at the harbour", role="assistant", session_id="s")
-        hits = {hit.entry.role: hit.why for hit in memory.search("which red tea?", explain=True)}
-        assert hits["assistant"].role == "assistant"
-        assert hits["user"].role is None
-        assert hits["assistant"].parts["role"] < 0
-
-
-def test_words_are_readable_stems_near_spellings_and_runs_without_spaces():
-    with opened(embedder=None) as memory:
-        memory.add("Her cats are called Muhammad and Ali")
-        memory.add("我去了上海博物馆看青铜器")
-        (hit,) = memory.search("Muhhamad's cat", explain=True)
-        pairs = {(word.query, word.memory) for word in hit.why.words}
-        assert pairs == {("Muhhamad's", "Muhammad"), ("cat", "cats")}
-        (hit,) = memory.search("上海博物馆在哪里", explain=True)
-        assert [(word.query, word.memory) for word in hit.why.words] == [("上海博物馆",) * 2]
-
-
 def test_words_of_sensitive_memories_are_hidden_in_reprs_and_tables():
     with opened() as memory:
         memory.add("the secret harbour", sensitive=True, speaker="Ana")
@@ -249,41 +164,6 @@ def test_results_with_reasons_survive_a_pickle():
         assert pickle.loads(pickle.dumps(hit)) == hit  # noqa: S301 - made here
         context = memory.context("red tea")
         assert pickle.loads(pickle.dumps(context)).hint is None  # noqa: S301 - made here
-
-
-# Tables
-
-
-def test_explained_results_print_as_a_table():
-    with stocked(["red tea", "the boat"], embedder=None) as memory:
-        memory.add("红茶 and more red words\nthan fit " + "into the line " * 9)
-        found = memory.search("red tea", explain=True)
-        lines = str(found).splitlines()
-        assert lines == found.table().splitlines()
-        assert len(lines) == 1 + len(found) == 3
-        assert lines[0].split() == ["#", "score", "keyword", "words", "content"]
-        assert lines[1].split()[-2:] == ["red", "tea"]
-        assert lines[2].endswith("…")
-        starts = {display_width(line[: line.index(text)]) for line, text in
-                  [(lines[0], "content"), (lines[2], "红茶 and")]}  # fmt: skip
-        assert len(starts) == 1
-
-
-def test_results_without_reasons_have_a_table_and_print_as_before():
-    with stocked(["red tea"]) as memory:
-        found = memory.search("red tea")
-        assert str(found) == repr(found)
-        assert found.table().splitlines()[0].split() == ["#", "score", "content"]
-        assert memory.search("red", user_id="u").table() == "no hits"
-
-
-@pytest.mark.parametrize(
-    ("text", "width", "wanted"),
-    [("red", 3, "red"), ("red tea", 5, "red…"), ("红茶红茶", 5, "红茶…"), ("a\nb\x1b", 9, "a b")],
-)
-def test_texts_are_cut_to_columns(text, width, wanted):
-    assert cut(text, width).rstrip() == wanted
-    assert display_width(cut(text, width)) <= width
 
 
 # Floors
@@ -454,9 +334,3 @@ def test_the_asynchronous_door_has_the_same():
             assert (await memory.search("red", user_id=None, session_id="none")).hint is None
 
     asyncio.run(main())
-
-
-def test_the_id_of_a_neighbour_is_a_uuid():
-    with chat() as memory:
-        whys = [hit.why for hit in memory.search("flat", explain=True, user_id="u")]
-        assert any(isinstance(why.neighbour, UUID) for why in whys)

@@ -186,7 +186,7 @@ def test_closing_ends_a_coroutine_that_would_never_end():
 def test_a_memory_that_is_not_closed_leaves_no_thread_and_no_warning(tmp_path):
     program = f"""
 import sys; sys.path[:0] = {sys.path!r}
-from tests.embed.test_event_loop import CoroutineEmbedder, threads
+from tests.threads.test_event_loop_thread import CoroutineEmbedder, threads
 from mnemic import Memory
 import gc
 memory = Memory({str(tmp_path / "a.db")!r}, embedder=CoroutineEmbedder())

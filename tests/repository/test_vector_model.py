@@ -1,12 +1,11 @@
-"""The model of a file's vectors: told without opening, and changed where there are none."""
+"""The model of an agent's vectors: named by the first one, and changed where there are none."""
 
-import asyncio
 import threading
 
 import pytest
 
-from mnemic import AsyncMemory, Memory, as_embedder
-from mnemic.errors import EmbeddingModelMismatchError, InvalidArgumentError, StoreFileError
+from mnemic import Memory, as_embedder
+from mnemic.errors import EmbeddingModelMismatchError
 from mnemic.model import EmbeddingModel
 from tests.support.embedders import WordEmbedder
 
@@ -19,31 +18,6 @@ def small():
 
 def large():
     return WordEmbedder(64, "large")
-
-
-def test_the_model_of_a_file_is_told_without_opening_a_memory(path):
-    with Memory(path, embedder=small()) as memory:
-        memory.add("tea")
-        assert Memory.model_of(path) == SMALL
-    assert Memory.model_of(path) == Memory.model_of(str(path), "default") == SMALL
-    assert asyncio.run(AsyncMemory.model_of(path)) == SMALL
-    assert Memory.model_of(path, "another agent") is None
-
-
-def test_there_is_none_before_any_vector_and_nothing_is_written(path):
-    with Memory(path, embedder=None) as memory:
-        memory.add("tea")
-    before = path.read_bytes()
-    assert Memory.model_of(path) is None
-    assert path.read_bytes() == before
-
-
-def test_what_is_no_file_of_a_memory_is_an_error(path):
-    with pytest.raises(StoreFileError):
-        Memory.model_of(path)
-    assert not path.exists()
-    with pytest.raises(InvalidArgumentError):
-        Memory.model_of(path, "")
 
 
 def test_a_memory_without_vectors_takes_another_model(path):

@@ -1,0 +1,156 @@
+"""The service of an engine: its doors, its memory, and its end."""
+
+import asyncio
+import sqlite3
+import threading
+from uuid import uuid4
+
+import pytest
+
+import mnemic
+from mnemic import Memory
+from mnemic.hyde import AsyncHydeEngine, HydeConfig
+from tests.support.entries import entry
+from tests.support.hyde_twin import LineModel, PlainLineModel, TableEmbedder
+from tests.support.hyde_worlds import AXES, WINDOW, run, world
+
+
+@pytest.mark.requirement("R353")
+def test_starting_twice_is_starting_once():
+    async def scenario(w):
+        for _ in range(3):
+            w.engine.start()
+        await w.engine.ready(20)
+        assert await w.ask() == ["east"]
+
+    run(scenario, "east")
+
+
+async def found(w, content):
+    """Return whether a new turn finds a memory."""
+    return content in await w.ask(str(uuid4()))
+
+
+@pytest.mark.requirement("R356", "R351")
+@pytest.mark.parametrize("kind", [LineModel, PlainLineModel])
+def test_both_doors_give_the_same(kind):
+    model = kind(["east", "north-east"])
+    embedder = TableEmbedder(AXES)
+    with Memory(":memory:", embedder=embedder) as memory:
+        memory.add_many(["east", "north", "half east"])
+        with AsyncHydeEngine(memory, embedder, model, HydeConfig()).sync as engine:
+            engine.start()
+            engine.ready(20)
+            plain = engine.retrieve("t", WINDOW)
+            assert engine.retrieve("t", WINDOW) == plain
+            assert len(model.calls) == 1
+
+        async def awaited():
+            async with AsyncHydeEngine(memory, embedder, model, HydeConfig()) as engine:
+                engine.start()
+                await engine.ready(20)
+                return await engine.retrieve("t", WINDOW)
+
+        assert asyncio.run(awaited()) == plain
+        assert len(plain) == 3
+
+
+VIEWS = {
+    "awaited": lambda memory: memory,
+    "plain": lambda memory: memory.sync,
+    "view": lambda memory: memory.scoped(session_id="s"),
+    "plain view": lambda memory: memory.sync.scoped(session_id="s"),
+}
+
+
+@pytest.mark.requirement("R351")
+@pytest.mark.parametrize("view", VIEWS)
+def test_any_door_and_any_view_of_a_memory_will_do(view):
+    async def scenario(w):
+        await w.add("half east", session_id="s")
+        given = VIEWS[view](w.memory)
+        async with AsyncHydeEngine(given, w.embedder, w.model, HydeConfig()) as engine:
+            engine.start()
+            await engine.ready(20)
+            found = [one.content for one in await engine.retrieve("t", WINDOW)]
+        assert found == (["half east"] if "view" in view else ["east", "half east"])
+
+    run(scenario, "east")
+
+
+@pytest.mark.requirement("R351", "R329")
+def test_a_long_term_memory_will_do():
+    async def main():
+        embedder = TableEmbedder(AXES)
+        async with await mnemic.compat.AsyncLongTermMemory.open(
+            ":memory:", agent_id="aide", embedder=embedder
+        ) as memory:
+            await memory.store(entry("east"))
+            async with AsyncHydeEngine(
+                memory, embedder, LineModel(["east"]), HydeConfig()
+            ) as engine:
+                engine.start()
+                await engine.ready(20)
+                return [one.content for one in await engine.retrieve("t", WINDOW)]
+
+    assert asyncio.run(main()) == ["east"]
+
+
+@pytest.mark.requirement("C169", "R352")
+def test_a_constructed_engine_is_on():
+    async def scenario(w):
+        assert await w.ask() == ["east"]
+
+    run(scenario, "east", enabled=False)
+
+
+@pytest.mark.requirement("R395")
+def test_a_file_is_the_same_kind_of_file_with_an_engine(tmp_path):
+    def tables(path):
+        with sqlite3.connect(path) as connection:
+            names = connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name")
+            return names.fetchall(), connection.execute("PRAGMA user_version").fetchone()
+
+    before, after = str(tmp_path / "a.db"), str(tmp_path / "b.db")
+
+    async def scenario(_):
+        return None
+
+    with Memory(before, embedder=TableEmbedder(AXES)) as memory:
+        memory.add("east")
+
+    async def asking(w):
+        assert await w.ask() == ["east"]
+
+    run(asking, "east", path=after)
+    assert tables(before) == tables(after)
+    run(scenario, path=before)
+    assert tables(before) == tables(after)
+
+
+@pytest.mark.requirement("C114", "R356")
+def test_nothing_is_left_after_the_close():
+    before = set(threading.enumerate())
+
+    async def main():
+        async with world("east") as w:
+            await w.ask()
+            w.engine.trigger_rebuild()
+        return [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+
+    assert asyncio.run(main()) == []
+    left = set(threading.enumerate()) - before
+    for thread in left:
+        thread.join(10)
+        assert not thread.is_alive(), thread.name
+
+
+@pytest.mark.requirement("R333", "R356")
+def test_a_closed_engine_gives_nothing():
+    async def scenario(w):
+        await w.engine.aclose()
+        assert await w.ask("new") == []
+        w.engine.trigger_rebuild()
+        await w.engine.aclose()
+
+    run(scenario, "east")

@@ -1,0 +1,5 @@
+"""Filters in SQL, on a real file."""
+
+from tests.store.sqlite.conftest import search
+
+__all__ = ["search"]

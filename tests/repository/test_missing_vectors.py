@@ -1,0 +1,85 @@
+"""Memories whose embedder fails: refused, or embedded later."""
+
+import logging
+
+import numpy as np
+import pytest
+
+from mnemic.errors import EmbeddingError
+from mnemic.memory import Memory
+from mnemic.repository.missing_vectors import RETRY_SECONDS
+from tests.support.embedders import WordEmbedder
+from tests.support.entries import entry
+
+
+class Failing(WordEmbedder):
+    fails = True
+
+    def embed(self, texts):
+        if self.fails:
+            raise OSError("no connection")
+        return super().embed(texts)
+
+
+@pytest.mark.requirement("C172")
+def test_a_failing_embedder_fails_the_write_or_leaves_the_vector_for_later(caplog):
+    embedder = Failing()
+    with Memory(":memory:", embedder=embedder) as memory:
+        with pytest.raises(EmbeddingError, match="failed: OSError at test_missing_vectors"):
+            memory.add("lost")
+        with caplog.at_level(logging.WARNING):
+            kept = memory.add("a red sofa", on_embed_error="pending")
+            memory.add_many(["a blue chair", "a green lamp"], on_embed_error="pending")
+        assert "stored without vectors for now" in caplog.text
+        assert kept.embedding is None
+        assert memory.count() == 3
+        embedder.fails = False
+        assert memory.search("red sofa", limit=1)[0].entry == kept
+        assert len(memory.search("furniture")) == 3
+
+
+def test_a_text_that_cannot_be_embedded_never_stops_a_search(monkeypatch, caplog):
+    class Picky(WordEmbedder):
+        def embed(self, texts):
+            if any("poison" in text for text in texts):
+                raise OSError("cannot embed this")
+            return super().embed(texts)
+
+    now = [0.0]
+    monkeypatch.setattr("mnemic.repository.missing_vectors.time.monotonic", lambda: now[0])
+    with Memory(":memory:", embedder=Picky()) as memory:
+        memory.add("a red sofa")
+        memory.add("poison", on_embed_error="pending")
+        with caplog.at_level(logging.WARNING, "mnemic.compat.long_term"):
+            caplog.clear()
+            for _ in range(3):
+                assert [hit.content for hit in memory.search("sofa")] == ["a red sofa"]
+            # Tried once more, because the embedder has answered since.
+            assert caplog.text.count("still lacks a vector") == 2
+            now[0] += RETRY_SECONDS
+            memory.search("sofa")
+            assert caplog.text.count("still lacks a vector") == 3
+
+
+def test_a_vector_of_an_older_content_is_not_kept(tmp_path):
+    path = tmp_path / "a.db"
+    with Memory(path, embedder=None) as bare:
+        kept = bare.add("red sofa")
+        embedder = WordEmbedder()
+        embed, done = embedder.embed, []
+
+        def overtaken(texts):
+            if not done:
+                done.append(bare.update(kept.id, content="blue chair"))
+            return embed(texts)
+
+        embedder.embed = overtaken
+        with Memory(path, embedder=embedder) as memory:
+            found = memory.search("blue chair", search_type="semantic")[0]
+            assert (found.content, round(found.score, 6)) == ("blue chair", 1.0)
+
+
+def test_a_given_vector_needs_no_embedder_at_all():
+    with Memory(":memory:", embedder=Failing(dimensions=2)) as memory:
+        given = entry("x", agent_id="default").with_embedding(np.array([1, 0], np.float32), "words")
+        assert memory.add_many([given])[0].embedding is not None

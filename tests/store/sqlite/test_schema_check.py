@@ -1,0 +1,125 @@
+"""Files that somebody else made: nothing in them runs, and nothing hangs."""
+
+import shutil
+
+import apsw
+import pytest
+
+from mnemic.errors import StoreFileError
+from mnemic.memory import Memory
+from mnemic.store.sqlite.opening import downgrade
+from mnemic.store.sqlite.schema import MIGRATIONS
+from tests.support.paths import FIXTURES
+
+HAND_OVER = """
+CREATE TRIGGER theft AFTER INSERT ON agent_memory_entries WHEN new.user_id = 'alice' BEGIN
+    INSERT INTO agent_memory_entries SELECT new.row + 1000, agent_id, randomblob(16), 'mallory',
+        project_id, session_id, memory_type, status, importance, created_at, updated_at,
+        last_accessed_at, access_count, forgotten_at, expires_at, role, speaker, message_id,
+        position, category, scope, version, supersedes, is_sensitive, is_encrypted, type_name, tags,
+        metadata, content, idempotency_key, key_fingerprint, fingerprint, access_seq
+    FROM agent_memory_entries WHERE row = new.row;
+END
+"""
+ENDLESS = """
+CREATE TRIGGER endless AFTER INSERT ON agent_memory_entries BEGIN
+    INSERT INTO agent_memory_agents (agent_id, seq) WITH RECURSIVE n(v) AS
+        (SELECT 1 UNION ALL SELECT v + 1 FROM n) SELECT 'x', count(*) FROM n;
+END
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    made = tmp_path / "a.db"
+    with Memory(made) as memory:
+        memory.add("Likes tea", user_id="alice", tags=["t"])
+    return made
+
+
+def changed(path, *statements):
+    connection = apsw.Connection(str(path))
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
+    try:
+        for statement in statements:
+            connection.execute(statement)
+    finally:
+        connection.close()
+
+
+def in_schema(of, new, name):
+    """Return statements that change the text of one thing's definition."""
+    return (
+        "PRAGMA writable_schema = ON",
+        f"UPDATE sqlite_schema SET sql = replace(sql, '{of}', '{new}') WHERE name = '{name}'",  # noqa: S608
+    )
+
+
+@pytest.mark.parametrize(
+    ("statements", "named"),
+    [
+        ((HAND_OVER,), "trigger 'theft' on 'agent_memory_entries'"),
+        ((ENDLESS,), "trigger 'endless'"),
+        (("CREATE VIEW v AS SELECT * FROM agent_memory_entries",), "view 'v'"),
+        (("CREATE TABLE notes (a)",), "table 'notes'"),
+        (("CREATE INDEX i ON agent_memory_entries (content)",), "index 'i'"),
+        (("DROP INDEX agent_memory_entries_by_user",), "agent_memory_entries_by_user"),
+        (
+            ("ALTER TABLE agent_memory_entries ADD COLUMN g TEXT AS (upper(content))",),
+            "table 'agent_memory_entries' is not defined as it should be",
+        ),
+        (
+            in_schema("strength   REAL NOT NULL", "strength REAL CHECK(1)", "agent_memory_links"),
+            "table 'agent_memory_links' is not defined",
+        ),
+        (in_schema("STRICT", "", "agent_memory_entries"), "table 'agent_memory_entries' is not"),
+        (
+            ("CREATE VIRTUAL TABLE f USING fts5(content)",),
+            "table 'f",
+        ),
+    ],
+)
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_schema_that_is_not_ours_is_refused_by_name(path, statements, named, read_only):
+    changed(path, *statements)
+    content = path.read_bytes()
+    with pytest.raises(StoreFileError, match=named) as raised:
+        Memory(path, read_only=read_only)
+    assert "restore a backup" in str(raised.value)
+    assert path.read_bytes() == content
+
+
+def test_an_index_that_lies_where_a_table_does_is_refused(path):
+    changed(
+        path,
+        "PRAGMA writable_schema = ON",
+        "UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema "
+        "WHERE name = 'agent_memory_links') WHERE name = 'agent_memory_changes'",
+    )
+    with pytest.raises(StoreFileError, match="begins at page"):
+        Memory(path)
+
+
+def test_what_analyze_leaves_is_sqlites_own(path):
+    changed(path, "ANALYZE")
+    with Memory(path) as memory:
+        assert memory.count(user_id="alice") == 1
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_file_of_an_earlier_version_is_held_against_that_versions_schema(tmp_path, version):
+    path = tmp_path / "a.db"
+    shutil.copy(FIXTURES / f"store_v{version}.db", path)
+    changed(path, "CREATE TRIGGER t AFTER INSERT ON agent_memory_links BEGIN SELECT 1; END")
+    with pytest.raises(StoreFileError, match="trigger 't' on 'agent_memory_links'"):
+        Memory(path, "aide")
+    changed(path, "DROP TRIGGER t", f"PRAGMA user_version = {version - 1}")
+    with pytest.raises(StoreFileError, match=r"it has|not defined"):
+        Memory(path, "aide")
+
+
+def test_a_file_that_went_down_and_up_again_is_ours(path):
+    for version in range(1, len(MIGRATIONS)):
+        downgrade(str(path), version)
+        with Memory(path) as memory:
+            assert memory.count(user_id="alice") == 1

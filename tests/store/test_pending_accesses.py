@@ -1,0 +1,135 @@
+"""Accesses: counted in memory, written in groups, and told since a position."""
+
+import pytest
+
+from mnemic.model import Scope
+from mnemic.model.timestamps import to_microseconds
+from tests.store.contract import AGENT, added, one, rows_of
+from tests.support.clock import HOUR, NOON
+from tests.support.entries import numbered, uid
+
+
+def accesses(store, number, agent="a"):
+    read = one(store, Scope(agent, all_users=True), number, include_deleted=True)
+    return read.access_count, read.last_accessed_at
+
+
+def touch(store, agent, numbers, now):
+    """Take note of accesses of the entries of these numbers; of one that is not there, too."""
+    rows = rows_of(store, agent)
+    store.touch(agent, [rows.get(number, 999) for number in numbers], now)
+
+
+def test_touches_are_counted_and_the_latest_time_is_kept(store):
+    added(store, "a", [numbered(1), numbered(2), numbered(3)])
+    touch(store, "a", [1, 2, 1], NOON + HOUR)
+    touch(store, "a", [1], NOON)
+    store.write_accesses().result()
+    touch(store, "a", [2], NOON)
+    store.write_accesses().result()
+    assert [accesses(store, at) for at in (1, 2, 3)] == [
+        (3, NOON + HOUR),
+        (2, NOON + HOUR),
+        (0, None),
+    ]
+
+
+def test_accesses_stop_at_the_largest_count_and_others_are_written_all_the_same(store):
+    added(store, "a", [numbered(1, access_count=2**63 - 2), numbered(2)])
+    touch(store, "a", [1, 1, 1, 2], NOON)
+    store.write_accesses().result()
+    assert [accesses(store, at) for at in (1, 2)] == [(2**63 - 1, NOON), (1, NOON)]
+
+
+@pytest.mark.requirement("C158")
+def test_accesses_are_no_change_and_are_numbered_apart(store):
+    added(store, "a", [numbered(1)])
+    before = store.position("a")
+    touch(store, "a", [1], NOON + HOUR)
+    store.write_accesses().result()
+    after = store.position("a")
+    assert (after.seq, after.accesses) == (before.seq, before.accesses + 1)
+    assert store.changed_rows_since("a", before.seq) == []
+    assert one(store, AGENT, 1).updated_at == NOON
+    store.write_accesses().result()
+    assert store.position("a") == after
+
+
+def test_accesses_of_what_is_not_there_are_passed_over(store):
+    added(store, "a", [numbered(1), numbered(2)])
+    touch(store, "a", [1, 2, 3], NOON)
+    touch(store, "nobody", [1], NOON)
+    store.delete(AGENT, uid(1)).result()
+    added(store, "a", [numbered(1)])
+    store.write_accesses().result()
+    assert accesses(store, 1) == (0, None)
+    assert accesses(store, 2) == (1, NOON)
+    assert store.position("nobody") == (0, 0)
+
+
+def test_accesses_of_two_agents_with_equal_ids_are_kept_apart(store):
+    for agent in ("a", "b"):
+        added(store, agent, [numbered(1, agent_id=agent)])
+    touch(store, "a", [1], NOON)
+    touch(store, "b", [1], NOON + HOUR)
+    touch(store, "b", [1], NOON)
+    store.write_accesses().result()
+    assert [accesses(store, 1, agent) for agent in "ab"] == [(1, NOON), (2, NOON + HOUR)]
+
+
+def written_accesses(store, accesses, agent="a"):
+    """Write down an access of each number at its time; return the number of the writing."""
+    for number, time in accesses.items():
+        touch(store, agent, [number], time)
+    store.write_accesses().result()
+    return store.position(agent).accesses
+
+
+def accesses_since(store, accesses, agent="a"):
+    """Return the last access and the count of each number, and check what they are as of."""
+    accessed = store.accesses_since(agent, accesses)
+    assert accessed.position == store.position(agent)
+    number_of = {row: number for number, row in rows_of(store, agent).items()}
+    return {number_of[row]: (last, count) for row, last, count in accessed.rows}
+
+
+def test_what_was_accessed_since_is_told_whatever_the_times(store):
+    added(store, "a", [numbered(1), numbered(2), numbered(3)])
+    moment = to_microseconds(NOON)
+    first = written_accesses(store, {1: NOON, 2: NOON})
+    assert accesses_since(store, 0) == {1: (moment, 1), 2: (moment, 1)}
+    assert accesses_since(store, first) == {}
+    second = written_accesses(store, {2: NOON})
+    assert accesses_since(store, first) == {2: (moment, 2)}
+    earlier = to_microseconds(NOON - HOUR)
+    third = written_accesses(store, {3: NOON - HOUR, 1: NOON - HOUR})
+    assert accesses_since(store, second) == {3: (earlier, 1), 1: (moment, 2)}
+    assert accesses_since(store, third) == {}
+    assert accesses_since(store, 0) == {1: (moment, 2), 2: (moment, 2), 3: (earlier, 1)}
+
+
+def test_accesses_that_were_never_written_so_often_are_all_told(store):
+    added(store, "a", [numbered(1)])
+    reached = written_accesses(store, {1: NOON})
+    assert accesses_since(store, reached + 1) == accesses_since(store, 0) != {}
+
+
+def test_accesses_are_listed_for_one_agent_alone(store):
+    for agent in ("a", "b"):
+        added(store, agent, [numbered(1, agent_id=agent)])
+    written_accesses(store, {1: NOON}, "b")
+    assert accesses_since(store, 0) == {}
+    assert list(accesses_since(store, 0, "b")) == [1]
+    assert store.accesses_since("nobody", 0) == ((0, 0), [])
+
+
+def test_accesses_are_noted_until_they_are_on_disk(store):
+    added(store, "a", [numbered(1), numbered(2)])
+    rows = list(rows_of(store).values())
+    assert not store.has_pending_accesses("a", rows)
+    touch(store, "a", [2], NOON)
+    assert store.has_pending_accesses("a", rows)
+    assert not store.has_pending_accesses("a", rows[:1])
+    assert not store.has_pending_accesses("b", rows)
+    store.write_accesses().result()
+    assert not store.has_pending_accesses("a", rows)
