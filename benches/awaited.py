@@ -52,8 +52,7 @@ class Server:
         self.turn = 0
         self.loop = asyncio.new_event_loop()
         self.plain = Memory(path, embedder=queries, **options)
-        opening = AsyncMemory.open(path, embedder=queries, **options)
-        self.awaited = self.loop.run_until_complete(opening)
+        self.awaited = AsyncMemory(path, embedder=queries, **options)
 
     def rounds(self, kind):
         """Return the median milliseconds of several rounds, and the calls of one."""

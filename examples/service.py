@@ -82,7 +82,7 @@ async def main() -> None:
     path = sys.argv[1] if len(sys.argv) > 1 else ":memory:"
     local = find_spec("mnemic_minilm")
     async with (
-        await AsyncMemory.open(path, embedder="minilm" if local else None) as memory,
+        AsyncMemory(path, embedder="minilm" if local else None) as memory,
         await serve(memory) as server,
     ):
         talks = []

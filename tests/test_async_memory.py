@@ -39,7 +39,7 @@ def test_both_doors_have_what_long_term_memory_adds(verb):
 def test_every_verb_works_awaited(tmp_path):
     async def scenario():
         path = tmp_path / "a.db"
-        async with await AsyncMemory.open(path, "aide", embedder=WordEmbedder()) as memory:
+        async with AsyncMemory(path, "aide", embedder=WordEmbedder()) as memory:
             kept = await memory.add("red sofa", user_id="a", tags=["x"])
             others = await memory.add_many(["blue chair", "green lamp"], user_id="a")
             found = await memory.search("red", user_id="a", limit=1)
@@ -88,7 +88,7 @@ def test_both_doors_may_have_one_file_open(tmp_path):
     path = tmp_path / "a.db"
 
     async def scenario():
-        async with await AsyncMemory.open(path, embedder=WordEmbedder()) as awaited:
+        async with AsyncMemory(path, embedder=WordEmbedder()) as awaited:
             with Memory(path, embedder=WordEmbedder()) as plain:
                 kept = plain.add("red sofa")
                 assert (await awaited.search("sofa"))[0].entry == kept

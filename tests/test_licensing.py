@@ -178,7 +178,7 @@ async def anything(call):
 
 def test_the_tier_that_a_message_names_allows_the_call():
     async def refusal(name, tier):
-        async with await AsyncLongTermMemory.open(
+        async with AsyncLongTermMemory(
             ":memory:", agent_id="aide", embedder=WordEmbedder(), license=policy(tier)
         ) as memory:
             calls = every_call(memory, AsyncRetrievalService(memory), AsyncMemoryRetriever(memory))
@@ -189,8 +189,7 @@ def test_the_tier_that_a_message_names_allows_the_call():
             return None
 
     async def main():
-        nothing = AsyncLongTermMemory.open(":memory:", agent_id="aide", embedder=None)
-        async with await nothing as memory:
+        async with AsyncLongTermMemory(":memory:", agent_id="aide", embedder=None) as memory:
             names = list(every_call(memory, None, None))
         for name in names:
             for tier in LicenseTier:

@@ -4,19 +4,18 @@
 """
 
 import os
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING
 
 from mnemic.model import EmbeddingModel
 from mnemic.reporting.near_names import checks_arguments, names_arguments
-from mnemic.repository import Options
 from mnemic.threads.sync_bridge import run_blocking
 from mnemic.verbs.adding import AsyncAddVerbs
 from mnemic.verbs.audit import AsyncAuditVerbs
-from mnemic.verbs.base import MemoryHandle
 from mnemic.verbs.changing import AsyncChangeVerbs
 from mnemic.verbs.deleting import AsyncDeleteVerbs
 from mnemic.verbs.links import AsyncLinkVerbs
 from mnemic.verbs.maintenance import AsyncMaintenanceVerbs
+from mnemic.verbs.opening import AsyncHandle, opens_first
 from mnemic.verbs.reading import AsyncReadVerbs
 from mnemic.verbs.recall import AsyncRecallVerbs
 from mnemic.verbs.retrieval import AsyncRetrievalStats, AsyncRetrievalVerbs
@@ -26,7 +25,6 @@ from mnemic.verbs.vector_index import AsyncVectorIndex
 
 if TYPE_CHECKING:
     from mnemic.memory import Memory, ScopedMemory
-    from mnemic.retrieval import AnyExpander
 
 
 @names_arguments
@@ -75,20 +73,21 @@ class AsyncScopedMemory(
         """The same view with plain methods; the same object each time."""
         from mnemic.memory import ScopedMemory  # noqa: PLC0415 - each door names the other
 
-        return self._other_door(ScopedMemory)
+        return self._other_form(ScopedMemory)
 
 
-@names_arguments
-class AsyncMemory(AsyncMaintenanceVerbs, AsyncRetrievalStats, MemoryHandle, AsyncScopedMemory):
+@opens_first
+class AsyncMemory(AsyncMaintenanceVerbs, AsyncRetrievalStats, AsyncHandle, AsyncScopedMemory):
     """One agent's long-term memory in one file, with coroutine methods; see `Memory`.
 
     Example:
-        >>> async with await AsyncMemory.open("agent.db") as memory:  # doctest: +SKIP
+        >>> async with AsyncMemory("agent.db") as memory:  # doctest: +SKIP
         ...     await memory.add("Prefers metric units", user_id="alice")
         ...     hits = await memory.search("which units?", user_id="alice")
 
     Several memories, in one process or in many, may have the same file open; each sees the others'
-    writes in its next call.
+    writes in its next call. In a running event loop it is opened by `async with`, or by the first
+    call that is awaited, in another thread; by a property, or by `scoped`, at once.
 
     Args:
         path: A file, created if it does not exist and readable by its owner alone, or ":memory:".
@@ -130,18 +129,6 @@ class AsyncMemory(AsyncMaintenanceVerbs, AsyncRetrievalStats, MemoryHandle, Asyn
 
         return await run_blocking(lambda: stored_model(path, agent_id))
 
-    @classmethod
-    async def open(
-        cls,
-        path: str | os.PathLike[str],
-        agent_id: str = "default",
-        *,
-        expander: "AnyExpander | None" = None,
-        **options: Unpack[Options],
-    ) -> Self:
-        """Open a memory without blocking the event loop; for the arguments see the class."""
-        return await run_blocking(lambda: cls(path, agent_id, expander=expander, **options))
-
     @property
     def sync(self) -> "Memory":
         """The same open memory with plain methods; closing either closes both.
@@ -150,4 +137,4 @@ class AsyncMemory(AsyncMaintenanceVerbs, AsyncRetrievalStats, MemoryHandle, Asyn
         """
         from mnemic.memory import Memory  # noqa: PLC0415 - each door names the other
 
-        return self._other_door(Memory)
+        return self._other_form(Memory)

@@ -17,6 +17,10 @@ class ArgumentMismatchError(InvalidArgumentError, TypeError):
     """The arguments of a call do not fit its signature; the message suggests the nearest name."""
 
 
+class WrongFormError(MnemicError, TypeError, AttributeError):
+    """A plain class was used as one to be awaited, or the other way round."""
+
+
 class DimensionMismatchError(InvalidArgumentError):
     """A vector's length is not the map's dimension."""
 

@@ -1,14 +1,13 @@
 """The front door: a memory in one file, used with plain calls."""
 
 import os
-from types import TracebackType
-from typing import Self
 
 from mnemic.async_memory import AsyncMemory, AsyncScopedMemory
 from mnemic.model import EmbeddingModel
 from mnemic.reporting.near_names import checks_arguments
 from mnemic.threads.sync_bridge import sync_method
-from mnemic.verbs.base import MemoryHandle, ScopedBase
+from mnemic.verbs.base import ScopedBase
+from mnemic.verbs.opening import PlainHandle
 from mnemic.verbs.vector_index import VectorIndex
 
 
@@ -44,7 +43,7 @@ class ScopedMemory(ScopedBase):
     @property
     def aio(self) -> AsyncScopedMemory:
         """The same view with coroutine methods; the same object each time."""
-        return self._other_door(AsyncScopedMemory)
+        return self._other_form(AsyncScopedMemory)
 
     add = sync_method(AsyncScopedMemory.add)
     add_many = sync_method(AsyncScopedMemory.add_many)
@@ -84,7 +83,7 @@ class ScopedMemory(ScopedBase):
     import_ = sync_method(AsyncScopedMemory.import_)
 
 
-class Memory(MemoryHandle, ScopedMemory):
+class Memory(PlainHandle, ScopedMemory):
     """A long-term memory in one file.
 
     Example:
@@ -119,7 +118,7 @@ class Memory(MemoryHandle, ScopedMemory):
 
         It is the same object each time.
         """
-        return self._other_door(AsyncMemory)
+        return self._other_form(AsyncMemory)
 
     @property
     def index(self) -> VectorIndex:
@@ -156,15 +155,3 @@ class Memory(MemoryHandle, ScopedMemory):
     backup = sync_method(AsyncMemory.backup)
     verify = sync_method(AsyncMemory.verify)
     create_vector_index = sync_method(AsyncMemory.create_vector_index)
-    close = sync_method(AsyncMemory.close)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -393,9 +393,7 @@ def test_a_hundred_stores_at_once_are_all_there_and_all_found(tmp_path):
 
 @pytest.mark.requirement("R008")
 def test_one_memory_serves_several_event_loops_at_once(tmp_path):
-    memory = asyncio.run(
-        AsyncLongTermMemory.open(tmp_path / "a.db", agent_id="aide", embedder=WordEmbedder())
-    )
+    memory = AsyncLongTermMemory(tmp_path / "a.db", agent_id="aide", embedder=WordEmbedder())
     failures = []
 
     def work(worker):
@@ -442,9 +440,7 @@ def test_embedding_does_not_hold_up_the_event_loop():
 
 def test_after_closing_every_call_says_so():
     async def main():
-        memory = await AsyncLongTermMemory.open(
-            ":memory:", agent_id="aide", embedder=WordEmbedder()
-        )
+        memory = AsyncLongTermMemory(":memory:", agent_id="aide", embedder=WordEmbedder())
         await memory.close()
         await memory.close()
         for call in (

@@ -18,7 +18,7 @@ def memory(request):
 
 def test_the_documented_door_changes_and_deletes_many():
     async def scenario():
-        async with await AsyncLongTermMemory.open(":memory:", embedder=None) as memory:
+        async with AsyncLongTermMemory(":memory:", embedder=None) as memory:
             plain = memory.memory
             mine = await plain.add_many([f"mine {at}" for at in range(4)], user_id="alice")
             others = await plain.add_many(["another's", "mine 1"], user_id="bob")

@@ -39,7 +39,7 @@ def test_urls_name_the_same_files_as_paths(tmp_path, monkeypatch):
 
     async def is_stored(url, number):
         options = {"agent_id": "aide", "embedder": WordEmbedder()}
-        async with await AsyncLongTermMemory.open(url, **options) as memory:
+        async with AsyncLongTermMemory(url, **options) as memory:
             await memory.store(entry(number))
             return await memory.count()
 
@@ -123,7 +123,7 @@ def test_a_clock_that_goes_back_brings_an_expired_entry_back():
 def test_another_memory_on_the_file_sees_expiry_without_any_write(tmp_path):
     async def scenario(memory, clock):
         options = {"agent_id": "aide", "embedder": WordEmbedder(), "clock": clock}
-        async with await AsyncLongTermMemory.open(tmp_path / "memory.db", **options) as second:
+        async with AsyncLongTermMemory(tmp_path / "memory.db", **options) as second:
             await memory.store(entry(1, expires_at=NOON + SECOND))
             assert await numbers_found(second) == [1]
             clock.now += SECOND

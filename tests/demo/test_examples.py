@@ -100,7 +100,7 @@ def test_the_service_answers_each_tenant_alone():
         return {"token": f"{user}-secret", "verb": verb, **fields}
 
     async def scenario():
-        async with await AsyncMemory.open(":memory:", embedder=None) as memory:
+        async with AsyncMemory(":memory:", embedder=None) as memory:
             async with await service["serve"](memory) as server:
 
                 async def talk(user):

@@ -33,7 +33,7 @@ def running(tmp_path, recwarn):
         async def whole():
             loop, complaints = asyncio.get_running_loop(), []
             loop.set_exception_handler(lambda _loop, context: complaints.append(context))
-            memory = await AsyncLongTermMemory.open(tmp_path / "a.db", embedder=WordEmbedder())
+            memory = AsyncLongTermMemory(tmp_path / "a.db", embedder=WordEmbedder())
             try:
                 await act(memory)
             finally:
@@ -222,7 +222,7 @@ def test_many_calls_cancelled_at_once_leave_whole_ones_and_a_working_memory(runn
 def test_closing_while_calls_are_being_cancelled_finishes_and_loses_nothing_acknowledged(tmp_path):
     async def act(at):
         path = tmp_path / f"{at}.db"
-        memory = await AsyncLongTermMemory.open(path, embedder=WordEmbedder())
+        memory = AsyncLongTermMemory(path, embedder=WordEmbedder())
         entries = [entry(f"memory {number}") for number in range(40)]
         tasks = [asyncio.ensure_future(memory.store(each)) for each in entries]
         await asyncio.sleep(at / 2000)
@@ -230,7 +230,7 @@ def test_closing_while_calls_are_being_cancelled_finishes_and_loses_nothing_ackn
             task.cancel()
         await asyncio.wait_for(memory.close(), 20)
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-        again = await AsyncLongTermMemory.open(path, embedder=WordEmbedder())
+        again = AsyncLongTermMemory(path, embedder=WordEmbedder())
         acknowledged = {outcome for outcome in outcomes if isinstance(outcome, UUID)}
         found = await again.retrieve_batch([each.id for each in entries])
         assert acknowledged <= found.keys()
@@ -246,17 +246,17 @@ def test_a_cancelled_opening_lets_go_of_the_file(tmp_path):
     async def act():
         for number in range(12):
             path = tmp_path / "a.db"
-            call = asyncio.ensure_future(AsyncLongTermMemory.open(path, embedder=WordEmbedder()))
+            memory = AsyncLongTermMemory(path, embedder=WordEmbedder())
+            call = asyncio.ensure_future(memory.__aenter__())
             await asyncio.sleep(number / 1000)
             call.cancel()
             try:
-                memory = await call
+                await call
             except asyncio.CancelledError:
                 continue
             await memory.close()
 
     asyncio.run(act())
-    gc.collect()
     memory = AsyncLongTermMemory(tmp_path / "a.db", embedder=WordEmbedder())
     asyncio.run(memory.close())
     assert [path.name for path in tmp_path.iterdir()] == ["a.db"]

@@ -112,7 +112,7 @@ memory.close()
 
 def test_the_asynchronous_door_is_refused_after_a_fork_too(tmp_path):
     body = """
-memory = asyncio.run(AsyncLongTermMemory.open(path, embedder=WordEmbedder()))
+memory = AsyncLongTermMemory(path, embedder=WordEmbedder())
 def act():
     refused(lambda: asyncio.run(memory.count()))
     refused(lambda: asyncio.run(memory.search_semantic("x")))

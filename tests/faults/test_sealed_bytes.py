@@ -492,7 +492,7 @@ def test_an_entry_that_a_door_takes_whole_is_sealed_as_well(folder):
     async def scenario():
         path = folder / "a.db"
         given = {"embedder": DenseEmbedder(), "encryption": encryption()}
-        async with await AsyncLongTermMemory.open(path, agent_id="aide", **given) as memory:
+        async with AsyncLongTermMemory(path, agent_id="aide", **given) as memory:
             entry = MemoryEntry(
                 id=uid(1), agent_id="aide", content=CONTENT, created_at=NOON, sensitive=True
             )

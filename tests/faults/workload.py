@@ -73,10 +73,7 @@ class AsyncDoor:
 
     def __init__(self, path):
         self.loop = asyncio.new_event_loop()
-        opening = AsyncLongTermMemory.open(
-            path, embedder=WordEmbedder(), encryption=Encryption(KEY)
-        )
-        self.memory = self._run(opening)
+        self.memory = AsyncLongTermMemory(path, embedder=WordEmbedder(), encryption=Encryption(KEY))
         self.store = self.memory._repository._store
 
     def _run(self, coroutine):

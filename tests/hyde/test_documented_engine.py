@@ -500,7 +500,7 @@ def test_without_an_embedder_or_a_model_there_is_nothing_and_no_log(missing, cap
 @pytest.mark.requirement("R405", "R353", "R354")
 def test_without_an_embedder_nothing_is_started():
     async def main():
-        async with await AsyncMemory.open(":memory:", embedder=TableEmbedder(AXES)) as memory:
+        async with AsyncMemory(":memory:", embedder=TableEmbedder(AXES)) as memory:
             await memory.add("east")
             threads, tasks = set(threading.enumerate()), asyncio.all_tasks()
             engine = AsyncHydeEngine(memory, None, LineModel(["east"]), HydeConfig())

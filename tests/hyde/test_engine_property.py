@@ -174,7 +174,7 @@ def test_the_engine_agrees_with_its_twin(seed):
         lines = [f"hypothesis {number}" for number in range(len(queries))]
         embedder = TableEmbedder(dict(zip(lines, queries, strict=True)))
         clock = Clock(NOON)
-        async with await AsyncMemory.open(":memory:", embedder=embedder, clock=clock) as memory:
+        async with AsyncMemory(":memory:", embedder=embedder, clock=clock) as memory:
             both = Both(memory, clock)
             for step in steps:
                 await both.step(*step)
@@ -229,9 +229,7 @@ def test_what_other_users_store_changes_no_bit_of_a_result(seed):
     async def answers(with_others):
         lines = [f"hypothesis {number}" for number in range(len(queries))]
         embedder = TableEmbedder(dict(zip(lines, queries, strict=True)))
-        async with await AsyncMemory.open(
-            ":memory:", embedder=embedder, clock=lambda: NOON
-        ) as memory:
+        async with AsyncMemory(":memory:", embedder=embedder, clock=lambda: NOON) as memory:
             both = {user: Both(memory, Clock(NOON)) for user in ("me", "you")}
             for number in range(max(len(mine), len(others))):
                 for user, steps in (("you", others), ("me", mine)):

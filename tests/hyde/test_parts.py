@@ -56,7 +56,7 @@ def test_one_warning_if_only_one_model_is_named(given, caplog):
 def test_a_given_embedder_and_model_are_used():
     async def main():
         embedder = TableEmbedder(AXES)
-        async with await AsyncMemory.open(":memory:", embedder=embedder) as memory:
+        async with AsyncMemory(":memory:", embedder=embedder) as memory:
             await memory.add("east")
             config = HydeConfig(enabled=True, hypothesis_model="m", embedding_model="table")
             model = LineModel(["east"])

@@ -82,7 +82,7 @@ def test_any_door_and_any_view_of_a_memory_will_do(view):
 def test_a_long_term_memory_will_do():
     async def main():
         embedder = TableEmbedder(AXES)
-        async with await mnemic.compat.AsyncLongTermMemory.open(
+        async with mnemic.compat.AsyncLongTermMemory(
             ":memory:", agent_id="aide", embedder=embedder
         ) as memory:
             await memory.store(entry("east"))

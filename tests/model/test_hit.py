@@ -70,7 +70,7 @@ def test_the_documents_names_stay_beside_the_common_ones(memory):
 
 def test_a_semantic_search_by_the_documents_door_gives_hits(path):
     async def scenario():
-        async with await AsyncLongTermMemory.open(path, embedder=NamedSimilarities()) as memory:
+        async with AsyncLongTermMemory(path, embedder=NamedSimilarities()) as memory:
             await memory.import_(export)
             return await memory.search_semantic("query", user_id="alice")
 

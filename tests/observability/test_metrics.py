@@ -19,7 +19,7 @@ def value(measured, name):
 
 USE_IT_ALL = """
 async def use():
-    async with await AsyncLongTermMemory.open(
+    async with AsyncLongTermMemory(
         ":memory:", agent_id="aide", embedder=WordEmbedder()
     ) as memory:
         one = entry("dark møde")

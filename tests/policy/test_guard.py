@@ -669,7 +669,7 @@ class Hanging:
 def test_a_cancelled_run_changes_neither_breaker_nor_cache_nor_counts(path):
     async def scenario():
         embedder, timer = Hanging(), Timer()
-        async with await _opened(path, embedder) as memory:
+        async with _opened(path, embedder) as memory:
             await memory.add(TEXT, user_id="alice")
             breaker = CircuitBreaker(1, 30, clock=timer)
             policy = made(memory, breaker=breaker).aio
@@ -693,14 +693,14 @@ def test_a_cancelled_run_changes_neither_breaker_nor_cache_nor_counts(path):
     asyncio.run(scenario())
 
 
-async def _opened(path, embedder):
-    return await AsyncMemory.open(path, embedder=embedder, query_cache=0)
+def _opened(path, embedder):
+    return AsyncMemory(path, embedder=embedder, query_cache=0)
 
 
 def test_the_deadline_reaches_an_awaited_embedder(path):
     async def scenario():
         embedder = Hanging()
-        async with await _opened(path, embedder) as memory:
+        async with _opened(path, embedder) as memory:
             await memory.add(TEXT, user_id="alice")
             embedder.hangs = True
             payload = await made(memory, timeout=0.1).aio.run(asked())

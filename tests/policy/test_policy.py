@@ -109,7 +109,7 @@ def test_both_doors_are_one_policy(memory):
 
 def test_an_asynchronous_memory_has_both_doors_too():
     async def main():
-        async with await AsyncMemory.open(":memory:", embedder=None) as memory:
+        async with AsyncMemory(":memory:", embedder=None) as memory:
             await memory.add("The harbour freezes.", user_id="alice")
             policy = AsyncRetrievalPolicy(memory, BY_KEYWORDS)
             awaited = await policy.run(request())

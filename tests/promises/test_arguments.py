@@ -217,7 +217,7 @@ def methods_of(kind):
     return [
         name
         for name, each in functions.items()
-        if callable(each) and len(inspect.signature(each).parameters) > 0 and name != "open"
+        if callable(each) and len(inspect.signature(each).parameters) > 0
     ]
 
 

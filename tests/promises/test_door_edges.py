@@ -144,9 +144,9 @@ def test_memories_with_an_event_loop_may_be_closed_by_either_name(tmp_path):
     async def scenario():
         doors = (AsyncMemory, AsyncLongTermMemory)
         for door in doors:
-            opened = await door.open(tmp_path / "agent.db", embedder=None)
+            opened = door(tmp_path / "agent.db", embedder=None)
             async with contextlib.aclosing(opened):
-                pass
+                assert await opened.count() == 0
             with pytest.raises(StoreClosedError):
                 await opened.count()
 
@@ -184,7 +184,7 @@ def test_many_memories_are_checked_outside_the_event_loop():
 
     async def scenario():
         given = {"embedder": None, "id_factory": id_factory}
-        async with await AsyncMemory.open(":memory:", **given) as memory:
+        async with AsyncMemory(":memory:", **given) as memory:
             await memory.add_many([f"text {number}" for number in range(1000)])
         assert threading.current_thread() not in threads
 

@@ -137,7 +137,7 @@ def test_a_query_of_ten_thousand_characters_is_answered_and_a_longer_one_refused
 @pytest.mark.parametrize("places", STORES, indirect=True)
 def test_the_doors_for_event_loops_refuse_a_longer_query_as_well(places):
     async def scenario():
-        async with await AsyncMemory.open(places.new(), embedder=WordEmbedder()) as memory:
+        async with AsyncMemory(places.new(), embedder=WordEmbedder()) as memory:
             with pytest.raises(InvalidArgumentError, match="exceed"):
                 await memory.search(TOO_LONG)
         async with AsyncLongTermMemory(

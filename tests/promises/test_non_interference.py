@@ -545,8 +545,7 @@ def answers_of(program, *, kind="sqlite", **options):
 async def answers_in(places, program, *, with_others, **options):
     turns = Turns()
     given = {"embedder": WordEmbedder(), "clock": turns, "id_factory": turns.new_id, **options}
-    opened = AsyncMemory.open(places.new(), "aide", **places.options, **given)
-    async with await opened as memory:
+    async with AsyncMemory(places.new(), "aide", **places.options, **given) as memory:
         door, answers = Door(memory, turns), []
         for user, verb, seed in program:
             if user == A:

@@ -149,7 +149,7 @@ def test_every_door_seals(path):
 
     async def scenario():
         given = {"embedder": WordEmbedder(), "encryption": Encryption(KEY)}
-        async with await AsyncLongTermMemory.open(path, agent_id=AGENT, **given) as door:
+        async with AsyncLongTermMemory(path, agent_id=AGENT, **given) as door:
             await door.store(entry)
             assert (await door.retrieve(uid(1), user_id=None)).is_encrypted
             (hit,) = await door.search_semantic("secret night", 10, 0.0, user_id=None)
@@ -577,7 +577,7 @@ def test_an_export_is_imported_sealed_under_the_other_memorys_key(path, tmp_path
 def test_an_update_record_of_a_whole_door_seals(path):
     async def scenario():
         given = {"embedder": WordEmbedder(), "encryption": Encryption(KEY)}
-        async with await AsyncLongTermMemory.open(path, agent_id=AGENT, **given) as door:
+        async with AsyncLongTermMemory(path, agent_id=AGENT, **given) as door:
             await door.store(
                 MemoryEntry(id=uid(1), agent_id=AGENT, content=SECRET, created_at=NOON)
             )

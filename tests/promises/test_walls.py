@@ -297,7 +297,7 @@ def test_a_context_window_takes_every_memory_of_an_id_once(opened):
 
 async def with_long_term(places, scenario):
     given = {"embedder": WordEmbedder(), "clock": lambda: NOON, **places.options}
-    async with await AsyncLongTermMemory.open(places.new(), agent_id="a", **given) as memory:
+    async with AsyncLongTermMemory(places.new(), agent_id="a", **given) as memory:
         for user_id in USERS:
             entry = MemoryEntry(
                 id=ONE, agent_id="a", content="tea", created_at=NOON, user_id=user_id

@@ -234,7 +234,7 @@ class GivingJudge:
 )
 def test_a_judge_that_gives_no_judgements_is_told_so(given):
     async def main():
-        async with await AsyncMemory.open(":memory:", embedder=WordEmbedder()) as memory:
+        async with AsyncMemory(":memory:", embedder=WordEmbedder()) as memory:
             await memory.add("tea", user_id="u")
             retriever = AsyncMemoryRetriever(memory, judge=GivingJudge(given))
             with pytest.raises(MnemicError):

@@ -18,7 +18,7 @@ import asyncio
 from mnemic.recall import AsyncMemoryRetriever
 
 async def use():
-    async with await AsyncLongTermMemory.open(
+    async with AsyncLongTermMemory(
         ":memory:", agent_id="aide", embedder=WordEmbedder()
     ) as memory:
         one = entry("dark mode")

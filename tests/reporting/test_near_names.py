@@ -170,8 +170,8 @@ AWAITED = {
         "AsyncScopedMemory.add(): missing a required argument",
     ),
     "open": (
-        lambda _: AsyncMemory.open(":memory:", embeder=None),
-        "AsyncMemory.open() has no argument",
+        lambda _: AsyncMemory(":memory:", embeder=None),
+        "AsyncMemory() has no argument",
     ),
     "a static method": (
         lambda memory: memory.model_of(agent="a"),
@@ -304,18 +304,17 @@ def test_a_method_of_a_class_wants_an_open_memory():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: AsyncMemory.open(file="x"), "AsyncMemory.open() has no argument 'file'; did you"),
-        (AsyncMemory.open, "AsyncMemory.open(): missing a required argument: 'path'"),
+        (lambda: AsyncMemory(file="x"), "AsyncMemory() has no argument 'file'; did you"),
+        (AsyncMemory, "AsyncMemory(): missing a required argument: 'path'"),
         (
-            lambda: AsyncLongTermMemory.open(path="x"),
-            "AsyncLongTermMemory.open() has no argument 'path'",
+            lambda: AsyncLongTermMemory(path="x"),
+            "AsyncLongTermMemory() has no argument 'path'",
         ),
     ],
 )
 def test_opening_names_its_arguments(call, message):
     async def opened():
-        await call()
+        call()
 
-    assert inspect.iscoroutinefunction(AsyncMemory.open)
     with pytest.raises(ArgumentMismatchError, match=re.escape(message)):
         asyncio.run(opened())

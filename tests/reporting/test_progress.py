@@ -123,10 +123,10 @@ def test_without_an_embedder_the_first_search_loads_the_index(tmp_path, heard):
 
 def test_the_coroutine_doors_report_too(tmp_path, heard):
     async def scenario():
-        async with await AsyncMemory.open(tmp_path / "a.db", embedder=None) as memory:
+        async with AsyncMemory(tmp_path / "a.db", embedder=None) as memory:
             await memory.add_many(TEXTS, progress=heard)
             await memory.backup(tmp_path / "b.db", progress=heard)
-        async with await AsyncLongTermMemory.open(tmp_path / "a.db", embedder=None) as memory:
+        async with AsyncLongTermMemory(tmp_path / "a.db", embedder=None) as memory:
             await memory.export(tmp_path / "c.jsonl", progress=heard)
 
     asyncio.run(scenario())

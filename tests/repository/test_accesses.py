@@ -165,7 +165,7 @@ def test_a_search_by_access_knows_what_was_just_read(tmp_path, monkeypatch, path
 
 def test_an_awaited_search_by_access_knows_what_was_just_read():
     async def scenario():
-        async with await AsyncMemory.open(":memory:", embedder=WordEmbedder()) as memory:
+        async with AsyncMemory(":memory:", embedder=WordEmbedder()) as memory:
             tea = await memory.add("tea")
             for count in range(1, 4):
                 await memory.get(tea.id)

@@ -371,9 +371,9 @@ def test_every_door_audits(tmp_path):
         memory.add_many(["tea", "tea"])
 
     async def audits():
-        async with await AsyncMemory.open(path, embedder=WordEmbedder()) as memory:
+        async with AsyncMemory(path, embedder=WordEmbedder()) as memory:
             awaited = await memory.audit()
-        async with await AsyncLongTermMemory.open(path, embedder=WordEmbedder()) as long_term:
+        async with AsyncLongTermMemory(path, embedder=WordEmbedder()) as long_term:
             return awaited, await long_term.audit()
 
     assert [each.exact_duplicates for each in asyncio.run(audits())] == [1, 1]

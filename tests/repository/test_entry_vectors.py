@@ -158,7 +158,7 @@ def test_whether_is_true_or_false(verb):
 
 def test_awaited_verbs_give_vectors_back_too():
     async def main():
-        async with await AsyncMemory.open(":memory:", embedder=None) as memory:
+        async with AsyncMemory(":memory:", embedder=None) as memory:
             stored = await memory.add("north", embedding=NORTH)
             (hit,) = await memory.search("north", embeddings=True)
             entry = await memory.get(stored.id, embeddings=True)

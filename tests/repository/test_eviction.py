@@ -278,7 +278,7 @@ def test_a_budget_of_nothing_stores_nothing():
 def test_an_awaited_memory_takes_the_options():
     async def scenario():
         options = {"embedder": None, "user_max_entries": 2, "when_full": "evict"}
-        async with await AsyncMemory.open(":memory:", **options) as memory:
+        async with AsyncMemory(":memory:", **options) as memory:
             old = await memory.add_many(["memory 1", "memory 2"])
             added = await asyncio.gather(*(memory.add(f"new {at}") for at in range(2)))
             assert {one.evicted for one in added} == {(old[0].id,), (old[1].id,)}

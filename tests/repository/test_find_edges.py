@@ -445,7 +445,7 @@ def test_a_cancelled_search_ends_at_once_and_harms_no_other(search_type):
     random = Random(search_type)  # noqa: S311 - repeatable, not secret
 
     async def main():
-        async with await AsyncMemory.open(":memory:", embedder=SlowEmbedder()) as memory:
+        async with AsyncMemory(":memory:", embedder=SlowEmbedder()) as memory:
             await memory.add_many([f"tea {number}" for number in range(200)])
             expected = await memory.search("tea", search_type=search_type)
             outcomes = []

@@ -93,8 +93,7 @@ def test_a_language_is_a_code(language):
 
 def test_the_door_of_the_documents_has_it_too():
     async def stored_in(language):
-        made = await AsyncLongTermMemory.open(":memory:", embedder=None, language=language)
-        async with made as memory:
+        async with AsyncLongTermMemory(":memory:", embedder=None, language=language) as memory:
             return await memory.store(entry(agent_id="default"))
 
     assert asyncio.run(stored_in("de"))

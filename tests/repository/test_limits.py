@@ -130,7 +130,7 @@ def test_long_term_memory_takes_the_option():
 def test_concurrent_writers_never_pass_a_users_quota():
     async def scenario():
         options = {"embedder": None, "user_quota": 50}
-        async with await AsyncMemory.open(":memory:", **options) as memory:
+        async with AsyncMemory(":memory:", **options) as memory:
             adding = [
                 memory.add("0123456789", user_id=user) for _ in range(9) for user in ("a", "b")
             ]

@@ -161,7 +161,7 @@ def test_an_error_shows_no_number_of_a_vector(memory):
 
 def test_awaited_verbs_take_vectors_too():
     async def main():
-        async with await AsyncMemory.open(":memory:", embedder=None) as memory:
+        async with AsyncMemory(":memory:", embedder=None) as memory:
             await memory.add("north", embedding=NORTH)
             await memory.add_many(["east"], embeddings=[EAST])
             return contents(await memory.search(vector=EAST))
@@ -394,9 +394,7 @@ def test_a_record_of_several_vectors_is_stored_by_every_door(memory):
     made = MemoryEntry(id=UUID(int=1), embedding=[NORTH, EAST], **record)
 
     async def scenario():
-        async with await AsyncLongTermMemory.open(
-            ":memory:", agent_id="aide", embedder=None
-        ) as long:
+        async with AsyncLongTermMemory(":memory:", agent_id="aide", embedder=None) as long:
             await long.store(made)
             await long.store_batch([MemoryEntry(id=UUID(int=2), embedding=EAST, **record)])
             target = io.StringIO()
@@ -441,7 +439,7 @@ def test_searches_find_the_first_vectors_while_others_write_them(tmp_path):
 
 def test_a_candidate_source_takes_vectors_from_the_first_one_on():
     options = {"embedder": None, "make_source": ExactSource, "exact_limit": 2}
-    repository = Repository(":memory:", "aide", **options)
+    repository = Repository(Settings.of(":memory:", "aide", **options))
     memory = ScopedMemory(repository, repository.agent)
     try:
         memory.search("nothing")

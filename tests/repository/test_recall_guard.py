@@ -341,7 +341,7 @@ def test_an_import_repeats_whatever_it_holds(refusing, tmp_path):
 def test_every_door_refuses():
     async def run():
         options = {"embedder": WordEmbedder(), "on_recalled": "refuse"}
-        async with await AsyncMemory.open(":memory:", **options) as memory:
+        async with AsyncMemory(":memory:", **options) as memory:
             await memory.add(OSLO)
             await memory.scoped(session_id=None).search("Oslo")
             with pytest.raises(RecalledTextError):
@@ -353,7 +353,7 @@ def test_every_door_refuses():
             await retriever.recall(NUTS, RecallOptions(user_id=None))
             with pytest.raises(RecalledTextError):
                 await memory.add(NUTS)
-        async with await AsyncLongTermMemory.open(":memory:", **options) as memory:
+        async with AsyncLongTermMemory(":memory:", **options) as memory:
             await memory.store(record())
             await memory.search_semantic("Oslo", min_similarity=0.0)
             with pytest.raises(RecalledTextError):

@@ -587,7 +587,7 @@ def test_closing_ends_it_and_the_next_opening_goes_on(path):
 
 def test_awaited_it_does_not_block_the_event_loop_and_ends_when_it_is_cancelled(path):
     async def main():
-        async with await AsyncMemory.open(path, embedder=Embedder()) as memory:
+        async with AsyncMemory(path, embedder=Embedder()) as memory:
             await memory.add_many([f"tea number{at}" for at in range(10)])
             held = Held()
             task = asyncio.create_task(memory.reembed(held))

@@ -87,7 +87,7 @@ def test_the_list_needs_an_open_memory_and_a_license():
 def test_the_awaited_list_is_the_same():
     async def scenario():
         options = {"embedder": None, "user_quota": 3}
-        async with await AsyncMemory.open(":memory:", **options) as memory:
+        async with AsyncMemory(":memory:", **options) as memory:
             await memory.add("abc", user_id="alice")
             with pytest.raises(StorageQuotaExceededError):
                 await memory.add("d", user_id="alice")

@@ -39,7 +39,7 @@ def with_memory(embedder, scenario, **options):
     """Run a scenario with a memory of two users, from which the calls begin to count."""
 
     async def main():
-        async with await AsyncMemory.open(":memory:", embedder=embedder, **options) as memory:
+        async with AsyncMemory(":memory:", embedder=embedder, **options) as memory:
             for user in ("alice", "bob"):
                 texts = [f"{user} {word} {other}" for word in WORDS for other in WORDS[:3]]
                 await memory.add_many(texts, user_id=user)

@@ -157,7 +157,7 @@ def test_no_content_is_logged_or_returned(caplog):
 
 def test_both_doors_have_it():
     async def both():
-        async with await AsyncMemory.open(
+        async with AsyncMemory(
             ":memory:", embedder=WordEmbedder(dimensions=16), index="faiss"
         ) as memory:
             await memory.add_many(["bale", "ding", "fon"])

@@ -72,7 +72,7 @@ def test_an_expander_in_any_form_adds_its_texts_at_each_door(given):
 
 def test_the_asynchronous_door_takes_an_expander_too():
     async def scenario():
-        async with await AsyncMemory.open(":memory:", embedder=None, expander=couch) as memory:
+        async with AsyncMemory(":memory:", embedder=None, expander=couch) as memory:
             return (await memory.expand("sofa")).added_terms
 
     assert asyncio.run(scenario()) == ("couch", "settee")
@@ -86,7 +86,7 @@ def test_a_plain_function_does_not_block_the_event_loop():
         return []
 
     async def scenario():
-        async with await AsyncMemory.open(":memory:", embedder=None, expander=remembering) as one:
+        async with AsyncMemory(":memory:", embedder=None, expander=remembering) as one:
             assert (await one.expand("sofa")).added_terms == ()
 
     asyncio.run(scenario())

@@ -319,7 +319,7 @@ def test_answers_are_those_of_the_twin_before_and_after_changes(data):
 
     async def main():
         embedder = FixedEmbedder({one.text: tuple(one.vector) for one in [*known, new]})
-        async with await AsyncMemory.open(
+        async with AsyncMemory(
             ":memory:", "aide", embedder=embedder, clock=Clock(), track_access=False
         ) as memory:
             service = AsyncRetrievalService(memory, similarity_floor=floor, track_access=False)
@@ -360,9 +360,7 @@ def test_similar_memories_are_those_of_the_twin(data):
 
     async def main():
         embedder = FixedEmbedder({one.text: tuple(one.vector) for one in known})
-        async with await AsyncMemory.open(
-            ":memory:", "aide", embedder=embedder, clock=Clock()
-        ) as memory:
+        async with AsyncMemory(":memory:", "aide", embedder=embedder, clock=Clock()) as memory:
             await memory.add_many([one.record for one in known])
             return await AsyncRetrievalService(memory, track_access=False).find_similar(
                 reference.id, limit, exclude_ids=excluded, user_id=reference.user

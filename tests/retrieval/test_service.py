@@ -169,8 +169,8 @@ def test_every_door_gives_the_same_answer(tmp_path):
 
         async def main():
             async with (
-                await AsyncMemory.open(path, "aide", **options) as awaited,
-                await AsyncLongTermMemory.open(path, agent_id="aide", **options) as long_term,
+                AsyncMemory(path, "aide", **options) as awaited,
+                AsyncLongTermMemory(path, agent_id="aide", **options) as long_term,
             ):
                 for user in (None, "alice"):
                     given = {} if user is None else {"user_id": user}

@@ -115,8 +115,8 @@ def test_agents_and_users_do_not_share_answers(tmp_path):
         options = {"embedder": embedder, "clock": Clock()}
         path = tmp_path / "a.db"
         async with (
-            await AsyncMemory.open(path, "aide", **options) as aide,
-            await AsyncMemory.open(path, "brief", **options) as brief,
+            AsyncMemory(path, "aide", **options) as aide,
+            AsyncMemory(path, "brief", **options) as brief,
         ):
             await aide.add(embedder.near("of nobody", 0.9))
             await aide.add(embedder.near("of alice", 0.9), user_id="alice", project_id="p")
@@ -161,7 +161,7 @@ def test_what_is_written_is_seen_at_once_by_whoever_wrote_it(tmp_path):
             assert set(found(answers[0])) == set(found(answers[1]))
             return found(answers[0])
 
-        async with await AsyncMemory.open(
+        async with AsyncMemory(
             path, "aide", embedder=embedder, clock=memory.repository.now
         ) as second:
             for writer in (memory, second):

@@ -194,7 +194,7 @@ from mnemic import AsyncMemory
 from mnemic.compat import ContextWindow, AsyncRetrievalService
 from mnemic.model import MemoryQuery
 async def use():
-    async with await AsyncMemory.open(":memory:", "aide", embedder=WordEmbedder()) as memory:
+    async with AsyncMemory(":memory:", "aide", embedder=WordEmbedder()) as memory:
         await memory.add_many(["dark mode", "light mode", "hot tea"])
         service = AsyncRetrievalService(memory)
         query = MemoryQuery(query="mode", min_relevance=0)

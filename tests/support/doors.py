@@ -17,7 +17,7 @@ def run(scenario, path=":memory:", **options):
 
     async def main():
         given = {"agent_id": "aide", "embedder": WordEmbedder(), **options}
-        async with await AsyncLongTermMemory.open(path, **given) as memory:
+        async with AsyncLongTermMemory(path, **given) as memory:
             return await scenario(memory)
 
     return asyncio.run(main())

@@ -67,7 +67,7 @@ async def world(*contents, lines=("east",), model=None, table=None, started=True
     path, clock = options.pop("path", ":memory:"), options.pop("clock", None) or Clock()
     given = {"embedder": embedder, "clock": clock, **options.pop("memory_options", {})}
     of_engine = options.pop("engine_options", {})
-    async with await AsyncMemory.open(path, **given) as memory:
+    async with AsyncMemory(path, **given) as memory:
         engine = AsyncHydeEngine(memory, embedder, model, HydeConfig(**options), **of_engine)
         made = World(memory, embedder, model, engine, clock)
         await made.add(*contents)

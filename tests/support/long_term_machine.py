@@ -102,7 +102,7 @@ class DoorsMachine(RuleBasedStateMachine):
         if door == "front":
             memory = Memory(self.url, **given)
         else:
-            memory = self.runner.run(AsyncLongTermMemory.open(self.url, **given))
+            memory = AsyncLongTermMemory(self.url, **given)
         self.doors[door], self.embedders[door], self.tiers[door] = memory, embedder, tier
 
     def close(self, door):

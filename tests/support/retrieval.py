@@ -60,7 +60,7 @@ def serve(scenario, *, path=":memory:", memory=None, track_access=False, **optio
 
     async def main():
         given = {"embedder": FixedEmbedder(), "clock": Clock(), **(memory or {})}
-        async with await AsyncMemory.open(path, "aide", **given) as opened:
+        async with AsyncMemory(path, "aide", **given) as opened:
             service = AsyncRetrievalService(opened, track_access=track_access, **options)
             return await asyncio.wait_for(scenario(opened, service), 60)
 

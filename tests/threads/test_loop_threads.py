@@ -266,7 +266,7 @@ def test_searches_of_one_turn_ask_the_store_once_and_see_what_was_written_before
     asked = []
 
     async def main():
-        async with await AsyncMemory.open(tmp_path / "a.db", embedder=WordEmbedder()) as memory:
+        async with AsyncMemory(tmp_path / "a.db", embedder=WordEmbedder()) as memory:
             store = memory.repository._store
             position = store.position
 

@@ -208,7 +208,7 @@ def test_records_and_keys_at_the_other_doors():
 
 def test_awaited_puts_of_one_id_at_once_get_no_error(tmp_path):
     async def scenario():
-        async with await AsyncMemory.open(tmp_path / "a.db", embedder=WordEmbedder()) as memory:
+        async with AsyncMemory(tmp_path / "a.db", embedder=WordEmbedder()) as memory:
             puts = (memory.add(f"content {n}", id=uid(1), on_conflict="replace") for n in range(30))
             found = await asyncio.gather(*puts)
             stored = await memory.get(uid(1))

@@ -105,7 +105,7 @@ def test_a_door_outlives_the_one_that_made_it():
 
 def test_long_term_memory_has_the_verbs_of_both_doors():
     async def scenario():
-        async with await AsyncLongTermMemory.open(
+        async with AsyncLongTermMemory(
             ":memory:", agent_id="aide", embedder=WordEmbedder()
         ) as memory:
             entry = record("red sofa", user="a")

@@ -366,7 +366,7 @@ def test_an_index_that_follows_is_one_that_is_built_anew(tmp_path, seed):
 
 def test_the_awaited_verbs_do_the_same():
     async def scenario():
-        async with await AsyncMemory.open(":memory:", embedder=WordEmbedder()) as memory:
+        async with AsyncMemory(":memory:", embedder=WordEmbedder()) as memory:
             for topic in ("tea", "tea", "coffee", "water"):
                 await memory.add(f"{topic}", metadata={"topic": topic}, user_id="alice")
             counts = [

@@ -43,7 +43,7 @@ def test_what_is_no_real_number_is_no_floor(memory, given):
 
 def test_the_documented_door_takes_numbers_too():
     async def scenario():
-        async with await AsyncLongTermMemory.open(":memory:", embedder=WordEmbedder()) as memory:
+        async with AsyncLongTermMemory(":memory:", embedder=WordEmbedder()) as memory:
             return await memory.search_semantic("tea", min_similarity=np.float32(0.5))
 
     assert asyncio.run(scenario()) == []

@@ -32,9 +32,7 @@ def plain(name):
 def awaited(name):
     def call(given, *arguments, **options):
         async def scenario():
-            async with await AsyncMemory.open(
-                ":memory:", embedder=None, clock=lambda: NOON
-            ) as memory:
+            async with AsyncMemory(":memory:", embedder=None, clock=lambda: NOON) as memory:
                 await memory.add_many(given)
                 return await getattr(memory, name)(*arguments, **options)
 

@@ -322,7 +322,7 @@ def test_hints_end_where_the_agent_has_no_memory_of_a_user(tmp_path):
 
 def test_the_asynchronous_door_has_the_same():
     async def main():
-        async with await AsyncMemory.open(":memory:", embedder=WordEmbedder()) as memory:
+        async with AsyncMemory(":memory:", embedder=WordEmbedder()) as memory:
             await memory.add_many(TEXTS)
             found = await memory.search(
                 "red tea", limit=2, offset=1, min_score="auto", total=True, explain=True

@@ -68,7 +68,7 @@ def test_an_import_tells_listeners_in_the_event_loop_it_was_awaited_in():
         async def listener(_):
             loops.append(asyncio.get_running_loop())
 
-        async with await AsyncMemory.open(":memory:", embedder=WordEmbedder()) as memory:
+        async with AsyncMemory(":memory:", embedder=WordEmbedder()) as memory:
             memory.events.subscribe(MemoryStoredEvent, listener)
             await memory.import_(exported)
         assert loops == [asyncio.get_running_loop()]
@@ -86,7 +86,7 @@ def test_a_cancelled_import_stores_no_further_batches(monkeypatch):
 
     async def scenario():
         loop, begun = asyncio.get_running_loop(), asyncio.Event()
-        async with await AsyncMemory.open(":memory:", embedder=WordEmbedder()) as memory:
+        async with AsyncMemory(":memory:", embedder=WordEmbedder()) as memory:
 
             def progress(_):
                 loop.call_soon_threadsafe(begun.set)

@@ -211,8 +211,6 @@ _JUDGE = "mnemic.contradictions.judgement.ContradictionJudge"
 _LONG_TERM = "mnemic.compat.long_term.AsyncLongTermMemory"
 
 LIKE = {
-    "mnemic.async_memory.AsyncMemory.open": "mnemic.async_memory.AsyncMemory",
-    f"{_LONG_TERM}.open": _LONG_TERM,
     "mnemic.compat.long_term.LongTermMemory": _LONG_TERM,
     "mnemic.verbs.search.AsyncSearchVerbs.recent": "mnemic.verbs.search.AsyncSearchVerbs.search",
     "mnemic.verbs.search.AsyncSearchVerbs.important": "mnemic.verbs.search.AsyncSearchVerbs.search",

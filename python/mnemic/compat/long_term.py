@@ -2,8 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 from uuid import UUID
 
 from mnemic.async_memory import AsyncMemory
@@ -33,11 +32,11 @@ from mnemic.reporting.description import quoted
 from mnemic.reporting.near_names import names_arguments
 from mnemic.reporting.progress import Progress
 from mnemic.repository import Options, check_limit, required_uuid, required_uuids
-from mnemic.threads.sync_bridge import run_blocking, sync_method
+from mnemic.threads.sync_bridge import sync_method
 from mnemic.verbs.audit import AsyncAuditVerbs
-from mnemic.verbs.base import MemoryHandle
 from mnemic.verbs.links import AsyncLinkVerbs
 from mnemic.verbs.maintenance import AsyncMaintenanceVerbs
+from mnemic.verbs.opening import AsyncHandle, MemoryHandle, PlainHandle, opens_first
 from mnemic.verbs.transfer import AsyncImportVerbs
 
 if TYPE_CHECKING:
@@ -49,6 +48,7 @@ Filters: TypeAlias = MemoryFilter | Mapping[str, Any]
 DOCUMENTED_FLOOR = 0.6
 
 
+@names_arguments
 class LongTermHandle(MemoryHandle):
     """How a `LongTermMemory` is opened."""
 
@@ -67,7 +67,7 @@ class LongTermHandle(MemoryHandle):
         return self._repository.limits.license
 
 
-@names_arguments
+@opens_first
 class AsyncLongTermMemory(
     AsyncLongTermBulkVerbs,
     AsyncLinkVerbs,
@@ -75,12 +75,13 @@ class AsyncLongTermMemory(
     AsyncMaintenanceVerbs,
     AsyncImportVerbs,
     LongTermHandle,
+    AsyncHandle,
 ):
     """One agent's memories in one store.
 
     Example:
-        >>> memory = await AsyncLongTermMemory.open("agent.db", agent_id="aide")  # doctest: +SKIP
-        >>> entry_id = await memory.store(entry)  # doctest: +SKIP
+        >>> async with AsyncLongTermMemory("agent.db", agent_id="aide") as memory:  # doctest: +SKIP
+        ...     entry_id = await memory.store(entry)
 
     Methods are coroutines and may be called from any event loop and from several at once. Blocking
     work runs in other threads. A cancelled write may have happened or not; repeating it with the
@@ -104,24 +105,13 @@ class AsyncLongTermMemory(
         EmbeddingModelMismatchError: If the agent's vectors come from another model.
     """
 
-    @classmethod
-    async def open(
-        cls,
-        url: str | os.PathLike[str],
-        *,
-        agent_id: str = "default",
-        **options: Unpack[Options],
-    ) -> Self:
-        """Open a memory without blocking the event loop; for the arguments see the class."""
-        return await run_blocking(lambda: cls(url, agent_id=agent_id, **options))
-
     @property
     def memory(self) -> AsyncMemory:
         """The same open memory with the methods of `AsyncMemory`; closing either closes both.
 
         It is the same object each time.
         """
-        return self._other_door(AsyncMemory)
+        return self._other_form(AsyncMemory)
 
     @property
     def sync(self) -> "LongTermMemory":
@@ -129,7 +119,7 @@ class AsyncLongTermMemory(
 
         It is the same object each time.
         """
-        return self._other_door(LongTermMemory)
+        return self._other_form(LongTermMemory)
 
     async def store(
         self,
@@ -570,7 +560,7 @@ class AsyncLongTermMemory(
         )
 
 
-class LongTermMemory(LongTermHandle):
+class LongTermMemory(LongTermHandle, PlainHandle):
     """One agent's memories in one store, with plain methods; see `AsyncLongTermMemory`.
 
     Example:
@@ -586,7 +576,7 @@ class LongTermMemory(LongTermHandle):
         """
         from mnemic.memory import Memory  # noqa: PLC0415 - each door names the other
 
-        return self._other_door(Memory)
+        return self._other_form(Memory)
 
     @property
     def aio(self) -> AsyncLongTermMemory:
@@ -594,7 +584,7 @@ class LongTermMemory(LongTermHandle):
 
         It is the same object each time.
         """
-        return self._other_door(AsyncLongTermMemory)
+        return self._other_form(AsyncLongTermMemory)
 
     store = sync_method(AsyncLongTermMemory.store)
     store_batch = sync_method(AsyncLongTermMemory.store_batch)
@@ -632,15 +622,3 @@ class LongTermMemory(LongTermHandle):
     backup = sync_method(AsyncLongTermMemory.backup)
     verify = sync_method(AsyncLongTermMemory.verify)
     create_vector_index = sync_method(AsyncLongTermMemory.create_vector_index)
-    close = sync_method(AsyncLongTermMemory.close)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

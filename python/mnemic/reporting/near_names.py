@@ -150,7 +150,7 @@ def checks_arguments(function: Function) -> Function:
             check_call(function, values, named)
             raise
 
-    return cast("Function", call_awaited if _is_coroutine(function) else call)
+    return cast("Function", call_awaited if is_coroutine(function) else call)
 
 
 def names_arguments(kind: Kind) -> Kind:
@@ -158,7 +158,7 @@ def names_arguments(kind: Kind) -> Kind:
     members = {name: value for base in reversed(kind.__mro__) for name, value in vars(base).items()}
     for name, member in members.items():
         method = getattr(member, "__func__", member)  # of a class method or a static one
-        is_public = _is_coroutine(method) and not name.startswith("_")
+        is_public = is_coroutine(method) and not name.startswith("_")
         is_own_constructor = name == _CONSTRUCTOR and name in vars(kind)
         if (is_public or is_own_constructor) and not hasattr(method, "__wrapped__"):
             checked = checks_arguments(method)
@@ -166,5 +166,6 @@ def names_arguments(kind: Kind) -> Kind:
     return kind
 
 
-def _is_coroutine(member: object) -> bool:
+def is_coroutine(member: object) -> bool:
+    """Return whether a member of a class is a coroutine method."""
     return isinstance(member, FunctionType) and bool(member.__code__.co_flags & _COROUTINE)

@@ -11,3 +11,4 @@ from mnemic.repository.repository import check_limit as check_limit
 from mnemic.repository.retention import RETENTION as RETENTION
 from mnemic.repository.searchable import Searchable as Searchable
 from mnemic.repository.searchable import checked_memory as checked_memory
+from mnemic.repository.settings import Settings as Settings

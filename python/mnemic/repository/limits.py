@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import NamedTuple, get_args
 
 from mnemic.errors import InvalidArgumentError
-from mnemic.licensing import STORING, LicensePolicy, Need, Quota, checked_policy
+from mnemic.licensing import STORING, LicensePolicy, Need, Quota
 from mnemic.model import Scope, validation
 from mnemic.model.new_entry import NewEntry
 from mnemic.observability.telemetry import Telemetry
@@ -28,7 +28,7 @@ class Limits:
 
     Args:
         license: The host's policy; with None nothing is checked.
-        quota: Bytes of content that the agent may store, beside the policy's quota; None is none.
+        quota: What the agent may store, beside the policy's quota; None is no limit.
         user_quota: Bytes of content that each user may store; None is no limit.
         room: Budgets of entries, and whether the least important go for new ones.
         store: Knows the bytes used.
@@ -44,21 +44,17 @@ class Limits:
     def __init__(
         self,
         license: LicensePolicy | None,  # noqa: A002 - the field's name everywhere
-        quota: int | None,
-        user_quota: int | None = None,
+        quota: Quota | None,
+        user_quota: int | None,
         *,
         room: Room = NO_ROOM,
         store: Store,
         agent_id: str,
         telemetry: Telemetry,
     ) -> None:
-        self.license = checked_policy(license)
-        self._own_quota = (
-            None if quota is None else Quota(validation.whole("quota", quota, minimum=0))
-        )
-        self.user_quota = (
-            None if user_quota is None else validation.whole("user_quota", user_quota, minimum=0)
-        )
+        self.license = license
+        self._own_quota = quota
+        self.user_quota = user_quota
         self.room = room
         self._store = store
         self._agent_id = agent_id

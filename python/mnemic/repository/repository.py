@@ -7,24 +7,22 @@ names and arguments.
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 from uuid import UUID
 
 import msgspec
 
-from mnemic.crypto import Encryption, KeyProvider, MasterKey
+from mnemic.crypto import KeyProvider, MasterKey
 from mnemic.errors import (
     EmbedderRequiredError,
     InvalidArgumentError,
 )
-from mnemic.index import SourceFactory
-from mnemic.index.choice import IndexChoice, checked_index, source_factory
+from mnemic.index.choice import source_factory
 from mnemic.licensing import (
     SEARCHING_BY_MEANING,
     STORING,
-    LicensePolicy,
     Need,
 )
 from mnemic.model import (
@@ -39,29 +37,24 @@ from mnemic.model import (
     OnRecalled,
     ReembedReport,
     Scope,
-    SearchIn,
     SearchResults,
     VerifyReport,
     validation,
 )
 from mnemic.model.audit import AuditRequest
-from mnemic.model.ids import UuidFactory
 from mnemic.model.lineage import Lineage
 from mnemic.model.link import Direction
 from mnemic.model.new_entry import NO_VECTORS, NewEntry, OwnVectors, check_on_embed_error
 from mnemic.model.search import Search
-from mnemic.model.search_in import checked_search_in
 from mnemic.model.update import checked_expiry
 from mnemic.model.validation import flag
 from mnemic.observability.events import Events
 from mnemic.observability.metrics import Meter
 from mnemic.observability.telemetry import Telemetry, milliseconds_since
-from mnemic.protocols import Clock, IdFactory, system_clock
-from mnemic.reporting.description import described, quoted
+from mnemic.reporting.description import quoted
 from mnemic.reporting.progress import Progress, checked_progress, reporting, silent
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.adding import Added, Adder
-from mnemic.repository.arguments import checked_language
 from mnemic.repository.chosen_embedder import chosen_embedder
 from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.database_search import (
@@ -77,28 +70,22 @@ from mnemic.repository.found import Expansion, Found
 from mnemic.repository.index_pool import SHARED, IndexPool, PooledIndexes, indexes_of
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.key_rotation import KeyRotation
-from mnemic.repository.limits import Limits, checked_room
+from mnemic.repository.limits import Limits
 from mnemic.repository.lineage import LineageReader
 from mnemic.repository.linking import Linker
 from mnemic.repository.listing import Lister
 from mnemic.repository.load_progress import LoadProgress
 from mnemic.repository.new_vectors import NewVectors
-from mnemic.repository.options import WhenFull
-from mnemic.repository.proposals import EXACT_LIMIT
-from mnemic.repository.query_cache import QUERY_CACHE
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.readiness import Readiness
 from mnemic.repository.reembedding import Reembedding
-from mnemic.repository.retention import (
-    RETENTION,
-    checked_retention,
-)
+from mnemic.repository.settings import Settings
 from mnemic.repository.statistics import Statistics
 from mnemic.repository.transfer import Transfer
 from mnemic.repository.updating import Updater
 from mnemic.repository.vector_index import VectorIndexReader
 from mnemic.repository.vector_model import VectorModel
-from mnemic.store import MAX_STALE, Store, open_store
+from mnemic.store import Store, open_store
 from mnemic.store.change_listeners import ChangeListener
 from mnemic.store.values import Located
 from mnemic.threads.sync_bridge import run_blocking
@@ -113,7 +100,6 @@ if TYPE_CHECKING:
 
 _ON_CONFLICT: tuple[str, ...] = get_args(OnConflict)
 _ON_DUPLICATE: tuple[str, ...] = get_args(OnDuplicate)
-_ON_RECALLED: tuple[str, ...] = get_args(OnRecalled)
 _DIRECTIONS: tuple[str, ...] = get_args(Direction)
 
 NO_USER_HINT = (
@@ -138,155 +124,83 @@ class Like(NamedTuple):
 
 
 class Repository:
-    """One agent's memories in one store.
+    """One agent's memories in one store, which is opened.
 
     Args:
-        url: A file, made if there is none and readable by its owner alone, or ":memory:".
-        agent_id: Whose memories.
-        embedder: See `Options`, and for all that follow.
-        query_cache: As above.
-        language: As above.
-        license: As above.
-        quota: As above.
-        user_quota: As above.
-        max_entries: As above.
-        user_max_entries: As above.
-        when_full: As above.
-        retention: As above.
-        clock: As above.
-        id_factory: As above.
-        log_content: As above.
-        track_access: As above.
-        read_only: As above.
-        embedding_model: As above.
-        progress: As above.
-        max_stale: As above.
-        index_pool: As above.
-        search_in: As above.
-        exact_limit: As above.
-        index: As above.
-        snapshots: As above.
-        encryption: As above.
-        row_security: As above.
-        on_recalled: As above.
-        reembed: As above.
-        make_source: Makes the candidate source of the index, in place of the chosen one.
+        settings: The store, the agent, and the options of the memory.
     """
 
-    def __init__(
-        self,
-        url: str | os.PathLike[str],
-        agent_id: str,
-        *,
-        embedder: "AnyEmbedder | Literal['minilm'] | None" = "minilm",
-        query_cache: int = QUERY_CACHE,
-        language: str | None = "auto",
-        license: LicensePolicy | None = None,  # noqa: A002 - the field's name everywhere
-        quota: int | None = None,
-        user_quota: int | None = None,
-        max_entries: int | None = None,
-        user_max_entries: int | None = None,
-        when_full: WhenFull = "refuse",
-        retention: timedelta | float | None = RETENTION,
-        clock: Clock = system_clock,
-        id_factory: IdFactory | None = None,
-        log_content: bool = False,
-        track_access: bool = True,
-        read_only: bool = False,
-        embedding_model: str | None = None,
-        progress: Progress | None = None,
-        max_stale: float = MAX_STALE,
-        index_pool: IndexPool | None = None,
-        search_in: SearchIn = "auto",
-        exact_limit: int = EXACT_LIMIT,
-        index: IndexChoice = "exact",
-        snapshots: bool = True,
-        encryption: Encryption | None = None,
-        row_security: bool = False,
-        on_recalled: OnRecalled = "store",
-        reembed: bool = False,
-        make_source: SourceFactory | None = None,
-    ) -> None:
-        validation.path("path", url)
-        validation.function("clock", clock)
-        validation.optional_function("id_factory", id_factory)
-        checked_progress(progress)
-        analysed_in = checked_language(language)
-        self.retention = checked_retention(retention)
-        room = checked_room(max_entries, user_max_entries, when_full)
-        named = Scope(agent_id)
-        self.now = clock
-        self.id_factory = UuidFactory() if id_factory is None else id_factory
+    def __init__(self, settings: Settings) -> None:
+        # Without the embedder, of which a memory lets go when it changes to another one.
+        self._settings = settings._replace(embedder=None)
+        self.retention = settings.retention
+        self.now = clock = settings.clock
+        self.id_factory = settings.id_factory
         self.events = Events()
         self._process = os.getpid()
         self._has_hinted = False
-        self._logs_content = flag("log_content", log_content)
-        place = checked_search_in(search_in)
-        chosen = checked_index(index)
-        _check_choice("on_recalled", on_recalled, _ON_RECALLED)
-        exact_limit = validation.whole("exact_limit", exact_limit, minimum=0)
-        chosen_one = chosen_embedder(embedder, embedding_model)
-        _check_reembed(reembed, may_store=chosen_one is not None and not read_only)
-        self._is_read_only = flag("read_only", read_only)
-        self._track_access = flag("track_access", track_access) and not read_only
-        self._encryption = _checked_encryption(encryption)
         self._store = open_store(
-            url,
-            read_only=read_only,
-            max_stale=validation.positive("max_stale", max_stale),
-            row_security=flag("row_security", row_security),
-            encryption=self._encryption,
+            settings.url,
+            read_only=settings.read_only,
+            max_stale=settings.max_stale,
+            row_security=settings.row_security,
+            encryption=settings.encryption,
         )
         self.path = self._store.path
         try:
-            self.agent = Scope(self._store.stored_agent_id(named.agent_id))
+            self.agent = Scope(self._store.stored_agent_id(settings.named.agent_id))
             self._store.check_key(self.agent_id)
             self._telemetry = Telemetry(
-                self.agent_id, self.events, clock, logs_content=self._logs_content
+                self.agent_id, self.events, clock, logs_content=settings.log_content
             )
             self.limits = Limits(
-                license,
-                quota,
-                user_quota,
-                room=room,
+                settings.license,
+                settings.quota,
+                settings.user_quota,
+                room=settings.room,
                 store=self._store,
                 agent_id=self.agent_id,
                 telemetry=self._telemetry,
             )
-            if chosen_one is not None:
-                chosen_one.report_to(self._telemetry.record_embedding)
+            if settings.embedder is not None:
+                settings.embedder.report_to(self._telemetry.record_embedding)
             self._cache = EntryCache(self._store, self.agent_id)
             self._models = CurrentModel.of(
-                self._store, self.agent_id, chosen_one, embedding_model, may_wait=reembed
+                self._store,
+                self.agent_id,
+                settings.embedder,
+                settings.embedding_model,
+                may_wait=settings.reembed,
             )
             self.vectors = EntryVectorReader(self._store, self.agent_id, self._models, clock)
-            loading = LoadProgress.of(self._store, self.agent_id, progress, clock)
-            pool = self._pool_of(index_pool)
+            loading = LoadProgress.of(self._store, self.agent_id, settings.progress, clock)
+            pool = self._pool_of(settings.index_pool)
             self._indexes = IndexSet(
                 self._store,
                 self.agent_id,
                 self._models.now.embedder,
                 self._models.now,
-                language=analysed_in,
-                can_write=not read_only,
-                make_source=make_source or source_factory(chosen, self._memories),
+                language=settings.language,
+                can_write=not settings.read_only,
+                make_source=settings.make_source
+                or source_factory(settings.chosen_index, self._memories),
                 progress=loading,
                 pool=pool,
                 unloaded=self._cache.clear,
-                keeps_snapshots=flag("snapshots", snapshots),
-                is_lazy=not loads_on_opening(self._store, self.agent_id, place),
+                keeps_snapshots=settings.snapshots,
+                is_lazy=not loads_on_opening(self._store, self.agent_id, settings.search_in),
             )
             self._database_search = DatabaseSearch(
                 self._store,
                 self.agent_id,
                 self._indexes.active,
-                search_in=place,
+                search_in=settings.search_in,
                 pool=pool,
-                exact_limit=exact_limit,
+                exact_limit=settings.exact_limit,
             )
         except BaseException:
-            if chosen_one is not None:
-                chosen_one.close()
+            if settings.embedder is not None:
+                settings.embedder.close()
             self._store.close()
             raise
         # Without this object: a cycle would keep the file of a memory that nobody closes.
@@ -296,10 +210,10 @@ class Repository:
             agent_id=self.agent_id,
             indexes=self._indexes,
             models=self._models,
-            cache_size=validation.whole("query_cache", query_cache, minimum=0),
+            cache_size=settings.query_cache,
         )
-        self._make_readers(make_vectors, exact_limit)
-        self._guard = self._guard_of(on_recalled)
+        self._make_readers(make_vectors, settings.exact_limit)
+        self._guard = self._guard_of(settings.on_recalled)
         self._make_writers()
         self._make_reembedding(make_vectors)
         self._telemetry.opened(self._store)
@@ -310,8 +224,6 @@ class Repository:
         return self._store.count(everybody, now=self.now())
 
     def _pool_of(self, given: IndexPool | None) -> PooledIndexes | None:
-        if given is not None and not isinstance(given, IndexPool):
-            raise InvalidArgumentError(f"index_pool must be an IndexPool, got {described(given)}")
         pool = SHARED if given is None and self._store.notifies_changes else given
         return None if pool is None else indexes_of(pool)
 
@@ -349,8 +261,8 @@ class Repository:
             self.agent_id,
             self._indexes,
             clock,
-            is_tracking=self._track_access,
-            can_write=not self._is_read_only,
+            is_tracking=self._settings.track_access,
+            can_write=not self._settings.read_only,
         )
         self.lister = Lister(
             self._store,
@@ -384,7 +296,7 @@ class Repository:
             clock=self.now,
             query_vectors=make_vectors,
             report_calls=self._telemetry.record_embedding,
-            can_write=not self._is_read_only,
+            can_write=not self._settings.read_only,
         )
         if self._models.is_waiting:
             self.reembedding.begin()
@@ -404,7 +316,7 @@ class Repository:
             telemetry=self._telemetry,
             eviction=eviction,
         )
-        self.key_rotation = KeyRotation(self._store, self.agent_id, self._encryption)
+        self.key_rotation = KeyRotation(self._store, self.agent_id, self._settings.encryption)
         self.linker = Linker(self._store, self._indexes, self.limits, clock)
         self.deleter = Deleter(
             self._store,
@@ -439,7 +351,7 @@ class Repository:
     @property
     def logs_content(self) -> bool:
         """Whether logs and events may show queries."""
-        return self._logs_content
+        return self._settings.log_content
 
     @property
     def meter(self) -> Meter:
@@ -552,7 +464,7 @@ class Repository:
         else:
             found = await run_blocking(lambda: self._cache.get(scope, ids, now), self._store)
         self._telemetry.record_retrieval(begun)
-        if self._track_access:
+        if self._settings.track_access:
             self.accesses.count([row for row, entry in found.values() if entry.is_active(now)], now)
         entries = {entry_id: entry for entry_id, (_, entry) in found.items()}
         for entry in entries.values():
@@ -731,7 +643,7 @@ class Repository:
         now = self.now()
         if expires_at is not None:
             await self.updater.set_expiry(scope, ids, checked_expiry(expires_at))
-        if self._is_read_only:
+        if self._settings.read_only:
             return
         found = await run_blocking(lambda: self._cache.get(scope, ids, now), self._store)
         self.accesses.count([row for row, _ in found.values()], now)
@@ -870,22 +782,6 @@ def _query_vectors(
         model,
         cache_size=cache_size,
         is_waiting=models.is_waiting,
-    )
-
-
-def _check_reembed(reembed: bool, *, may_store: bool) -> None:  # noqa: FBT001 - as given
-    if flag("reembed", reembed) and not may_store:
-        raise InvalidArgumentError(
-            "reembed=True stores the vectors of an embedder; give one, and open the memory for "
-            "writing"
-        )
-
-
-def _checked_encryption(given: object) -> Encryption | None:
-    if given is None or isinstance(given, Encryption):
-        return given
-    raise InvalidArgumentError(
-        f"encryption must be an Encryption, such as Encryption(key=...), got {described(given)}"
     )
 
 

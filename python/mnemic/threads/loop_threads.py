@@ -90,7 +90,8 @@ class Call:
     def run_in_context(self) -> Any:
         """Do the work with the caller's context variables."""
         self._context.run(self._enter)
-        return self._context.run(self._work)
+        work, self._work = self._work, _nothing  # the context refers to this object
+        return self._context.run(work)
 
     def _enter(self) -> None:
         _current.set(self)
@@ -129,6 +130,10 @@ class Call:
         with self._lock:
             if self._callbacks is not None and callback in self._callbacks:
                 self._callbacks.remove(callback)
+
+
+def _nothing() -> None:
+    """Take the place of work that is done."""
 
 
 _current: ContextVar[Call | None] = ContextVar("mnemic_call", default=None)

@@ -5,6 +5,7 @@ call the same coroutine does that work in the caller's thread, without an event 
 thread.
 """
 
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import copy_context
@@ -26,6 +27,18 @@ _this_thread = threading.local()
 def runs_sync() -> bool:
     """Return whether this thread runs a coroutine by `run_sync`, without an event loop."""
     return getattr(_this_thread, "runs_sync", False)
+
+
+def runs_event_loop() -> bool:
+    """Return whether this thread runs an event loop; asyncio is not imported for it."""
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None or runs_sync():
+        return False
+    try:
+        asyncio.get_running_loop()
+    except (RuntimeError, AttributeError):  # none runs; or another thread is importing asyncio
+        return False
+    return True
 
 
 class HasExecutor(Protocol):

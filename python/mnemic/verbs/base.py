@@ -1,12 +1,10 @@
 """The parts that all views of a memory share: scope, services, and how a search is built."""
 
-import os
 import sys
 import threading
-import weakref
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -38,13 +36,10 @@ from mnemic.model.search import Search
 from mnemic.model.validation import bounded, flag, lone_surrogate
 from mnemic.records.secrets import without_passwords
 from mnemic.reporting.description import described, quoted
-from mnemic.reporting.near_names import names_arguments
-from mnemic.repository import Options
+from mnemic.threads.twins import Twin
 from mnemic.verbs.paging import WHOLE, Paging, minimum_score, minimum_similarity
 
 if TYPE_CHECKING:
-    from mnemic.embed.base import Embedder
-    from mnemic.observability.events import Events
     from mnemic.recall import RecallEngine
     from mnemic.repository import Repository
     from mnemic.retrieval import AnyExpander, RetrievalEngine, Suggester
@@ -53,16 +48,17 @@ NewMemory: TypeAlias = str | Mapping[str, Any] | MemoryEntry
 """A memory as `add_many` takes it: a text, a dict with the arguments of `add`, or a record."""
 
 
-View = TypeVar("View", bound="ScopedBase")
-
-
 class Services:
-    """The services of one memory, built on first use and shared by all its views."""
+    """The services of one memory, built on first use and shared by all its views.
+
+    Attributes:
+        repository: The repository.
+    """
 
     def __init__(self, repository: "Repository", expander: "AnyExpander | None" = None) -> None:
-        self._repository = repository
+        self.repository = repository
         self._expander = expander
-        self.lock = threading.Lock()
+        self._lock = threading.Lock()
         self._retrieval_engine: RetrievalEngine | None = None
         self._suggester: Suggester | None = None
         self._recall_engine: RecallEngine | None = None
@@ -70,21 +66,21 @@ class Services:
     @property
     def retrieval_engine(self) -> "RetrievalEngine":
         """The engine of structured retrieval."""
-        with self.lock:
+        with self._lock:
             if self._retrieval_engine is None:
                 from mnemic.retrieval import RetrievalEngine, expander_of  # noqa: PLC0415 - loaded on first use
 
                 self._retrieval_engine = RetrievalEngine(
-                    self._repository,
+                    self.repository,
                     expander=expander_of(self._expander),
-                    log_queries=self._repository.logs_content,
+                    log_queries=self.repository.logs_content,
                 )
             return self._retrieval_engine
 
     @property
     def suggester(self) -> "Suggester":
         """The suggester of queries."""
-        with self.lock:
+        with self._lock:
             if self._suggester is None:
                 from mnemic.retrieval import CorpusSuggester  # noqa: PLC0415 - as above
 
@@ -94,37 +90,30 @@ class Services:
     @property
     def recall_engine(self) -> "RecallEngine":
         """The engine of recall."""
-        with self.lock:
+        with self._lock:
             if self._recall_engine is None:
                 # Imported on first use: most programs use neither engine.
                 from mnemic.contradictions import RuleJudge  # noqa: PLC0415
                 from mnemic.recall import RecallEngine  # noqa: PLC0415
 
                 self._recall_engine = RecallEngine(
-                    self._repository,
+                    self.repository,
                     MemoryRetrieverOptions(),
                     judge=RuleJudge(),
-                    log_queries=self._repository.logs_content,
+                    log_queries=self.repository.logs_content,
                 )
             return self._recall_engine
 
 
-class ScopedBase:
+class ScopedBase(Twin):
     """A view of one memory: a call cannot name otherwise the parts of the scope that it names."""
 
     def __init__(
-        self,
-        repository: "Repository",
-        scope: Scope,
-        services: Services | None = None,
-        *,
-        maker: "ScopedBase | None" = None,
+        self, repository: "Repository", scope: Scope, services: Services | None = None
     ) -> None:
         self._repository = repository
         self._scope = scope
         self._services = Services(repository) if services is None else services
-        self._maker = None if maker is None else weakref.ref(maker)
-        self._doors: dict[type[ScopedBase], ScopedBase] = {}
 
     @property
     def agent_id(self) -> str:
@@ -140,21 +129,6 @@ class ScopedBase:
     def repository(self) -> "Repository":
         """The repository, for services."""
         return self._repository
-
-    def _other_door(self, kind: type[View]) -> View:
-        """Return the view of the same scope that has the verbs in the other form.
-
-        The view that makes the other one holds it, and is held by it weakly: a circle would keep a
-        dropped memory open until the garbage collector runs.
-        """
-        with self._services.lock:
-            for view in (self._doors.get(kind), None if self._maker is None else self._maker()):
-                if isinstance(view, kind):
-                    return view
-            other = kind.__new__(kind)
-            ScopedBase.__init__(other, self._repository, self._scope, self._services, maker=self)
-            self._doors[kind] = other
-            return other
 
     def __repr__(self) -> str:
         """Return path, scope and embedder, from what is in memory, without any URL's password."""
@@ -306,38 +280,6 @@ class ScopedBase:
         if embedding is not None:
             fields = with_embedding(fields, embedding)
         return self._new(fields, scope, now)
-
-
-@names_arguments
-class MemoryHandle(ScopedBase):
-    """The view in which only the agent is named; for the arguments see `Memory`."""
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        agent_id: str = "default",
-        *,
-        expander: "AnyExpander | None" = None,
-        **options: Unpack[Options],
-    ) -> None:
-        if expander is not None:
-            from mnemic.retrieval import expander_of  # noqa: PLC0415 - loaded where it is used
-
-            expander = expander_of(expander)  # refused before a file is opened
-        from mnemic.repository import Repository  # noqa: PLC0415 - loaded where a memory is opened
-
-        repository = Repository(path, agent_id, **options)
-        super().__init__(repository, repository.agent, Services(repository, expander))
-
-    @property
-    def embedder(self) -> "Embedder | None":
-        """The embedder; None where there is none."""
-        return self._repository.embedder
-
-    @property
-    def events(self) -> "Events":
-        """The events of this memory; see `mnemic.events`."""
-        return self._repository.events
 
 
 def built_search(

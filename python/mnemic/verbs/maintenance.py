@@ -1,8 +1,7 @@
-"""The verbs for the whole file: erasure, backup, verification, closing."""
+"""The verbs for the whole file: erasure, backup, verification."""
 
 import os
-from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal
 
 from mnemic.model import DeleteResult, ReembedReport, UserUsage, VerifyReport
 from mnemic.reporting.progress import Progress
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class AsyncMaintenanceVerbs(ScopedBase):
-    """Maintains the file of a memory, and closes it."""
+    """Maintains the file of a memory."""
 
     async def users(
         self, *, limit: int = 1000, offset: int = 0, prefix: str | None = None
@@ -222,20 +221,3 @@ class AsyncMaintenanceVerbs(ScopedBase):
             ReadOnlyError: If a file opened read-only is to be repaired.
         """
         return await self._repository.verify(repair=repair, progress=progress)
-
-    async def close(self) -> None:
-        """Finish writing and release the file. Repeated calls have no effect."""
-        await self._repository.close()
-
-    aclose = close
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()

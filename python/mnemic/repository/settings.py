@@ -1,0 +1,181 @@
+"""The settings of a memory, checked before anything is opened."""
+
+import os
+from datetime import timedelta
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self, get_args
+
+from mnemic.crypto import Encryption
+from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.errors import InvalidArgumentError
+from mnemic.index import SourceFactory
+from mnemic.index.choice import IndexChoice, checked_index
+from mnemic.licensing import LicensePolicy, Quota, checked_policy
+from mnemic.model import OnRecalled, Scope, SearchIn, validation
+from mnemic.model.ids import UuidFactory
+from mnemic.model.search_in import checked_search_in
+from mnemic.model.validation import flag
+from mnemic.protocols import Clock, IdFactory, system_clock
+from mnemic.reporting.description import described, quoted
+from mnemic.reporting.progress import Progress, checked_progress
+from mnemic.repository.arguments import checked_language
+from mnemic.repository.chosen_embedder import chosen_embedder
+from mnemic.repository.index_pool import IndexPool
+from mnemic.repository.limits import checked_room
+from mnemic.repository.options import WhenFull
+from mnemic.repository.proposals import EXACT_LIMIT
+from mnemic.repository.query_cache import QUERY_CACHE
+from mnemic.repository.retention import RETENTION, checked_retention
+from mnemic.store import MAX_STALE
+from mnemic.store.quota import Room
+
+if TYPE_CHECKING:
+    from mnemic.embed.base import AnyEmbedder
+
+_ON_RECALLED: tuple[str, ...] = get_args(OnRecalled)
+
+
+class Settings(NamedTuple):
+    """The place of a memory, its agent, and its options; see `Options`."""
+
+    url: str | os.PathLike[str]
+    named: Scope
+    embedder: ValidatedEmbedder | None
+    query_cache: int
+    language: str | None
+    license: LicensePolicy | None
+    quota: Quota | None
+    user_quota: int | None
+    room: Room
+    retention: timedelta | None
+    clock: Clock
+    id_factory: IdFactory
+    log_content: bool
+    track_access: bool
+    read_only: bool
+    embedding_model: str | None
+    progress: Progress | None
+    max_stale: float
+    index_pool: IndexPool | None
+    search_in: SearchIn
+    exact_limit: int
+    chosen_index: IndexChoice
+    snapshots: bool
+    encryption: Encryption | None
+    row_security: bool
+    on_recalled: OnRecalled
+    reembed: bool
+    make_source: SourceFactory | None
+
+    @classmethod
+    def of(
+        cls,
+        url: str | os.PathLike[str],
+        agent_id: str,
+        *,
+        embedder: "AnyEmbedder | Literal['minilm'] | None" = "minilm",
+        query_cache: int = QUERY_CACHE,
+        language: str | None = "auto",
+        license: LicensePolicy | None = None,  # noqa: A002 - the field's name everywhere
+        quota: int | None = None,
+        user_quota: int | None = None,
+        max_entries: int | None = None,
+        user_max_entries: int | None = None,
+        when_full: WhenFull = "refuse",
+        retention: timedelta | float | None = RETENTION,
+        clock: Clock = system_clock,
+        id_factory: IdFactory | None = None,
+        log_content: bool = False,
+        track_access: bool = True,
+        read_only: bool = False,
+        embedding_model: str | None = None,
+        progress: Progress | None = None,
+        max_stale: float = MAX_STALE,
+        index_pool: IndexPool | None = None,
+        search_in: SearchIn = "auto",
+        exact_limit: int = EXACT_LIMIT,
+        index: IndexChoice = "exact",
+        snapshots: bool = True,
+        encryption: Encryption | None = None,
+        row_security: bool = False,
+        on_recalled: OnRecalled = "store",
+        reembed: bool = False,
+        make_source: SourceFactory | None = None,
+    ) -> Self:
+        """Return the settings that options make; `make_source` takes the place of the chosen index.
+
+        Raises:
+            InvalidArgumentError: If one of them is of the wrong type or out of range.
+            MissingExtraError: If the local embedder is wanted and not installed.
+        """
+        validation.path("path", url)
+        validation.function("clock", clock)
+        validation.optional_function("id_factory", id_factory)
+        checked_progress(progress)
+        analysed_in = checked_language(language)
+        kept_for = checked_retention(retention)
+        room = checked_room(max_entries, user_max_entries, when_full)
+        named = Scope(agent_id)
+        logs_content = flag("log_content", log_content)
+        place = checked_search_in(search_in)
+        chosen_index = checked_index(index)
+        if on_recalled not in _ON_RECALLED:
+            known = ", ".join(_ON_RECALLED)
+            raise InvalidArgumentError(
+                f"on_recalled must be one of {known}, got {quoted(on_recalled)}"
+            )
+        whole = validation.whole
+        exact_limit = whole("exact_limit", exact_limit, minimum=0)
+        chosen_one = chosen_embedder(embedder, embedding_model)
+        _check_reembed(reembed, may_store=chosen_one is not None and not read_only)
+        return cls(
+            url=url,
+            named=named,
+            embedder=chosen_one,
+            query_cache=whole("query_cache", query_cache, minimum=0),
+            language=analysed_in,
+            license=checked_policy(license),
+            quota=None if quota is None else Quota(whole("quota", quota, minimum=0)),
+            user_quota=None if user_quota is None else whole("user_quota", user_quota, minimum=0),
+            room=room,
+            retention=kept_for,
+            clock=clock,
+            id_factory=UuidFactory() if id_factory is None else id_factory,
+            log_content=logs_content,
+            track_access=flag("track_access", track_access) and not read_only,
+            read_only=flag("read_only", read_only),
+            embedding_model=embedding_model,
+            progress=progress,
+            max_stale=validation.positive("max_stale", max_stale),
+            index_pool=_checked_pool(index_pool),
+            search_in=place,
+            exact_limit=exact_limit,
+            chosen_index=chosen_index,
+            snapshots=flag("snapshots", snapshots),
+            encryption=_checked_encryption(encryption),
+            row_security=flag("row_security", row_security),
+            on_recalled=on_recalled,
+            reembed=reembed,
+            make_source=make_source,
+        )
+
+
+def _check_reembed(reembed: bool, *, may_store: bool) -> None:  # noqa: FBT001 - as given
+    if flag("reembed", reembed) and not may_store:
+        raise InvalidArgumentError(
+            "reembed=True stores the vectors of an embedder; give one, and open the memory for "
+            "writing"
+        )
+
+
+def _checked_encryption(given: object) -> Encryption | None:
+    if given is None or isinstance(given, Encryption):
+        return given
+    raise InvalidArgumentError(
+        f"encryption must be an Encryption, such as Encryption(key=...), got {described(given)}"
+    )
+
+
+def _checked_pool(given: object) -> IndexPool | None:
+    if given is None or isinstance(given, IndexPool):
+        return given
+    raise InvalidArgumentError(f"index_pool must be an IndexPool, got {described(given)}")
