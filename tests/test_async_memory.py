@@ -14,11 +14,11 @@ from tests.support.embedders import WordEmbedder
 
 
 def public(kind):
-    return {name for name in dir(kind) if not name.startswith("_")}
+    return {name for name in dir(kind) if not name.startswith("_") and hasattr(kind, name)}
 
 
 def test_both_doors_have_the_same_verbs_arguments_and_documentation():
-    assert public(AsyncMemory) - public(Memory) == {"open", "aclose", "sync"}
+    assert public(AsyncMemory) - public(Memory) == {"aclose", "sync"}
     assert public(Memory) - public(AsyncMemory) == {"aio"}
     assert public(ScopedMemory) ^ public(AsyncScopedMemory) == {"aio", "sync"}
     for name in public(Memory) - {"aio", "scoped"}:

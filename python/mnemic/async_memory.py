@@ -78,7 +78,7 @@ class AsyncScopedMemory(
 
 @opens_first
 class AsyncMemory(AsyncMaintenanceVerbs, AsyncRetrievalStats, AsyncHandle, AsyncScopedMemory):
-    """One agent's long-term memory in one file, with coroutine methods; see `Memory`.
+    """The awaited form of `Memory`, for any event loop; for the arguments see there.
 
     Example:
         >>> async with AsyncMemory("agent.db") as memory:  # doctest: +SKIP
@@ -88,19 +88,6 @@ class AsyncMemory(AsyncMaintenanceVerbs, AsyncRetrievalStats, AsyncHandle, Async
     Several memories, in one process or in many, may have the same file open; each sees the others'
     writes in its next call. In a running event loop it is opened by `async with`, or by the first
     call that is awaited, in another thread; by a property, or by `scoped`, at once.
-
-    Args:
-        path: A file, created if it does not exist and readable by its owner alone, or ":memory:".
-        agent_id: The agent. Agents in one file never see each other's memories.
-        expander: As for `Memory`.
-        options: See `mnemic.annotations.Options`.
-
-    Raises:
-        MissingExtraError: If the local embedder is requested and not installed.
-        StoreFileError: If the path cannot be used or is another file.
-        SchemaVersionError: If a newer mnemic wrote the file, or an earlier one and `read_only`.
-        StoreCorruptError: If the file is damaged.
-        EmbeddingModelMismatchError: If the agent's vectors come from another model.
     """
 
     @property

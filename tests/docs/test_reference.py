@@ -65,6 +65,7 @@ def test_every_public_verb_is_under_its_class():
         name
         for name in dir(mnemic.AsyncMemory)
         if not name.startswith("_")
+        and hasattr(mnemic.AsyncMemory, name)
         and f"### AsyncMemory.{name}\n" not in listed
         and f"[`{name}`](memory.md#" not in listed
         and f"**{name}** `" not in listed

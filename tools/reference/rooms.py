@@ -33,7 +33,7 @@ ROOMS = (
     ),
     Room(
         "long-term.md",
-        "AsyncLongTermMemory",
+        "LongTermMemory",
         "The same memory under other names, with one user a call.",
         ("mnemic.compat.long_term",),
     ),
@@ -208,10 +208,8 @@ INTERNAL = {
 
 _JUDGE = "mnemic.contradictions.judgement.ContradictionJudge"
 
-_LONG_TERM = "mnemic.compat.long_term.AsyncLongTermMemory"
-
 LIKE = {
-    "mnemic.compat.long_term.LongTermMemory": _LONG_TERM,
+    "mnemic.compat.long_term.AsyncLongTermMemory": "mnemic.compat.long_term.LongTermMemory",
     "mnemic.verbs.search.AsyncSearchVerbs.recent": "mnemic.verbs.search.AsyncSearchVerbs.search",
     "mnemic.verbs.search.AsyncSearchVerbs.important": "mnemic.verbs.search.AsyncSearchVerbs.search",
     "mnemic.verbs.links.AsyncLinkVerbs.unlink": "mnemic.verbs.links.AsyncLinkVerbs.link",
@@ -219,11 +217,8 @@ LIKE = {
     "mnemic.model.recall.RecallFields": "mnemic.model.recall.RecallOptions",
     "mnemic.model.recall.AllRecallFields": "mnemic.model.recall.RecallOptions",
     "mnemic.context.items.ItemFields": "mnemic.context.items.ContextItem",
-    "mnemic.hyde.engine.AsyncHydeEngine": "mnemic.hyde.engine.HydeBase",
-    "mnemic.hyde.engine.HydeEngine": "mnemic.hyde.engine.HydeBase",
-    "mnemic.hyde.engine.HydeEngine.ready": "mnemic.hyde.engine.AsyncHydeEngine.ready",
-    "mnemic.hyde.engine.HydeEngine.retrieve": "mnemic.hyde.engine.AsyncHydeEngine.retrieve",
-    "mnemic.hyde.engine.HydeEngine.turn": "mnemic.hyde.engine.AsyncHydeEngine.turn",
+    "mnemic.hyde.turn.AsyncHydeTurn": "mnemic.hyde.turn.HydeTurn",
+    "mnemic.hyde.engine.AsyncHydeEngine": "mnemic.hyde.engine.HydeEngine",
     "mnemic.embed.minilm.MiniLmEmbedder": "mnemic.embed.base.Embedder",
     "mnemic.embed.adapting.AdaptedEmbedder": "mnemic.embed.base.Embedder",
     "mnemic.embed.http.HttpEmbedder": "mnemic.embed.base.Embedder",
@@ -234,6 +229,10 @@ LIKE = {
     "mnemic.retrieval.given_expanders.SynonymExpander": "mnemic.retrieval.expansion.Expander",
     "mnemic.retrieval.suggestions.CorpusSuggester": "mnemic.retrieval.suggestions.Suggester",
     "mnemic.retrieval.suggestions.LanguageModelSuggester": "mnemic.retrieval.suggestions.Suggester",
+    "mnemic.async_memory.AsyncMemory": "mnemic.memory.Memory",
+    "mnemic.retrieval.service.AsyncRetrievalService": "mnemic.retrieval.service.RetrievalService",
+    "mnemic.recall.service.AsyncMemoryRetriever": "mnemic.recall.service.MemoryRetriever",
+    "mnemic.verbs.vector_index.AsyncVectorIndex": "mnemic.verbs.vector_index.VectorIndex",
     "mnemic.policy.policy.AsyncRetrievalPolicy": "mnemic.policy.policy.RetrievalPolicy",
     "mnemic.policy.limits.FixedWindow": "mnemic.policy.limits.RateLimiter",
     "mnemic.policy.limits.TokenBucket": "mnemic.policy.limits.RateLimiter",

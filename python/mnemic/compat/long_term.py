@@ -1,4 +1,4 @@
-"""AsyncLongTermMemory: one agent's durable memories, found by meaning."""
+"""LongTermMemory: one agent's durable memories, found by meaning."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -77,32 +77,10 @@ class AsyncLongTermMemory(
     LongTermHandle,
     AsyncHandle,
 ):
-    """One agent's memories in one store.
+    """The awaited form of `LongTermMemory`, for any event loop; for the arguments see there.
 
-    Example:
-        >>> async with AsyncLongTermMemory("agent.db", agent_id="aide") as memory:  # doctest: +SKIP
-        ...     entry_id = await memory.store(entry)
-
-    Methods are coroutines and may be called from any event loop and from several at once. Blocking
-    work runs in other threads. A cancelled write may have happened or not; repeating it with the
-    same id or key is safe.
-
-    Users are separated: a call without a user sees memories without a user; `all_users=True`
-    includes all users. An id gives no access by itself; ids are unique within agent and user, and a
-    call for all users with an id of several users raises AmbiguousIdError. From its `expires_at` on
-    a memory is treated like a deleted one.
-
-    Args:
-        url: A file, created if it does not exist and readable by its owner alone, or ":memory:".
-        agent_id: The agent. Agents in one store never see each other's memories.
-        options: See `mnemic.annotations.Options`.
-
-    Raises:
-        MissingExtraError: If the local embedder is requested and not installed.
-        StoreFileError: If the path cannot be used or is another file.
-        SchemaVersionError: If a newer mnemic wrote the file, or an earlier one and `read_only`.
-        StoreCorruptError: If the file is damaged.
-        EmbeddingModelMismatchError: If the agent's vectors come from another model.
+    In a running event loop it is opened by `async with`, or by the first call that is awaited. A
+    cancelled write may have happened or not; repeating it with the same id or key is safe.
     """
 
     @property
@@ -561,11 +539,28 @@ class AsyncLongTermMemory(
 
 
 class LongTermMemory(LongTermHandle, PlainHandle):
-    """One agent's memories in one store, with plain methods; see `AsyncLongTermMemory`.
+    """One agent's memories in one store, under the names of a specification; see `Memory`.
 
     Example:
         >>> with LongTermMemory("agent.db", agent_id="aide") as memory:  # doctest: +SKIP
         ...     entry_id = memory.store(entry)
+
+    Users are separated: a call without a user sees memories without a user; `all_users=True`
+    includes all users. An id gives no access by itself; ids are unique within agent and user, and a
+    call for all users with an id of several users raises AmbiguousIdError. From its `expires_at` on
+    a memory is treated like a deleted one.
+
+    Args:
+        url: A file, created if it does not exist and readable by its owner alone, or ":memory:".
+        agent_id: The agent. Agents in one store never see each other's memories.
+        options: See `mnemic.annotations.Options`.
+
+    Raises:
+        MissingExtraError: If the local embedder is requested and not installed.
+        StoreFileError: If the path cannot be used or is another file.
+        SchemaVersionError: If a newer mnemic wrote the file, or an earlier one and `read_only`.
+        StoreCorruptError: If the file is damaged.
+        EmbeddingModelMismatchError: If the agent's vectors come from another model.
     """
 
     @property

@@ -1,54 +1,35 @@
-"""The doors of the HyDE engine: `AsyncHydeEngine`, and its plain form `HydeEngine`."""
+"""The HyDE engine: `HydeEngine`, and its awaited form `AsyncHydeEngine`."""
 
-import threading
-import weakref
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 from uuid import UUID
 
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.parts import checked_config, parts_of
 from mnemic.hyde.service import MAX_WAIT, HydeService
 from mnemic.hyde.telemetry import HydeStats
-from mnemic.hyde.turn import AsyncHydeTurn, HydeTurn
+from mnemic.hyde.turn import AsyncHydeTurn, HydeTurn, TurnBase
 from mnemic.hyde.turn_memory import TurnMemories
 from mnemic.model import Scope, validation
 from mnemic.protocols import Clock, TokenCounter
 from mnemic.reporting.near_names import names_arguments
 from mnemic.repository import Searchable, checked_memory
+from mnemic.threads.sync_bridge import sync_method
+from mnemic.threads.twins import EnteredAwaited, EnteredPlainly, Twin
 
 if TYPE_CHECKING:
     from mnemic.embed.base import AnyEmbedder
     from mnemic.llm.base import AnyLanguageModel
 
-Door = TypeVar("Door", bound="HydeBase")
+Turn = TypeVar("Turn", bound=TurnBase)
 
 
 @names_arguments
-class HydeBase:
-    """The parts of both doors.
+class HydeBase(Twin, Generic[Turn]):
+    """The parts of both forms; for the arguments see `HydeEngine`."""
 
-    Args:
-        memory: A `Memory`, an `AsyncMemory`, an `AsyncLongTermMemory` or a view of one, whose scope
-            limits what is found.
-        embedder: Embeds the hypotheses as memories are embedded, in any of the forms that a memory
-            takes: the memory's own, or another one of its model. None disables the engine.
-        llm: The language model, in any of the forms of `as_language_model`: an object with
-            `complete(prompt, *, system=None)`, or a function. A plain one runs in a thread of its
-            own, as a coroutine function it runs in the caller's event loop. None disables the
-            engine.
-        config: The configuration. A constructed engine is on, whatever its `enabled`.
-        clock: Gives the time at which kept memories may have expired; the memory's own unless
-            given.
-        include_sensitive: Whether sensitive memories are found.
-
-    Raises:
-        EmbeddingModelMismatchError: If the embedder is of another model than the memory's vectors;
-            `Memory.reembed` embeds all memories again by it.
-        InvalidArgumentError: If an argument is of the wrong type.
-        LicenseRestrictionError: If the license policy does not allow searching by meaning.
-    """
+    _turn_kind: type[Turn]
 
     def __init__(
         self,
@@ -71,9 +52,6 @@ class HydeBase:
             clock=memory.repository.now if clock is None else clock,
             include_sensitive=validation.flag("include_sensitive", include_sensitive),
         )
-        self._door_lock = threading.Lock()
-        self._other: HydeBase | None = None
-        self._maker: weakref.ref[HydeBase] | None = None
 
     @classmethod
     def from_config(
@@ -159,22 +137,35 @@ class HydeBase:
         """Return the statistics so far."""
         return self._service.stats()
 
-    def _other_door(self, kind: type[Door]) -> Door:
-        """Return the other door to the same engine; the same object each time.
+    def turn(
+        self,
+        message: object,
+        history: Iterable[object] | None = (),
+        *,
+        last_summarization_index: int = 0,
+        turn_id: str | UUID | None = None,
+        counter: TokenCounter | None = None,
+    ) -> Turn:
+        """Return a turn of the user; entering it retrieves its memories.
 
-        The door that makes the other one holds it, and is held by it weakly: a circle would keep
-        the memory open until the garbage collector runs.
+        Args:
+            message: The current message; it may be the last one of the history too.
+            history: The conversation, as `build_conversation_window` takes it.
+            last_summarization_index: Index of the first message after the last summary.
+            turn_id: Id of the turn; a new UUID unless given.
+            counter: Token counter of the block's budget; an estimate by script unless given.
+
+        Raises:
+            InvalidArgumentError: If an argument is of the wrong type.
         """
-        with self._door_lock:
-            for door in (self._other, None if self._maker is None else self._maker()):
-                if isinstance(door, kind):
-                    return door
-            other = kind.__new__(kind)
-            other._service = self._service  # noqa: SLF001 - its own
-            other._door_lock = self._door_lock  # noqa: SLF001 - as above
-            other._other, other._maker = None, weakref.ref(self)  # noqa: SLF001 - as above
-            self._other = other
-            return other
+        return self._turn_kind(
+            self,
+            message,
+            history,
+            last_summarization_index=last_summarization_index,
+            turn_id=turn_id,
+            counter=counter,
+        )
 
     def __repr__(self) -> str:
         model, embedder = self._service.model, self._service.embedder
@@ -186,25 +177,15 @@ class HydeBase:
 
 
 @names_arguments
-class AsyncHydeEngine(HydeBase):
-    """Finds the memories that belong in an agent's context, once per turn.
+class AsyncHydeEngine(EnteredAwaited, HydeBase[AsyncHydeTurn]):
+    """The awaited form of `HydeEngine`, for any event loop; for the arguments see there."""
 
-    A small language model writes hypotheses: sentences that a relevant memory might contain. They
-    are embedded by one call, and the memories nearest to any of them are found, with those that
-    links lead to and their earlier versions (Gao et al., "Precise Zero-Shot Dense Retrieval without
-    Relevance Labels", 2022). No failure of a stage raises: the turn gets fewer memories or none.
-
-    Coroutine methods may be called from any event loop; `sync` has the same methods as plain calls.
-    As with `Memory.context`, a turn counts no access of its memories, and sensitive memories are
-    left out unless `include_sensitive` is true.
-
-    For the arguments see `HydeBase`.
-    """
+    _turn_kind = AsyncHydeTurn
 
     @property
     def sync(self) -> "HydeEngine":
         """The same engine with plain methods; the same object each time."""
-        return self._other_door(HydeEngine)
+        return self._other_form(HydeEngine)
 
     async def ready(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - the name of time limits everywhere
         """Wait until the first build has succeeded, or the builds under way have failed.
@@ -239,43 +220,15 @@ class AsyncHydeEngine(HydeBase):
         """
         return await self._service.retrieve(turn_id, window)
 
-    def turn(
-        self,
-        message: object,
-        history: Iterable[object] | None = (),
-        *,
-        last_summarization_index: int = 0,
-        turn_id: str | UUID | None = None,
-        counter: TokenCounter | None = None,
-    ) -> AsyncHydeTurn:
-        """Return a turn of the user, whose memories `async with` retrieves.
-
-        Args:
-            message: The current message; it may be the last one of the history too.
-            history: The conversation, as `build_conversation_window` takes it.
-            last_summarization_index: Index of the first message after the last summary.
-            turn_id: Id of the turn; a new UUID unless given.
-            counter: Token counter of the block's budget; an estimate by script unless given.
-
-        Raises:
-            InvalidArgumentError: If an argument is of the wrong type.
-        """
-        return AsyncHydeTurn(
-            self,
-            message,
-            history,
-            last_summarization_index=last_summarization_index,
-            turn_id=turn_id,
-            counter=counter,
-        )
-
-    async def aclose(self) -> None:
+    async def close(self) -> None:
         """Cancel what is under way, and wait for its end for a bounded time.
 
         The memory stays open. Calls that wait, and later ones, return no memories. Repeated calls
         have no effect.
         """
-        await self._service.aclose()
+        await self._service.close()
+
+    aclose = close
 
     async def __aenter__(self) -> Self:
         self.start()
@@ -287,54 +240,52 @@ class AsyncHydeEngine(HydeBase):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self.aclose()
+        await self.close()
 
 
-@names_arguments
-class HydeEngine(HydeBase):
-    """An `AsyncHydeEngine` with plain methods, for programs without an event loop.
+class HydeEngine(EnteredPlainly, HydeBase[HydeTurn]):
+    """Finds the memories that belong in an agent's context, once per turn.
 
-    They may be called from several threads at once. A coroutine language model runs on one event
-    loop in a thread of the engine, which the first retrieval begins and `close` ends.
+    A small language model writes hypotheses: sentences that a relevant memory might contain. They
+    are embedded by one call, and the memories nearest to any of them are found, with those that
+    links lead to and their earlier versions (Gao et al., "Precise Zero-Shot Dense Retrieval without
+    Relevance Labels", 2022). No failure of a stage raises: the turn gets fewer memories or none.
 
-    For the arguments see `HydeBase`.
+    Methods may be called from several threads at once. A coroutine language model runs on one event
+    loop in a thread of the engine, which the first retrieval begins and `close` ends. As with
+    `Memory.context`, a turn counts no access of its memories, and sensitive memories are left out
+    unless `include_sensitive` is true.
+
+    Args:
+        memory: A memory, by any door, or a scoped one, whose scope limits what is found.
+        embedder: Embeds the hypotheses as memories are embedded, in any of the forms that a memory
+            takes: the memory's own, or another one of its model. None disables the engine.
+        llm: The language model, in any of the forms of `as_language_model`: an object with
+            `complete(prompt, *, system=None)`, or a function. A plain one runs in a thread of its
+            own, as a coroutine function it runs in the caller's event loop. None disables the
+            engine.
+        config: The configuration. A constructed engine is on, whatever its `enabled`.
+        clock: Gives the time at which kept memories may have expired; the memory's own unless
+            given.
+        include_sensitive: Whether sensitive memories are found.
+
+    Raises:
+        EmbeddingModelMismatchError: If the embedder is of another model than the memory's vectors;
+            `Memory.reembed` embeds all memories again by it.
+        InvalidArgumentError: If an argument is of the wrong type.
+        LicenseRestrictionError: If the license policy does not allow searching by meaning.
     """
+
+    _turn_kind = HydeTurn
 
     @property
     def aio(self) -> AsyncHydeEngine:
         """The same engine with coroutine methods; the same object each time."""
-        return self._other_door(AsyncHydeEngine)
+        return self._other_form(AsyncHydeEngine)
 
-    def ready(self, timeout: float | None = None) -> bool:
-        """Wait until the first build has succeeded; see `AsyncHydeEngine.ready`."""
-        return self._service.ready_sync(MAX_WAIT if timeout is None else timeout)
-
-    def retrieve(self, turn_id: str | UUID, window: Sequence[str]) -> TurnMemories:
-        """Return the memories of a turn, best first; see `AsyncHydeEngine.retrieve`."""
-        return self._service.retrieve_sync(turn_id, window)
-
-    def turn(
-        self,
-        message: object,
-        history: Iterable[object] | None = (),
-        *,
-        last_summarization_index: int = 0,
-        turn_id: str | UUID | None = None,
-        counter: TokenCounter | None = None,
-    ) -> HydeTurn:
-        """Return a turn, whose memories `with` retrieves; see `AsyncHydeEngine.turn`."""
-        return HydeTurn(
-            self,
-            message,
-            history,
-            last_summarization_index=last_summarization_index,
-            turn_id=turn_id,
-            counter=counter,
-        )
-
-    def close(self) -> None:
-        """Cancel what is under way, and wait for its end; see `AsyncHydeEngine.aclose`."""
-        self._service.close()
+    ready = sync_method(AsyncHydeEngine.ready)
+    retrieve = sync_method(AsyncHydeEngine.retrieve)
+    close = sync_method(AsyncHydeEngine.close)
 
     def __enter__(self) -> Self:
         self.start()

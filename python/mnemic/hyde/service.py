@@ -31,7 +31,7 @@ from mnemic.reporting.description import described
 from mnemic.repository import Repository
 from mnemic.threads.event_loop_thread import EventLoopThread
 from mnemic.threads.loop_threads import threads_of
-from mnemic.threads.sync_bridge import run_blocking
+from mnemic.threads.sync_bridge import run_blocking, runs_sync
 
 if TYPE_CHECKING:
     from mnemic.embed.base import AnyEmbedder
@@ -135,12 +135,9 @@ class HydeService:
     async def ready(self, seconds: float) -> bool:
         """Wait for the first build that succeeds, at most until those under way have ended."""
         worker = self._parts().worker
-        return worker is not None and await worker.ready(seconds)
-
-    def ready_sync(self, seconds: float) -> bool:
-        """Do the same in this thread."""
-        worker = self._parts().worker
-        return worker is not None and worker.ready_sync(seconds)
+        if worker is None:
+            return False
+        return worker.ready_sync(seconds) if runs_sync() else await worker.ready(seconds)
 
     async def retrieve(self, turn_id: object, window: object) -> TurnMemories:
         """Return the memories of a turn; no failure raises.
@@ -148,6 +145,8 @@ class HydeService:
         Raises:
             InvalidArgumentError: If an argument is of the wrong type.
         """
+        if runs_sync():
+            return self._retrieve_sync(turn_id, window)
         name, lines = _checked(turn_id, window)
         parts = self._parts()
         if parts.flow is None or self._is_closed:
@@ -167,8 +166,7 @@ class HydeService:
             self._failed(error)
             return TurnMemories()
 
-    def retrieve_sync(self, turn_id: object, window: object) -> TurnMemories:
-        """Do the same in a thread without an event loop."""
+    def _retrieve_sync(self, turn_id: object, window: object) -> TurnMemories:
         name, _ = _checked(turn_id, window)
         parts = self._parts()
         if parts.flow is None or self._is_closed:
@@ -193,18 +191,19 @@ class HydeService:
             return self._telemetry.stats(0, 0)
         return self._telemetry.stats(worker.builds, worker.failed_builds)
 
-    async def aclose(self) -> None:
-        """Cancel what is under way, and wait for its end for a bounded time."""
+    async def close(self) -> None:
+        """Cancel what is under way, and wait for its end for a bounded time.
+
+        A synchronous call leaves tasks of event loops to end by themselves.
+        """
         parts = self._stopped()
-        if parts is not None:
+        if parts is None:
+            return
+        if runs_sync():
+            self._end(parts)
+        else:
             await parts.tasks.end(CLOSE_SECONDS)
             await _in_thread(partial(self._end, parts))
-
-    def close(self) -> None:
-        """Do the same in this thread; tasks of other event loops end by themselves."""
-        parts = self._stopped()
-        if parts is not None:
-            self._end(parts)
 
     def _stopped(self) -> _ProcessParts | None:
         """Begin nothing any more; return what runs in this process."""

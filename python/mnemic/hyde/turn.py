@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from operator import is_
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID, uuid4
 
 from mnemic.errors import InvalidArgumentError
@@ -15,45 +15,37 @@ from mnemic.model import validation
 from mnemic.protocols import TokenCounter
 from mnemic.reporting.description import described, failure
 from mnemic.reporting.logs import logger
+from mnemic.threads.sync_bridge import sync_method
+from mnemic.threads.twins import EnteredAwaited, EnteredPlainly
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from mnemic.hyde.engine import AsyncHydeEngine, HydeEngine
+    from mnemic.hyde.engine import HydeBase
 
 _log = logger("mnemic.hyde")
 
 _SEGMENT_BREAK = "\n\n"
 
 
-class TurnBlock:
-    """The memories of a turn, and their block of text; `AsyncHydeTurn` and `HydeTurn` fill it.
-
-    Args:
-        config: Budget, form and limits of the window and of the block.
-        window: The lines of the conversation.
-        turn_id: Id of the turn; a new one unless given.
-        counter: Token counter of the budget; an estimate by script unless given.
-
-    Attributes:
-        id: Id of the turn, the same for all its sub-turns.
-        window: The lines of the conversation that hypotheses are written from.
-        memories: The memories, the best first.
-        text: The block of memories; "" without memories.
-        stale_since: When the store's server was last heard of, if it is away: changes made since
-            by other processes may be missing. Else None.
-    """
+class TurnBase:
+    """The memories of a turn, and their block of text; for the arguments see `HydeTurn`."""
 
     def __init__(
         self,
-        config: HydeConfig,
-        window: list[str],
-        turn_id: str | UUID | None,
-        counter: TokenCounter | None,
+        engine: "HydeBase[Any]",
+        message: object,
+        history: Iterable[object] | None = (),
+        *,
+        last_summarization_index: int = 0,
+        turn_id: str | UUID | None = None,
+        counter: TokenCounter | None = None,
     ) -> None:
+        window = _window(message, history, last_summarization_index, engine.config)
         if counter is not None:
             validation.capable("counter", counter, "count")
-        self._config = config
+        self._config = engine.config
+        self._service = engine._service  # noqa: SLF001 - its own
         self._counter = counter
         self.id = _checked_id(turn_id)
         self.window = window
@@ -99,34 +91,8 @@ class TurnBlock:
             return ""
 
 
-class AsyncHydeTurn(TurnBlock):
-    """One message of a user, made by `AsyncHydeEngine.turn`; `async with` retrieves its memories.
-
-    Leaving the block ends nothing: errors pass through it, and the engine keeps the result for
-    further calls of the turn.
-
-    Args:
-        engine: The engine.
-        message: As of `AsyncHydeEngine.turn`, and so are the other arguments.
-        history: As above.
-        last_summarization_index: As above.
-        turn_id: As above.
-        counter: As above.
-    """
-
-    def __init__(
-        self,
-        engine: "AsyncHydeEngine",
-        message: object,
-        history: Iterable[object] | None = (),
-        *,
-        last_summarization_index: int = 0,
-        turn_id: str | UUID | None = None,
-        counter: TokenCounter | None = None,
-    ) -> None:
-        window = _window(message, history, last_summarization_index, engine.config)
-        super().__init__(engine.config, window, turn_id, counter)
-        self._engine = engine
+class AsyncHydeTurn(EnteredAwaited, TurnBase):
+    """The awaited form of `HydeTurn`, made by `AsyncHydeEngine.turn`; see there."""
 
     async def retrieve(self) -> list[TurnMemory]:
         """Return the memories of the turn, for a sub-turn; those that the engine has kept.
@@ -134,7 +100,7 @@ class AsyncHydeTurn(TurnBlock):
         `memories` and `text` are brought up to date: a memory that was deleted meanwhile is in
         neither.
         """
-        self._take(await self._engine.retrieve(self.id, self.window))
+        self._take(await self._service.retrieve(self.id, self.window))
         return list(self.memories)
 
     async def __aenter__(self) -> Self:
@@ -150,36 +116,30 @@ class AsyncHydeTurn(TurnBlock):
         return None
 
 
-class HydeTurn(TurnBlock):
-    """An `AsyncHydeTurn` with plain methods; `HydeEngine.turn` makes it.
+class HydeTurn(EnteredPlainly, TurnBase):
+    """One message of a user, made by `HydeEngine.turn`; `with` retrieves its memories.
+
+    Leaving the block ends nothing: errors pass through it, and the engine keeps the result for
+    further calls of the turn.
 
     Args:
         engine: The engine.
-        message: As of `AsyncHydeEngine.turn`, and so are the other arguments.
+        message: As of `HydeEngine.turn`, and so are the other arguments.
         history: As above.
         last_summarization_index: As above.
         turn_id: As above.
         counter: As above.
+
+    Attributes:
+        id: Id of the turn, the same for all its sub-turns.
+        window: The lines of the conversation that hypotheses are written from.
+        memories: The memories, the best first.
+        text: The block of memories; "" without memories.
+        stale_since: When the store's server was last heard of, if it is away: changes made since
+            by other processes may be missing. Else None.
     """
 
-    def __init__(
-        self,
-        engine: "HydeEngine",
-        message: object,
-        history: Iterable[object] | None = (),
-        *,
-        last_summarization_index: int = 0,
-        turn_id: str | UUID | None = None,
-        counter: TokenCounter | None = None,
-    ) -> None:
-        window = _window(message, history, last_summarization_index, engine.config)
-        super().__init__(engine.config, window, turn_id, counter)
-        self._engine = engine
-
-    def retrieve(self) -> list[TurnMemory]:
-        """Return the memories of the turn, for a sub-turn; see `AsyncHydeTurn.retrieve`."""
-        self._take(self._engine.retrieve(self.id, self.window))
-        return list(self.memories)
+    retrieve = sync_method(AsyncHydeTurn.retrieve)
 
     def __enter__(self) -> Self:
         self.retrieve()

@@ -1,8 +1,6 @@
-"""The doors of the retrieval policy: `RetrievalPolicy`, and its awaited form."""
+"""The retrieval policy: `RetrievalPolicy`, and its awaited form."""
 
 import time
-import weakref
-from typing import TypeVar
 
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
@@ -20,25 +18,12 @@ from mnemic.reporting.description import described
 from mnemic.reporting.near_names import names_arguments
 from mnemic.repository import Searchable, checked_memory
 from mnemic.threads.sync_bridge import sync_method
-
-Door = TypeVar("Door", bound="PolicyBase")
+from mnemic.threads.twins import Twin
 
 
 @names_arguments
-class PolicyBase:
-    """The parts of both doors.
-
-    Args:
-        memory: A memory, by any door, or a scoped one; its scope applies to every run.
-        config: The configuration.
-        settings: An administrator's settings, which override the configuration.
-        counter: Token counter; an estimate by script unless given.
-        limiter: Limits the searches of each user, such as `FixedWindow` or `TokenBucket`; no limit
-            unless given.
-        breaker: Refuses searches after repeated failures; a `CircuitBreaker` of the policy's own
-            unless given.
-        clock: Gives the seconds of durations and of the policy's own circuit breaker.
-    """
+class PolicyBase(Twin):
+    """The parts of both forms; for the arguments see `RetrievalPolicy`."""
 
     def __init__(
         self,
@@ -62,29 +47,11 @@ class PolicyBase:
             limiter=None if limiter is None else validation.capable("limiter", limiter, "acquire"),
             breaker=_checked_breaker(breaker),
         )
-        self._other: PolicyBase | None = None
-        self._maker: weakref.ref[PolicyBase] | None = None
 
     @property
     def config(self) -> RetrievalConfig:
         """The configuration, with the administrator's settings."""
         return self._engine.config
-
-    def _other_door(self, kind: type[Door]) -> Door:
-        """Return the other door to the same engine; the same object each time.
-
-        The door that makes the other one holds it, and is held by it weakly: a circle would keep
-        the memory open until the garbage collector runs.
-        """
-        with self._engine.lock:
-            for door in (self._other, None if self._maker is None else self._maker()):
-                if isinstance(door, kind):
-                    return door
-            made = kind.__new__(kind)
-            made._engine = self._engine  # noqa: SLF001 - of the same base
-            made._other, made._maker = None, weakref.ref(self)  # noqa: SLF001 - as above
-            self._other = made
-            return made
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._engine.scope})"
@@ -92,12 +59,12 @@ class PolicyBase:
 
 @names_arguments
 class AsyncRetrievalPolicy(PolicyBase):
-    """The awaited form of `RetrievalPolicy`; its methods may run in any event loop."""
+    """The awaited form of `RetrievalPolicy`, for any event loop; for the arguments see there."""
 
     @property
     def sync(self) -> "RetrievalPolicy":
         """The same policy with plain methods; the same object each time."""
-        return self._other_door(RetrievalPolicy)
+        return self._other_form(RetrievalPolicy)
 
     async def run(self, request: RetrievalRequest) -> RetrievalPayload:
         """Return the memories that belong to a message, as a payload for a prompt.
@@ -134,11 +101,10 @@ class AsyncRetrievalPolicy(PolicyBase):
         return await self._engine.trigger(request)
 
     async def stats(self) -> RetrievalPolicyStats:
-        """Return statistics since construction, over both doors."""
+        """Return statistics since construction, over both forms."""
         return self._engine.stats()
 
 
-@names_arguments
 class RetrievalPolicy(PolicyBase):
     """Turns a message of a chat into a bounded block of memories for the system prompt.
 
@@ -174,7 +140,7 @@ class RetrievalPolicy(PolicyBase):
     @property
     def aio(self) -> AsyncRetrievalPolicy:
         """The same policy with coroutine methods; the same object each time."""
-        return self._other_door(AsyncRetrievalPolicy)
+        return self._other_form(AsyncRetrievalPolicy)
 
     run = sync_method(AsyncRetrievalPolicy.run)
     trigger = sync_method(AsyncRetrievalPolicy.trigger)

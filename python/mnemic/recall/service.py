@@ -1,8 +1,7 @@
-"""AsyncMemoryRetriever, the public interface of recall."""
+"""MemoryRetriever, the public interface of recall."""
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from functools import cached_property
 from typing import Any, Unpack
 from uuid import UUID
 
@@ -41,14 +40,29 @@ from mnemic.reporting.description import described
 from mnemic.reporting.near_names import names_arguments, unknown_name
 from mnemic.repository import Searchable, checked_memory, required_uuid, required_uuids
 from mnemic.threads.sync_bridge import sync_method
+from mnemic.threads.twins import Twin
 
 
-class _Parts:
-    """Parts of a retriever that its two doors share."""
+@names_arguments
+class RetrieverBase(Twin):
+    """The parts of both forms; for the arguments see `MemoryRetriever`."""
 
-    def __init__(self, scope: Scope, engine: RecallEngine) -> None:
-        self._scope = scope
-        self._engine = engine
+    def __init__(
+        self,
+        memory: Searchable,
+        options: MemoryRetrieverOptions | None = None,
+        *,
+        judge: ContradictionJudge | None = None,
+        log_queries: bool = True,
+    ) -> None:
+        memory = checked_memory(memory)
+        self._engine = RecallEngine(
+            memory.repository,
+            MemoryRetrieverOptions() if options is None else options,
+            judge=RuleJudge() if judge is None else capable("judge", judge, "judge"),
+            log_queries=log_queries,
+        )
+        self._scope = memory.scope
 
     @property
     def options(self) -> MemoryRetrieverOptions:
@@ -63,48 +77,13 @@ class _Parts:
 
 
 @names_arguments
-class AsyncMemoryRetriever(_Parts):
-    """Recalls one agent's memories in several ways.
+class AsyncMemoryRetriever(RetrieverBase):
+    """The awaited form of `MemoryRetriever`, for any event loop; for the arguments see there."""
 
-    Example:
-        >>> retriever = AsyncMemoryRetriever(memory)  # doctest: +SKIP
-        >>> await retriever.recall("database performance", user_id="alice")  # doctest: +SKIP
-
-    The user is always named: `user_id` has no default, and None is the memories without a user.
-    Every memory of the scope is ranked, exactly; salience is computed from times, accesses and
-    importance at the time of the call. Recalled memories count as accessed; this is recorded after
-    the result is computed and does not delay it.
-
-    Args:
-        memory: An `AsyncLongTermMemory`, an `AsyncMemory` or a `Memory`, or a scoped one; its scope
-            applies to every call.
-        options: Ranking options.
-        judge: Judges contradictions; rules over English, without a network, unless given.
-        log_queries: Whether logs show queries, cut to 50 characters, if the memory was opened with
-            `log_content=True`; otherwise their length.
-    """
-
-    def __init__(
-        self,
-        memory: Searchable,
-        options: MemoryRetrieverOptions | None = None,
-        *,
-        judge: ContradictionJudge | None = None,
-        log_queries: bool = True,
-    ) -> None:
-        memory = checked_memory(memory)
-        engine = RecallEngine(
-            memory.repository,
-            MemoryRetrieverOptions() if options is None else options,
-            judge=RuleJudge() if judge is None else capable("judge", judge, "judge"),
-            log_queries=log_queries,
-        )
-        super().__init__(memory.scope, engine)
-
-    @cached_property
+    @property
     def sync(self) -> "MemoryRetriever":
         """The same retriever with plain methods; the same object each time."""
-        return MemoryRetriever(self._scope, self._engine)
+        return self._other_form(MemoryRetriever)
 
     async def recall(
         self,
@@ -341,8 +320,30 @@ class AsyncMemoryRetriever(_Parts):
         await self._engine.record_use(self._scope.narrowed(user_id, all_users=all_users), ids)
 
 
-class MemoryRetriever(_Parts):
-    """A retriever with plain methods; see `AsyncMemoryRetriever.sync`."""
+class MemoryRetriever(RetrieverBase):
+    """Recalls one agent's memories in several ways.
+
+    Example:
+        >>> retriever = MemoryRetriever(memory)  # doctest: +SKIP
+        >>> retriever.recall("database performance", user_id="alice")  # doctest: +SKIP
+
+    The user is always named: `user_id` has no default, and None is the memories without a user.
+    Every memory of the scope is ranked, exactly; salience is computed from times, accesses and
+    importance at the time of the call. Recalled memories count as accessed; this is recorded after
+    the result is computed and does not delay it.
+
+    Args:
+        memory: A memory, by any door, or a scoped one; its scope applies to every call.
+        options: Ranking options.
+        judge: Judges contradictions; rules over English, without a network, unless given.
+        log_queries: Whether logs show queries, cut to 50 characters, if the memory was opened with
+            `log_content=True`; otherwise their length.
+    """
+
+    @property
+    def aio(self) -> AsyncMemoryRetriever:
+        """The same retriever with coroutine methods; the same object each time."""
+        return self._other_form(AsyncMemoryRetriever)
 
     recall = sync_method(AsyncMemoryRetriever.recall)
     recall_temporal = sync_method(AsyncMemoryRetriever.recall_temporal)

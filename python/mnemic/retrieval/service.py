@@ -1,7 +1,6 @@
-"""AsyncRetrievalService, the public interface of retrieval by structured queries."""
+"""RetrievalService, the public interface of retrieval by structured queries."""
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Unpack
 from uuid import UUID
 
@@ -13,7 +12,6 @@ from mnemic.model import (
     MemorySearchResult,
     OnTimeout,
     RetrievalStats,
-    Scope,
     Suggestions,
     validation,
 )
@@ -27,62 +25,12 @@ from mnemic.retrieval.expansion import MIN_CONFIDENCE
 from mnemic.retrieval.given_expanders import AnyExpander, expander_of
 from mnemic.retrieval.suggestions import CorpusSuggester, Suggester
 from mnemic.threads.sync_bridge import sync_method
-
-
-class _Parts:
-    """Parts of a retrieval service that its two doors share."""
-
-    def __init__(self, scope: Scope, engine: RetrievalEngine, suggester: Suggester) -> None:
-        self._scope = scope
-        self._engine = engine
-        self._suggester = suggester
-
-    @property
-    def agent_id(self) -> str:
-        """The agent."""
-        return self._scope.agent_id
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._scope})"
-
-    def _query(self, query: object, fields: RetrieveFields) -> MemoryQuery:
-        return query_of(query, fields, by_words=self._engine.repository.embedder is None)
+from mnemic.threads.twins import Twin
 
 
 @names_arguments
-class AsyncRetrievalService(_Parts):
-    """Retrieves one agent's memories with weighted relevance.
-
-    Example:
-        >>> service = AsyncRetrievalService(memory)  # doctest: +SKIP
-        >>> query = MemoryQuery.semantic("user preferences")  # doctest: +SKIP
-        >>> result = await service.retrieve(query)  # doctest: +SKIP
-
-    Every memory of the scope is ranked by its whole score, exactly. Results are cached for a time,
-    as ids and scores, until any memory of the user changes; the cache never returns a deleted
-    memory. A failing expander or suggester fails no call: the original query is answered, or
-    nothing is suggested, and the result reports the failure. Only a function that returns something
-    else than a list of texts raises ExpanderError. Methods may be called from any event
-    loop, and from several at once.
-
-    Args:
-        memory: An `AsyncLongTermMemory`, an `AsyncMemory` or a `Memory`, or a scoped one; its scope
-            applies to every call.
-        expander: Adds related terms to queries: a function or a coroutine function from a text to a
-            list of texts, a dict of synonyms, or an object with `expand`; by default from the
-            memories themselves.
-        suggester: Suggests queries; by default from the memories themselves.
-        log_queries: Whether logs and events show queries, cut to 50 characters, if the memory was
-            opened with `log_content=True`; otherwise logs show their length, and events None.
-        similarity_floor: Minimum cosine of a semantic result; None is the embedder's own floor, and
-            0.3 if it has none.
-        min_confidence: Expansions with a lower confidence are not used.
-        cache_size: Maximum number of cached results of one user.
-        cache_bytes: Maximum bytes of all cached results, by estimate; one user may take an eighth
-            of it. A result larger than a quarter of that is not cached, so 0 disables the cache.
-        track_access: Whether returned memories count as accessed, cached or not; never if the
-            memory was opened with `track_access=False`.
-    """
+class RetrievalBase(Twin):
+    """The parts of both forms; for the arguments see `RetrievalService`."""
 
     def __init__(
         self,
@@ -98,12 +46,12 @@ class AsyncRetrievalService(_Parts):
         track_access: bool = True,
     ) -> None:
         memory = checked_memory(memory)
-        suggester = (
+        self._suggester: Suggester = (
             CorpusSuggester()
             if suggester is None
             else validation.capable("suggester", suggester, "suggest")
         )
-        engine = RetrievalEngine(
+        self._engine = RetrievalEngine(
             memory.repository,
             expander=expander_of(expander),
             log_queries=log_queries,
@@ -113,12 +61,28 @@ class AsyncRetrievalService(_Parts):
             cache_bytes=cache_bytes,
             track_access=track_access,
         )
-        super().__init__(memory.scope, engine, suggester)
+        self._scope = memory.scope
 
-    @cached_property
+    @property
+    def agent_id(self) -> str:
+        """The agent."""
+        return self._scope.agent_id
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._scope})"
+
+    def _query(self, query: object, fields: RetrieveFields) -> MemoryQuery:
+        return query_of(query, fields, by_words=self._engine.repository.embedder is None)
+
+
+@names_arguments
+class AsyncRetrievalService(RetrievalBase):
+    """The awaited form of `RetrievalService`, for any event loop; for the arguments see there."""
+
+    @property
     def sync(self) -> "RetrievalService":
         """The same service with plain methods; the same object each time."""
-        return RetrievalService(self._scope, self._engine, self._suggester)
+        return self._other_form(RetrievalService)
 
     async def retrieve(
         self,
@@ -280,8 +244,42 @@ class AsyncRetrievalService(_Parts):
         return self._engine.stats()
 
 
-class RetrievalService(_Parts):
-    """A retrieval service with plain methods; see `AsyncRetrievalService.sync`."""
+class RetrievalService(RetrievalBase):
+    """Retrieves one agent's memories with weighted relevance.
+
+    Example:
+        >>> service = RetrievalService(memory)  # doctest: +SKIP
+        >>> result = service.retrieve(MemoryQuery.semantic("preferences"))  # doctest: +SKIP
+
+    Every memory of the scope is ranked by its whole score, exactly. Results are cached for a time,
+    as ids and scores, until any memory of the user changes; the cache never returns a deleted
+    memory. A failing expander or suggester fails no call: the original query is answered, or
+    nothing is suggested, and the result reports the failure. Only a function that returns something
+    else than a list of texts raises ExpanderError. Methods may be called from several threads at
+    once.
+
+    Args:
+        memory: A memory, by any door, or a scoped one; its scope applies to every call.
+        expander: Adds related terms to queries: a function or a coroutine function from a text to a
+            list of texts, a dict of synonyms, or an object with `expand`; by default from the
+            memories themselves.
+        suggester: Suggests queries; by default from the memories themselves.
+        log_queries: Whether logs and events show queries, cut to 50 characters, if the memory was
+            opened with `log_content=True`; otherwise logs show their length, and events None.
+        similarity_floor: Minimum cosine of a semantic result; None is the embedder's own floor, and
+            0.3 if it has none.
+        min_confidence: Expansions with a lower confidence are not used.
+        cache_size: Maximum number of cached results of one user.
+        cache_bytes: Maximum bytes of all cached results, by estimate; one user may take an eighth
+            of it. A result larger than a quarter of that is not cached, so 0 disables the cache.
+        track_access: Whether returned memories count as accessed, cached or not; never if the
+            memory was opened with `track_access=False`.
+    """
+
+    @property
+    def aio(self) -> AsyncRetrievalService:
+        """The same service with coroutine methods; the same object each time."""
+        return self._other_form(AsyncRetrievalService)
 
     retrieve = sync_method(AsyncRetrievalService.retrieve)
     retrieve_to_context = sync_method(AsyncRetrievalService.retrieve_to_context)

@@ -14,18 +14,19 @@ MAX_SAMPLE = 10_000
 MAX_NEAREST = 1000
 
 
-@names_arguments
-class AsyncVectorIndex:
-    """The index of an agent's active memories, of all users, with coroutine methods.
-
-    It is the attribute `index` of an `AsyncMemory`, for an operator: no memory is shown by it.
-
-    Args:
-        repository: The repository of the memory.
-    """
+class IndexBase:
+    """The parts of both forms."""
 
     def __init__(self, repository: "Repository") -> None:
         self._repository = repository
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._repository.agent_id!r})"
+
+
+@names_arguments
+class AsyncVectorIndex(IndexBase):
+    """The awaited form of `VectorIndex`: the attribute `index` of an `AsyncMemory`."""
 
     async def info(self) -> IndexInfo:
         """Return what the index consists of, and how far an approximate one is built.
@@ -91,11 +92,8 @@ class AsyncVectorIndex:
             progress,
         )
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._repository.agent_id!r})"
 
-
-class VectorIndex:
+class VectorIndex(IndexBase):
     """The index of an agent's active memories, of all users.
 
     It is the attribute `index` of a `Memory`, for an operator: no memory is shown by it.
@@ -104,11 +102,6 @@ class VectorIndex:
         repository: The repository of the memory.
     """
 
-    def __init__(self, repository: "Repository") -> None:
-        self._repository = repository
-
     info = sync_method(AsyncVectorIndex.info)
     wait = sync_method(AsyncVectorIndex.wait)
     audit = sync_method(AsyncVectorIndex.audit)
-
-    __repr__ = AsyncVectorIndex.__repr__
