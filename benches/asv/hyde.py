@@ -8,7 +8,7 @@ from tempfile import mkdtemp
 from benches.asv import Timed
 from benches.support.memories import StoredVectors
 from mnemic import Memory
-from mnemic.hyde import AsyncHydeEngine, HydeConfig
+from mnemic.hyde import HydeConfig, HydeEngine
 
 ROWS = 5_000
 WINDOW = ["user: why does the ferry leave before the tide?", "assistant: Let me see."]
@@ -41,7 +41,7 @@ def opened(path):
 
 
 def engine_of(memory):
-    return AsyncHydeEngine(memory, memory.embedder, Model(), CONFIG).sync
+    return HydeEngine(memory, memory.embedder, Model(), CONFIG)
 
 
 @cache

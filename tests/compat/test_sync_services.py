@@ -1,13 +1,12 @@
 """The services have the same calls without an event loop."""
 
 import asyncio
-import inspect
 
 import msgspec
 import pytest
 
 from mnemic import Memory
-from mnemic.compat import AsyncMemoryRetriever, AsyncRetrievalService, ContextWindow
+from mnemic.compat import ContextWindow, MemoryRetriever, RetrievalService
 from mnemic.model import MemoryQuery
 from tests.support.clock import DAY, NOON, Clock
 from tests.support.recall import NamedSimilarities, ScriptedJudge
@@ -23,25 +22,6 @@ def memory():
         added = opened.add_many(TEXTS, **SCOPE)
         opened.link(added[1].id, added[0].id, **SCOPE)
         yield opened
-
-
-def verbs_of(kind):
-    return {
-        name: verb
-        for name, verb in inspect.getmembers(kind, inspect.isfunction)
-        if not name.startswith("_")
-    }
-
-
-@pytest.mark.parametrize("kind", [AsyncRetrievalService, AsyncMemoryRetriever])
-def test_both_doors_of_a_service_have_the_same_calls(memory, kind):
-    service = kind(memory)
-    plain, awaited = verbs_of(type(service.sync)), verbs_of(kind)
-    assert plain.keys() == awaited.keys()
-    for name, verb in plain.items():
-        assert inspect.signature(verb) == inspect.signature(awaited[name])
-        assert (verb.__doc__, inspect.iscoroutinefunction(verb)) == (awaited[name].__doc__, False)
-    assert service.sync is service.sync
 
 
 def as_shown(result):
@@ -62,22 +42,22 @@ RETRIEVALS = {
 
 @pytest.mark.parametrize("verb", RETRIEVALS)
 def test_a_retrieval_is_the_same_at_both_doors(memory, verb):
-    service = AsyncRetrievalService(memory)
+    service = RetrievalService(memory)
     given = RETRIEVALS[verb] or (memory.list(**SCOPE)[0].id,)
-    awaited = asyncio.run(getattr(service, verb)(*given, **SCOPE))
-    assert as_shown(getattr(service.sync, verb)(*given, **SCOPE)) == as_shown(awaited)
-    assert len(service.sync.retrieve(MemoryQuery.semantic("query"), **SCOPE)) == 3
-    assert service.sync.retrieve_to_context("query", ContextWindow(1000), **SCOPE) == 3
-    assert service.sync.get_stats() == asyncio.run(service.get_stats())
+    awaited = asyncio.run(getattr(service.aio, verb)(*given, **SCOPE))
+    assert as_shown(getattr(service, verb)(*given, **SCOPE)) == as_shown(awaited)
+    assert len(service.retrieve(MemoryQuery.semantic("query"), **SCOPE)) == 3
+    assert service.retrieve_to_context("query", ContextWindow(1000), **SCOPE) == 3
+    assert service.get_stats() == asyncio.run(service.aio.get_stats())
 
 
 def test_a_retriever_recalls_without_an_event_loop(memory):
-    retriever = AsyncMemoryRetriever(memory, judge=ScriptedJudge({"tea ~0.9": 0.9})).sync
+    retriever = MemoryRetriever(memory, judge=ScriptedJudge({"tea ~0.9": 0.9}))
     tea, bread, salt = sorted(memory.list(**SCOPE), key=lambda each: TEXTS.index(each.content))
     assert len(retriever.recall("query", **SCOPE)) == 3
     assert len(retriever.recall_temporal(NOON, NOON + DAY, **SCOPE)) == 3
     assert len(retriever.recall_by_type("fact", "alice")) == len(
-        asyncio.run(AsyncMemoryRetriever(memory).recall_by_type("fact", "alice"))
+        asyncio.run(retriever.aio.recall_by_type("fact", "alice"))
     )
     assert [hit.id for hit in retriever.recall_linked(bread.id, **SCOPE)] == [tea.id]
     assert [hit.id for hit in retriever.find_contradictions("query", "alice")] == [tea.id]

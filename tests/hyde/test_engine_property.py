@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mnemic import AsyncMemory
-from mnemic.hyde import AsyncHydeEngine, HydeConfig
+from mnemic.hyde import AsyncHydeEngine, HydeConfig, HydeEngine
 from mnemic.model import LinkType
 from tests.support.clock import NOON, Clock
 from tests.support.hyde_twin import Kept, LineModel, Options, TableEmbedder, Twin
@@ -193,7 +193,7 @@ def test_the_engine_agrees_with_its_twin(seed):
                 await engine.ready(30)
                 found = await engine.retrieve("t", WINDOW)
                 assert await engine.retrieve("u", WINDOW) == found
-            with AsyncHydeEngine(view.sync, embedder, LineModel(lines), config).sync as engine:
+            with HydeEngine(view.sync, embedder, LineModel(lines), config) as engine:
                 engine.start()
                 engine.ready(30)
                 assert engine.retrieve("t", WINDOW) == found

@@ -10,7 +10,7 @@ import pytest
 
 from mnemic import Memory
 from mnemic.errors import MnemicError
-from mnemic.hyde import AsyncHydeEngine, HydeConfig
+from mnemic.hyde import AsyncHydeEngine, HydeConfig, HydeEngine
 from tests.support.hyde_twin import LineModel, PlainLineModel, TableEmbedder
 from tests.support.hyde_worlds import AXES, WINDOW, run, world
 
@@ -140,7 +140,7 @@ def test_what_is_no_model_is_refused_or_gives_nothing(model):
     with Memory(":memory:", embedder=TableEmbedder(AXES)) as memory:
         memory.add("east")
         try:
-            engine = AsyncHydeEngine(memory, TableEmbedder(AXES), model, HydeConfig()).sync
+            engine = HydeEngine(memory, TableEmbedder(AXES), model, HydeConfig())
         except MnemicError:
             return
         with engine:

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from mnemic import AsyncMemory, HttpEmbedder, Memory
-from mnemic.hyde import AsyncHydeEngine, HydeConfig
+from mnemic.hyde import AsyncHydeEngine, HydeConfig, HydeEngine
 from tests.support.doors import opened
 from tests.support.hyde_twin import LineModel, TableEmbedder
 from tests.support.hyde_worlds import AXES, WINDOW
@@ -100,7 +100,7 @@ def test_an_engine_of_a_configuration_uses_the_models_that_it_names():
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("OPENAI_BASE_URL", server.url)
             patch.setenv("OPENAI_API_KEY", KEY)
-            with AsyncHydeEngine.from_config(memory, config).sync as engine:
+            with HydeEngine.from_config(memory, config) as engine:
                 engine.start()
                 engine.ready(20)
                 assert len(engine.retrieve("t", WINDOW)) == 2

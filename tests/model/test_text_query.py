@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from mnemic import Memory, MemoryFilter, Weights
-from mnemic.compat import AsyncRetrievalService
+from mnemic.compat import AsyncRetrievalService, RetrievalService
 from mnemic.context import ContextWindow
 from mnemic.errors import FilterError, InvalidArgumentError
 from mnemic.model import MemoryQuery, Recency
@@ -123,10 +123,7 @@ def test_without_an_embedder_a_text_is_searched_by_its_words():
     with Memory(":memory:", embedder=None) as memory:
         memory.add_many(TEXTS)
         assert contents(memory.retrieve("red"))[0] == "the red sofa"
-        assert (
-            contents(asyncio.run(AsyncRetrievalService(memory).retrieve("red")))[0]
-            == "the red sofa"
-        )
+        assert contents(RetrievalService(memory).retrieve("red"))[0] == "the red sofa"
 
 
 REFUSED = {
@@ -151,7 +148,7 @@ def test_a_query_that_cannot_be_understood_is_refused(memory, case):
     with pytest.raises(InvalidArgumentError, match=message):
         memory.retrieve(query, **fields)
     with pytest.raises(InvalidArgumentError, match=message):
-        asyncio.run(AsyncRetrievalService(memory).retrieve(query, **fields))
+        RetrievalService(memory).retrieve(query, **fields)
 
 
 def test_a_time_that_cannot_be_read_is_refused_by_its_name(memory):

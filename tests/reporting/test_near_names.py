@@ -21,6 +21,7 @@ from mnemic.compat import (
     AsyncRetrievalService,
     BuildContextOptions,
     ContextWindow,
+    MemoryRetriever,
 )
 from mnemic.errors import (
     ArgumentMismatchError,
@@ -102,7 +103,7 @@ CALLS = {
         "Memory.retrieve() has no argument 'filter'; did you mean 'filters'?",
     ),
     "the plain door of a service": (
-        lambda memory: AsyncMemoryRetriever(memory).sync.recall("x", user="a"),
+        lambda memory: MemoryRetriever(memory).recall("x", user="a"),
         "MemoryRetriever.recall() has no argument 'user'; did you mean 'user_id'?",
     ),
     "options of a service": (

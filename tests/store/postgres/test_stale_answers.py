@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mnemic import Memory
-from mnemic.compat import AsyncMemoryRetriever
+from mnemic.compat import MemoryRetriever
 from mnemic.errors import StoreUnavailableError
 from mnemic.events import HypothesesRetrievedEvent
 from mnemic.hyde import HydeEngine
@@ -46,7 +46,7 @@ class Services:
         self.engine = HydeEngine(memory.scoped(user_id="ann"), memory.embedder, self.model)
         self.turns = 0
         options = MemoryRetrieverOptions(access_interval=timedelta(hours=1), salience_weight=0.0)
-        self.spaced = AsyncMemoryRetriever(memory, options).sync
+        self.spaced = MemoryRetriever(memory, options)
 
     def listings(self):
         """Calls that return a list with a mark, by name."""
