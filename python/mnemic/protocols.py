@@ -1,7 +1,7 @@
 """Interfaces supplied from outside: clock, id factory, counters, files, listeners."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import IO, Protocol, TypeAlias
 from uuid import UUID
@@ -12,8 +12,8 @@ Clock = Callable[[], datetime]
 IdFactory = Callable[[datetime], UUID]
 """Returns a new id for the given creation time."""
 
-Summarizer = Callable[[Sequence[str]], str]
-"""Returns a shorter summary of the given texts, oldest first."""
+Summarizer = Callable[[Sequence[str]], str | Awaitable[str]]
+"""Returns a shorter summary of the given texts, oldest first: a plain or a coroutine function."""
 
 
 class TokenCounter(Protocol):

@@ -1,12 +1,11 @@
 """Searches through a candidate source: from the store to the results."""
 
-import asyncio
 import time
 
 import pytest
 
 from mnemic import Memory
-from mnemic.compat import AsyncMemoryRetriever
+from mnemic.compat import MemoryRetriever
 from mnemic.index import ExactSource, native
 from mnemic.model import MemoryFilter, MemoryQuery, SearchResults
 from tests.support.candidate_sources import Made, RandomSource, RecordingSource
@@ -159,10 +158,10 @@ def test_a_retrieval_that_counts_all_matches_is_exact(open_memory):
 def test_a_recall_and_a_context_have_the_mark_too(open_memory):
     memory = open_memory()
     fill(memory)
-    retriever = AsyncMemoryRetriever(memory)
+    retriever = MemoryRetriever(memory)
 
     def recalled(**fields):
-        return asyncio.run(retriever.recall(text_of(30), user_id=None, max_results=2, **fields))
+        return retriever.recall(text_of(30), user_id=None, max_results=2, **fields)
 
     assert recalled(with_total=False).approximate
     assert not recalled().approximate

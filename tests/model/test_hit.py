@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from mnemic import Memory
-from mnemic.compat import AsyncLongTermMemory, AsyncMemoryRetriever, AsyncRetrievalService
+from mnemic.compat import AsyncLongTermMemory, MemoryRetriever, RetrievalService
 from mnemic.model import Hit, MemoryQuery
 from tests.support.recall import NamedSimilarities
 
@@ -25,7 +25,7 @@ def results_of(memory):
     """Return the results of all that finds memories, by name."""
     scope = {"user_id": "alice"}
     newest = memory.recent(limit=1, **scope)[0].id
-    retriever, service = AsyncMemoryRetriever(memory), AsyncRetrievalService(memory)
+    retriever, service = MemoryRetriever(memory), RetrievalService(memory)
     return {
         "search": memory.search("query", **scope),
         "similar": memory.similar(newest, **scope),
@@ -34,10 +34,8 @@ def results_of(memory):
         "retrieve": memory.retrieve(MemoryQuery.semantic("query"), **scope),
         "recall": memory.recall("query", **scope),
         "contradictions": memory.contradictions("query", **scope),
-        "recall_linked": asyncio.run(
-            retriever.recall_linked(newest, depth=2, direction="both", **scope)
-        ),
-        "find_similar": asyncio.run(service.find_similar(newest, **scope)),
+        "recall_linked": retriever.recall_linked(newest, depth=2, direction="both", **scope),
+        "find_similar": service.find_similar(newest, **scope),
     }
 
 

@@ -1,13 +1,12 @@
 """Retrieval by a text with keyword arguments, at each door."""
 
-import asyncio
 from datetime import timedelta
 
 import msgspec
 import pytest
 
 from mnemic import Memory, MemoryFilter, Weights
-from mnemic.compat import AsyncRetrievalService, RetrievalService
+from mnemic.compat import RetrievalService
 from mnemic.context import ContextWindow
 from mnemic.errors import FilterError, InvalidArgumentError
 from mnemic.model import MemoryQuery, Recency
@@ -94,8 +93,8 @@ def test_a_text_with_fields_is_the_query_with_those_fields(memory, pair):
     query = MemoryQuery(query="red sofa", **{"search_type": "hybrid", **named})
     wanted = as_shown(memory.retrieve(query))
     assert as_shown(memory.retrieve("red sofa", **fields)) == wanted
-    service = AsyncRetrievalService(memory)
-    assert as_shown(asyncio.run(service.retrieve("red sofa", **fields))) == wanted
+    service = RetrievalService(memory)
+    assert as_shown(service.retrieve("red sofa", **fields)) == wanted
     windows = ContextWindow(1000), ContextWindow(1000)
     added = memory.retrieve_to_context("red sofa", windows[0], **fields)
     assert added == memory.retrieve_to_context(query, windows[1]) > 0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mnemic import AsyncMemory, Memory, Ranking, Weights
-from mnemic.compat import AsyncLongTermMemory, AsyncRetrievalService
+from mnemic.compat import AsyncLongTermMemory, RetrievalService
 from mnemic.errors import EmbeddingError, InvalidArgumentError
 from mnemic.model import MemoryQuery
 from tests.support.embedders import WordEmbedder
@@ -132,10 +132,10 @@ def test_a_context_falls_back_and_says_so(memory, by_words, embedder):
 
 def test_a_hybrid_retrieval_falls_back_and_is_not_kept(memory, embedder):
     query = MemoryQuery(query="red lamp", search_type="hybrid", expand_query=True)
-    service = AsyncRetrievalService(memory)
+    service = RetrievalService(memory)
 
     def asked(given=query):
-        return asyncio.run(service.retrieve(given, user_id="u"))
+        return service.retrieve(given, user_id="u")
 
     embedder.is_down = True
     found = asked()

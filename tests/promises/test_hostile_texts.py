@@ -13,7 +13,7 @@ import pytest
 from benches.support.hostile_texts import FAMILIES
 from mnemic import AsyncMemory, _core
 from mnemic._core import MemoryIndex
-from mnemic.compat import AsyncLongTermMemory, AsyncMemoryRetriever, AsyncRetrievalService
+from mnemic.compat import AsyncLongTermMemory, MemoryRetriever, RetrievalService
 from mnemic.demo.reading import read
 from mnemic.embed.chunking import Chunker
 from mnemic.errors import InvalidArgumentError
@@ -111,18 +111,18 @@ TOO_LONG = LONGEST + "x"
 def test_a_query_of_ten_thousand_characters_is_answered_and_a_longer_one_refused(places):
     with places.opened(embedder=WordEmbedder()) as memory:
         memory.add("tea with milk")
-        retriever, service = AsyncMemoryRetriever(memory), AsyncRetrievalService(memory)
+        retriever, service = MemoryRetriever(memory), RetrievalService(memory)
         calls = {
             "search": memory.search,
             "keyword search": lambda query: memory.search(query, search_type="keyword"),
             "recall": memory.recall,
             "context": memory.context,
             "retrieve": lambda query: memory.retrieve(MemoryQuery(query=query)),
-            "retriever": lambda query: asyncio.run(retriever.recall(query, user_id=None)),
-            "topic": lambda query: asyncio.run(
-                retriever.recall_temporal(NOON, NOON, user_id=None, topic_filter=query)
+            "retriever": lambda query: retriever.recall(query, user_id=None),
+            "topic": lambda query: retriever.recall_temporal(
+                NOON, NOON, user_id=None, topic_filter=query
             ),
-            "expand": lambda query: asyncio.run(service.expand_query(query)),
+            "expand": service.expand_query,
         }
         for name, call in calls.items():
             call(LONGEST)
@@ -153,9 +153,9 @@ def test_the_doors_for_event_loops_refuse_a_longer_query_as_well(places):
 def test_of_a_long_conversation_the_end_is_read(places):
     with places.opened(embedder=None) as memory:
         memory.add_many(["the harbour froze", "a violin lesson"])
-        service = AsyncRetrievalService(memory)
+        service = RetrievalService(memory)
         spoken = "the violin. " + "hm. " * 5_000 + "the harbour"
-        assert asyncio.run(service.suggest_queries(spoken)) == ["harbour"]
+        assert service.suggest_queries(spoken) == ["harbour"]
 
 
 @pytest.mark.parametrize("places", STORES, indirect=True)

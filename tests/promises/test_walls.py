@@ -19,7 +19,7 @@ from mnemic.model import (
     MemorySortOrder,
 )
 from mnemic.observability.events import MemoryStoredEvent
-from mnemic.recall import AsyncMemoryRetriever
+from mnemic.recall import MemoryRetriever
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 
@@ -273,10 +273,10 @@ def test_links_for_all_users_lead_to_the_memories_they_were_made_to(opened):
         memory.add("start", id=UUID(int=9), user_id="alice")
         memory.link(UUID(int=9), ONE, user_id="alice", strength=0.5)
         memory.link(ONE, TWO, user_id="alice", strength=0.5)
-        retriever = AsyncMemoryRetriever(memory)
+        retriever = MemoryRetriever(memory)
         for options in ({}, {"include_archived": True}):
             given = {"user_id": None, "all_users": True, "depth": 2, **options}
-            found = asyncio.run(retriever.recall_linked(UUID(int=9), **given))
+            found = retriever.recall_linked(UUID(int=9), **given)
             assert [(each.memory.id, each.memory.content) for each in found] == [
                 (ONE, "of alice"),
                 (TWO, "of alice"),

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from mnemic import Memory
-from mnemic.compat import AsyncMemoryRetriever
+from mnemic.compat import MemoryRetriever
 from mnemic.errors import EntryNotFoundError, FilterError, InvalidArgumentError
 from mnemic.model import SalienceOptions, SalienceWeights
 from tests.support.clock import DAY, NOON, Clock
@@ -60,12 +60,10 @@ def test_every_mode_is_limited_to_a_range_of_creation_times(memory, mode):
 
 
 def test_mode_temporal_is_the_retrievers_temporal_recall(memory):
-    retriever = AsyncMemoryRetriever(memory)
+    retriever = MemoryRetriever(memory)
     first, last = NOON - 5 * DAY, NOON + timedelta(microseconds=1)
     for topic in (None, "query"):
-        wanted = asyncio.run(
-            retriever.recall_temporal(first, last, topic, half_open=True, limit=2, **SCOPE)
-        )
+        wanted = retriever.recall_temporal(first, last, topic, half_open=True, limit=2, **SCOPE)
         found = memory.recall(
             topic or "", mode="temporal", since=first, until=last, limit=2, **SCOPE
         )
@@ -87,7 +85,7 @@ def test_linked_memories_are_those_of_the_retriever(memory):
     tea, bread, salt, _ = entries_of(memory)
     memory.link(tea.id, bread.id, "derived_from", strength=0.5, **SCOPE)
     memory.link(bread.id, salt.id, strength=0.5, **SCOPE)
-    retriever = AsyncMemoryRetriever(memory)
+    retriever = MemoryRetriever(memory)
     for options in (
         {},
         {"depth": 2},
@@ -97,7 +95,7 @@ def test_linked_memories_are_those_of_the_retriever(memory):
         {"include_archived": True, "depth": 3},
     ):
         found = both(memory, "linked", bread.id, **options, **SCOPE)
-        wanted = asyncio.run(retriever.recall_linked(bread.id, **options, **SCOPE))
+        wanted = retriever.recall_linked(bread.id, **options, **SCOPE)
         assert as_shown(found) == as_shown(wanted)
     assert contents(memory.linked(tea.id, depth=2, **SCOPE)) == ["bread ~0.7", "salt ~0.5"]
     assert contents(memory.linked(tea.id, types=["related"], **SCOPE)) == []
@@ -115,14 +113,14 @@ def test_linked_refuses_what_it_does_not_understand(memory):
 
 def test_salience_and_reinforcement_are_those_of_the_retriever(memory):
     salt = entries_of(memory)[2]
-    retriever = AsyncMemoryRetriever(memory)
+    retriever = MemoryRetriever(memory)
     for options in (
         {},
         {"query": "query"},
         {"weights": SalienceWeights(0.0, 0.0, 1.0, 0.0)},
         {"options": SalienceOptions(half_life_days=1.0)},
     ):
-        wanted = asyncio.run(retriever.salience(salt.id, "alice", **options))
+        wanted = retriever.salience(salt.id, "alice", **options)
         assert both(memory, "salience", salt.id, **options, **SCOPE) == wanted
     raised = memory.reinforce(salt.id, "user_correction", **SCOPE)
     assert raised.importance == pytest.approx(0.65)

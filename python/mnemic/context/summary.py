@@ -7,6 +7,7 @@ from mnemic.context.items import ContextItem, ContextItemType
 from mnemic.errors import InvalidArgumentError
 from mnemic.protocols import Summarizer
 from mnemic.reporting.description import described
+from mnemic.threads.sync_bridge import run_sync
 
 
 def summary_of(items: Sequence[ContextItem], summarizer: Summarizer) -> ContextItem:
@@ -15,7 +16,9 @@ def summary_of(items: Sequence[ContextItem], summarizer: Summarizer) -> ContextI
     Raises:
         InvalidArgumentError: If the summariser returns no text.
     """
-    text = summarizer([item.content for item in items])
+    from mnemic.threads.calling import called  # noqa: PLC0415 - seldom used; imports inspect
+
+    text = run_sync(called(summarizer, [item.content for item in items]))
     if not isinstance(text, str) or not text.strip():
         raise InvalidArgumentError(f"summarizer must return a text, got {described(text)}")
     return ContextItem(

@@ -63,7 +63,8 @@ class ContextWindow:
         license: The host's license policy; with None nothing is checked.
         clock: Gives items their time of addition.
         id_factory: Gives ids to items without one; version 7 unless given.
-        summarizer: Summarises several texts, oldest first, in one; SUMMARIZE needs it.
+        summarizer: Summarises several texts, oldest first, in one: a function, plain or a
+            coroutine function; SUMMARIZE needs it.
 
     Raises:
         InvalidArgumentError: If an argument is of the wrong type or out of range, or a summariser

@@ -1,6 +1,6 @@
 """The contract of a judge of contradictions, and its judgements."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import ClassVar, Protocol
 
 from mnemic.errors import InvalidArgumentError
@@ -34,9 +34,11 @@ def check_texts(statement: object, others: object) -> None:
 
 
 class ContradictionJudge(Protocol):
-    """Judges whether a new statement contradicts older memories."""
+    """Judges whether a statement contradicts memories; its method may be plain or a coroutine."""
 
-    async def judge(self, statement: str, others: Sequence[str]) -> list[Judgement]:
+    def judge(
+        self, statement: str, others: Sequence[str]
+    ) -> Sequence[Judgement] | Awaitable[Sequence[Judgement]]:
         """Return one judgement for each of the older memories, in their order.
 
         Args:

@@ -4,7 +4,6 @@ After Gao et al., "Precise Zero-Shot Dense Retrieval without Relevance Labels" (
 text in the style of the stored ones finds more than a search by the question.
 """
 
-import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Protocol
@@ -15,7 +14,7 @@ from mnemic.hyde.cleaning import clean
 from mnemic.hyde.window import SEPARATOR
 from mnemic.model import validation
 from mnemic.reporting.description import described, failure
-from mnemic.threads.sync_bridge import awaited, run_blocking
+from mnemic.threads.calling import called
 
 HYPOTHESIS_SYSTEM_PROMPT = (
     "You help a coding agent to find entries of its long-term memory. You are given the latest "
@@ -118,21 +117,12 @@ async def generate_hypotheses(llm: Completes, window: Sequence[str], count: int)
         return []
     prompt, system = hypothesis_prompt(window, count), hypothesis_system_prompt(count)
     try:
-        answer = await _completed(llm.complete, prompt, system)
+        answer = await called(llm.complete, prompt, system=system)
     except Exception as error:
         raise HypothesisError(f"hyde: LLM call: {failure(error)}") from error
     if not isinstance(answer, str):
         raise HypothesisError(f"hyde: LLM call: the answer must be a str, got {described(answer)}")
     return parse_hypotheses(answer, count)
-
-
-async def _completed(complete: Callable[..., object], prompt: str, system: str) -> object:
-    call = getattr(complete, "__call__", None)  # noqa: B004 - that of an object
-    if inspect.iscoroutinefunction(complete) or inspect.iscoroutinefunction(call):
-        returned = complete(prompt, system=system)
-    else:
-        returned = await run_blocking(lambda: complete(prompt, system=system))
-    return await awaited(returned) if inspect.isawaitable(returned) else returned
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -10,6 +10,7 @@ from mnemic.errors import InvalidArgumentError, LanguageModelResultError
 from mnemic.records.secrets import without_passwords
 from mnemic.reporting.description import described
 from mnemic.reporting.near_names import checks_arguments
+from mnemic.threads.calling import is_awaited
 from mnemic.threads.sync_bridge import awaited, run_blocking
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class AdaptedLanguageModel:
             run: Runs a plain function in another thread.
         """
         positional, named = self._arguments(prompt, system)
-        if _is_coroutine_function(self._call):
+        if is_awaited(self._call):
             answer = self._call(*positional, **named)
         else:
             answer = await run(lambda: self._call(*positional, **named))
@@ -144,12 +145,6 @@ def _model_of(given: object, named: object) -> str:
     names = [name for name in found if isinstance(name, str) and name.strip()]
     own: object = getattr(given, "__name__", type(given).__name__)
     return names[0] if names else str(own)
-
-
-def _is_coroutine_function(call: Callable[..., object]) -> bool:
-    if inspect.iscoroutinefunction(call):
-        return True
-    return inspect.iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004 - an object's
 
 
 def _system_passing(call: Callable[..., object]) -> str:

@@ -66,7 +66,8 @@ from mnemic.recall.telemetry import RecallTelemetry
 from mnemic.recall.traversal import Traversal
 from mnemic.reporting.description import described, quoted
 from mnemic.repository import Found, FoundLinked, Repository
-from mnemic.threads.sync_bridge import awaited, run_blocking
+from mnemic.threads.calling import called
+from mnemic.threads.sync_bridge import run_blocking
 
 CONTRADICTION_CANDIDATES = 20
 MAX_DEPTH = 3
@@ -376,10 +377,11 @@ class RecallEngine:
         if not candidates:
             return []
         others = [each.entry.content for each in candidates]
-        judging = self._judge.judge(content, others)
-        if not isinstance(self._judge, RuleJudge):  # which needs no event loop, and no thread
-            judging = awaited(judging)
-        judged = items("the judge's answer", await judging)
+        if isinstance(self._judge, RuleJudge):  # which needs no event loop, and no thread
+            given: object = await self._judge.judge(content, others)
+        else:
+            given = await called(self._judge.judge, content, others)
+        judged = items("the judge's answer", given)
         if len(judged) != len(others):
             raise MnemicError(
                 f"the judge of contradictions gave {len(judged)} judgements for {len(others)} "

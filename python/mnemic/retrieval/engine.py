@@ -50,9 +50,10 @@ from mnemic.repository import Found, Repository, check_limit
 from mnemic.retrieval.augmentation import augment, window_contents
 from mnemic.retrieval.cache import CACHED_ANSWERS, CACHED_BYTES, AnswerCache, CachedAnswer, Hit
 from mnemic.retrieval.expansion import MIN_CONFIDENCE, Expander, Related
+from mnemic.retrieval.given_expanders import expansion_of
 from mnemic.retrieval.keys import Key, depends_on_accesses, key_of
 from mnemic.retrieval.statistics import Statistics
-from mnemic.retrieval.suggestions import Suggester
+from mnemic.retrieval.suggestions import Suggester, suggested_by
 from mnemic.retrieval.telemetry import RetrievalTelemetry
 from mnemic.store import LogPosition
 from mnemic.threads.sync_bridge import run_blocking
@@ -202,7 +203,7 @@ class RetrievalEngine:
             )
 
         try:
-            return _checked(await self._expander.expand(query, find_related))
+            return _checked(await expansion_of(self._expander, query, find_related))
         except (StoreError, ExpanderError):  # later reads would fail too, and so would later calls
             raise
         except Exception as error:  # noqa: BLE001 - it may be anybody's code, or a network's fault
@@ -256,7 +257,7 @@ class RetrievalEngine:
 
         try:
             suggested = validation.items(
-                "suggestions", await suggester.suggest(recent, limit, find_phrases)
+                "suggestions", await suggested_by(suggester, recent, limit, find_phrases)
             )
             return Suggestions(validation.text("a suggestion", each) for each in suggested[:limit])
         except StoreError:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from mnemic._core import fold
 from mnemic.llm import AnyLanguageModel, as_language_model
@@ -34,14 +34,14 @@ FindRelated: TypeAlias = Callable[[str], Awaitable[Related]]
 
 
 class Expander(Protocol):
-    """Adds related terms to a query."""
+    """Adds related terms to a query; its method may be plain or a coroutine."""
 
-    async def expand(self, query: str, find_related: FindRelated) -> ExpandedQuery:
+    def expand(self, query: str, find_related: Any) -> ExpandedQuery | Awaitable[ExpandedQuery]:
         """Return the query with added terms, and a confidence.
 
         Args:
             query: The query.
-            find_related: Returns related words of the searched memories.
+            find_related: Returns related words of the searched memories; a coroutine awaits it.
         """
         ...
 

@@ -1,6 +1,5 @@
 """Expanders given as a function or as a dict of synonyms."""
 
-import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from itertools import islice
@@ -10,8 +9,14 @@ from mnemic._core import fold
 from mnemic.errors import ExpanderError, InvalidArgumentError
 from mnemic.model import ExpandedQuery, validation
 from mnemic.reporting.description import described
-from mnemic.retrieval.expansion import CorpusExpander, Expander, FindRelated, spaced_words
-from mnemic.threads.sync_bridge import awaited, run_blocking
+from mnemic.retrieval.expansion import (
+    CorpusExpander,
+    Expander,
+    FindRelated,
+    LanguageModelExpander,
+    spaced_words,
+)
+from mnemic.threads.calling import called
 
 ExpandFunction: TypeAlias = Callable[[str], Iterable[str] | Awaitable[Iterable[str]]]
 """Returns texts that belong to a query: a function, or a coroutine function."""
@@ -50,6 +55,14 @@ def expander_of(given: AnyExpander | None) -> Expander:
     )
 
 
+async def expansion_of(expander: Expander, query: str, find_related: FindRelated) -> ExpandedQuery:
+    """Return a query with the terms that an expander, plain or awaited, adds."""
+    if isinstance(expander, _OWN):  # which need no event loop, and no thread
+        return await expander.expand(query, find_related)
+    made: ExpandedQuery = await called(expander.expand, query, callback=find_related)
+    return made
+
+
 class FunctionExpander:
     """Adds the texts that a function returns for a query.
 
@@ -61,9 +74,6 @@ class FunctionExpander:
 
     def __init__(self, function: ExpandFunction) -> None:
         self._function = function
-        self._is_awaited = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-            getattr(function, "__call__", None)  # noqa: B004 - that of an object
-        )
 
     async def expand(self, query: str, find_related: FindRelated) -> ExpandedQuery:
         """Return the query with the function's texts; see `Expander`.
@@ -72,15 +82,7 @@ class FunctionExpander:
             ExpanderError: If the function returns no list of texts.
         """
         del find_related  # an expander of the contract gets it
-        return _expanded(query, _checked_texts(await self._call(query)))
-
-    async def _call(self, query: str) -> object:
-        function = self._function
-        if self._is_awaited:
-            returned: object = function(query)
-        else:
-            returned = await run_blocking(lambda: function(query))
-        return await awaited(returned) if inspect.isawaitable(returned) else returned
+        return _expanded(query, _checked_texts(await called(self._function, query)))
 
 
 class SynonymExpander:
@@ -170,6 +172,8 @@ def _expanded(query: str, texts: Iterable[str]) -> ExpandedQuery:
         confidence=1.0 if added else 0.0,
     )
 
+
+_OWN = CorpusExpander, LanguageModelExpander, FunctionExpander, SynonymExpander
 
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"

@@ -1,10 +1,11 @@
 """Suggested queries for a conversation."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from mnemic.llm import AnyLanguageModel, as_language_model
 from mnemic.retrieval.expansion import without_marker
+from mnemic.threads.calling import called
 from mnemic.threads.sync_bridge import awaited
 
 FindPhrases: TypeAlias = Callable[[str, int], Awaitable[Sequence[tuple[str, float]]]]
@@ -12,15 +13,18 @@ FindPhrases: TypeAlias = Callable[[str, int], Awaitable[Sequence[tuple[str, floa
 
 
 class Suggester(Protocol):
-    """Suggests queries for a conversation."""
+    """Suggests queries for a conversation; its method may be plain or a coroutine."""
 
-    async def suggest(self, context: str, limit: int, find_phrases: FindPhrases) -> list[str]:
+    def suggest(
+        self, context: str, limit: int, find_phrases: Any
+    ) -> list[str] | Awaitable[list[str]]:
         """Return queries, most promising first.
 
         Args:
             context: Recent text of the conversation.
             limit: Maximum number of queries.
-            find_phrases: Returns key phrases of a text that the searched memories hold.
+            find_phrases: Returns key phrases of a text that the searched memories hold; a
+                coroutine awaits it.
         """
         ...
 
@@ -56,6 +60,18 @@ class LanguageModelSuggester:
             without_marker(line.strip().lstrip("-*\u2022")) for line in answer.splitlines()
         ]
         return list(dict.fromkeys(each for each in questions if each))[:limit] or phrases
+
+
+_OWN = CorpusSuggester, LanguageModelSuggester
+
+
+async def suggested_by(
+    suggester: Suggester, context: str, limit: int, find_phrases: FindPhrases
+) -> object:
+    """Return what a suggester, plain or awaited, suggests."""
+    if isinstance(suggester, _OWN):  # which need no event loop, and no thread
+        return await suggester.suggest(context, limit, find_phrases)
+    return await called(suggester.suggest, context, limit, callback=find_phrases)
 
 
 _INSTRUCTION = (
