@@ -161,10 +161,10 @@ async def first_words(texts):
 @pytest.mark.parametrize("summarizer", [first_words, lambda texts: asyncio.run(first_words(texts))])
 def test_a_summarizer_may_be_plain_or_awaited(summarizer):
     window = ContextWindow(1000, summarizer=summarizer)
-    for text in ("tea at noon", "bread at one"):
-        window.add(text, ContextItemType.ASSISTANT_MESSAGE)
-    assert window.compact(CompactionStrategy.SUMMARIZE, target_percent=0)
-    assert "tea / bread" in str(window.build())
+    for word in ("tea", "bread"):
+        window.add(f"{word} at noon" * 100, ContextItemType.ASSISTANT_MESSAGE)
+    assert len(window.compact(CompactionStrategy.SUMMARIZE, target_percent=10)) == 2
+    assert "tea / bread" in window.build().text
 
 
 def test_a_function_that_returns_an_awaitable_is_awaited_too():
