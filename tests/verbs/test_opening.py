@@ -15,6 +15,7 @@ from mnemic.errors import (
     ArgumentMismatchError,
     InvalidArgumentError,
     StoreClosedError,
+    StoreError,
     StoreFileError,
     WrongFormError,
 )
@@ -341,9 +342,36 @@ def test_a_memory_that_is_dropped_unentered_or_entered_is_collected_at_once(path
 
 def test_a_password_in_the_path_is_not_shown():
     async def scenario():
-        return repr(AsyncMemory("postgresql://ann:secret@example.invalid/db", embedder=None))
+        memory = AsyncMemory("postgresql://ann:secret@example.invalid/db", embedder=None)
+        shown = repr(memory)
+        await memory.close()
+        with pytest.raises(StoreClosedError) as caught:
+            await memory.count()
+        return shown, str(caught.value)
 
-    assert "secret" not in asyncio.run(scenario())
+    for text in asyncio.run(scenario()):
+        assert "example.invalid" in text
+        assert "secret" not in text
+
+
+@pytest.mark.parametrize("use", [lambda memory: memory.scope, lambda memory: memory.sync])
+def test_a_function_that_opening_calls_cannot_use_the_memory(kind, path, use):
+    with Memory(path, embedder=WordEmbedder()) as memory:
+        memory.add("the red sofa")
+    refused = []
+
+    async def scenario():
+        def progress(_done, _total):
+            with pytest.raises(StoreError, match="is not open yet; a function that opening calls"):
+                use(memory)
+            refused.append(repr(memory))
+
+        memory = kind(path, embedder=WordEmbedder(), progress=progress, snapshots=False)
+        async with memory:
+            assert await memory.count() == 1
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
+    assert refused
 
 
 def test_opening_by_a_method_says_what_to_write(kind):

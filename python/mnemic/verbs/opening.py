@@ -7,7 +7,7 @@ from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from mnemic.errors import StoreClosedError
+from mnemic.errors import StoreClosedError, StoreError
 from mnemic.records.secrets import without_passwords
 from mnemic.reporting.near_names import check_call, is_coroutine, names_arguments
 from mnemic.repository import Options
@@ -31,13 +31,14 @@ class Opening:
         open_memory: Opens it; runs in any thread.
 
     Attributes:
-        path: As above.
+        path: The path, without a password.
     """
 
     def __init__(self, path: str, open_memory: Callable[[], Services]) -> None:
-        self.path = path
+        self.path = without_passwords(path)
         self._open_memory = open_memory
-        self._lock = threading.Lock()  # held while it is opened
+        self._lock = threading.RLock()  # held while it is opened
+        self._is_opening = False
         self._services: Services | None = None
         self._waiting: set[object] = set()
         self._is_taken = False
@@ -76,8 +77,17 @@ class Opening:
     def _opened(self) -> Services:
         if self._is_closed:
             raise StoreClosedError(f"{self.path}: the memory was closed")
+        if self._is_opening:  # by this thread: no other one has the lock
+            raise StoreError(
+                f"{self.path}: the memory is not open yet; a function that opening calls, such as "
+                "progress or an embedder, must not use it"
+            )
         if self._services is None:
-            self._services = self._open_memory()
+            self._is_opening = True
+            try:
+                self._services = self._open_memory()
+            finally:
+                self._is_opening = False
         return self._services
 
     def _opened_for(self, task: object) -> Any:
@@ -194,7 +204,7 @@ class AsyncHandle(EnteredAwaited, MemoryHandle):
     def __repr__(self) -> str:
         if self._opening is None:
             return super().__repr__()
-        return without_passwords(f"{type(self).__name__}({self._opening.path!r}, not open)")
+        return f"{type(self).__name__}({self._opening.path!r}, not open)"
 
     async def _open(self) -> None:
         if self._opening is not None:
