@@ -212,7 +212,7 @@ async def complaints(call, function, good=None):
 
 
 def methods_of(kind):
-    names = [name for name in dir(kind) if not name.startswith("_")]
+    names = [name for name in dir(kind) if not name.startswith("_") and hasattr(kind, name)]
     functions = {name: getattr(kind, name) for name in names}
     return [
         name

@@ -29,7 +29,7 @@ Turn = TypeVar("Turn", bound=TurnBase)
 class HydeBase(Twin, Generic[Turn]):
     """The parts of both forms; for the arguments see `HydeEngine`."""
 
-    _turn_kind: type[Turn]
+    _turn_kind: type[Turn]  # pyright: ignore[reportUninitializedInstanceVariable] - of each form
 
     def __init__(
         self,

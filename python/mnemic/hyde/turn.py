@@ -45,7 +45,7 @@ class TurnBase:
         if counter is not None:
             validation.capable("counter", counter, "count")
         self._config = engine.config
-        self._service = engine._service  # noqa: SLF001 - its own
+        self._service = engine._service  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - its engine's
         self._counter = counter
         self.id = _checked_id(turn_id)
         self.window = window

@@ -155,13 +155,13 @@ class MemoryHandle(ScopedBase):
 class _SetByOpening:
     """An attribute that a memory has once it is open: looking for it opens the memory."""
 
-    def __set_name__(self, owner: type, name: str) -> None:
+    def __init__(self, name: str) -> None:
         self._name = name
 
     def __get__(self, memory: "AsyncHandle | None", owner: type) -> object:
         if memory is None:
             raise AttributeError(self._name)
-        memory._open_now()  # noqa: SLF001 - its own
+        memory._open_now()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - its own
         return vars(memory)[self._name]
 
 
@@ -175,9 +175,9 @@ class AsyncHandle(EnteredAwaited, MemoryHandle):
     _opens_later = True
 
     if not TYPE_CHECKING:
-        _repository = _SetByOpening()
-        _scope = _SetByOpening()
-        _services = _SetByOpening()
+        _repository = _SetByOpening("_repository")
+        _scope = _SetByOpening("_scope")
+        _services = _SetByOpening("_services")
         open = WrongForm("{name} has no open(); write: async with {name}(path) as memory")
 
     async def close(self) -> None:
@@ -250,7 +250,7 @@ def _opening_first(method: Callable[..., Any]) -> Callable[..., Any]:
     async def call(this: AsyncHandle, /, *values: Any, **named: Any) -> Any:
         try:
             if getattr(this, "_opening", None) is not None:
-                await this._open()  # noqa: SLF001 - its own
+                await this._open()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - its own
             return await method(this, *values, **named)
         except TypeError:
             check_call(method, (this, *values), named)
