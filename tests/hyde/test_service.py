@@ -9,7 +9,7 @@ import pytest
 
 import mnemic
 from mnemic import Memory
-from mnemic.hyde import AsyncHydeEngine, HydeConfig
+from mnemic.hyde import AsyncHydeEngine, HydeConfig, HydeEngine
 from tests.support.entries import entry
 from tests.support.hyde_twin import LineModel, PlainLineModel, TableEmbedder
 from tests.support.hyde_worlds import AXES, WINDOW, run, world
@@ -38,7 +38,7 @@ def test_both_doors_give_the_same(kind):
     embedder = TableEmbedder(AXES)
     with Memory(":memory:", embedder=embedder) as memory:
         memory.add_many(["east", "north", "half east"])
-        with AsyncHydeEngine(memory, embedder, model, HydeConfig()).sync as engine:
+        with HydeEngine(memory, embedder, model, HydeConfig()) as engine:
             engine.start()
             engine.ready(20)
             plain = engine.retrieve("t", WINDOW)

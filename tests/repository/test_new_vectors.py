@@ -24,7 +24,7 @@ from mnemic.errors import (
 from mnemic.index import ExactSource
 from mnemic.memory import ScopedMemory
 from mnemic.model import MemoryQuery
-from mnemic.repository import Repository
+from mnemic.repository import Repository, Settings
 from tests.support.clock import NOON
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
