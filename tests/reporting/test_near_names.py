@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+import mnemic
 from mnemic import (
     AsyncMemory,
     Memory,
@@ -31,6 +32,7 @@ from mnemic.errors import (
     MnemicError,
 )
 from mnemic.model import MemoryQuery, RecallOptions
+from mnemic.reporting.hints import ADVICE
 from mnemic.reporting.near_names import nearest
 
 
@@ -289,10 +291,62 @@ def test_a_long_name_is_not_quoted(memory):
 
 @pytest.mark.parametrize(
     ("name", "near"),
-    [("USER_ID", "user_id"), ("usr", "user_id"), ("zzz", None), (3, None), ("", None)],
+    [
+        ("USER_ID", "user_id"),
+        ("usr", "user_id"),
+        ("agent_id", None),
+        ("limits", "limit"),
+        ("zzz", None),
+        (3, None),
+        ("", None),
+    ],
 )
 def test_near_names(name, near):
     assert nearest(name, ["user_id", "limit"]) == near
+
+
+@pytest.mark.parametrize(
+    ("wrong", "known"),
+    [("user_id", "search_in"), ("collection", "encryption"), ("agent_id", "user_id")],
+)
+def test_a_name_that_means_something_else_is_not_suggested(wrong, known):
+    assert nearest(wrong, [known]) is None
+
+
+ADVISED = {
+    "user_id": "memory = Memory(path).scoped(user_id=…), or name it in each call",
+    "session_id": "memory = Memory(path).scoped(session_id=…), or name it in each call",
+    "project_id": "memory = Memory(path).scoped(project_id=…)",
+    "collection": "agents of one file are apart: name one by agent_id",
+    "name": "agents of one file are apart: name one by agent_id",
+    "dimensions": "the embedder has the length of its vectors",
+    "api_key": "embedder=HttpEmbedder(model, base_url=…, api_key=…)",
+    "key": "give encryption=Encryption(key)",
+    "config": "Memory(path, **config)",
+    "db": "did you mean 'path'?",
+    "url": "did you mean 'path'?",
+    "persist_directory": "did you mean 'path'?",
+    "model": "did you mean 'embedder'?",
+    "embedding_function": "did you mean 'embedder'?",
+    "readonly": "did you mean 'read_only'?",
+}
+
+
+@pytest.mark.parametrize("door", [Memory, AsyncMemory])
+@pytest.mark.parametrize("name", ADVISED)
+def test_what_other_libraries_give_when_they_open_is_told_where_it_goes(door, name):
+    found = message_of(lambda: door(":memory:", **{name: "x"}))
+    assert found.startswith(f"{door.__name__}() has no argument {name!r}; ")
+    assert ADVISED[name] in found
+
+
+def test_advice_names_calls_that_there_are_and_arguments_that_they_have_not():
+    for call, sentences in ADVICE.items():
+        kind, _, method = call.partition(".")
+        known = getattr(mnemic, kind)
+        shapes = [inspect.signature(getattr(known, method))] if method not in ("", "*") else []
+        assert not {*sentences} & {name for shape in shapes for name in shape.parameters}
+        assert all(sentence.format(name="x") for sentence in sentences.values())
 
 
 def test_a_method_of_a_class_wants_an_open_memory():

@@ -5,11 +5,13 @@ Nothing here runs before a call has failed.
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial, wraps
+from itertools import product
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 from mnemic.errors import ArgumentMismatchError
 from mnemic.reporting.description import quoted
+from mnemic.reporting.hints import OTHER_WORDS, advice
 
 if TYPE_CHECKING:
     from inspect import Parameter
@@ -20,27 +22,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _COROUTINE = 0x80
 """`inspect.CO_COROUTINE`; importing inspect takes 12 ms."""
 
+_ALIKE = 0.75
+"""Share of letters in common of `usr` and `user`; `collection` and `encryption` have .7."""
+
 _CONSTRUCTOR = "__init__"
 _FIRST_OF_METHODS = ("self",), ("cls",)
-_OTHER_WORDS = {
-    "content": ("text", "message", "memory", "document", "body"),
-    "query": ("text", "message", "q", "question", "prompt"),
-    "limit": ("k", "n", "top_k", "top_n", "n_results", "max_results", "size"),
-    "filters": ("where", "conditions"),
-    "since": ("after", "from_date", "start_date"),
-    "until": ("before", "to_date", "end_date"),
-    "min_score": ("threshold", "cutoff", "score_threshold"),
-    "expires_at": ("ttl",),
-    "created_at": ("timestamp", "date", "time"),
-    "user_id": ("uid", "owner", "tenant"),
-    "id": ("memory_id", "entry_id", "key"),
-    "embedder": ("embedding_function", "model", "encoder"),
-    "path": ("filename", "file", "url", "database", "db"),
-    "search_type": ("mode", "kind"),
-    "prefix": ("startswith", "starts_with"),
-    "contains": ("like", "includes", "has"),
-}
-"""Words of other libraries for names here, which they are not near to by their letters."""
 
 
 def nearest(name: object, known: Iterable[str]) -> str | None:
@@ -50,9 +36,24 @@ def nearest(name: object, known: Iterable[str]) -> str | None:
     from difflib import get_close_matches  # noqa: PLC0415 - after an error alone
 
     wrong, names = name.lower(), {each.lower(): each for each in known}
-    meant = [here for here, words in _OTHER_WORDS.items() if wrong in words and here in names]
-    close = meant or get_close_matches(wrong, names, 1)
+    meant = [here for here, words in OTHER_WORDS.items() if wrong in words and here in names]
+    close = meant or [near for near in get_close_matches(wrong, names) if _is_alike(wrong, near)]
     return names[close[0]] if close else None
+
+
+def _is_alike(wrong: str, near: str) -> bool:
+    """Return whether two names differ by a slip, or have a word in common.
+
+    As many letters have `user_id` and `search_in` in common, which mean nothing alike.
+    """
+    from difflib import SequenceMatcher  # noqa: PLC0415 - as above
+
+    pairs = [(wrong, near), *product(_words(wrong), _words(near))]
+    return any(SequenceMatcher(None, *pair).ratio() >= _ALIKE for pair in pairs)
+
+
+def _words(name: str) -> list[str]:
+    return [word for word in name.strip("$").split("_") if len(word) > 2]  # noqa: PLR2004 - no "id"
 
 
 def suggestion(name: object, known: Iterable[str]) -> str:
@@ -94,8 +95,9 @@ def check_call(
     unused = [each for each in known if each not in named]
     for each in named:
         if each not in known:
-            hint = suggestion(each, unused) or f"; it takes {', '.join(unused)}"
-            raise ArgumentMismatchError(f"{name}() has no argument {quoted(each)}{hint}") from None
+            raise ArgumentMismatchError(
+                f"{name}() has no argument {quoted(each)}{_hint(name, each, unused)}"
+            ) from None
     try:
         shape.bind(*values, **{each: named[each] for each in named if each not in further})
     except TypeError as error:
@@ -103,6 +105,14 @@ def check_call(
         is_long = len(values) > len(placed)
         hint = f"; by position it takes {', '.join(placed) or 'nothing'}" if is_long else ""
         raise ArgumentMismatchError(f"{name}(): {error}{hint}") from None
+
+
+def _hint(call: str, name: str, unused: Sequence[str]) -> str:
+    """Return the end of a message about an unknown argument: what to do in its place."""
+    known = advice(call, name)
+    if known is not None:
+        return f"; {known}"
+    return suggestion(name, unused) or f"; it takes {', '.join(unused)}"
 
 
 def _bound(

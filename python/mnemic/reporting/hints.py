@@ -1,0 +1,70 @@
+"""What callers write in place of a right argument, and what they are told.
+
+Nothing here is read before a call has failed.
+"""
+
+from collections.abc import Mapping
+
+OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
+    "content": ("text", "message", "memory", "document", "body"),
+    "query": ("text", "message", "q", "question", "prompt"),
+    "limit": ("k", "n", "top_k", "top_n", "n_results", "max_results", "size"),
+    "filters": ("where", "conditions"),
+    "since": ("after", "from_date", "start_date"),
+    "until": ("before", "to_date", "end_date"),
+    "min_score": ("threshold", "cutoff", "score_threshold"),
+    "expires_at": ("ttl",),
+    "created_at": ("timestamp", "date", "time"),
+    "user_id": ("uid", "owner", "tenant"),
+    "id": ("memory_id", "entry_id", "key"),
+    "embedder": ("embedding_function", "model", "encoder"),
+    "path": ("filename", "file", "url", "database", "db", "persist_directory", "directory"),
+    "search_type": ("mode", "kind"),
+    "prefix": ("startswith", "starts_with"),
+    "contains": ("like", "includes", "has"),
+    "nin": ("not_in", "notin"),
+}
+"""Words of other libraries for names here, which they are not near to by their letters."""
+
+_SCOPE = "bind it, memory = Memory(path).scoped({name}=…), or name it in each call"
+_APART = "agents of one file are apart: name one by agent_id, or a user by memory.scoped(user_id=…)"
+_LENGTH = "the embedder has the length of its vectors; a map of vectors alone is VectorMap(dim)"
+
+ADVICE: Mapping[str, Mapping[str, str]] = {
+    "Memory": {
+        "user_id": _SCOPE,
+        "session_id": _SCOPE,
+        "project_id": "bind it: memory = Memory(path).scoped(project_id=…)",
+        "collection": _APART,
+        "collection_name": _APART,
+        "namespace": _APART,
+        "name": _APART,
+        "dim": _LENGTH,
+        "dimension": _LENGTH,
+        "dimensions": _LENGTH,
+        "api_key": "the embedder has the key: embedder=HttpEmbedder(model, base_url=…, api_key=…)",
+        "key": "give encryption=Encryption(key) for sealed memories, or a service's key to "
+        "HttpEmbedder(…, api_key=…)",
+        "config": "options are arguments: Memory(path, **config)",
+    },
+}
+"""What is said of an argument that a call has not, by the call and the argument.
+
+A call is `Memory` or `Memory.search`, for the coroutine doors and views too, and `Memory.*` is
+every method. `{name}` is the argument.
+"""
+
+
+def advice(call: str, name: str) -> str | None:
+    """Return what to do in place of an argument that a call has not, if it is known.
+
+    Args:
+        call: The public name of a class or a method.
+        name: The argument.
+    """
+    kind, dot, method = call.removeprefix("Async").removeprefix("Scoped").partition(".")
+    for each in (f"{kind}{dot}{method}", f"{kind}{dot}*"):
+        said = ADVICE.get(each, {}).get(name)
+        if said is not None:
+            return said.format(name=name)
+    return None
