@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mnemic_files.errors import MemoryFileNotFoundError
 from mnemic_files.folder import FileProblem, Folder
 from mnemic_files.ids import checked_id, file_name, shown_id
-from mnemic_files.inside import validation
+from mnemic_files.inside import names_arguments, validation
 from mnemic_files.memory_file import MemoryFile, checked_scope
 from mnemic_files.reading import signatures
 from mnemic_files.versions import FileOrder, Files, VersionedFiles, order_key, system_clock
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mnemic.annotations import Clock
 
 
+@names_arguments
 class MemoryDirectory(VersionedFiles):
     """The memory files of one scope, one file for each, named by its id.
 

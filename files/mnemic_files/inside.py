@@ -12,6 +12,9 @@ from mnemic.model.file_version import FILE_VERSION, file_version
 
 # Which memories a repository deletes.
 from mnemic.model.filter import Criteria
+
+# Records whose constructor explains its errors.
+from mnemic.model.named_fields import NamedFields
 from mnemic.model.new_entry import NewEntry, checked_record
 
 # Records whose repr hides content; base of all records.
@@ -21,6 +24,9 @@ from mnemic.model.redacted import Redacted
 from mnemic.new_files import file_errors, new_file, tidy_folder
 from mnemic.records import Record
 from mnemic.reporting.description import described, is_word, quoted
+
+# Errors of a call that end at the call.
+from mnemic.reporting.near_names import names_arguments
 
 # Progress as every long call reports it.
 from mnemic.reporting.progress import Report, reporting
@@ -35,6 +41,7 @@ from mnemic.threads.sync_bridge import run_blocking, run_sync, runs_sync
 __all__ = [
     "FILE_VERSION",
     "Criteria",
+    "NamedFields",
     "NewEntry",
     "Record",
     "Redacted",
@@ -45,6 +52,7 @@ __all__ = [
     "file_errors",
     "file_version",
     "is_word",
+    "names_arguments",
     "new_file",
     "quoted",
     "reporting",

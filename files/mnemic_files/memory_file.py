@@ -10,7 +10,7 @@ from msgspec.structs import force_setattr
 
 from mnemic.errors import InvalidEntryError
 from mnemic_files.ids import checked_id, entry_id, new_memory_id
-from mnemic_files.inside import Record, Redacted, described, quoted, validation
+from mnemic_files.inside import NamedFields, Record, Redacted, described, quoted, validation
 
 FileScope: TypeAlias = Literal["repo", "user"]
 """The directory that a file belongs to: that of a repository, or that of the user."""
@@ -35,7 +35,7 @@ MAX_RELATED: Final = 1000
 _AS_CREATED: Final = datetime.min.replace(tzinfo=UTC)
 
 
-class RelatedFile(Record, frozen=True):
+class RelatedFile(Record, frozen=True, metaclass=NamedFields):
     """An edge from a memory file to another.
 
     Attributes:
@@ -55,7 +55,7 @@ class RelatedFile(Record, frozen=True):
         validation.name("related.relationship", self.relationship)
 
 
-class MemoryFile(Redacted, frozen=True, kw_only=True):
+class MemoryFile(Redacted, frozen=True, kw_only=True, metaclass=NamedFields):
     """A memory as a Markdown file with front matter. Construction checks every field.
 
     Attributes:

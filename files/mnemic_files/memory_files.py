@@ -18,6 +18,7 @@ from mnemic_files.ids import checked_id, file_name, shown_id
 from mnemic_files.inside import (
     Repository,
     described,
+    names_arguments,
     reporting,
     run_blocking,
     run_sync,
@@ -52,6 +53,7 @@ class AnyMemory(Protocol):
         ...
 
 
+@names_arguments
 class MemoryFiles(VersionedFiles):
     """The memory files of a repository and of a user, read as one.
 

@@ -26,6 +26,7 @@ from mnemic.errors import (
     VectorFileDamagedError,
 )
 from mnemic.reporting.description import described, quoted
+from mnemic.reporting.near_names import names_arguments
 
 _T = TypeVar("_T")
 _Ids: TypeAlias = str | Iterable[str]
@@ -125,6 +126,7 @@ class StringRangeHits:
         return f"StringRangeHits({len(self.limits) - 1} queries, {len(self.ids)} hits)"
 
 
+@names_arguments
 class StringVectorMap:
     """Vectors by string, searched exactly: a `VectorMap` whose ids are strings.
 

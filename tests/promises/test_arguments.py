@@ -2,7 +2,7 @@
 
 Every public method, class and record is called with a wrong value for each of its parameters, one
 at a time. Where the annotation forbids the value, a `MnemicError` must come; where it allows the
-value, an answer or a `MnemicError`.
+value, an answer or a `MnemicError`, whose traceback shows two frames of mnemic at most.
 """
 
 import asyncio
@@ -24,9 +24,11 @@ from mnemic.contradictions import LanguageModelJudge, RuleJudge
 from mnemic.errors import MnemicError
 from mnemic.observability.events import Events, MemoryStoredEvent
 from mnemic.records.numbered import NumberedEnum
+from mnemic.reporting.tracebacks import CALLERS
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import entry
+from tests.support.frames import frames_of_mnemic
 
 KEPT, OLDER = UUID(int=1), UUID(int=2)
 WRONG = (None, 5, "x", object(), [], {}, math.nan, b"x", [None], {"x": object()}, True)
@@ -175,6 +177,13 @@ def fresh(value):
     return value.make() if isinstance(value, Fresh) else value
 
 
+def too_deep(error):
+    """Return that a caller's error shows more than the verb and one frame of mnemic beside it."""
+    count = len(frames_of_mnemic(error))
+    is_deep = isinstance(error, CALLERS) and count > 2
+    return f"shows {count} frames of mnemic for {error!r}" if is_deep else None
+
+
 async def complaint(call, positional, named, is_allowed):
     """Return what is wrong with how a call took a value, or None."""
     try:
@@ -187,8 +196,8 @@ async def complaint(call, positional, named, is_allowed):
             closing = answer.close()
             if inspect.isawaitable(closing):
                 await closing
-    except MnemicError:
-        return None
+    except MnemicError as error:
+        return too_deep(error)
     except OSError as error:  # a text is a path that cannot be opened
         return None if is_allowed else f"raised {error!r}"
     except Exception as error:  # noqa: BLE001 - that is what is looked for

@@ -11,6 +11,7 @@ from mnemic.context.tokens import Count, count_of
 from mnemic.model import validation
 from mnemic.model.payload import PayloadMemory
 from mnemic.protocols import TokenCounter
+from mnemic.reporting.near_names import checks_arguments
 
 MAX_PASSED_OVER = 64
 """Memories that do not fit before the search for smaller ones ends."""
@@ -48,6 +49,7 @@ class BudgetSelection(NamedTuple):
     rejected: list[Rejection]
 
 
+@checks_arguments
 def enforce_budget(
     memories: Sequence[PayloadMemory],
     max_tokens: int = 1500,

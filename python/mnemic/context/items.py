@@ -13,6 +13,7 @@ from msgspec.structs import force_setattr
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.limit_alias import LimitAlias
+from mnemic.model.named_fields import NamedFields
 from mnemic.model.redacted import Redacted
 from mnemic.records import Record
 from mnemic.records.numbered import NumberedEnum
@@ -96,7 +97,7 @@ def percent(field: str, value: object, *, minimum: int = 0) -> int:
     return checked
 
 
-class ContextItem(Redacted, frozen=True, kw_only=True):
+class ContextItem(Redacted, frozen=True, kw_only=True, metaclass=NamedFields):
     """One piece of a context. Construction checks every field.
 
     Attributes:
@@ -291,7 +292,7 @@ class BuiltContext(Redacted, frozen=True, kw_only=True):
         return self.text
 
 
-class ContextSnapshot(Record, frozen=True, kw_only=True):
+class ContextSnapshot(Record, frozen=True, kw_only=True, metaclass=NamedFields):
     """State of a window at one moment. `msgspec.json` converts it to JSON and back.
 
     Attributes:

@@ -11,6 +11,7 @@ import msgspec
 from mnemic._core import Redactor
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
+from mnemic.model.named_fields import NamedFields
 from mnemic.records import Record
 from mnemic.reporting.description import described
 
@@ -41,7 +42,7 @@ _SHOWN = 60
 _SIMILARITY = 0.8
 
 
-class RedactionPattern(Record, frozen=True):
+class RedactionPattern(Record, frozen=True, metaclass=NamedFields):
     r"""A pattern of your own.
 
     Attributes:
@@ -65,7 +66,7 @@ class RedactionPattern(Record, frozen=True):
             validation.text("check", self.check)
 
 
-class Redaction(Record, frozen=True):
+class Redaction(Record, frozen=True, metaclass=NamedFields):
     """Patterns, and the text that takes the place of their matches.
 
     The patterns are compiled when the record is made, even if it is not enabled. Matches that

@@ -10,6 +10,7 @@ from mnemic.contradictions.judgement import Judgement, check_texts
 from mnemic.contradictions.tokens import head
 from mnemic.llm import AnyLanguageModel, as_language_model
 from mnemic.reporting.logs import logger
+from mnemic.reporting.near_names import names_arguments
 
 _LOGGER = logger(__name__)
 _REASON_LENGTH = 200
@@ -22,6 +23,7 @@ _SYSTEM = (
 )
 
 
+@names_arguments
 class LanguageModelJudge:
     """Judges by a language model, with one prompt for all pairs.
 

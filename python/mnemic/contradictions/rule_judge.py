@@ -11,6 +11,7 @@ from mnemic.contradictions.parse import parse
 from mnemic.contradictions.quantity import EXACT
 from mnemic.contradictions.reading import Reading
 from mnemic.contradictions.signals import Pair
+from mnemic.reporting.near_names import names_arguments
 from mnemic.threads.sync_bridge import run_blocking
 
 _SHORT = 4096  # characters of all texts; reading more would hold up an event loop
@@ -32,6 +33,7 @@ def _against(newer: Reading, other: str) -> Judgement:
     return Judgement(round(1 / (1 + math.exp(-score)), 3), reason)
 
 
+@names_arguments
 class RuleJudge:
     """Judges English statements by tables and fitted weights: no network, no model, deterministic.
 

@@ -9,8 +9,10 @@ from mnemic.crypto.library import require_library
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.reporting.description import described
+from mnemic.reporting.near_names import names_arguments
 
 
+@names_arguments
 class Encryption:
     """Which memories are sealed (AES-256-GCM), and by which key. Immutable; nothing shows the key.
 

@@ -19,6 +19,7 @@ from mnemic.http.embeddings import decoded_vectors
 from mnemic.http.options import extra_body, model_name
 from mnemic.model.validation import MAX_DIMENSIONS, whole
 from mnemic.reporting.description import described
+from mnemic.reporting.near_names import names_arguments
 from mnemic.threads.event_loop_thread import EventLoopThread
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ AT_ONCE = 4
 _ERRORS = ErrorTypes(EmbeddingServiceError, EmbeddingTimeoutError, EmbedderResultError)
 
 
+@names_arguments
 @final
 class HttpEmbedder:
     """Embeds by `POST {base_url}/embeddings`, as OpenAI, Ollama, vLLM and llama.cpp take it.

@@ -17,7 +17,7 @@ from mnemic.model.file_version import file_version
 from mnemic.model.link import LinkType
 from mnemic.protocols import TokenCounter
 from mnemic.reporting.description import described, quoted
-from mnemic.reporting.near_names import suggestion
+from mnemic.reporting.near_names import checks_arguments, suggestion
 
 CHARACTERS_PER_TOKEN = 4
 """The block has at most this many characters for each token of its budget."""
@@ -34,6 +34,7 @@ _UNTRUSTED_SCOPE = "repo"
 _MIN_ENTRY_CHARACTERS = 16
 
 
+@checks_arguments
 def format_injection(
     memories: Iterable[TurnMemory] | None,
     token_budget: int = 0,

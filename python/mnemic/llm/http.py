@@ -15,6 +15,7 @@ from mnemic.http.completions import decoded_text
 from mnemic.http.options import extra_body, model_name
 from mnemic.model.validation import is_number, lone_surrogate, whole
 from mnemic.reporting.description import described
+from mnemic.reporting.near_names import names_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +25,7 @@ MAX_TEMPERATURE = 2.0
 _ERRORS = ErrorTypes(LanguageModelServiceError, LanguageModelTimeoutError, LanguageModelResultError)
 
 
+@names_arguments
 @final
 class HttpLanguageModel:
     """Answers prompts by `POST {base_url}/chat/completions`, as OpenAI, Ollama and vLLM take it.

@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from mnemic.arrays import Float32Array
+from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.fields import (
     ACCESS,
@@ -29,6 +30,7 @@ from mnemic.records.lines import HIDDEN as HIDDEN_VALUE
 from mnemic.records.lines import memory_line
 from mnemic.records.numbered import NumberedEnum
 from mnemic.records.secrets import RedactedStr, without_passwords
+from mnemic.reporting.tracebacks import end_at_verb
 
 
 class MemoryType(NumberedEnum):
@@ -197,6 +199,13 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False):
 
     def __post_init__(self) -> None:
         """Check every field and convert it to its stored form."""
+        try:
+            self._check()
+        except InvalidArgumentError as error:
+            end_at_verb(error)
+            raise
+
+    def _check(self) -> None:
         if self.updated_at is _AS_CREATED:
             force_setattr(self, "updated_at", self.created_at)
         for field, default, check in _RULES:

@@ -9,6 +9,7 @@ from msgspec.structs import force_setattr
 
 from mnemic.errors import InvalidEntryError
 from mnemic.model import validation
+from mnemic.model.named_fields import NamedFields
 from mnemic.records import Record
 from mnemic.records.numbered import NumberedEnum
 
@@ -36,7 +37,7 @@ class LinkType(NumberedEnum):
         return validation.member("link type", cls, value)
 
 
-class MemoryLink(Record, frozen=True):
+class MemoryLink(Record, frozen=True, metaclass=NamedFields):
     """An edge between two memories of one agent, from the newer to the older.
 
     There is at most one link of each type from one memory to another. Construction checks every

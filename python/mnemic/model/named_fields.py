@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from mnemic.reporting.near_names import check_call
+from mnemic.errors import MnemicError
+from mnemic.reporting.near_names import explain_failure
 
 
 class NamedFields(type(msgspec.Struct)):  # type: ignore[misc]
@@ -25,6 +26,6 @@ class NamedFields(type(msgspec.Struct)):  # type: ignore[misc]
             """Make a record."""
             try:
                 return super().__call__(*values, **named)
-            except TypeError:
-                check_call(cls, values, named, cls._further_names)
+            except (TypeError, MnemicError) as error:
+                explain_failure(error, cls, values, named, cls._further_names)
                 raise

@@ -9,6 +9,7 @@ from mnemic.model import validation
 from mnemic.model.entry import MemoryEntry
 from mnemic.records import Record
 from mnemic.reporting.description import named
+from mnemic.reporting.tracebacks import end_at_verb
 
 
 class Scope(Record, frozen=True):
@@ -33,6 +34,13 @@ class Scope(Record, frozen=True):
 
     def __post_init__(self) -> None:
         """Check the names."""
+        try:
+            self._check()
+        except InvalidArgumentError as error:
+            end_at_verb(error)
+            raise
+
+    def _check(self) -> None:
         validation.name("agent_id", self.agent_id)
         validation.optional_name("user_id", self.user_id)
         validation.optional_name("project_id", self.project_id)

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 from mnemic.model.validation import function, positive, whole
 from mnemic.policy.breaker import Timer
+from mnemic.reporting.near_names import names_arguments
 
 MAX_USERS = 100_000
 """Users remembered at once, some 20 MB, unless a limiter is made with another number."""
@@ -98,6 +99,7 @@ class _PerUser:
         del self._free_at[user]
 
 
+@names_arguments
 class FixedWindow(_PerUser):
     """Allows each user so many searches in a window of time.
 
@@ -167,6 +169,7 @@ class FixedWindow(_PerUser):
         del self._taken[user]
 
 
+@names_arguments
 class TokenBucket(_PerUser):
     """Allows each user a steady rate of searches, and a number of them at once after a rest.
 

@@ -9,7 +9,7 @@ import msgspec
 from mnemic.errors import InvalidArgumentError
 from mnemic.records.base import Record
 from mnemic.reporting.description import described, quoted
-from mnemic.reporting.near_names import nearest
+from mnemic.reporting.near_names import checks_arguments, nearest
 
 Options = TypeVar("Options", bound=msgspec.Struct)
 
@@ -31,6 +31,7 @@ class OptionsRecord(CamelCaseRecord, frozen=True):
     """A record of options, which is read from dicts, JSON and TOML."""
 
     @classmethod
+    @checks_arguments
     def from_dict(cls, options: object) -> Self:
         """Return a record from a mapping; missing options are as by default.
 
@@ -44,6 +45,7 @@ class OptionsRecord(CamelCaseRecord, frozen=True):
         return cls(**fields_of(cls, options))
 
     @classmethod
+    @checks_arguments
     def from_json(cls, text: str | bytes) -> Self:
         """Return a record from a JSON object; see `from_dict`.
 
@@ -56,6 +58,7 @@ class OptionsRecord(CamelCaseRecord, frozen=True):
         return cls.from_dict(from_json(text))
 
     @classmethod
+    @checks_arguments
     def from_toml(cls, text: str | bytes) -> Self:
         """Return a record from a TOML document; see `from_dict`.
 

@@ -9,12 +9,13 @@ from itertools import product
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
-from mnemic.errors import ArgumentMismatchError
+from mnemic.errors import ArgumentMismatchError, MnemicError
 from mnemic.reporting.description import quoted
 from mnemic.reporting.hints import OTHER_WORDS, advice
+from mnemic.reporting.tracebacks import end_at_verb
 
 if TYPE_CHECKING:
-    from inspect import Parameter
+    from inspect import Parameter, Signature
 
 Kind = TypeVar("Kind", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -67,15 +68,17 @@ def unknown_name(noun: str, name: object, known: Collection[str]) -> str:
     return f"there is no {noun} {quoted(name)}, only {', '.join(known)}{suggestion(name, known)}"
 
 
-def check_call(
+def explain_failure(
+    error: BaseException,
     called: Callable[..., object],
     values: Sequence[object],
     named: Mapping[str, object],
     further: Sequence[str] = (),
 ) -> None:
-    """Raise if the arguments of a failed call do not fit its signature.
+    """Make the error of a failed call, which is being handled, one that its caller can read.
 
     Args:
+        error: The error.
         called: A function, a method as its class has it, or a class.
         values: The arguments by position, with the object or class of a method first.
         named: The arguments by name.
@@ -85,26 +88,49 @@ def check_call(
         ArgumentMismatchError: If an argument is unknown, missing, given twice, or one too many; or
             if a method was called on its class.
     """
+    if isinstance(error, TypeError):
+        wrong = _mismatch(called, values, named, further)
+        if wrong is not None:
+            raise ArgumentMismatchError(wrong) from None
+    end_at_verb(error, getattr(called, "__code__", None))
+
+
+def _mismatch(
+    called: Callable[..., object],
+    values: Sequence[object],
+    named: Mapping[str, object],
+    further: Sequence[str],
+) -> str | None:
+    """Return how the arguments of a call do not fit its signature; None if they do."""
     from inspect import signature  # noqa: PLC0415 - after an error alone
 
     name = called.__qualname__
     if isinstance(called, FunctionType) and called.__code__.co_varnames[:1] in _FIRST_OF_METHODS:
-        name, called, values = _bound(called, values)
+        method = called.__name__
+        if not values or not hasattr(values[0], method):
+            return (
+                f"{method}() was called on a class; call it on an open object: "
+                f"Memory(path).{method}(…)"
+            )
+        name = _public_name(method, values[0])
+        called, values = partial(called, values[0]), values[1:]
     shape = signature(called)
     known = [*(each for one in shape.parameters.values() for each in _names(one)), *further]
     unused = [each for each in known if each not in named]
     for each in named:
         if each not in known:
-            raise ArgumentMismatchError(
-                f"{name}() has no argument {quoted(each)}{_hint(name, each, unused)}"
-            ) from None
+            return f"{name}() has no argument {quoted(each)}{_hint(name, each, unused)}"
     try:
         shape.bind(*values, **{each: named[each] for each in named if each not in further})
     except TypeError as error:
+        missing = _missing(shape, values, named)
+        if len(missing) > 1:
+            return f"{name}(): it needs {', '.join(missing)}"
         placed = [each.name for each in shape.parameters.values() if each.kind < each.KEYWORD_ONLY]
         is_long = len(values) > len(placed)
         hint = f"; by position it takes {', '.join(placed) or 'nothing'}" if is_long else ""
-        raise ArgumentMismatchError(f"{name}(): {error}{hint}") from None
+        return f"{name}(): {error}{hint}"
+    return None
 
 
 def _hint(call: str, name: str, unused: Sequence[str]) -> str:
@@ -115,19 +141,24 @@ def _hint(call: str, name: str, unused: Sequence[str]) -> str:
     return suggestion(name, unused) or f"; it takes {', '.join(unused)}"
 
 
-def _bound(
-    method: FunctionType, values: Sequence[object]
-) -> tuple[str, Callable[..., object], Sequence[object]]:
-    """Return the public name of a method, such as "Memory.search", and what it is called with."""
-    name = method.__name__
-    if not values or not hasattr(values[0], name):
-        raise ArgumentMismatchError(
-            f"{name}() was called on a class; call it on an open object: Memory(path).{name}(…)"
-        ) from None
-    this, *others = values
+def _missing(
+    shape: "Signature", values: Sequence[object], named: Mapping[str, object]
+) -> list[str]:
+    """Return the names of the arguments that must be given and are not."""
+    placed = [each for each in shape.parameters.values() if each.kind < each.KEYWORD_ONLY]
+    unnamed = (each for each in placed[len(values) :] if each.kind < each.VAR_POSITIONAL)
+    others = (each for each in shape.parameters.values() if each.kind is each.KEYWORD_ONLY)
+    return [
+        each.name
+        for each in (*unnamed, *others)
+        if each.default is each.empty and each.name not in named
+    ]
+
+
+def _public_name(method: str, this: object) -> str:
+    """Return the public name of a method, such as "Memory.search"."""
     kind = this if isinstance(this, type) else type(this)
-    public = kind.__name__ if name == _CONSTRUCTOR else f"{kind.__name__}.{name}"
-    return public, partial(method, this), others
+    return kind.__name__ if method == _CONSTRUCTOR else f"{kind.__name__}.{method}"
 
 
 def _names(parameter: "Parameter") -> Iterable[str]:
@@ -138,7 +169,7 @@ def _names(parameter: "Parameter") -> Iterable[str]:
 
 
 def checks_arguments(function: Function) -> Function:
-    """Let a function, a method or a constructor raise `ArgumentMismatchError`.
+    """Let a function, a method or a constructor explain its errors to its caller.
 
     It is called within a `try`, which costs nothing unless the call fails, and one more frame, of
     about 1 µs.
@@ -148,27 +179,27 @@ def checks_arguments(function: Function) -> Function:
     def call(*values: Any, **named: Any) -> Any:
         try:
             return function(*values, **named)
-        except TypeError:
-            check_call(function, values, named)
+        except (TypeError, MnemicError) as error:
+            explain_failure(error, function, values, named)
             raise
 
     @wraps(function)
     async def call_awaited(*values: Any, **named: Any) -> Any:
         try:
             return await function(*values, **named)
-        except TypeError:
-            check_call(function, values, named)
+        except (TypeError, MnemicError) as error:
+            explain_failure(error, function, values, named)
             raise
 
     return cast("Function", call_awaited if is_coroutine(function) else call)
 
 
 def names_arguments(kind: Kind) -> Kind:
-    """Let the coroutine methods and the constructor of a class raise `ArgumentMismatchError`."""
+    """Let the public methods and the constructor of a class explain their errors."""
     members = {name: value for base in reversed(kind.__mro__) for name, value in vars(base).items()}
     for name, member in members.items():
         method = getattr(member, "__func__", member)  # of a class method or a static one
-        is_public = is_coroutine(method) and not name.startswith("_")
+        is_public = isinstance(method, FunctionType) and not name.startswith("_")
         is_own_constructor = name == _CONSTRUCTOR and name in vars(kind)
         if (is_public or is_own_constructor) and not hasattr(method, "__wrapped__"):
             checked = checks_arguments(method)

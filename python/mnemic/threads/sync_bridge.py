@@ -12,7 +12,8 @@ from contextvars import copy_context
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from mnemic.reporting.near_names import check_call
+from mnemic.errors import MnemicError
+from mnemic.reporting.near_names import explain_failure
 from mnemic.threads.loop_threads import Call, current_call, threads_of
 
 if TYPE_CHECKING:
@@ -154,8 +155,8 @@ def sync_method(
     def call(this: Any, /, *args: Parameters.args, **named: Parameters.kwargs) -> Result:
         try:
             return run_sync(inner(this, *args, **named))
-        except TypeError:
-            check_call(inner, (this, *args), named)
+        except (TypeError, MnemicError) as error:
+            explain_failure(error, inner, (this, *args), named)
             raise
 
     call.__qualname__ = method.__qualname__.removeprefix("Async")

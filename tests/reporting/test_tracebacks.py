@@ -1,0 +1,248 @@
+import asyncio
+import inspect
+import traceback
+from enum import Enum
+from functools import partial
+
+import pytest
+
+import mnemic
+import mnemic_files
+from mnemic import (
+    AsyncMemory,
+    Encryption,
+    Memory,
+    MemoryEntry,
+    MemoryFilter,
+    Ranking,
+    StringVectorMap,
+    VectorMap,
+    Weights,
+    as_embedder,
+)
+from mnemic.compat import (
+    AsyncLongTermMemory,
+    AsyncMemoryRetriever,
+    AsyncRetrievalService,
+    ContextWindow,
+)
+from mnemic.errors import (
+    EmbeddingError,
+    FilterError,
+    InvalidArgumentError,
+    InvalidEntryError,
+    MnemicError,
+    StoreError,
+)
+from mnemic.hyde import HydeConfig
+from mnemic.model import MemoryQuery, RecallOptions, Scope
+from mnemic.policy import RetrievalConfig, RetrievalPolicy, RetrievalRequest
+from mnemic.reporting.tracebacks import CALLERS
+from tests.support.embedders import WordEmbedder
+from tests.support.frames import frames_of_mnemic
+from tests.support.public_names import SHELVES
+
+
+@pytest.fixture
+def memory():
+    with Memory(":memory:", embedder=WordEmbedder()) as opened:
+        yield opened
+
+
+def raised_by(call, kind=MnemicError):
+    with pytest.raises(kind) as caught:
+        call()
+    return caught.value
+
+
+CALLS = {
+    "add": lambda memory: memory.add(None),
+    "add an id": lambda memory: memory.add("x", id="note-1"),
+    "add a time": lambda memory: memory.add("x", created_at=1_700_000_000),
+    "add in a view": lambda memory: memory.scoped(user_id="a").add("x", importance=7),
+    "add_many": lambda memory: memory.add_many([3]),
+    "add_many of a dict": lambda memory: memory.add_many([{"content": "x", "importance": 7}]),
+    "search": lambda memory: memory.search("x", limit=-1),
+    "search by filters": lambda memory: memory.search("x", filters={"OR": [{"tags": {"gte": 1}}]}),
+    "search by a time": lambda memory: memory.search("x", since="once"),
+    "search by a vector": lambda memory: memory.search(vector=[1.0, 2.0]),
+    "search with a name": lambda memory: memory.search("x", lmit=1),
+    "context": lambda memory: memory.context("x", max_tokens=0),
+    "retrieve": lambda memory: memory.retrieve("x", min_score=7),
+    "recall": lambda memory: memory.recall("x", mode="other"),
+    "list": lambda memory: memory.list(limit=0),
+    "get": lambda memory: memory.get("x"),
+    "get_many": lambda memory: memory.get_many(["x"]),
+    "update": lambda memory: memory.update("x", importance=7),
+    "update of none": lambda memory: memory.update(MemoryEntry, content="x"),
+    "delete": lambda memory: memory.delete("x"),
+    "delete_all": lambda memory: memory.delete_all(filters={"a": 1}),
+    "link": lambda memory: memory.link("x", "y", "z"),
+    "scoped": lambda memory: memory.scoped(user_id=""),
+    "another scope": lambda memory: memory.scoped(user_id="a").scoped(user_id="b"),
+    "opening": lambda _: Memory(3),
+    "opening with an embedder": lambda _: Memory(":memory:", embedder=3),
+    "opening in a folder that is not": lambda _: Memory("nowhere/at/all.db"),
+    "opening with a name": lambda _: Memory(":memory:", embeder=None),
+    "opening the awaited door": lambda _: AsyncMemory(":memory:", embedder=3),
+    "opening the documented door": lambda _: AsyncLongTermMemory(":memory:", quota="x"),
+    "an embedder": lambda _: as_embedder(3),
+    "a map": lambda _: VectorMap(0),
+    "adding to a map": lambda _: VectorMap(2).upsert([1], [[1.0]]),
+    "a map of strings": lambda _: StringVectorMap(0),
+    "adding to a map of strings": lambda _: StringVectorMap(2).upsert(["a"], [[1.0]]),
+    "searching a map of strings": lambda _: StringVectorMap(2).search([1.0], k=1),
+    "a filter": lambda _: MemoryFilter(min_importance=7),
+    "a ranking": lambda _: Ranking(weights=3),
+    "weights": lambda _: Weights(relevance=-1),
+    "a query": lambda _: MemoryQuery(query="x", limit=-1),
+    "a scope": lambda _: Scope(""),
+    "options of recall": lambda _: RecallOptions(user_id=None, max_results=-1),
+    "a key": lambda _: Encryption(3),
+    "a window": lambda _: ContextWindow(0),
+    "adding to a window": lambda _: ContextWindow(9).add("x", "no type"),
+    "a service": lambda memory: AsyncRetrievalService(memory, cache_size=-1),
+    "retrieving": lambda memory: AsyncRetrievalService(memory).sync.retrieve(3),
+    "recalling": lambda memory: AsyncMemoryRetriever(memory).sync.recall(
+        "x", user_id=None, mode="other"
+    ),
+    "a policy": lambda memory: RetrievalPolicy(memory, 3),
+    "running a policy": lambda memory: RetrievalPolicy(memory).run(3),
+    "a request": lambda _: RetrievalRequest(3, "a", "s"),
+    "settings of a policy": lambda _: RetrievalConfig.from_dict({"min_scor": 1}),
+    "settings of hyde": lambda _: HydeConfig.from_dict({"enable": 1}),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_wrong_argument_shows_the_callers_line_and_the_verb(memory, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    error = raised_by(lambda: CALLS[name](memory))
+    shown = frames_of_mnemic(error)
+    assert len(shown) <= 2, [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in shown]
+
+
+AWAITED = {
+    "add": lambda memory: memory.add(None),
+    "add_many": lambda memory: memory.add_many([3]),
+    "search": lambda memory: memory.search("x", limit=-1),
+    "search by filters": lambda memory: memory.search("x", filters={"a": 1}),
+    "search with a name": lambda memory: memory.search("x", lmit=1),
+    "search by a vector": lambda memory: memory.search(vector=[1.0]),
+    "get": lambda memory: memory.get("x"),
+    "update": lambda memory: memory.update("x", importance=7),
+    "export": lambda memory: memory.export(3),
+    "import": lambda memory: memory.import_(3),
+    "opening": lambda _: AsyncMemory.model_of(3),
+}
+
+
+@pytest.mark.parametrize("name", AWAITED)
+def test_a_wrong_argument_of_an_awaited_call_shows_as_little(memory, name):
+    async def scenario():
+        await AWAITED[name](memory.aio)
+
+    assert len(frames_of_mnemic(raised_by(lambda: asyncio.run(scenario())))) <= 2
+
+
+def test_the_last_line_shown_is_of_the_verb(memory):
+    assert [each.name for each in frames_of_mnemic(raised_by(lambda: memory.get("x")))] == ["get"]
+
+
+def test_the_error_that_one_came_of_is_kept_without_its_frames(memory):
+    error = raised_by(lambda: memory.add_many([{"content": "x", "importance": 7}]))
+    assert isinstance(error, InvalidEntryError)
+    assert isinstance(error.__cause__, InvalidEntryError)
+    assert error.__cause__.__traceback__ is None
+    assert "direct cause" in "".join(traceback.format_exception(error))
+
+
+def test_an_error_out_of_a_function_of_the_callers_keeps_its_frames():
+    def embed(texts):
+        return VectorMap(0).search(texts)
+
+    embed.model = "wrong inside"
+    with Memory(":memory:", embedder=None, clock=lambda: MemoryFilter(min_importance=7)) as memory:
+        error = raised_by(lambda: memory.add("x"), InvalidArgumentError)
+    functions = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+    assert functions[-1] == "__call__"
+    assert functions.count("<lambda>") == 2
+
+
+def test_what_is_no_error_of_the_callers_keeps_its_frames(tmp_path, monkeypatch):
+    with Memory(tmp_path / "a.db", embedder=None) as memory:
+
+        def fail(*_, **__):
+            raise StoreError("the store broke")
+
+        monkeypatch.setattr(memory.repository, "find", fail)
+        error = raised_by(lambda: memory.search("x"), StoreError)
+    assert len(frames_of_mnemic(error)) > 2
+    assert traceback.extract_tb(error.__traceback__)[-1].name == "fail"
+
+
+@pytest.mark.parametrize(("value", "is_whole"), [("1", True), ("0", False), ("", False)])
+def test_a_variable_keeps_whole_tracebacks(memory, monkeypatch, value, is_whole):
+    monkeypatch.setenv("MNEMIC_DEBUG", value)
+    error = raised_by(lambda: memory.search("x", filters={"a": 1}), FilterError)
+    assert (len(frames_of_mnemic(error)) > 3) is is_whole
+
+
+def test_an_embedder_that_fails_shows_as_little():
+    def embed(_):
+        raise ConnectionError("no route to host")
+
+    with Memory(":memory:", embedder=embed, embedding_model="broken") as memory:
+        error = raised_by(lambda: memory.add("x"), EmbeddingError)
+    assert len(frames_of_mnemic(error)) <= 2
+
+
+def public_things():
+    """Yield every public class and function that makes or computes something."""
+    modules = (mnemic, *SHELVES, mnemic_files)
+    things = {name: getattr(module, name) for module in modules for name in module.__all__}
+    for name, thing in things.items():
+        is_class = inspect.isclass(thing) and not issubclass(thing, BaseException | Enum | dict)
+        if inspect.isfunction(thing) or (is_class and not getattr(thing, "_is_protocol", False)):
+            yield name, thing
+
+
+def calls_of(thing):
+    """Yield calls with a wrong value for the arguments that must be given, and one other."""
+    shape = inspect.signature(thing).parameters.values()
+    needed = [each for each in shape if each.default is each.empty]
+    for wrong in (object(), 3, "x", None, -1, [None]):
+        placed = [wrong for each in needed if each.kind < each.VAR_POSITIONAL]
+        named = {each.name: wrong for each in needed if each.kind is each.KEYWORD_ONLY}
+        yield partial(thing, *placed, **named)
+        for each in shape:
+            if each not in needed and each.kind is not each.POSITIONAL_ONLY:
+                yield partial(thing, *placed, **named, **{each.name: wrong})
+
+
+def depth_of(call):
+    """Return the frames that a call's error shows; 0 for an answer, or an error of Python's."""
+    try:
+        made = call()
+        if inspect.iscoroutine(made):
+            made.close()
+    except CALLERS as error:
+        return len(frames_of_mnemic(error))
+    except Exception:  # noqa: BLE001 - records of results, which mnemic makes, check nothing
+        return 0
+    return 0
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("name", "thing"), list(public_things()))
+def test_what_a_public_name_refuses_shows_two_frames(name, thing, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    deep = [call for call in calls_of(thing) if depth_of(call) > 2]
+    assert deep == [], name
+
+
+@pytest.mark.parametrize("kind", [RetrievalConfig, HydeConfig])
+@pytest.mark.parametrize("text", [3, "{", '{"x": 1}'])
+def test_options_that_cannot_be_read_show_two_frames(kind, text):
+    for read in (kind.from_json, kind.from_toml, kind.from_dict):
+        assert len(frames_of_mnemic(raised_by(lambda read=read: read(text)))) <= 2
