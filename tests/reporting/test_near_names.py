@@ -34,6 +34,7 @@ from mnemic.errors import (
 from mnemic.model import MemoryQuery, RecallOptions
 from mnemic.reporting.hints import ADVICE
 from mnemic.reporting.near_names import nearest
+from mnemic_files import RelatedFile
 
 
 @pytest.fixture
@@ -70,6 +71,10 @@ CALLS = {
     "a missing argument": (
         lambda memory: memory.add(),
         "Memory.add(): missing a required argument: 'content'",
+    ),
+    "several that are missing": (
+        lambda _: RelatedFile(),
+        "RelatedFile(): missing required arguments: 'id', 'relationship'",
     ),
     "too many by position": (
         lambda memory: memory.search("x", "alice"),

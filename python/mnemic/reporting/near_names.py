@@ -125,7 +125,7 @@ def _mismatch(
     except TypeError as error:
         missing = _missing(shape, values, named)
         if len(missing) > 1:
-            return f"{name}(): it needs {', '.join(missing)}"
+            return f"{name}(): missing required arguments: {', '.join(map(repr, missing))}"
         placed = [each.name for each in shape.parameters.values() if each.kind < each.KEYWORD_ONLY]
         is_long = len(values) > len(placed)
         hint = f"; by position it takes {', '.join(placed) or 'nothing'}" if is_long else ""
