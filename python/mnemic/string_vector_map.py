@@ -26,7 +26,7 @@ from mnemic.errors import (
     VectorFileDamagedError,
 )
 from mnemic.reporting.description import described, quoted
-from mnemic.reporting.near_names import names_arguments
+from mnemic.reporting.near_names import checks_arguments
 
 _T = TypeVar("_T")
 _Ids: TypeAlias = str | Iterable[str]
@@ -126,7 +126,6 @@ class StringRangeHits:
         return f"StringRangeHits({len(self.limits) - 1} queries, {len(self.ids)} hits)"
 
 
-@names_arguments
 class StringVectorMap:
     """Vectors by string, searched exactly: a `VectorMap` whose ids are strings.
 
@@ -333,6 +332,7 @@ class StringVectorMap:
         """Finish background maintenance; see `VectorMap.flush`."""
         self._map.flush()
 
+    @checks_arguments
     def search(
         self,
         query: ArrayLike,
@@ -376,6 +376,7 @@ class StringVectorMap:
 
         return self._read_among(allow, prior, hits)
 
+    @checks_arguments
     def range_search(
         self,
         query: ArrayLike,

@@ -200,22 +200,19 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False):
     def __post_init__(self) -> None:
         """Check every field and convert it to its stored form."""
         try:
-            self._check()
+            if self.updated_at is _AS_CREATED:
+                force_setattr(self, "updated_at", self.created_at)
+            for field, default, check in _RULES:
+                given = getattr(self, field)
+                if given is not default:
+                    checked = check(given)
+                    if checked is not given:
+                        force_setattr(self, field, checked)
+            if not self.content and not self.metadata and self.embedding is None:
+                raise validation.empty_content()
         except InvalidArgumentError as error:
             end_at_verb(error)
             raise
-
-    def _check(self) -> None:
-        if self.updated_at is _AS_CREATED:
-            force_setattr(self, "updated_at", self.created_at)
-        for field, default, check in _RULES:
-            given = getattr(self, field)
-            if given is not default:
-                checked = check(given)
-                if checked is not given:
-                    force_setattr(self, field, checked)
-        if not self.content and not self.metadata and self.embedding is None:
-            raise validation.empty_content()
 
     @classmethod
     def empty(cls, **fields: Any) -> Self:
