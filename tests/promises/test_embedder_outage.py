@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from mnemic import AsyncMemory, Memory, Ranking, Weights
 from mnemic.compat import AsyncLongTermMemory, RetrievalService
 from mnemic.errors import EmbeddingError, InvalidArgumentError
 from mnemic.model import MemoryQuery
+from mnemic.observability import telemetry
 from tests.support.embedders import WordEmbedder
 
 TEXTS = ["red sofa in the hall", "blue chair", "green table beside the red lamp", "a lamp"]
@@ -72,6 +74,61 @@ def test_a_hybrid_search_answers_as_a_memory_without_an_embedder_and_says_so(
     assert "secret" not in caplog.text
     embedder.is_down = False
     assert not memory.search("red lamp", user_id="u").degraded
+
+
+def test_the_result_says_why(memory, embedder):
+    embedder.is_down = True
+    found = memory.search("red lamp", user_id="u")
+    context = memory.context("red lamp", user_id="u")
+    for told in (found.degraded_reason, context.degraded_reason):
+        assert "failed: ConnectionError at test_embedder_outage.py" in told
+        assert "secret" not in told
+    assert found.degraded_reason in repr(found)
+    assert found[:1].degraded_reason == found.degraded_reason
+    assert pickle.loads(pickle.dumps(context)).degraded_reason  # noqa: S301 - its own bytes
+    embedder.is_down = False
+    assert memory.search("red lamp", user_id="u").degraded_reason is None
+
+
+def test_a_refused_key_is_told_in_the_result():
+    class AuthenticationError(Exception):
+        status_code = 401
+
+    def embed(texts):
+        if texts == ["red"]:
+            raise AuthenticationError("bad key sk-123")
+        return [[1.0, 0.0] for _ in texts]
+
+    with Memory(":memory:", embedder=embed, embedding_model="m", query_cache=0) as memory:
+        memory.add("red sofa")
+        reason = memory.search("red").degraded_reason
+    assert reason.endswith("the service answered 401; give it the key of the service")
+    assert "sk-123" not in reason
+
+
+def test_each_kind_of_failure_is_a_warning_once_and_again_later(
+    memory, embedder, caplog, monkeypatch
+):
+    def warnings():
+        told = [record for record in caplog.records if "by keywords" in record.getMessage()]
+        return [record.levelno for record in told].count(logging.WARNING)
+
+    def fail(_):
+        raise TimeoutError
+
+    caplog.set_level(logging.DEBUG)
+    embedder.is_down = True
+    for _ in range(3):
+        memory.search("red lamp", user_id="u")
+    assert warnings() == 1
+    monkeypatch.setattr(embedder, "embed", fail)
+    for _ in range(3):
+        memory.search("red lamp", user_id="u")
+    assert warnings() == 2
+    later = time.monotonic() + 601
+    monkeypatch.setattr(telemetry.time, "monotonic", lambda: later)
+    memory.search("red lamp", user_id="u")
+    assert warnings() == 3
 
 
 def test_weights_and_a_ranking_of_ones_own_fall_back_too(memory, by_words, embedder):

@@ -17,6 +17,7 @@ class MemoryContext(str):
         tokens: Number of tokens of the text.
         dropped: The memories that were found and left out, each with the step and the reason.
         degraded: Whether the embedder failed, so that the memories were found by keywords.
+        degraded_reason: Why the embedder failed, without a word of a memory; else None.
         partial: Whether the timeout passed, so that better memories may be missing.
         approximate: Whether an approximate index chose the memories that were ranked: better ones
             may be missing.
@@ -31,6 +32,7 @@ class MemoryContext(str):
         "_others",
         "approximate",
         "degraded",
+        "degraded_reason",
         "dropped",
         "hint",
         "hits",
@@ -43,6 +45,7 @@ class MemoryContext(str):
     tokens: int
     dropped: tuple[DroppedMemory, ...]
     degraded: bool
+    degraded_reason: str | None
     partial: bool
     approximate: bool
     stale_since: datetime | None
@@ -58,6 +61,7 @@ class MemoryContext(str):
         *,
         dropped: Sequence[DroppedMemory] = (),
         degraded: bool = False,
+        degraded_reason: str | None = None,
         partial: bool = False,
         approximate: bool = False,
         stale_since: datetime | None = None,
@@ -73,6 +77,7 @@ class MemoryContext(str):
             tokens: See `MemoryContext`.
             dropped: See `MemoryContext`.
             degraded: See `MemoryContext`.
+            degraded_reason: See `MemoryContext`.
             partial: See `MemoryContext`.
             approximate: See `MemoryContext`.
             stale_since: See `MemoryContext`.
@@ -85,6 +90,7 @@ class MemoryContext(str):
         made.tokens = tokens
         made.dropped = tuple(dropped)
         made.degraded = degraded
+        made.degraded_reason = degraded_reason
         made.partial = partial
         made.approximate = approximate
         made.stale_since = stale_since
@@ -120,6 +126,7 @@ class MemoryContext(str):
             "tokens": self.tokens,
             "dropped": [memory.to_dict() for memory in self.dropped],
             **marks,
+            "degraded_reason": self.degraded_reason,
             "stale_since": plain(self.stale_since),
             "hint": self.hint,
         }
@@ -128,7 +135,8 @@ class MemoryContext(str):
         self,
     ) -> tuple[tuple[str, tuple[SearchHit, ...], int], dict[str, object]]:
         """Preserve the attributes in pickles."""
-        names = ("dropped", "degraded", "partial", "approximate", "stale_since", "hint")
+        others = ("dropped", "degraded_reason", "stale_since", "hint")
+        names = (*others, "degraded", "partial", "approximate")
         marks = {name: getattr(self, name) for name in names}
         marks |= {"costs": self._costs, "others": self._others}
         return (str(self), self.hits, self.tokens), marks

@@ -11,6 +11,7 @@ from mnemic.embed.functions import is_awaitable
 from mnemic.errors import EmbedderResultError, EmbeddingError, MissingExtraError, MnemicError
 from mnemic.model.validation import MAX_DIMENSIONS
 from mnemic.reporting.description import failure
+from mnemic.reporting.reasons import why
 from mnemic.threads.event_loop_thread import EventLoopThread
 
 Result = TypeVar("Result")
@@ -81,9 +82,9 @@ class CheckedCalls:
         except Exception as error:
             if isinstance(error, MnemicError if self._is_ours else MissingExtraError):
                 raise
-            kind = failure(error)
+            kind, reason = failure(error), why(error)
         # Raised out here, so that it is not chained to the error, which may quote the text.
-        failed = EmbeddingError(f"the embedder {self.model!r} failed: {kind}")
+        failed = EmbeddingError(f"the embedder {self.model!r} failed: {kind}{reason}")
         failed.kind = kind
         raise failed
 

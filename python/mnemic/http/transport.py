@@ -14,6 +14,7 @@ from mnemic.http.failures import ErrorTypes, InvalidResponse, RequestFailure
 from mnemic.http.rate_limits import Pause, retry_after
 from mnemic.http.redaction import keep_out_of_logs, shown_body, without_secrets
 from mnemic.http.retries import RETRIED_STATUSES, retried
+from mnemic.reporting.reasons import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -164,11 +165,12 @@ class Transport:
     def _connection_failure(self, error: Exception) -> RequestFailure:
         is_closed = self._clients.is_closed
         is_lost = isinstance(error, httpx2.NetworkError | httpx2.RemoteProtocolError)
-        reason = without_secrets(str(error), self._service.secrets)
+        reason = reason_of(error)
+        told = without_secrets(str(error), self._service.secrets) if reason is None else reason.text
         return RequestFailure(
             "it was closed during a request"
             if is_closed
-            else f"{self._address} cannot be reached: {type(error).__name__}: {reason}",
+            else f"{self._address} cannot be reached: {type(error).__name__}: {told}",
             is_retried=is_lost and not is_closed,
         )
 

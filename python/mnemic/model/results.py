@@ -320,6 +320,7 @@ class SearchResults(Listing[SearchHit], frozen=True, eq=False):
     Attributes:
         hits: The hits; a list is converted.
         degraded: Whether the embedder failed, so that a hybrid search was answered by keywords.
+        degraded_reason: Why the embedder failed, without a word of a memory; else None.
         partial: Whether the timeout passed, so that better hits may be missing.
         approximate: Whether an approximate index chose the memories that were ranked: better ones
             may be missing. Scores are exact.
@@ -341,6 +342,7 @@ class SearchResults(Listing[SearchHit], frozen=True, eq=False):
     _hit_fields: ClassVar[tuple[str, ...]] = ("score", "similarity")
     _marks: ClassVar[tuple[str, ...]] = (
         "degraded",
+        "degraded_reason",
         "partial",
         "approximate",
         "stale_since",
@@ -356,6 +358,7 @@ class SearchResults(Listing[SearchHit], frozen=True, eq=False):
     hint: str | None = None
     stale_since: datetime | None = None
     searched_in: Literal["memory", "database"] = "memory"
+    degraded_reason: str | None = None
 
     def __post_init__(self) -> None:
         """Make a tuple of a list."""

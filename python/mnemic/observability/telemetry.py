@@ -5,6 +5,7 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
 
+from mnemic.errors import EmbeddingError
 from mnemic.model import MemoryEntry, MemoryType, Scope
 from mnemic.observability.events import (
     Events,
@@ -29,6 +30,9 @@ QUOTA_HYSTERESIS = 5
 """Percent used at which a warning is given, and the decrease required before another."""
 
 SHOWN_QUERY = 50
+
+REMINDED_AFTER_S = 600
+"""Seconds after which the same failure of an embedder is a warning again."""
 
 LOGGED_IDS = 32
 """Ids of evicted memories in one log line; further ones are in further lines."""
@@ -55,6 +59,7 @@ class Telemetry:
         self._now = clock
         self._logs_content = logs_content
         self._warned_percent = 0
+        self._reminded_at: dict[str, float] = {}
         self.meter = Meter(agent_id, clock)
 
     def opened(self, store: Counted) -> None:
@@ -90,9 +95,17 @@ class Telemetry:
         """Log why a search may have found nothing."""
         _log.warning("A search of agent %s found nothing: %s", self._agent_id, hint)
 
-    def falls_back(self, error: Exception) -> None:
-        """Log that a hybrid search is answered by keywords because the embedder failed."""
-        _log.warning("A search of agent %s is answered by keywords: %s", self._agent_id, str(error))
+    def falls_back(self, error: EmbeddingError) -> None:
+        """Log that a hybrid search is answered by keywords because the embedder failed.
+
+        Each kind of failure is a warning once in `REMINDED_AFTER_S`; the others are for debugging.
+        """
+        now = time.monotonic()
+        is_known = now < self._reminded_at.get(error.kind, now)
+        if not is_known:
+            self._reminded_at[error.kind] = now + REMINDED_AFTER_S
+        level = logging.DEBUG if is_known else logging.WARNING
+        _log.log(level, "A search of agent %s is answered by keywords: %s", self._agent_id, error)
 
     async def stored(
         self,

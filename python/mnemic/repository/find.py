@@ -177,7 +177,9 @@ class Finder:
             if fallback is None:
                 raise
             self._telemetry.falls_back(error)
-            return self._find_once(scope, fallback)._replace(degraded=True)
+            return self._find_once(scope, fallback)._replace(
+                degraded=True, degraded_reason=str(error)
+            )
 
     def _find_in_database(
         self, scope: Scope, search: Search, expansion: Expansion | None

@@ -42,6 +42,7 @@ class Found(NamedTuple):
         entries: The memories of these rows.
         total: The number of all matches; None unless the search asks for it.
         degraded: Whether the embedder failed, so that a hybrid search was answered by keywords.
+        degraded_reason: Why the embedder failed; else None.
         partial: Whether the deadline passed, so that better hits may be missing.
         approximate: Whether an approximate index chose the memories that were ranked.
         share: Share of similarity in the matches; None without a query.
@@ -56,6 +57,7 @@ class Found(NamedTuple):
     entries: dict[int, MemoryEntry]
     total: int | None
     degraded: bool = False
+    degraded_reason: str | None = None
     partial: bool = False
     approximate: bool = False
     share: float | None = None
@@ -80,6 +82,7 @@ class Found(NamedTuple):
         return SearchResults(
             hits,
             degraded=self.degraded,
+            degraded_reason=self.degraded_reason,
             partial=self.partial,
             approximate=self.approximate,
             share=self.share,

@@ -37,6 +37,7 @@ def context_of(
         packed.tokens,
         dropped=packed.dropped,
         degraded=found.degraded,
+        degraded_reason=found.degraded_reason,
         partial=found.partial,
         approximate=found.approximate,
         stale_since=found.stale_since,
