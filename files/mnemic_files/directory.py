@@ -2,8 +2,8 @@
 
 import os
 import threading
-from typing import TYPE_CHECKING
 
+from mnemic.annotations import Clock
 from mnemic_files.errors import MemoryFileNotFoundError
 from mnemic_files.folder import FileProblem, Folder
 from mnemic_files.ids import checked_id, file_name, shown_id
@@ -11,9 +11,6 @@ from mnemic_files.inside import names_arguments, validation
 from mnemic_files.memory_file import MemoryFile, checked_scope
 from mnemic_files.reading import signatures
 from mnemic_files.versions import FileOrder, Files, VersionedFiles, order_key, system_clock
-
-if TYPE_CHECKING:
-    from mnemic.annotations import Clock
 
 
 @names_arguments
@@ -33,7 +30,7 @@ class MemoryDirectory(VersionedFiles):
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], scope: str, *, clock: "Clock" = system_clock
+        self, path: str | os.PathLike[str], scope: str, *, clock: Clock = system_clock
     ) -> None:
         super().__init__(clock)
         validation.path("path", path)

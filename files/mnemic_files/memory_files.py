@@ -5,11 +5,12 @@ import os
 import threading
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from weakref import WeakKeyDictionary
 
+from mnemic.annotations import Clock, Progress
 from mnemic.errors import InvalidArgumentError
-from mnemic.model import Scope
+from mnemic.model import OnEmbedError, Scope
 from mnemic_files.directory import MemoryDirectory
 from mnemic_files.errors import MemoryFileFormatError, MemoryFileNotFoundError
 from mnemic_files.export import Export, ExportResult, exported
@@ -29,10 +30,6 @@ from mnemic_files.memory_file import MemoryFile, checked_scope
 from mnemic_files.scan import Scanner
 from mnemic_files.synchronise import Options, Synchroniser, SyncResult
 from mnemic_files.versions import FileOrder, Files, VersionedFiles, order_key, system_clock
-
-if TYPE_CHECKING:
-    from mnemic.annotations import Clock, Progress
-    from mnemic.model import OnEmbedError
 
 _WAIT_SECONDS = 0.01
 
@@ -74,7 +71,7 @@ class MemoryFiles(VersionedFiles):
         repo: str | os.PathLike[str] | None = None,
         user: str | os.PathLike[str] | None = None,
         *,
-        clock: "Clock" = system_clock,
+        clock: Clock = system_clock,
     ) -> None:
         super().__init__(clock)
         given = (("repo", repo), ("user", user))
@@ -173,8 +170,8 @@ class MemoryFiles(VersionedFiles):
         memory: AnyMemory,
         *,
         keep_removed: bool = False,
-        on_embed_error: "OnEmbedError" = "raise",
-        progress: "Progress | None" = None,
+        on_embed_error: OnEmbedError = "raise",
+        progress: Progress | None = None,
     ) -> SyncResult:
         """Bring the memories of a memory, or of a view of one, to the state of the files.
 
@@ -216,8 +213,8 @@ class MemoryFiles(VersionedFiles):
         memory: AnyMemory,
         *,
         keep_removed: bool = False,
-        on_embed_error: "OnEmbedError" = "raise",
-        progress: "Progress | None" = None,
+        on_embed_error: OnEmbedError = "raise",
+        progress: Progress | None = None,
     ) -> SyncResult:
         """Do the same without blocking the event loop; see `synchronise`.
 
@@ -243,7 +240,7 @@ class MemoryFiles(VersionedFiles):
         memory: AnyMemory,
         *,
         include_sensitive: bool = False,
-        progress: "Progress | None" = None,
+        progress: Progress | None = None,
     ) -> ExportResult:
         """Write the active and superseded memories of a memory, or of a view of one, as files.
 
@@ -278,7 +275,7 @@ class MemoryFiles(VersionedFiles):
         memory: AnyMemory,
         *,
         include_sensitive: bool = False,
-        progress: "Progress | None" = None,
+        progress: Progress | None = None,
     ) -> ExportResult:
         """Do the same without blocking the event loop; see `export`.
 

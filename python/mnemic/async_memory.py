@@ -4,8 +4,8 @@
 """
 
 import os
-from typing import TYPE_CHECKING
 
+import mnemic  # noqa: TC001 - annotations name its classes
 from mnemic.model import EmbeddingModel
 from mnemic.reporting.near_names import checks_arguments, names_arguments
 from mnemic.threads.sync_bridge import run_blocking
@@ -22,9 +22,6 @@ from mnemic.verbs.retrieval import AsyncRetrievalStats, AsyncRetrievalVerbs
 from mnemic.verbs.search import AsyncSearchVerbs
 from mnemic.verbs.transfer import AsyncTransferVerbs
 from mnemic.verbs.vector_index import AsyncVectorIndex
-
-if TYPE_CHECKING:
-    from mnemic.memory import Memory, ScopedMemory
 
 
 @names_arguments
@@ -69,7 +66,7 @@ class AsyncScopedMemory(
         return AsyncScopedMemory(self._repository, narrowed, self._services)
 
     @property
-    def sync(self) -> "ScopedMemory":
+    def sync(self) -> "mnemic.ScopedMemory":
         """The same view with plain methods; the same object each time."""
         from mnemic.memory import ScopedMemory  # noqa: PLC0415 - each door names the other
 
@@ -117,7 +114,7 @@ class AsyncMemory(AsyncMaintenanceVerbs, AsyncRetrievalStats, AsyncHandle, Async
         return await run_blocking(lambda: stored_model(path, agent_id))
 
     @property
-    def sync(self) -> "Memory":
+    def sync(self) -> "mnemic.Memory":
         """The same open memory with plain methods; closing either closes both.
 
         It is the same object each time.

@@ -48,8 +48,9 @@ def names_in_signatures(objects):
                 continue
             own = _names_of_package(sys.modules[part.__module__])
             for place, name in _annotations(part, takes_constructor=part is thing):
-                if name in own:
-                    found.setdefault(name, set()).add(f"{part.__module__}.{place}")
+                if name in own or name.startswith("mnemic."):
+                    last = name.rpartition(".")[2]
+                    found.setdefault(last, set()).add(f"{part.__module__}.{place}")
     return found
 
 
@@ -102,6 +103,8 @@ def _names(node):
     for part in ast.walk(node):
         if isinstance(part, ast.Name):
             yield part.id
+        elif isinstance(part, ast.Attribute) and part.attr[0].isupper():  # no module
+            yield ast.unparse(part)
         elif isinstance(part, ast.Constant) and isinstance(part.value, str):
             yield from _quoted(part.value)
 

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack
 from uuid import UUID
 
+import mnemic  # noqa: TC001 - annotations name its classes
 from mnemic.async_memory import AsyncMemory
 from mnemic.compat.long_term_bulk import AsyncLongTermBulkVerbs
 from mnemic.errors import InvalidArgumentError
@@ -38,9 +39,6 @@ from mnemic.verbs.links import AsyncLinkVerbs
 from mnemic.verbs.maintenance import AsyncMaintenanceVerbs
 from mnemic.verbs.opening import AsyncHandle, MemoryHandle, PlainHandle, opens_first
 from mnemic.verbs.transfer import AsyncImportVerbs
-
-if TYPE_CHECKING:
-    from mnemic.memory import Memory
 
 Entries: TypeAlias = list[MemoryEntry]
 Filters: TypeAlias = MemoryFilter | Mapping[str, Any]
@@ -564,7 +562,7 @@ class LongTermMemory(LongTermHandle, PlainHandle):
     """
 
     @property
-    def memory(self) -> "Memory":
+    def memory(self) -> "mnemic.Memory":
         """The same open memory with the methods of `Memory`; closing either closes both.
 
         It is the same object each time.

@@ -1,19 +1,14 @@
 """Token counters: an estimate by script, and the count of a model's own tokenizer."""
 
-from __future__ import annotations
-
+import os
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, cast, final
+from typing import Protocol, Self, TypeAlias, cast, final
 
 from mnemic._core import estimate_tokens
 from mnemic.errors import InvalidArgumentError, MissingExtraError
 from mnemic.model import validation
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Sequence
-
-    from mnemic.protocols import TokenCounter
+from mnemic.protocols import TokenCounter
 
 
 @final

@@ -1,10 +1,11 @@
 """Turns functions and other libraries' objects into embedders."""
 
-from __future__ import annotations
-
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
+from mnemic.arrays import Array
+from mnemic.embed.base import AnyEmbedder
 from mnemic.embed.functions import Function, OneTextFunction, TextsFunction, UnknownFunction, run
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.validation import MAX_DIMENSIONS
@@ -12,17 +13,6 @@ from mnemic.model.validation import name as checked_name
 from mnemic.records.secrets import without_passwords
 from mnemic.reporting.description import described, quoted
 from mnemic.reporting.near_names import checks_arguments
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Sequence
-    from typing import Any
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from mnemic.embed.base import AnyEmbedder
-
-    Vectors: TypeAlias = NDArray[np.floating[Any]]
 
 _MODEL_NAMES = ("model", "model_name", "model_id", "model_name_or_path")
 _DIMENSIONS = ("dimensions", "dimension", "embedding_size")
@@ -57,8 +47,8 @@ class AdaptedEmbedder:
     def __init__(
         self,
         given: object,
-        documents: _Side,
-        queries: _Side | None,
+        documents: "_Side",
+        queries: "_Side | None",
         *,
         model: str,
         dimensions: int | None,
@@ -83,7 +73,7 @@ class AdaptedEmbedder:
         self._documents = documents
         self._queries = documents if queries is None else queries
 
-    def embed(self, texts: Sequence[str], /) -> Vectors | Awaitable[Vectors]:
+    def embed(self, texts: Sequence[str], /) -> Array | Awaitable[Array]:
         """Embed documents.
 
         Returns:
@@ -95,7 +85,7 @@ class AdaptedEmbedder:
         """
         return self._documents.embed(texts)
 
-    def embed_queries(self, texts: Sequence[str], /) -> Vectors | Awaitable[Vectors]:
+    def embed_queries(self, texts: Sequence[str], /) -> Array | Awaitable[Array]:
         """Embed queries; otherwise like `embed`.
 
         Args:
@@ -129,7 +119,7 @@ class _Side(NamedTuple):
     function: Function
     prefix: str
 
-    def embed(self, texts: Sequence[str]) -> Vectors | Awaitable[Vectors]:
+    def embed(self, texts: Sequence[str]) -> Array | Awaitable[Array]:
         prefix = self.prefix
         return run(self.function.vectors([prefix + text for text in texts]))
 

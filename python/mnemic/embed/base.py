@@ -1,15 +1,10 @@
 """The contract of every embedder, and the checks they share."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from mnemic.arrays import np
+from mnemic.arrays import Array, BoolArray, Float32Array, np
 from mnemic.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @runtime_checkable
@@ -50,9 +45,7 @@ class Embedder(Protocol):
         """Length of each vector."""
         ...
 
-    def embed(
-        self, texts: Sequence[str], /
-    ) -> NDArray[np.floating[Any]] | Awaitable[NDArray[np.floating[Any]]]:
+    def embed(self, texts: Sequence[str], /) -> Array | Awaitable[Array]:
         """Embed each text, independently of the other texts in `texts`.
 
         Args:
@@ -99,10 +92,10 @@ AnyEmbedder: TypeAlias = Embedder | HasEmbed | HasEncode | HasEmbedDocuments | C
 class EmbeddingBatch(NamedTuple):
     """Vectors, and which of their texts were truncated."""
 
-    vectors: NDArray[np.float32]
+    vectors: Float32Array
     """Shape (n, dimensions), rows of unit length."""
 
-    truncated: NDArray[np.bool_]
+    truncated: BoolArray
     """Shape (n,): whether the end of the text was left out."""
 
     @property

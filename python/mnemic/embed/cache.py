@@ -4,36 +4,25 @@
 in front of the embedder, so that it serves every memory and service that embeds with it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import secrets
 import sys
 import threading
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from mnemic.arrays import Array, Float32Array
 from mnemic.embed.adapting import AdaptedEmbedder, as_embedder
-from mnemic.embed.base import checked_texts
-from mnemic.embed.functions import is_awaitable, run
+from mnemic.embed.base import AnyEmbedder, checked_texts
+from mnemic.embed.functions import Steps, is_awaitable, run
 from mnemic.errors import EmbedderResultError
 from mnemic.model.validation import whole
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
-
-    from numpy.typing import NDArray
-
-    from mnemic.embed.base import AnyEmbedder
-    from mnemic.embed.functions import Steps
-
-    Vectors: TypeAlias = NDArray[np.floating[Any]]
-    Embed: TypeAlias = Callable[[Sequence[str]], "Vectors | Awaitable[Vectors]"]
 
 MAX_BYTES: Final = 64 * 2**20
 """Bytes of kept vectors, unless a cache is made with another number: 40,000 of 384 dimensions."""
@@ -49,6 +38,7 @@ _MATRIX: Final = 2
 _DOCUMENT, _QUERY = b"document", b"query"
 
 _Key: TypeAlias = bytes
+_Embed: TypeAlias = Callable[[Sequence[str]], Array | Awaitable[Array]]
 
 
 class CachedEmbedder(AdaptedEmbedder):
@@ -83,7 +73,7 @@ class CachedEmbedder(AdaptedEmbedder):
         self._hash_key = secrets.token_bytes(32)
         self._is_awaited: bool | None = None
 
-    def embed(self, texts: Sequence[str], /) -> Vectors | Awaitable[Vectors]:
+    def embed(self, texts: Sequence[str], /) -> Array | Awaitable[Array]:
         """Embed documents, or return their kept vectors.
 
         Args:
@@ -98,7 +88,7 @@ class CachedEmbedder(AdaptedEmbedder):
         """
         return run(self._vectors(checked_texts(texts), _DOCUMENT, self._inner.embed))
 
-    def embed_queries(self, texts: Sequence[str], /) -> Vectors | Awaitable[Vectors]:
+    def embed_queries(self, texts: Sequence[str], /) -> Array | Awaitable[Array]:
         """Embed queries; otherwise like `embed`.
 
         Args:
@@ -166,7 +156,7 @@ class CachedEmbedder(AdaptedEmbedder):
         digest.update(text.encode())
         return digest.digest()
 
-    def _vectors(self, texts: list[str], side: bytes, embed: Embed) -> Steps[Vectors]:
+    def _vectors(self, texts: list[str], side: bytes, embed: _Embed) -> Steps[Array]:
         keys = [self._key(text, side) for text in texts]
         claim = self._kept.claim(keys, may_wait=self._may_wait)
         blobs, by_key = claim.found, dict(zip(keys, texts, strict=True))
@@ -194,7 +184,7 @@ class CachedEmbedder(AdaptedEmbedder):
         """
         return self._is_awaited is not None or not _runs_loop()
 
-    def _embedded(self, texts: list[str], embed: Embed) -> Steps[NDArray[np.float32]]:
+    def _embedded(self, texts: list[str], embed: _Embed) -> Steps[Float32Array]:
         returned = embed(texts)
         self._is_awaited = is_awaitable(returned)
         if is_awaitable(returned):
@@ -287,7 +277,7 @@ class _KeptVectors:
             claim.own.append(key)
             self._running.setdefault(key, Future())
 
-    def settle(self, keys: Sequence[_Key], vectors: NDArray[np.float32]) -> dict[_Key, bytes]:
+    def settle(self, keys: Sequence[_Key], vectors: Float32Array) -> dict[_Key, bytes]:
         """Keep the vectors of claimed keys, except those that were dropped meanwhile.
 
         Returns:
@@ -380,7 +370,7 @@ def _runs_loop() -> bool:
     return True
 
 
-def _stacked(blobs: list[bytes], dimensions: int | None) -> NDArray[np.float32]:
+def _stacked(blobs: list[bytes], dimensions: int | None) -> Float32Array:
     if not blobs:
         return np.empty((0, dimensions or 0), dtype=np.float32)
     if len(set(map(len, blobs))) > 1:

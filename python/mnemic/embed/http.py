@@ -1,12 +1,12 @@
 """Embeddings of a service that speaks the OpenAI-compatible protocol over HTTP."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Any, Literal, Self, final
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Self, final
 
 import numpy as np
 
+from mnemic.arrays import Float32Array
 from mnemic.embed.base import checked_texts
 from mnemic.errors import (
     EmbedderResultError,
@@ -21,11 +21,6 @@ from mnemic.model.validation import MAX_DIMENSIONS, whole
 from mnemic.reporting.description import described
 from mnemic.reporting.near_names import names_arguments
 from mnemic.threads.event_loop_thread import EventLoopThread
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
 
 AT_ONCE = 4
 """Requests of one call that run at once."""
@@ -104,7 +99,7 @@ class HttpEmbedder:
         """Length of each vector; None until it is known."""
         return self._dimensions
 
-    async def embed(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+    async def embed(self, texts: Sequence[str], /) -> Float32Array:
         """Embed each text; many are split into requests, of which some run at once.
 
         Args:
@@ -129,7 +124,7 @@ class HttpEmbedder:
             return await self._request(batches[0])
         return np.concatenate(await self._requests(batches))
 
-    def embed_sync(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+    def embed_sync(self, texts: Sequence[str], /) -> Float32Array:
         """Embed each text as `embed` does, from a thread without an event loop.
 
         Args:
@@ -137,10 +132,10 @@ class HttpEmbedder:
         """
         return self._loop.run(self.embed(texts))
 
-    async def _requests(self, batches: list[list[str]]) -> list[NDArray[np.float32]]:
+    async def _requests(self, batches: list[list[str]]) -> list[Float32Array]:
         slots = asyncio.Semaphore(AT_ONCE)
 
-        async def sent(batch: list[str]) -> NDArray[np.float32]:
+        async def sent(batch: list[str]) -> Float32Array:
             async with slots:
                 return await self._request(batch)
 
@@ -151,13 +146,13 @@ class HttpEmbedder:
             raise errors.exceptions[0] from None
         return [task.result() for task in tasks]
 
-    async def _request(self, texts: list[str]) -> NDArray[np.float32]:
+    async def _request(self, texts: list[str]) -> Float32Array:
         request = Request("embeddings", {**self._body, "input": texts}, texts)
         vectors = await self._transport.post(request, lambda body: self._decoded(body, len(texts)))
         self._dimensions = vectors.shape[1]
         return vectors
 
-    def _decoded(self, body: bytes, count: int) -> NDArray[np.float32]:
+    def _decoded(self, body: bytes, count: int) -> Float32Array:
         return decoded_vectors(body, count, self._dimensions)
 
     def close(self) -> None:

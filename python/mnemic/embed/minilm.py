@@ -1,28 +1,23 @@
 """The default embedder: all-MiniLM-L6-v2 on the CPU, offline, about a millisecond a sentence."""
 
-from __future__ import annotations
-
 import logging
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from importlib.util import find_spec
 from operator import index
+from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast, final
+from typing import NamedTuple, Protocol, cast, final
 
 import msgspec
 import numpy as np
 
 from mnemic._core import WordPieceTokenizer
+from mnemic.arrays import Float32Array, Int64Array
 from mnemic.embed.base import EmbeddingBatch, checked_texts
 from mnemic.errors import EmbeddingError, InvalidArgumentError, MissingExtraError
 from mnemic.reporting.logs import logger
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from numpy.typing import NDArray
 
 SIMILARITY_FLOOR = 0.25
 """Measured on pairs of related and unrelated sentences; see docs/concepts/embedding.md."""
@@ -86,7 +81,7 @@ class MiniLmEmbedder:
         self._runtime: _Runtime | None = None
         self._told_truncation = False
 
-    def embed(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str], /) -> Float32Array:
         """Embed each text by its first `max_tokens` tokens.
 
         The first time a text is longer than that, a warning is logged; `embed_batch` tells which.
@@ -127,7 +122,7 @@ class MiniLmEmbedder:
         """
         return self._load().tokenizer.characters_seen(text)
 
-    def _each(self, texts: list[str]) -> Iterator[tuple[NDArray[np.float32], bool]]:
+    def _each(self, texts: list[str]) -> Iterator[tuple[Float32Array, bool]]:
         if not texts:
             return
         embed = self._load().embed
@@ -137,7 +132,7 @@ class MiniLmEmbedder:
         with ThreadPoolExecutor(min(self._threads, len(texts)), "mnemic-embed") as pool:
             yield from pool.map(embed, texts)
 
-    def _load(self) -> _Runtime:
+    def _load(self) -> "_Runtime":
         """Return the loaded model; concurrent first calls load it once."""
         runtime = self._runtime
         if runtime is None:
@@ -177,9 +172,7 @@ class _TokenizerFile(msgspec.Struct):
 
 
 class _Session(Protocol):
-    def run(
-        self, outputs: Sequence[str], feed: Mapping[str, NDArray[np.int64]]
-    ) -> list[NDArray[np.float32]]: ...
+    def run(self, outputs: Sequence[str], feed: Mapping[str, Int64Array]) -> list[Float32Array]: ...
 
 
 class _Options(Protocol):
@@ -222,7 +215,7 @@ class _Runtime(NamedTuple):
     tokenizer: WordPieceTokenizer
     session: _Session
 
-    def embed(self, text: str) -> tuple[NDArray[np.float32], bool]:
+    def embed(self, text: str) -> tuple[Float32Array, bool]:
         """Return the text's vector, shape (384,), and whether the text was cut."""
         tokens, truncated = self.tokenizer.encode(text)
         try:
@@ -231,7 +224,7 @@ class _Runtime(NamedTuple):
             raise EmbeddingError(f"the model failed: {error}") from error
 
 
-def _load_runtime(max_tokens: int) -> _Runtime:
+def _load_runtime(max_tokens: int) -> "_Runtime":
     onnxruntime = cast("_OnnxRuntime", _extra(_RUNTIME))
     data = cast("_Data", _extra("mnemic_minilm"))
     try:

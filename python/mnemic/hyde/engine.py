@@ -2,25 +2,23 @@
 
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar, cast
 from uuid import UUID
 
+from mnemic.embed.base import AnyEmbedder
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.parts import checked_config, parts_of
 from mnemic.hyde.service import MAX_WAIT, HydeService
 from mnemic.hyde.telemetry import HydeStats
 from mnemic.hyde.turn import AsyncHydeTurn, HydeTurn, TurnBase
 from mnemic.hyde.turn_memory import TurnMemories
+from mnemic.llm.base import AnyLanguageModel
 from mnemic.model import Scope, validation
 from mnemic.protocols import Clock, TokenCounter
 from mnemic.reporting.near_names import names_arguments
 from mnemic.repository import Searchable, checked_memory
 from mnemic.threads.sync_bridge import sync_method
 from mnemic.threads.twins import EnteredAwaited, EnteredPlainly, Twin
-
-if TYPE_CHECKING:
-    from mnemic.embed.base import AnyEmbedder
-    from mnemic.llm.base import AnyLanguageModel
 
 Turn = TypeVar("Turn", bound=TurnBase)
 
@@ -34,8 +32,8 @@ class HydeBase(Twin, Generic[Turn]):
     def __init__(
         self,
         memory: Searchable,
-        embedder: "AnyEmbedder | None",
-        llm: "AnyLanguageModel | None",
+        embedder: AnyEmbedder | None,
+        llm: AnyLanguageModel | None,
         config: HydeConfig = HydeConfig(),  # noqa: B008 # pyright: ignore[reportCallInDefaultInitializer] - it is immutable
         *,
         clock: Clock | None = None,
@@ -59,8 +57,8 @@ class HydeBase(Twin, Generic[Turn]):
         memory: Searchable,
         config: HydeConfig,
         *,
-        embedder: "AnyEmbedder | None" = None,
-        llm: "AnyLanguageModel | None" = None,
+        embedder: AnyEmbedder | None = None,
+        llm: AnyLanguageModel | None = None,
         clock: Clock | None = None,
         include_sensitive: bool = False,
     ) -> Self | None:
@@ -159,7 +157,7 @@ class HydeBase(Twin, Generic[Turn]):
             InvalidArgumentError: If an argument is of the wrong type.
         """
         return self._turn_kind(
-            self,
+            cast("HydeEngine | AsyncHydeEngine", self),
             message,
             history,
             last_summarization_index=last_summarization_index,

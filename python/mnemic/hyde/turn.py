@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from operator import is_
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 from uuid import UUID, uuid4
 
+import mnemic  # noqa: TC001 - annotations name its classes
 from mnemic.errors import InvalidArgumentError
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.injection import format_injection
@@ -21,8 +22,6 @@ from mnemic.threads.twins import EnteredAwaited, EnteredPlainly
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from mnemic.hyde.engine import HydeBase
-
 _log = logger("mnemic.hyde")
 
 _SEGMENT_BREAK = "\n\n"
@@ -33,7 +32,7 @@ class TurnBase:
 
     def __init__(
         self,
-        engine: "HydeBase[Any]",
+        engine: "mnemic.hyde.HydeEngine | mnemic.hyde.AsyncHydeEngine",
         message: object,
         history: Iterable[object] | None = (),
         *,

@@ -1,20 +1,16 @@
 """Turns functions and objects with `complete` into language models."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mnemic.errors import InvalidArgumentError, LanguageModelResultError
+from mnemic.llm.base import AnyLanguageModel, LanguageModel
 from mnemic.records.secrets import without_passwords
 from mnemic.reporting.description import described
 from mnemic.reporting.near_names import checks_arguments
 from mnemic.threads.calling import is_awaited
 from mnemic.threads.sync_bridge import awaited, run_blocking
-
-if TYPE_CHECKING:
-    from mnemic.llm.base import AnyLanguageModel, LanguageModel
 
 _MODEL_NAMES = ("model", "model_name", "model_id")
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)

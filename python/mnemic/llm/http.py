@@ -1,8 +1,7 @@
 """Language models of a service that speaks the OpenAI-compatible protocol over HTTP."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Self, final
+from collections.abc import Mapping
+from typing import Any, Self, final
 
 from mnemic.errors import (
     InvalidArgumentError,
@@ -16,9 +15,6 @@ from mnemic.http.options import extra_body, model_name
 from mnemic.model.validation import is_number, lone_surrogate, whole
 from mnemic.reporting.description import described
 from mnemic.reporting.near_names import names_arguments
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MAX_TEMPERATURE = 2.0
 

@@ -2,16 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias
+from typing import ClassVar, Literal, Self, TypeAlias
 
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+import mnemic  # noqa: TC001 - annotations name its classes
 from mnemic.model.redacted import Redacted
 from mnemic.records import Record
-
-if TYPE_CHECKING:
-    from mnemic.model.entry import MemoryEntry
 
 PayloadType: TypeAlias = Literal["message", "fact", "summary"]
 """Sort of a memory in a prompt block; `MemoryType.payload_type` gives it."""
@@ -74,7 +72,9 @@ class PayloadMemory(Redacted, frozen=True, kw_only=True, gc=False):
     provenance: Provenance = Provenance()
 
     @classmethod
-    def of(cls, found: Sequence[tuple["MemoryEntry", float]], search_type: str = "") -> list[Self]:
+    def of(
+        cls, found: Sequence[tuple["mnemic.MemoryEntry", float]], search_type: str = ""
+    ) -> list[Self]:
         """Return the forms of found memories for a prompt, in their order.
 
         The confidence of a fact is the number from 0 to 1 in its metadata under "confidence".
@@ -89,7 +89,9 @@ class PayloadMemory(Redacted, frozen=True, kw_only=True, gc=False):
         return [cls._of(entry, score, identity, search_type) for (entry, score), identity in pairs]
 
     @classmethod
-    def _of(cls, entry: "MemoryEntry", score: float, identity: str, search_type: str) -> Self:
+    def _of(
+        cls, entry: "mnemic.MemoryEntry", score: float, identity: str, search_type: str
+    ) -> Self:
         owner = f"agent:{entry.agent_id}" if entry.user_id is None else f"user:{entry.user_id}"
         return cls(
             id=identity,
@@ -135,7 +137,7 @@ class DroppedMemory(Record, frozen=True, kw_only=True, gc=False):
     score: float
 
 
-def _confidence(entry: "MemoryEntry") -> float | None:
+def _confidence(entry: "mnemic.MemoryEntry") -> float | None:
     given = entry.metadata.get("confidence")
     if isinstance(given, bool) or not isinstance(given, int | float):
         return None

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 from mnemic.errors import ArgumentMismatchError, MnemicError
 from mnemic.reporting.description import quoted
-from mnemic.reporting.hints import OTHER_WORDS, advice
 from mnemic.reporting.tracebacks import end_at_verb
 
 if TYPE_CHECKING:
@@ -35,6 +34,8 @@ def nearest(name: object, known: Iterable[str]) -> str | None:
     if not isinstance(name, str):
         return None
     from difflib import get_close_matches  # noqa: PLC0415 - after an error alone
+
+    from mnemic.reporting.hints import OTHER_WORDS  # noqa: PLC0415 - as above
 
     wrong, names = name.lower(), {each.lower(): each for each in known}
     meant = [here for here, words in OTHER_WORDS.items() if wrong in words and here in names]
@@ -135,6 +136,8 @@ def _mismatch(
 
 def _hint(call: str, name: str, unused: Sequence[str]) -> str:
     """Return the end of a message about an unknown argument: what to do in its place."""
+    from mnemic.reporting.hints import advice  # noqa: PLC0415 - as above
+
     known = advice(call, name)
     if known is not None:
         return f"; {known}"

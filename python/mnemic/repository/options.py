@@ -1,20 +1,11 @@
 """The options that a memory is opened with."""
 
-from __future__ import annotations
+from datetime import timedelta
+from typing import Literal, TypeAlias, TypedDict
 
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
-
-if TYPE_CHECKING:
-    from datetime import timedelta
-
-    from mnemic.crypto import Encryption
-    from mnemic.embed.base import AnyEmbedder
-    from mnemic.index.choice import IndexChoice
-    from mnemic.licensing import LicensePolicy
-    from mnemic.model import OnRecalled, SearchIn
-    from mnemic.protocols import Clock, IdFactory
-    from mnemic.reporting.progress import Progress
-    from mnemic.repository.index_pool import IndexPool
+import mnemic  # noqa: TC001 - annotations name its classes
+from mnemic.model import OnRecalled, SearchIn
+from mnemic.protocols import Clock, IdFactory
 
 WhenFull: TypeAlias = Literal["refuse", "evict"]
 """What becomes of a write that exceeds a quota or a budget; see `Options`."""
@@ -117,11 +108,11 @@ class Options(TypedDict, total=False):
             one goes on.
     """
 
-    embedder: AnyEmbedder | Literal["minilm"] | None
+    embedder: "mnemic.embed.AnyEmbedder | Literal['minilm'] | None"
     embedding_model: str | None
     query_cache: int
     language: str | None
-    license: LicensePolicy | None
+    license: "mnemic.annotations.LicensePolicy | None"
     quota: int | None
     user_quota: int | None
     max_entries: int | None
@@ -133,14 +124,14 @@ class Options(TypedDict, total=False):
     log_content: bool
     track_access: bool
     read_only: bool
-    progress: Progress | None
+    progress: "mnemic.annotations.Progress | None"
     max_stale: float
-    index_pool: IndexPool | None
+    index_pool: "mnemic.vectors.IndexPool | None"
     search_in: SearchIn
     exact_limit: int
-    index: IndexChoice
+    index: "mnemic.annotations.IndexChoice"
     snapshots: bool
-    encryption: Encryption | None
+    encryption: "mnemic.Encryption | None"
     row_security: bool
     on_recalled: OnRecalled
     reembed: bool

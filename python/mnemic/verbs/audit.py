@@ -1,8 +1,10 @@
 """The verb that audits memories."""
 
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+import mnemic  # noqa: TC001 - annotations name its classes
 from mnemic.model import MemoryAudit, validation
 from mnemic.model.audit import AuditRequest
 from mnemic.model.deadline import TimeLimit
@@ -10,11 +12,6 @@ from mnemic.model.validation import flag, items
 from mnemic.reporting.progress import Progress
 from mnemic.repository import RETENTION
 from mnemic.verbs.base import ScopedBase
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from mnemic.context.redaction import RedactionPattern
 
 MAX_FINDINGS: Final = 1_000_000
 
@@ -30,7 +27,12 @@ class AsyncAuditVerbs(ScopedBase):
         near: float | None = 0.95,
         stale_after: timedelta = RETENTION,
         max_bytes: int | None = None,
-        patterns: "Sequence[str | RedactionPattern]" = ("api_key", "card", "iban", "ssn"),
+        patterns: Sequence["str | mnemic.policy.RedactionPattern"] = (
+            "api_key",
+            "card",
+            "iban",
+            "ssn",
+        ),
         timeout: float | None = None,
         progress: Progress | None = None,
         user_id: str | None = None,

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import msgspec
 
+import mnemic.repository  # noqa: TC001 - annotations name its classes
 from mnemic.arrays import Float32Array
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.model import (
@@ -41,8 +42,7 @@ from mnemic.verbs.paging import WHOLE, Paging, minimum_score, minimum_similarity
 
 if TYPE_CHECKING:
     from mnemic.recall import RecallEngine
-    from mnemic.repository import Repository
-    from mnemic.retrieval import AnyExpander, RetrievalEngine, Suggester
+    from mnemic.retrieval import RetrievalEngine, Suggester
 
 NewMemory: TypeAlias = str | Mapping[str, Any] | MemoryEntry
 """A memory as `add_many` takes it: a text, a dict with the arguments of `add`, or a record."""
@@ -55,7 +55,11 @@ class Services:
         repository: The repository.
     """
 
-    def __init__(self, repository: "Repository", expander: "AnyExpander | None" = None) -> None:
+    def __init__(
+        self,
+        repository: "mnemic.repository.Repository",
+        expander: "mnemic.annotations.AnyExpander | None" = None,
+    ) -> None:
         self.repository = repository
         self._expander = expander
         self._lock = threading.Lock()
@@ -109,7 +113,10 @@ class ScopedBase(Twin):
     """A view of one memory: a call cannot name otherwise the parts of the scope that it names."""
 
     def __init__(
-        self, repository: "Repository", scope: Scope, services: Services | None = None
+        self,
+        repository: "mnemic.repository.Repository",
+        scope: Scope,
+        services: Services | None = None,
     ) -> None:
         self._repository = repository
         self._scope = scope
@@ -126,7 +133,7 @@ class ScopedBase(Twin):
         return self._scope
 
     @property
-    def repository(self) -> "Repository":
+    def repository(self) -> "mnemic.repository.Repository":
         """The repository, for services."""
         return self._repository
 

@@ -1,15 +1,12 @@
 """The verbs for the whole file: erasure, backup, verification."""
 
 import os
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+import mnemic  # noqa: TC001 - annotations name its classes
 from mnemic.model import DeleteResult, ReembedReport, UserUsage, VerifyReport
 from mnemic.reporting.progress import Progress
 from mnemic.verbs.base import ScopedBase
-
-if TYPE_CHECKING:
-    from mnemic.crypto import KeyProvider, MasterKey
-    from mnemic.embed.base import AnyEmbedder
 
 
 class AsyncMaintenanceVerbs(ScopedBase):
@@ -71,7 +68,7 @@ class AsyncMaintenanceVerbs(ScopedBase):
 
     async def reembed(
         self,
-        embedder: "AnyEmbedder | Literal['minilm'] | None" = None,
+        embedder: "mnemic.embed.AnyEmbedder | Literal['minilm'] | None" = None,
         *,
         embedding_model: str | None = None,
         progress: Progress | None = None,
@@ -134,7 +131,10 @@ class AsyncMaintenanceVerbs(ScopedBase):
         return await self._repository.create_vector_index()
 
     async def rotate_key(
-        self, key: "bytes | MasterKey | KeyProvider", *, progress: Progress | None = None
+        self,
+        key: "bytes | mnemic.MasterKey | mnemic.annotations.KeyProvider",
+        *,
+        progress: Progress | None = None,
     ) -> int:
         """Seal this agent's memories under another master key, during reads and writes.
 

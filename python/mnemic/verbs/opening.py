@@ -7,18 +7,14 @@ from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from mnemic.errors import StoreClosedError, StoreError
+import mnemic  # noqa: TC001 - annotations name its classes
+from mnemic.errors import MnemicError, StoreClosedError, StoreError
 from mnemic.records.secrets import without_passwords
-from mnemic.reporting.near_names import check_call, is_coroutine, names_arguments
+from mnemic.reporting.near_names import explain_failure, is_coroutine, names_arguments
 from mnemic.repository import Options
 from mnemic.threads.sync_bridge import run_blocking, run_sync, runs_event_loop, sync_method
 from mnemic.threads.twins import EnteredAwaited, EnteredPlainly, Other, WrongForm
 from mnemic.verbs.base import ScopedBase, Services
-
-if TYPE_CHECKING:
-    from mnemic.embed.base import Embedder
-    from mnemic.observability.events import Events
-    from mnemic.retrieval import AnyExpander
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -118,7 +114,7 @@ class MemoryHandle(ScopedBase):
         path: str | os.PathLike[str],
         agent_id: str = "default",
         *,
-        expander: "AnyExpander | None" = None,
+        expander: "mnemic.annotations.AnyExpander | None" = None,
         **options: Unpack[Options],
     ) -> None:
         if expander is not None:
@@ -138,12 +134,12 @@ class MemoryHandle(ScopedBase):
             self._take(Services(Repository(settings), expander))
 
     @property
-    def embedder(self) -> "Embedder | None":
+    def embedder(self) -> "mnemic.embed.Embedder | None":
         """The embedder; None where there is none."""
         return self._repository.embedder
 
     @property
-    def events(self) -> "Events":
+    def events(self) -> "mnemic.events.Events":
         """The events of this memory; see `mnemic.events`."""
         return self._repository.events
 
@@ -252,8 +248,8 @@ def _opening_first(method: Callable[..., Any]) -> Callable[..., Any]:
             if getattr(this, "_opening", None) is not None:
                 await this._open()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - its own
             return await method(this, *values, **named)
-        except TypeError:
-            check_call(method, (this, *values), named)
+        except (TypeError, MnemicError) as error:
+            explain_failure(error, method, (this, *values), named)
             raise
 
     return call

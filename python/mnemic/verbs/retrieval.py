@@ -1,7 +1,8 @@
 """The verbs of retrieval: structured queries, suggested and expanded queries, statistics."""
 
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
+import mnemic  # noqa: TC001 - annotations name its classes
 from mnemic.model import (
     ExpandedQuery,
     MemoryQuery,
@@ -14,9 +15,6 @@ from mnemic.model import (
 from mnemic.model.deadline import TimeLimit
 from mnemic.model.text_query import RetrieveFields, query_of
 from mnemic.verbs.base import ScopedBase
-
-if TYPE_CHECKING:
-    from mnemic.context import ContextWindow
 
 
 class AsyncRetrievalVerbs(ScopedBase):
@@ -66,7 +64,7 @@ class AsyncRetrievalVerbs(ScopedBase):
     async def retrieve_to_context(
         self,
         query: MemoryQuery | str,
-        window: "ContextWindow",
+        window: "mnemic.compat.ContextWindow",
         *,
         include_sensitive: bool = False,
         timeout: float | None = None,

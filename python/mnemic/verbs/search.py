@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
+import mnemic  # noqa: TC001 - annotations name its classes
 from mnemic.arrays import ArrayLike
 from mnemic.model import (
     SEMANTIC,
@@ -25,9 +26,6 @@ from mnemic.repository import required_uuid
 from mnemic.threads.sync_bridge import run_blocking
 from mnemic.verbs.base import ScopedBase, built_search, parsed_filters
 from mnemic.verbs.paging import MinScore, Paging
-
-if TYPE_CHECKING:
-    from mnemic.context import MemoryContext
 
 
 class AsyncSearchVerbs(ScopedBase):
@@ -169,7 +167,7 @@ class AsyncSearchVerbs(ScopedBase):
         project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
-    ) -> "MemoryContext":
+    ) -> "mnemic.MemoryContext":
         """Return the memories that match a query best as one text, for a prompt.
 
         Each is one line with its number, its date and its speaker, and can begin no line, heading,

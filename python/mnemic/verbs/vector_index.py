@@ -1,14 +1,10 @@
 """What an agent's index of vectors consists of, and how much it finds."""
 
-from typing import TYPE_CHECKING
-
+import mnemic.repository  # noqa: TC001 - annotations name its classes
 from mnemic.model import IndexAudit, IndexInfo, validation
 from mnemic.reporting.near_names import names_arguments
 from mnemic.reporting.progress import Progress
 from mnemic.threads.sync_bridge import sync_method
-
-if TYPE_CHECKING:
-    from mnemic.repository import Repository
 
 MAX_SAMPLE = 10_000
 MAX_NEAREST = 1000
@@ -17,7 +13,7 @@ MAX_NEAREST = 1000
 class IndexBase:
     """The parts of both forms."""
 
-    def __init__(self, repository: "Repository") -> None:
+    def __init__(self, repository: "mnemic.repository.Repository") -> None:
         self._repository = repository
 
     def __repr__(self) -> str:
