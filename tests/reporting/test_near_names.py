@@ -312,7 +312,15 @@ def test_near_names(name, near):
 
 @pytest.mark.parametrize(
     ("wrong", "known"),
-    [("user_id", "search_in"), ("collection", "encryption"), ("agent_id", "user_id")],
+    [
+        ("user_id", "search_in"),
+        ("collection", "encryption"),
+        ("agent_id", "user_id"),
+        ("agent_id", "entry_id"),
+        ("max_tokens", "max_connections"),
+        ("include_pinned", "include_deleted"),
+        ("is_rate_limited", "exact_limit"),
+    ],
 )
 def test_a_name_that_means_something_else_is_not_suggested(wrong, known):
     assert nearest(wrong, [known]) is None

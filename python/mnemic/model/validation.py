@@ -23,13 +23,15 @@ MAX_TYPE_NAME = 500
 MAX_METADATA_DEPTH = 64
 MAX_SAFE_INTEGER = 2**53  # beyond it a JSON reader with float64 numbers changes the value
 _MAX_INT64 = 2**63 - 1
+_OF_SCOPES = frozenset({"agent_id", "user_id", "project_id", "session_id"})
 _C1_CONTROLS = range(0x7F, 0xA0)
 
 
 def text(field: str, value: object) -> str:
     """Return `value` if it is text that every store and file can hold."""
     if not isinstance(value, str):
-        raise InvalidEntryError(f"{field} must be a str, got {type(value).__name__}")
+        advice = "; decode it first" if isinstance(value, bytes | bytearray) else ""
+        raise InvalidEntryError(f"{field} must be a str, got {type(value).__name__}{advice}")
     if "\0" in value:
         where = value.index("\0")
         raise InvalidEntryError(f"{field} holds a NUL character at index {where}; remove it")
@@ -85,8 +87,12 @@ def content_or_none(value: object) -> str:
 
 
 def name(field: str, value: object) -> str:
-    """Return `value` if it is a non-empty text without control characters."""
-    if type(value) is str and value and value.isascii() and value.isprintable():
+    """Return `value` if it is a non-empty text without control characters.
+
+    That of an agent, a user, a project or a session has no white space around it either: it would
+    be another one than without.
+    """
+    if type(value) is str and value.isprintable() and value.isascii() and _is_bare(value):
         return value  # as nearly all are
     checked = text(field, value)
     if not checked:
@@ -94,7 +100,17 @@ def name(field: str, value: object) -> str:
     if not checked.isprintable() and any(_is_control(letter) for letter in checked):
         at = next(at for at, letter in enumerate(checked) if _is_control(letter))
         raise InvalidEntryError(f"{field} holds a control character at index {at}; remove it")
+    if field in _OF_SCOPES and checked.strip() != checked:
+        raise InvalidEntryError(
+            f"{field} has white space around it, and would be another one than without; give "
+            f"{field}.strip()"
+        )
     return checked
+
+
+def _is_bare(value: str) -> bool:
+    """Return whether a text has a letter at its beginning and its end."""
+    return value != "" and value[0] != " " != value[-1]
 
 
 def optional_name(field: str, value: object) -> str | None:
@@ -125,7 +141,10 @@ def uuid(field: str, value: object) -> UUID:
     if isinstance(value, str):
         with suppress(ValueError):
             return UUID(value)
-        raise InvalidEntryError(f"{field} is not a UUID: {quoted(value)}")
+        raise InvalidEntryError(
+            f"{field} is not a UUID: {quoted(value)}; for an id of your own give "
+            "uuid.uuid5(uuid.NAMESPACE_URL, it), the same each time"
+        )
     raise InvalidEntryError(f"{field} must be a UUID or its text, got {type(value).__name__}")
 
 
@@ -148,12 +167,25 @@ def fraction(field: str, value: object) -> float:
     return float(value)
 
 
-def whole(field: str, value: object, *, minimum: int = 0) -> int:
-    """Return `value` if it is an int from `minimum` to the largest of 64 bits."""
+def whole(
+    field: str,
+    value: object,
+    *,
+    minimum: int = 0,
+    error: type[InvalidArgumentError] = InvalidEntryError,
+) -> int:
+    """Return `value` if it is an int from `minimum` to the largest of 64 bits.
+
+    Args:
+        field: Its name.
+        value: The value.
+        minimum: Smallest one.
+        error: What is raised: another one for an argument than for a field of a record.
+    """
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidEntryError(f"{field} must be an int, got {type(value).__name__}")
+        raise error(f"{field} must be an int, got {type(value).__name__}")
     if not minimum <= value <= _MAX_INT64:
-        raise InvalidEntryError(
+        raise error(
             f"{field} must be at least {minimum}, and at most 2**63 - 1, got {described(value)}"
         )
     return value
@@ -174,7 +206,9 @@ def optional_whole(field: str, value: object) -> int | None:
 def time(field: str, value: object) -> datetime:
     """Return `value` in UTC; a naive time is taken as UTC."""
     if not isinstance(value, datetime):
-        raise InvalidEntryError(f"{field} must be a datetime, got {type(value).__name__}")
+        is_unix = isinstance(value, int | float) and not isinstance(value, bool)
+        advice = "; a Unix time is datetime.fromtimestamp(seconds, UTC)" if is_unix else ""
+        raise InvalidEntryError(f"{field} must be a datetime, got {type(value).__name__}{advice}")
     if value.tzinfo is UTC:
         return value
     try:

@@ -274,7 +274,8 @@ def parse_header(number: int, line: bytes) -> ExportHeader:
         raise ExportFormatError(
             number,
             f"found a line of {len(line)} bytes that is no header; an export begins with "
-            f'{{"format": "{FORMAT}", "version": {VERSION}, ...}}',
+            f'{{"format": "{FORMAT}", "version": {VERSION}, ...}}; rows of a table and memories of '
+            "other programs are stored by add_many",
         )
     if preamble.version > VERSION:
         raise ExportFormatError(

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Literal, TypeAlias, TypedDict
 
 import mnemic  # noqa: TC001 - annotations name its classes
-from mnemic.model import OnRecalled, SearchIn
+from mnemic.model import OnRecalled
 from mnemic.protocols import Clock, IdFactory
 
 WhenFull: TypeAlias = Literal["refuse", "evict"]
@@ -127,7 +127,7 @@ class Options(TypedDict, total=False):
     progress: "mnemic.annotations.Progress | None"
     max_stale: float
     index_pool: "mnemic.vectors.IndexPool | None"
-    search_in: SearchIn
+    search_in: "mnemic.model.SearchIn"
     exact_limit: int
     index: "mnemic.annotations.IndexChoice"
     snapshots: bool

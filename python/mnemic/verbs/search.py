@@ -7,6 +7,7 @@ from uuid import UUID
 
 import mnemic  # noqa: TC001 - annotations name its classes
 from mnemic.arrays import ArrayLike
+from mnemic.errors import InvalidArgumentError
 from mnemic.model import (
     SEMANTIC,
     MemoryFilter,
@@ -211,7 +212,7 @@ class AsyncSearchVerbs(ScopedBase):
         """
         from mnemic.verbs.packing import context_of  # noqa: PLC0415 - not every program uses it
 
-        whole("max_tokens", max_tokens, minimum=1)
+        whole("max_tokens", max_tokens, minimum=1, error=InvalidArgumentError)
         flag("include_sensitive", include_sensitive)
         expression = parsed_filters(filters, since, until)
         if not include_sensitive:  # before the limit, so that they take no other's place

@@ -1,0 +1,83 @@
+"""What is said of wrong values: what was found, what is wanted, and what to do."""
+
+from datetime import UTC, datetime
+from uuid import NAMESPACE_URL, uuid5
+
+import pytest
+
+from mnemic import Memory
+from mnemic.errors import ExportFormatError, InvalidArgumentError, InvalidEntryError
+from mnemic.model import Scope
+
+
+@pytest.fixture
+def memory():
+    with Memory(":memory:", embedder=None) as opened:
+        yield opened
+
+
+def test_an_id_of_ones_own_is_told_how_to_be_made_a_uuid(memory):
+    with pytest.raises(InvalidEntryError, match=r"'note-1'; for an id of your own give uuid"):
+        memory.add("x", id="note-1")
+    assert memory.add("x", id=uuid5(NAMESPACE_URL, "note-1")).id == uuid5(NAMESPACE_URL, "note-1")
+
+
+@pytest.mark.parametrize("seconds", [1_700_000_000, 1.7e9])
+def test_a_unix_time_is_told_how_to_be_made_a_time(memory, seconds):
+    with pytest.raises(InvalidEntryError, match=r"datetime\.fromtimestamp\(seconds, UTC\)$"):
+        memory.add("x", created_at=seconds)
+    at = datetime.fromtimestamp(seconds, UTC)
+    assert memory.add("x", created_at=at).created_at == at
+
+
+def test_bytes_are_told_to_be_decoded():
+    with pytest.raises(InvalidEntryError, match="must be a str, got bytes; decode it first"):
+        MemoryEntry(
+            id=uuid5(NAMESPACE_URL, "x"), created_at=datetime.now(UTC), content=b"x", agent_id="a"
+        )
+
+
+@pytest.mark.parametrize("name", ["ana ", " ana", "ana\N{NO-BREAK SPACE}", " "])
+def test_a_user_with_white_space_around_the_name_is_no_other_user(memory, name):
+    calls = (
+        lambda: memory.add("x", user_id=name),
+        lambda: memory.add_many([{"content": "x", "user_id": name}]),
+        lambda: memory.search("x", user_id=name),
+        lambda: memory.scoped(user_id=name),
+        lambda: memory.scoped(project_id=name),
+        lambda: memory.list(user_id="ana", session_id=name),
+        lambda: Memory(":memory:", agent_id=name, embedder=None),
+        lambda: Scope("default", name),
+    )
+    for call in calls:
+        with pytest.raises(InvalidEntryError, match=r"has white space around it, .*strip"):
+            call()
+    assert memory.count(all_users=True) == 0
+    assert memory.add("x", user_id="ana b").user_id == "ana b"
+
+
+def test_other_names_may_have_white_space_around_them(memory):
+    assert memory.add("x", speaker=" Ana ").speaker == " Ana "
+
+
+def test_a_wrong_number_of_tokens_is_a_wrong_argument(memory):
+    with pytest.raises(InvalidArgumentError, match="max_tokens must be at least 1") as caught:
+        memory.context("x", max_tokens=0)
+    assert not isinstance(caught.value, InvalidEntryError)
+
+
+def test_a_table_that_is_imported_is_sent_to_add_many(memory, tmp_path):
+    table = tmp_path / "x.csv"
+    table.write_text("content,user\nx,ana\n")
+    with pytest.raises(ExportFormatError, match=r"rows of a table .* are stored by add_many"):
+        memory.import_(table)
+
+
+def test_a_path_may_begin_with_the_home_directory(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with Memory("~/a.db", embedder=None) as memory:
+        memory.add("x")
+        memory.backup("~/copy.db")
+    assert (tmp_path / "a.db").exists()
+    assert (tmp_path / "copy.db").exists()
+    assert Memory.model_of("~/a.db") is None
