@@ -6,6 +6,7 @@ from uuid import NAMESPACE_URL, uuid5
 import pytest
 
 from mnemic import Memory
+from mnemic.compat import ContextItem
 from mnemic.errors import ExportFormatError, InvalidArgumentError, InvalidEntryError
 from mnemic.model import Scope
 
@@ -32,9 +33,7 @@ def test_a_unix_time_is_told_how_to_be_made_a_time(memory, seconds):
 
 def test_bytes_are_told_to_be_decoded():
     with pytest.raises(InvalidEntryError, match="must be a str, got bytes; decode it first"):
-        MemoryEntry(
-            id=uuid5(NAMESPACE_URL, "x"), created_at=datetime.now(UTC), content=b"x", agent_id="a"
-        )
+        ContextItem(content=b"x", type="other")
 
 
 @pytest.mark.parametrize("name", ["ana ", " ana", "ana\N{NO-BREAK SPACE}", " "])

@@ -26,7 +26,9 @@ def test_wrong_types_in_a_request_raise(fields):
 
 
 def test_a_request_names_what_it_lacks_and_shows_no_message():
-    with pytest.raises(InvalidArgumentError, match="missing a required argument: 'user_id'"):
+    with pytest.raises(
+        InvalidArgumentError, match="missing required arguments: 'user_id', 'session_id'"
+    ):
         RetrievalRequest("hello")
     shown = repr(request("a secret message", filters={"speaker": "Anna"}))
     assert "secret" not in shown

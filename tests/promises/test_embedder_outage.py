@@ -80,7 +80,9 @@ def test_the_result_says_why(memory, embedder):
     embedder.is_down = True
     found = memory.search("red lamp", user_id="u")
     context = memory.context("red lamp", user_id="u")
-    for told in (found.degraded_reason, context.degraded_reason):
+    query = MemoryQuery(query="red lamp", search_type="hybrid")
+    retrieved = memory.retrieve(query, user_id="u")
+    for told in (found.degraded_reason, context.degraded_reason, retrieved.degraded_reason):
         assert "failed: ConnectionError at test_embedder_outage.py" in told
         assert "secret" not in told
     assert found.degraded_reason in repr(found)

@@ -256,6 +256,7 @@ class MemoryRetrievalResult(Listing[RankedMemory], frozen=True, kw_only=True):
         expansion_failed: Whether an expansion was requested and the expander failed; the original
             query was answered then.
         degraded: Whether the embedder failed, so that a hybrid query was answered by keywords.
+        degraded_reason: Why the embedder failed, without a word of a memory; else None.
         partial: Whether the timeout passed, so that better results may be missing.
         approximate: Whether an approximate index chose the memories that were ranked: better ones
             may be missing.
@@ -270,6 +271,7 @@ class MemoryRetrievalResult(Listing[RankedMemory], frozen=True, kw_only=True):
         "from_cache",
         "expansion_failed",
         "degraded",
+        "degraded_reason",
         "partial",
         "approximate",
         "stale_since",
@@ -284,6 +286,7 @@ class MemoryRetrievalResult(Listing[RankedMemory], frozen=True, kw_only=True):
     total_is_lower_bound: bool = False
     expansion_failed: bool = False
     degraded: bool = False
+    degraded_reason: str | None = None
     partial: bool = False
     approximate: bool = False
     stale_since: datetime | None = None

@@ -65,6 +65,7 @@ class CachedAnswer(NamedTuple):
             None is never.
         expansion_failed: Whether the expander failed; such a result is not cached.
         degraded: Whether the embedder failed; such a result is not cached either.
+        degraded_reason: Why it failed; else None.
         partial: Whether the deadline passed; such a result is not cached either.
         approximate: Whether an approximate index chose the memories that were ranked.
         stale_since: Since when changes may be missing; such a result is not cached either.
@@ -78,6 +79,7 @@ class CachedAnswer(NamedTuple):
     expires_at: datetime | None = None
     expansion_failed: bool = False
     degraded: bool = False
+    degraded_reason: str | None = None
     partial: bool = False
     approximate: bool = False
     stale_since: datetime | None = None
