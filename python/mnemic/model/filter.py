@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 from uuid import UUID
@@ -279,11 +279,18 @@ def parse_times(since: object, until: object) -> list[Expression]:
     """Return the tests of the creation times given to a search.
 
     Raises:
-        FilterError: If a value is not a time; the message names it.
+        FilterError: If a value is not a time, or `since` is after `until`; the message names them.
     """
-    parser, created_at = _Parser(), Field("created_at")
-    given = (("since", Op.GTE, since), ("until", Op.LT, until))
-    return [parser.test(created_at, op, time, name) for name, op, time in given if time is not None]
+    read = optional(read_time)
+    begin, end = read("since", since), read("until", until)
+    if begin is not None and end is not None and begin > end:
+        raise FilterError(
+            f"the range ends before it begins: since {begin.isoformat()} until {end.isoformat()}; "
+            "exchange the two"
+        )
+    created_at = Field("created_at")
+    given = ((Op.GTE, begin), (Op.LT, end))
+    return [Test(created_at, op, time) for op, time in given if time is not None]
 
 
 def _tree(given: MemoryFilter) -> Expression:
@@ -313,8 +320,8 @@ def _plain(given: Any) -> Any:
         return sorted((_plain(item) for item in given), key=repr)
     if isinstance(given, list | tuple):
         return [_plain(item) for item in given]
-    if isinstance(given, datetime):
-        return validation.time("", given).isoformat()
+    if isinstance(given, date):
+        return read_time("", given).isoformat()
     return str(given) if isinstance(given, str | UUID) else scalar(given)
 
 

@@ -195,7 +195,7 @@ def _string(given: object) -> str:
 
 
 def _moment(given: object) -> datetime:
-    return validation.time("", datetime.fromisoformat(given) if isinstance(given, str) else given)
+    return validation.time("", validation.given_time("", given))
 
 
 _MAX_BITS = 1024
@@ -209,7 +209,9 @@ _read_json_scalar = reader(
 read_text = reader(_string, "a str of valid text")
 read_flag = reader(partial(validation.flag, ""), "True or False", shown_word)
 read_id = reader(partial(validation.uuid, ""), "a UUID or its text", shown_word)
-read_time = reader(_moment, "a datetime or its ISO 8601 text, in the years 1 to 9999", shown_word)
+read_time = reader(
+    _moment, "a datetime, a date or an ISO 8601 text, in the years 1 to 9999", shown_word
+)
 _TYPES = ", ".join(map(str, MemoryType))
 read_type = reader(MemoryType.parse, _TYPES, shown_word)
 read_type_number = reader(lambda given: MemoryType.parse(given).number, _TYPES, shown_word)

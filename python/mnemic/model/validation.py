@@ -4,7 +4,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from enum import Enum
 from numbers import Real
 from typing import Any, TypeAlias, TypeGuard, TypeVar
@@ -218,7 +218,9 @@ def time(field: str, value: object) -> datetime:
 
 
 def given_time(field: str, value: object) -> object:
-    """Return a time given as ISO 8601 text as a datetime, and everything else as it is."""
+    """Return a date or ISO 8601 text as a datetime, and all else as it is; a day is its begin."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day, tzinfo=UTC)
     if not isinstance(value, str):
         return value
     with suppress(ValueError):
