@@ -16,7 +16,7 @@ from mnemic._core import __version__, simd_kernel
 from mnemic.demo.reading import LeftOut, Piece, UnreadableFileError, read
 from mnemic.errors import InvalidArgumentError, MnemicError
 from mnemic.memory import Memory
-from mnemic.model import MemoryEntry, SearchResults, Why
+from mnemic.model import MemoryEntry, SearchResults
 from mnemic.reporting.progress import reporting
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ _EXAMPLE_QUESTIONS = 5
 _EXAMPLE_STATEMENT = "Elin lives in Oslo."
 _EXAMPLE_TASK = "Answer an e-mail of the shipping company about the dashboard"
 _CONTEXT_TOKENS = 150
-_MOST_WORDS = 8
-_SMALLEST_PART = 0.0005  # shown as 0.001
 _SHOWN_LEFT_OUT = 10
 
 
@@ -184,7 +182,7 @@ def _answer(memory: Memory, question: Question, limit: int) -> SearchResults:
     print(f"\n   {question.text} ({1000 * taken:.1f} ms)")
     for hit in results:
         is_evidence = (hit.session_id, hit.entry.position) in question.evidence
-        _show(hit.score, hit.entry, _reasons(hit.why), "+" if is_evidence else " ")
+        _show(hit.score, hit.entry, str(hit.why), "+" if is_evidence else " ")
     return results
 
 
@@ -219,17 +217,6 @@ def _show(score: float, entry: MemoryEntry, why: str, mark: str = " ") -> None:
             flat, _WIDTH, initial_indent=begin, subsequent_indent=" " * 10, break_on_hyphens=False
         )
         print(filled)
-
-
-def _reasons(why: Why | None) -> str:
-    """Return the parts of a score that count, and the matched words."""
-    if why is None:
-        return ""
-    parts = [
-        f"{name} {part:+.3f}" for name, part in why.parts.items() if abs(part) >= _SMALLEST_PART
-    ]
-    words = ", ".join(word.query for word in why.words[:_MOST_WORDS])
-    return f"{', '.join(parts)}; words: {words or 'none'}"
 
 
 if __name__ == "__main__":

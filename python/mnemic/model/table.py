@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
+from mnemic.model.why import is_shown
 from mnemic.records.lines import HIDDEN, content_of, cut, display_width
 
 if TYPE_CHECKING:
@@ -14,9 +15,6 @@ CONTENT_WIDTH = 48
 """Columns of a content; the rest is cut."""
 
 WORDS_WIDTH = 32
-
-MIN_SHOWN = 0.0005
-"""Shares that are rounded to 0 are left out."""
 
 
 def table_of(hits: Sequence["SearchHit"]) -> str:
@@ -84,8 +82,8 @@ def _part_names(hits: Sequence["SearchHit"]) -> list[str]:
     names: dict[str, bool] = {}
     for hit in hits:
         for name, share in ({} if hit.why is None else hit.why.parts).items():
-            names[name] = names.get(name, False) or abs(share) >= MIN_SHOWN
-    return [name for name, is_shown in names.items() if is_shown]
+            names[name] = names.get(name, False) or is_shown(share)
+    return [name for name, has_share in names.items() if has_share]
 
 
 def _have_words(hits: Sequence["SearchHit"]) -> bool:
@@ -103,7 +101,7 @@ def _content(hit: "SearchHit") -> str:
 
 
 def _share(share: float | None) -> str:
-    return "" if share is None or abs(share) < MIN_SHOWN else f"{share:+.3f}"
+    return "" if share is None or not is_shown(share) else f"{share:+.3f}"
 
 
 def _words(hit: "SearchHit") -> str:

@@ -5,6 +5,13 @@ from typing import ClassVar
 from uuid import UUID
 
 from mnemic.model.redacted import Redacted
+from mnemic.records.lines import HIDDEN, cut
+
+_SMALLEST_PART = 0.0005
+"""Shown as 0.001."""
+
+_SHOWN_WORDS = 8
+_WORDS_WIDTH = 120
 
 
 class WordMatch(Redacted, frozen=True):
@@ -61,3 +68,19 @@ class Why(Redacted, frozen=True, kw_only=True):
 
     def _hidden_fields(self) -> frozenset[str]:
         return self._sensitive_fields if self.sensitive else frozenset()
+
+    def __str__(self) -> str:
+        """Return the parts that count and the matched words, which a sensitive memory hides."""
+        shares = (f"{name} {part:+.3f}" for name, part in self.parts.items() if is_shown(part))
+        return f"{', '.join(shares) or 'no part counts'}; words: {self._shown_words() or 'none'}"
+
+    def _shown_words(self) -> str:
+        if self.sensitive:
+            return HIDDEN if self.words else ""
+        words = (word.query for word in self.words[:_SHOWN_WORDS])
+        return cut(", ".join(words), _WORDS_WIDTH)
+
+
+def is_shown(part: float) -> bool:
+    """Return whether a part of a score is not rounded to 0."""
+    return abs(part) >= _SMALLEST_PART
