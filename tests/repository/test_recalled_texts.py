@@ -64,7 +64,7 @@ def test_a_short_text_counts_only_as_a_whole():
         f"[1] 2026-05-01 {OSLO}",
         (
             f"## Relevant Context from Previous Conversations\n\n### Known Facts\n- {OSLO} "
-            "(confidence: 0.95)\n\n_Retrieved 1 memories_"
+            "(confidence: 0.95)\n\n_Retrieved 1 memory_"
         ),
         f"### Previous Messages\n[2026-03-02T00:00:00Z] user: {OSLO}",
     ],

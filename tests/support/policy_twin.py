@@ -148,7 +148,8 @@ def block(memories, label="confidence", milliseconds=None):
         lines = [line(memory, label) for memory in memories if memory.type == kind]
         parts += [heading, *lines, ""] if lines else []
     timing = "" if milliseconds is None else f" in {milliseconds}ms"
-    return "\n".join([*parts, f"_Retrieved {len(memories)} memories{timing}_", ""])
+    noun = "memory" if len(memories) == 1 else "memories"
+    return "\n".join([*parts, f"_Retrieved {len(memories)} {noun}{timing}_", ""])
 
 
 class ByteCounter:

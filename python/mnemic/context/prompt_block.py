@@ -165,7 +165,8 @@ class PromptBlock(Record, frozen=True, kw_only=True):
         timing = ""
         if self.show_latency and latency is not None:
             timing = f" in {min(round(latency), MAX_LATENCY)}ms"
-        return f"\n\n_Retrieved {count} memories{timing}_\n"
+        noun = "memory" if count == 1 else "memories"
+        return f"\n\n_Retrieved {count} {noun}{timing}_\n"
 
     def _line(self, memory: PayloadMemory, content: str, role: str, time: str) -> str:
         if not content:

@@ -32,7 +32,16 @@ def evidence(pair: Pair) -> tuple[dict[str, float], str]:
         return {}, ""
     if not signals:
         return _silent(pair), "one may deny or replace the other"
-    return _signalled(pair, signals), "; ".join(dict.fromkeys(signal.reason for signal in signals))
+    return _signalled(pair, signals), _reason(signals)
+
+
+def _reason(signals: list[Signal]) -> str:
+    """Return the reasons, without those that only add words to another one."""
+    reasons = dict.fromkeys(signal.reason for signal in signals)
+    told = [
+        reason for reason in reasons if not any(reason.startswith(f"{other} ") for other in reasons)
+    ]
+    return "; ".join(told)
 
 
 def _texts(reading: Reading) -> list[str]:

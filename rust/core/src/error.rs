@@ -14,7 +14,7 @@ pub enum Error {
         max: usize,
     },
     /// A vector's length is not the map's dimension.
-    #[error("the {what} have {found} components, this map holds vectors of {wanted}")]
+    #[error("found {found} components in the {what}; this map holds vectors of {wanted}")]
     DimensionMismatch {
         /// Which argument.
         what: &'static str,
@@ -34,7 +34,7 @@ pub enum Error {
         found: usize,
     },
     /// A vector holds NaN or infinity.
-    #[error("the {what} hold NaN or infinity in row {row}; remove or repair that row")]
+    #[error("row {row} of the {what} holds NaN or infinity; remove or repair that row")]
     NonFinite {
         /// Which argument.
         what: &'static str,

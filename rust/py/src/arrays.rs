@@ -84,7 +84,9 @@ fn check_shape(shape: &[usize], dim: usize, what: &'static str) -> PyResult<bool
         [components] if *components == dim => Ok(false),
         [_, components] if *components == dim => Ok(true),
         [components] | [_, components] => {
-            let message = format!("{what} have {components} components, this map wants {dim}");
+            let message = format!(
+                "found {components} components in the {what}; this map holds vectors of {dim}"
+            );
             Err(DimensionMismatchError::new_err(message))
         }
         _ => {

@@ -169,7 +169,7 @@ class Connections:
     def check_usable(self) -> None:
         """Raise a typed error if the connections are closed or belong to another process."""
         if self._is_closed:
-            raise StoreClosedError(f"{self.shown}: the memory was closed")
+            raise StoreClosedError(f"the memory was closed ({self.shown})")
         if self.is_foreign:
             raise StoreError(f"{self.shown}: opened before a fork; open it again in this process")
 
@@ -348,7 +348,7 @@ class Connections:
     def typed(self, error: psycopg.Error) -> Exception:
         """Return mnemic's error for one of PostgreSQL."""
         if isinstance(error, PoolClosed):
-            return StoreClosedError(f"{self.shown}: the memory was closed")
+            return StoreClosedError(f"the memory was closed ({self.shown})")
         if isinstance(error, PoolTimeout):
             return StoreUnavailableError(
                 f"{self.shown}: no connection within {PATIENCE:.0f} s: the server cannot be "

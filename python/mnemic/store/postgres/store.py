@@ -125,7 +125,7 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
     def _usable(self) -> Database:
         """Return the database; raise a typed error if it cannot be read."""
         if not self._release.alive:
-            raise StoreClosedError(f"{self.path}: the memory was closed")
+            raise StoreClosedError(f"the memory was closed ({self.path})")
         self._database.connections.check_usable()
         return self._database
 

@@ -145,7 +145,7 @@ class VectorIndexBuilds:
         """List a connection among those that `close` cancels."""
         with self._lock:
             if self._is_closed:
-                raise StoreClosedError(f"{self._target.shown}: the memory was closed")
+                raise StoreClosedError(f"the memory was closed ({self._target.shown})")
             self._connections.add(connection)
         try:
             yield
@@ -164,7 +164,7 @@ class VectorIndexBuilds:
         taken = b"SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
         while not connection.execute(taken, (index.name,)).fetchall()[0][0]:
             if self._is_closed:
-                raise StoreClosedError(f"{self._target.shown}: the memory was closed")
+                raise StoreClosedError(f"the memory was closed ({self._target.shown})")
             time.sleep(0.2)
         is_valid = _is_valid(connection, index)
         if is_valid is False:  # its build was interrupted

@@ -231,7 +231,7 @@ class Connections:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise StoreClosedError(f"{self._path}: the memory was closed")
+            raise StoreClosedError(f"the memory was closed ({self._path})")
 
     def check_writable(self) -> None:
         """Raise a typed error if the connections are for reading alone, or not usable at all."""
