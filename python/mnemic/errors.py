@@ -21,6 +21,14 @@ class WrongFormError(MnemicError, TypeError, AttributeError):
     """A plain class was used as one to be awaited, or the other way round."""
 
 
+class MissingAttributeError(MnemicError, AttributeError):
+    """An object has no such attribute; the message says what to write, or the nearest name."""
+
+
+class UnsupportedUseError(MnemicError, TypeError):
+    """An object has no length, no such item or no pickle; the message says what to write."""
+
+
 class DimensionMismatchError(InvalidArgumentError):
     """A vector's length is not the map's dimension."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NoReturn, Self, TypeAlias, TypeVar, final, overload
+from typing import Any, ClassVar, NoReturn, Self, TypeAlias, TypeVar, final, overload
 
 import msgspec
 import numpy as np
@@ -26,6 +26,7 @@ from mnemic.errors import (
     VectorFileDamagedError,
 )
 from mnemic.reporting.description import described, quoted
+from mnemic.reporting.habits import VECTOR_MAP, AnswersHabits
 from mnemic.reporting.near_names import checks_arguments
 
 _T = TypeVar("_T")
@@ -126,7 +127,7 @@ class StringRangeHits:
         return f"StringRangeHits({len(self.limits) - 1} queries, {len(self.ids)} hits)"
 
 
-class StringVectorMap:
+class StringVectorMap(AnswersHabits):
     """Vectors by string, searched exactly: a `VectorMap` whose ids are strings.
 
     Calls, scores and errors are those of `VectorMap`; of equal scores the id that was stored
@@ -143,6 +144,9 @@ class StringVectorMap:
         KernelUnavailableError: If `MNEMIC_KERNEL` cannot be had.
     """
 
+    _habits: ClassVar[Mapping[str, str]] = VECTOR_MAP
+
+    @checks_arguments
     def __init__(self, dim: int, *, metric: str = "cosine") -> None:
         self._adopt(VectorMap(dim, metric=metric), [])
 
@@ -337,8 +341,8 @@ class StringVectorMap:
         self,
         query: ArrayLike,
         /,
-        *,
         k: int = 10,
+        *,
         allow: _Ids | None = None,
         min_score: float | None = None,
         weight: float = 1.0,
@@ -407,6 +411,7 @@ class StringVectorMap:
 
         return self._read_among(allow, prior, hits)
 
+    @checks_arguments
     def count(
         self,
         query: ArrayLike,

@@ -88,8 +88,8 @@ def test_signatures_are_those_of_stubs():
         "search(",
         "    query: ArrayLike,",
         "    /,",
-        "    *,",
         "    k: int = 10,",
+        "    *,",
     ]
 
 

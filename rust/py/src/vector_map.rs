@@ -9,7 +9,7 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyInt, PyIterator, PySlice, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyIterator, PySlice, PyString, PyTuple, PyType};
 
 use crate::arrays;
 use crate::errors::{InvalidArgumentError, passes, raised, room};
@@ -178,6 +178,15 @@ impl PyVectorMap {
         }
     }
 
+    /// Raise the error of an attribute that maps of other libraries have, and this one has not.
+    fn __getattr__<'py>(
+        slf: &Bound<'py, Self>,
+        name: &Bound<'py, PyString>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let habits = slf.py().import("mnemic.reporting.habits")?;
+        habits.call_method1("attribute_of_vector_map", (slf, name))
+    }
+
     fn __repr__(&self) -> String {
         format!("<VectorMap dim={} metric={} rows={}>", self.dim(), self.metric(), self.map.len())
     }
@@ -257,18 +266,24 @@ impl PyVectorMap {
     }
 
     #[doc = stub!("VectorMap.count")]
-    #[pyo3(signature = (query, /, *, min_score, allow = None, weight = 1.0, prior = None))]
+    #[pyo3(
+        signature = (query, /, *, min_score, allow = None, weight = 1.0, prior = None, **others),
+        text_signature = "($self, query, /, *, min_score, allow=None, weight=1.0, prior=None)"
+    )]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments are the public interface")]
     fn count<'py>(
-        &self,
+        slf: &Bound<'py, Self>,
         py: Python<'py>,
         query: &Bound<'py, PyAny>,
         min_score: f64,
         allow: Option<&Bound<'py, PyAny>>,
         weight: f64,
         prior: Option<&Bound<'py, PyPrior>>,
+        others: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        known_arguments(slf, "count", query, others)?;
         let range = RangeArguments { min_score, allow, weight, prior };
-        let (counts, is_batch) = self.in_range(py, query, &range, VectorMap::count)?;
+        let (counts, is_batch) = slf.get().in_range(py, query, &range, VectorMap::count)?;
         if is_batch {
             let counts = counts.into_iter().map(|count| count as i64);
             return Ok(PyArray1::from_iter(py, counts).into_any());
@@ -277,18 +292,24 @@ impl PyVectorMap {
     }
 
     #[doc = stub!("VectorMap.range_search")]
-    #[pyo3(signature = (query, /, *, min_score, allow = None, weight = 1.0, prior = None))]
+    #[pyo3(
+        signature = (query, /, *, min_score, allow = None, weight = 1.0, prior = None, **others),
+        text_signature = "($self, query, /, *, min_score, allow=None, weight=1.0, prior=None)"
+    )]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments are the public interface")]
     fn range_search(
-        &self,
+        slf: &Bound<'_, Self>,
         py: Python<'_>,
         query: &Bound<'_, PyAny>,
         min_score: f64,
         allow: Option<&Bound<'_, PyAny>>,
         weight: f64,
         prior: Option<&Bound<'_, PyPrior>>,
+        others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyRangeHits> {
+        known_arguments(slf, "range_search", query, others)?;
         let range = RangeArguments { min_score, allow, weight, prior };
-        let (found, _) = self.in_range(py, query, &range, VectorMap::range_search)?;
+        let (found, _) = slf.get().in_range(py, query, &range, VectorMap::range_search)?;
         range_hits(py, &found)
     }
 
@@ -298,11 +319,15 @@ impl PyVectorMap {
     }
 
     #[doc = stub!("VectorMap.search")]
-    #[pyo3(signature = (query, /, *, k = 10, allow = None, min_score = None, weight = 1.0,
-        prior = None, combine = None, threads = 1))]
+    #[pyo3(
+        signature = (query, /, k = 10, *, allow = None, min_score = None, weight = 1.0,
+            prior = None, combine = None, threads = 1, **others),
+        text_signature = "($self, query, /, k=10, *, allow=None, min_score=None, weight=1.0, \
+            prior=None, combine=None, threads=1)"
+    )]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments are the public interface")]
     fn search(
-        &self,
+        slf: &Bound<'_, Self>,
         py: Python<'_>,
         query: &Bound<'_, PyAny>,
         k: i64,
@@ -312,11 +337,14 @@ impl PyVectorMap {
         prior: Option<&Bound<'_, PyPrior>>,
         combine: Option<&str>,
         threads: i64,
+        others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyHits> {
+        known_arguments(slf, "search", query, others)?;
+        let this = slf.get();
         let k = not_below(k, 0, "k")?;
         let threads = not_below(threads, 1, "threads")?;
         let combined_by_max = is_combined_by_max(combine)?;
-        let queries = arrays::vectors(query, self.dim(), "query")?;
+        let queries = arrays::vectors(query, this.dim(), "query")?;
         let allow = allow.map(selection).transpose()?;
         let prior = prior.map(|prior| Arc::clone(&prior.get().0));
         let search = Search {
@@ -328,7 +356,7 @@ impl PyVectorMap {
             combined_by_max,
             threads,
         };
-        let found = py.detach(|| self.map.search(&queries.values, &search)).map_err(raised)?;
+        let found = py.detach(|| this.map.search(&queries.values, &search)).map_err(raised)?;
         let is_batch = queries.is_batch && !combined_by_max;
         if is_batch { batch_hits(py, &found, k) } else { single_hits(py, &found) }
     }
@@ -463,6 +491,20 @@ impl PyHits {
     }
 }
 
+/// Raise the error of arguments that a method does not have, with the nearest one that it has.
+fn known_arguments(
+    map: &Bound<'_, PyVectorMap>,
+    method: &str,
+    query: &Bound<'_, PyAny>,
+    others: Option<&Bound<'_, PyDict>>,
+) -> PyResult<()> {
+    let Some(others) = others else { return Ok(()) };
+    let error = PyTypeError::new_err("an argument is unknown");
+    let failed = (error.value(map.py()), map.getattr(method)?, (query,), others);
+    map.py().import("mnemic.reporting.near_names")?.call_method1("explain_failure", failed)?;
+    Err(error)
+}
+
 fn not_below(number: i64, least: usize, what: &str) -> PyResult<usize> {
     usize::try_from(number).ok().filter(|number| *number >= least).ok_or_else(|| {
         let message = format!("{what} must be at least {least}, found {number}");
@@ -486,9 +528,23 @@ fn metric_named(name: &str) -> PyResult<Metric> {
         "cosine" => Ok(Metric::Cosine),
         "inner_product" => Ok(Metric::InnerProduct),
         _ => {
-            let message = format!("metric must be 'cosine' or 'inner_product', found {name:?}");
+            let hint = meant_metric(name);
+            let message =
+                format!("metric must be 'cosine' or 'inner_product', found {name:?}{hint}");
             Err(InvalidArgumentError::new_err(message))
         }
+    }
+}
+
+/// What to write in place of another library's name of a metric.
+fn meant_metric(name: &str) -> &'static str {
+    match name.to_ascii_lowercase().as_str() {
+        "ip" | "dot" | "dot_product" | "dotproduct" => "; write metric='inner_product'",
+        "l2" | "euclidean" | "sqeuclidean" => {
+            "; metric='cosine' orders vectors of unit length as Euclidean distance does"
+        }
+        "cos" | "angular" | "cosine_similarity" => "; write metric='cosine'",
+        _ => "",
     }
 }
 
