@@ -22,7 +22,7 @@ def ranked(number, content=None, score=None, **fields):
     of_entry = {"content": content or f"fact{number:04}", **FIELDS, **fields}
     hop = {name: of_entry.pop(name) for name in HOPS if name in of_entry}
     score = 1 - number / 1000 if score is None else score
-    return TurnMemory(memory=numbered(number, **of_entry), score=score, **hop)
+    return TurnMemory(entry=numbered(number, **of_entry), score=score, **hop)
 
 
 HOPS = ("relation", "via", "versions", "contradicting")

@@ -23,7 +23,7 @@ def ranked(
     content="Prefers tabs", *, score=0.5, relation=None, via=None, others=(), old=(), **fields
 ):
     return TurnMemory(
-        memory=entry(content=content, **fields),
+        entry=entry(content=content, **fields),
         score=score,
         relation=relation,
         via=via,

@@ -101,7 +101,7 @@ NUMBERS = {
 def test_the_numbers_of_versions_fall_from_the_memory_to_its_oldest_version(form, versions):
     *old, head = versions
     text = format_injection(
-        [TurnMemory(memory=head, score=1.0, versions=tuple(old))], form=form, max_versions=9
+        [TurnMemory(entry=head, score=1.0, versions=tuple(old))], form=form, max_versions=9
     )
     found = [one or two for one, two in re.findall(NUMBERS[form], text, re.MULTILINE)]
     assert len(found) == len(versions)
@@ -122,7 +122,7 @@ def test_the_numbers_of_versions_fall_from_the_memory_to_its_oldest_version(form
 def test_versions_of_files_have_the_numbers_of_their_files(form):
     chain = [of_file(number, content=f"text {number}") for number in (2, 3, 4)]
     *old, head = chain
-    text = format_injection([TurnMemory(memory=head, score=1.0, versions=tuple(old))], form=form)
+    text = format_injection([TurnMemory(entry=head, score=1.0, versions=tuple(old))], form=form)
     found = [one or two for one, two in re.findall(NUMBERS[form], text, re.MULTILINE)]
     assert found == ["4", "2", "3"]
 

@@ -9,13 +9,24 @@ from mnemic.compat import AsyncLongTermMemory, MemoryRetriever, RetrievalService
 from mnemic.model import Hit, MemoryQuery
 from tests.support.recall import NamedSimilarities
 
+SOURCE = "notes.md"
 TEXTS = ("tea ~0.9", "bread ~0.7", "salt ~0.5")
 
 
 @pytest.fixture
 def memory():
     with Memory(":memory:", embedder=NamedSimilarities()) as opened:
-        added = opened.add_many(TEXTS, user_id="alice", session_id="s")
+        notes = [
+            {
+                "content": text,
+                "role": "user",
+                "speaker": "Ann",
+                "importance": 0.75,
+                "source": SOURCE,
+            }
+            for text in TEXTS
+        ]
+        added = opened.add_many(notes, user_id="alice", session_id="s")
         for newer, older in zip(added[1:], added, strict=False):
             opened.link(newer.id, older.id, "contradicts", user_id="alice")
         yield opened
@@ -52,6 +63,8 @@ def test_every_result_is_a_sequence_of_hits_with_entry_and_score(memory):
             assert (hit.id, hit.content, hit.user_id) == (entry.id, entry.content, "alice"), name
             assert (hit.session_id, hit.type, hit.tags) == ("s", entry.type, ()), name
             assert (hit.created_at, hit.metadata) == (entry.created_at, {}), name
+            assert (hit.role, hit.speaker) == (entry.role, entry.speaker) == ("user", "Ann"), name
+            assert (hit.importance, hit.source) == (0.75, SOURCE), name
         scores = [hit.score for hit in hits]
         assert scores == sorted(scores, reverse=True), name
 

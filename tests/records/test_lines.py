@@ -1,8 +1,11 @@
 """What people see first: one line for every record, memory and service, without secrets."""
 
+from uuid import UUID
+
 import pytest
 
 from mnemic import (
+    AddedMemories,
     AsyncMemory,
     CheckedEntry,
     Memory,
@@ -18,6 +21,8 @@ from mnemic.compat import (
     ContextWindow,
 )
 from mnemic.errors import StoreFileError, StoreUnavailableError
+from mnemic.hyde import TurnMemory
+from mnemic.hyde.turn_memory import TurnMemories
 from mnemic.model import (
     EmbeddingModel,
     MemoryPage,
@@ -29,6 +34,7 @@ from mnemic.model import (
     RelevanceScores,
     ScoredMemory,
 )
+from mnemic.records import Listing
 from mnemic.records.lines import cut, display_width
 from mnemic.records.secrets import without_passwords
 from tests.support.clock import NOON, SECOND
@@ -37,6 +43,7 @@ from tests.support.entries import entry
 from tests.support.records import RECORDS, sample
 
 ID = "…000000000007"
+SENSITIVE_LINE = "\n  0.250 <hidden>"
 
 
 def memory(content="Likes tea", **fields):
@@ -83,20 +90,27 @@ def ranked(*entries):
         ),
         (
             SearchResults([SearchHit(memory(), 0.5, {}), SearchHit(memory(), 0.4, {})], total=12),
-            "SearchResults(2 of 12 hits: 0.500 'Likes tea', …)",
+            "SearchResults(2 of 12 hits:\n  0.500 'Likes tea'\n  0.400 'Likes tea')",
         ),
         (
             SearchResults([SearchHit(memory(sensitive=True), 0.5, {})], partial=True),
-            "SearchResults(1 hit: 0.500 <hidden>, partial=True)",
+            "SearchResults(1 hit, partial=True: 0.500 <hidden>)",
+        ),
+        (
+            SearchResults([SearchHit(memory(sensitive=at == 1), 0.5, {}) for at in range(5)]),
+            (
+                "SearchResults(5 hits:\n  0.500 'Likes tea'\n  0.500 <hidden>\n"
+                "  0.500 'Likes tea'\n  … and 2 more)"
+            ),
         ),
         (MemoryPage((memory(),), None), "MemoryPage(1 entry: 'Likes tea')"),
         (
             MemoryPage((memory(), memory()), "next"),
-            "MemoryPage(2 entries: 'Likes tea', …, has_more=True)",
+            "MemoryPage(2 entries, has_more=True:\n  'Likes tea'\n  'Likes tea')",
         ),
         (
             MemoryRecallResult((ScoredMemory(memory(), 0.5, "tea"),), 7, SECOND, approximate=True),
-            "MemoryRecallResult(1 of 7 hits: 0.500 'Likes tea', approximate=True)",
+            "MemoryRecallResult(1 of 7 hits, approximate=True: 0.500 'Likes tea')",
         ),
         (
             MemoryRetrievalResult(
@@ -106,12 +120,25 @@ def ranked(*entries):
                 from_cache=True,
                 retrieval_time=SECOND,
             ),
-            "MemoryRetrievalResult(1 hit: 0.750 'Likes tea', from_cache=True)",
+            "MemoryRetrievalResult(1 hit, from_cache=True: 0.750 'Likes tea')",
+        ),
+        (AddedMemories(), "AddedMemories(0 entries)"),
+        (
+            AddedMemories([memory(), memory(sensitive=True)], [UUID(int=1)]),
+            "AddedMemories(2 entries, evicted=1:\n  'Likes tea'\n  <hidden>)",
+        ),
+        (
+            TurnMemories([TurnMemory(memory(sensitive=True), 0.25)] * 4),
+            f"TurnMemories(4 hits:{3 * SENSITIVE_LINE}\n  … and 1 more)",
+        ),
+        (
+            TurnMemory(memory(), 0.25, versions=(memory("Likes coffee"),)),
+            f"TurnMemory(score=0.250, id={ID}, content='Likes tea', user_id='alice')",
         ),
     ],
     ids=lambda given: type(given).__name__,
 )
-def test_a_record_is_shown_on_one_line(record, line):
+def test_a_record_is_shown_on_one_line_and_a_list_by_its_first_three(record, line):
     assert repr(record) == line
     assert f"{record}" == line
 
@@ -139,7 +166,8 @@ def test_a_text_that_fits_is_not_cut():
 def test_every_public_record_is_shown_on_one_line(record):
     shown = repr(sample(record))
     assert shown.startswith(f"{record.__name__}(")
-    assert shown.isprintable()
+    assert all(line.isprintable() for line in shown.split("\n"))
+    assert "\n" not in shown or issubclass(record, Listing)
 
 
 SECRET_URLS = [

@@ -1,8 +1,8 @@
 """Turns functions and other libraries' objects into embedders."""
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from copy import copy
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from mnemic.arrays import Array
 from mnemic.embed.base import AnyEmbedder
@@ -12,6 +12,7 @@ from mnemic.model.validation import MAX_DIMENSIONS
 from mnemic.model.validation import name as checked_name
 from mnemic.records.secrets import without_passwords
 from mnemic.reporting.description import described, quoted
+from mnemic.reporting.habits import EMBEDDER, AnswersHabits
 from mnemic.reporting.near_names import checks_arguments
 
 _MODEL_NAMES = ("model", "model_name", "model_id", "model_name_or_path")
@@ -26,7 +27,7 @@ KNOWN_FORMS = (
 """The forms of an embedder, for errors."""
 
 
-class AdaptedEmbedder:
+class AdaptedEmbedder(AnswersHabits):
     """An embedder made of a function or of another library's object; see `as_embedder`.
 
     Attributes:
@@ -43,6 +44,8 @@ class AdaptedEmbedder:
         score_floors: See `Embedder`.
         has_queries: Whether queries are embedded apart from documents.
     """
+
+    _habits: ClassVar[Mapping[str, str]] = EMBEDDER
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self, final
+from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from mnemic.http.embeddings import decoded_vectors
 from mnemic.http.options import extra_body, model_name
 from mnemic.model.validation import MAX_DIMENSIONS, whole
 from mnemic.reporting.description import described
+from mnemic.reporting.habits import EMBEDDER, AnswersHabits
 from mnemic.reporting.near_names import names_arguments
 from mnemic.threads.event_loop_thread import EventLoopThread
 
@@ -30,7 +31,7 @@ _ERRORS = ErrorTypes(EmbeddingServiceError, EmbeddingTimeoutError, EmbedderResul
 
 @names_arguments
 @final
-class HttpEmbedder:
+class HttpEmbedder(AnswersHabits):
     """Embeds by `POST {base_url}/embeddings`, as OpenAI, Ollama, vLLM and llama.cpp take it.
 
     One client serves all calls of an event loop. Requests that fail by a lost
@@ -66,6 +67,8 @@ class HttpEmbedder:
         InvalidArgumentError: If an argument is invalid, or the default address has no key.
         MissingExtraError: If httpx2 or tenacity is not installed.
     """
+
+    _habits: ClassVar[Mapping[str, str]] = EMBEDDER
 
     takes_many = True
     join_calls = True

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from operator import index
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple, Protocol, cast, final
+from typing import ClassVar, NamedTuple, Protocol, cast, final
 
 import msgspec
 import numpy as np
@@ -17,6 +17,7 @@ from mnemic._core import WordPieceTokenizer
 from mnemic.arrays import Float32Array, Int64Array
 from mnemic.embed.base import EmbeddingBatch, checked_texts
 from mnemic.errors import EmbeddingError, InvalidArgumentError, MissingExtraError
+from mnemic.reporting.habits import EMBEDDER, AnswersHabits
 from mnemic.reporting.logs import logger
 
 SIMILARITY_FLOOR = 0.25
@@ -36,7 +37,7 @@ _logger = logger(__name__)
 
 
 @final
-class MiniLmEmbedder:
+class MiniLmEmbedder(AnswersHabits):
     """Embeds with the model of the `mnemic-minilm` package: 384 dimensions, nothing to download.
 
     Construction is cheap; onnxruntime and the model are loaded by the first `embed`. Thread-safe.
@@ -62,6 +63,8 @@ class MiniLmEmbedder:
         MissingExtraError: If onnxruntime or mnemic-minilm is not installed.
         InvalidArgumentError: If `threads` is less than 1.
     """
+
+    _habits: ClassVar[Mapping[str, str]] = EMBEDDER
 
     join_calls = False  # each text is one run of the model: joined calls would wait for each other
 

@@ -110,7 +110,7 @@ def _neutral_texts(memories: Sequence[TurnMemory], max_versions: int) -> dict[st
     """Return the neutralised form of each text of some memories, in one call of the core."""
     found: dict[str, None] = {}
     for ranked in memories:
-        entry = ranked.memory
+        entry = ranked.entry
         found |= dict.fromkeys((entry.content, entry.category or "", entry.scope or ""))
         others = (*_last(ranked.versions, max_versions), *ranked.contradicting)
         found |= dict.fromkeys(each.content for each in others)
@@ -128,7 +128,7 @@ def _without_heading(text: str) -> str:
 def _one(
     ranked: TurnMemory, texts: Mapping[str, str], contents: Mapping[UUID, str], max_versions: int
 ) -> Injected:
-    entry = ranked.memory
+    entry = ranked.entry
     scope = _label(texts[entry.scope or ""]) or "user"
     via = ranked.via if ranked.relation is LinkType.CONTRADICTS else None
     return Injected(

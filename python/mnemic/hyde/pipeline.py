@@ -135,12 +135,12 @@ class Pipeline:
         return tuple(
             msgspec.structs.replace(
                 each,
-                memory=shown[each.memory.user_id, each.id],
+                entry=shown[each.entry.user_id, each.id],
                 versions=fresh(each.versions),
                 contradicting=fresh(each.contradicting),
             )
             for each in memories
-            if (each.memory.user_id, each.id) in shown
+            if (each.entry.user_id, each.id) in shown
         )
 
     def _stage(
@@ -233,4 +233,4 @@ def _directed(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def entries_of(memory: TurnMemory) -> tuple[MemoryEntry, ...]:
     """Return a memory's entry, its earlier versions, and those that contradict it."""
-    return memory.memory, *memory.versions, *memory.contradicting
+    return memory.entry, *memory.versions, *memory.contradicting

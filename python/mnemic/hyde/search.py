@@ -164,7 +164,7 @@ def together(candidates: Iterable[Candidate], neighbours: Iterable[TurnMemory]) 
 
 def ranked(candidates: Iterable[Candidate]) -> list[TurnMemory]:
     """Return candidates as memories of a turn, in their order."""
-    return [TurnMemory(memory=each.entry, score=each.score) for each in candidates]
+    return [TurnMemory(each.entry, each.score) for each in candidates]
 
 
 def with_versions(
@@ -187,7 +187,7 @@ def with_versions(
     Raises:
         DeadlineExceededError: If the deadline passes.
     """
-    entries = [each.memory for each in memories]
+    entries = [each.entry for each in memories]
     lineages = repository.lineages(scope, entries, config.max_versions, deadline)
     return [
         msgspec.structs.replace(
@@ -246,8 +246,8 @@ def _neighbours(
     ids |= {hit.row: entries[hit.row].id for hit in hits}
     return [
         TurnMemory(
-            memory=entries[hit.row],
-            score=hit.score,
+            entries[hit.row],
+            hit.score,
             relation=LinkType.numbered(hit.kind),
             via=ids.get(hit.via_row),
         )
@@ -256,7 +256,7 @@ def _neighbours(
 
 
 def _place(memory: TurnMemory) -> tuple[object, ...]:
-    return -memory.score, memory.relation is not None, *_tie(memory.memory)
+    return -memory.score, memory.relation is not None, *_tie(memory.entry)
 
 
 def _tie(entry: MemoryEntry) -> tuple[int, bytes, str]:

@@ -6,15 +6,16 @@ from typing import ClassVar
 from uuid import UUID
 
 from mnemic.model.entry import MemoryEntry
+from mnemic.model.hit import Hit
 from mnemic.model.link import LinkType
-from mnemic.model.redacted import Redacted
+from mnemic.records import RecordList
 
 
-class TurnMemory(Redacted, frozen=True, kw_only=True):
+class TurnMemory(Hit, frozen=True, kw_only=True):
     """A memory that a search found, or that a link reached from one that it found.
 
     Attributes:
-        memory: The memory, the latest of its versions.
+        entry: The memory, the latest of its versions.
         score: From 0 to 1. The cosine similarity of a found memory to the nearest hypothesis; for a
             linked one the score of the memory before it, times decay and strength of the link.
         relation: Type of the link that reached it; None if the search found it.
@@ -23,27 +24,18 @@ class TurnMemory(Redacted, frozen=True, kw_only=True):
         contradicting: Other memories that replace the same earlier version.
     """
 
-    memory: MemoryEntry
-    score: float
     relation: LinkType | None = None
     via: UUID | None = None
     versions: tuple[MemoryEntry, ...] = ()
     contradicting: tuple[MemoryEntry, ...] = ()
 
-    _hidden: ClassVar[frozenset[str]] = frozenset({"memory", "versions", "contradicting"})
-
     @property
-    def id(self) -> UUID:
-        """Id of the memory."""
-        return self.memory.id
-
-    @property
-    def content(self) -> str:
-        """Text of the memory."""
-        return self.memory.content
+    def memory(self) -> MemoryEntry:
+        """The entry, under its documented name."""
+        return self.entry
 
 
-class TurnMemories(list[TurnMemory]):
+class TurnMemories(RecordList[TurnMemory]):
     """The memories of a turn, best first.
 
     Args:
@@ -54,6 +46,8 @@ class TurnMemories(list[TurnMemory]):
         stale_since: When the store's server was last heard of, if it is away: changes made since
             by other processes may be missing. Else None.
     """
+
+    _marks: ClassVar[tuple[str, ...]] = ("stale_since",)
 
     stale_since: datetime | None
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from operator import methodcaller
-from typing import Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from uuid import UUID
 
 import msgspec
@@ -30,6 +30,7 @@ from mnemic.records.lines import HIDDEN as HIDDEN_VALUE
 from mnemic.records.lines import memory_line
 from mnemic.records.numbered import NumberedEnum
 from mnemic.records.secrets import RedactedStr, without_passwords
+from mnemic.reporting import habits
 from mnemic.reporting.tracebacks import end_at_verb
 
 
@@ -308,6 +309,11 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False):
     def hides_content(self) -> bool:
         """Whether `repr`, logs, events and errors hide the content: of sensitive or sealed ones."""
         return self.sensitive or self.is_encrypted
+
+    if not TYPE_CHECKING:  # which would let items through
+
+        def __getitem__(self, key: object) -> object:
+            raise habits.item_of_record(self, key, "memory", {})
 
     def __repr__(self) -> str:
         return memory_line(self)

@@ -372,7 +372,10 @@ class SearchResults(Listing[SearchHit], frozen=True, eq=False):
     def __getitem__(self, at: int | slice) -> "SearchHit | SearchResults":
         if isinstance(at, slice):
             return msgspec.structs.replace(self, hits=self.hits[at])
-        return self.hits[at]
+        try:
+            return self.hits[at]
+        except TypeError:
+            raise self._no_item(at) from None
 
     @property
     def _of(self) -> int | None:

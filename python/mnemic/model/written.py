@@ -1,12 +1,13 @@
 """Results of writes that name the memories deleted to make room for them."""
 
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 from uuid import UUID
 
 import msgspec
 
 from mnemic.model.entry import MemoryEntry
+from mnemic.records import RecordList
 
 
 class WrittenEntry(MemoryEntry, frozen=True, kw_only=True, eq=False):
@@ -40,7 +41,7 @@ def written(entry: MemoryEntry, evicted: Iterable[UUID]) -> MemoryEntry:
     return WrittenEntry(**fields, evicted_ids=ids)
 
 
-class AddedMemories(list[MemoryEntry]):
+class AddedMemories(RecordList[MemoryEntry]):
     """The memories of one call as they were stored: a list, with what was deleted to make room.
 
     Args:
@@ -50,6 +51,9 @@ class AddedMemories(list[MemoryEntry]):
     Attributes:
         evicted: Ids of the memories that were deleted permanently, in the order in which they went.
     """
+
+    _marks: ClassVar[tuple[str, ...]] = ("evicted",)
+    _nouns: ClassVar[tuple[str, str]] = ("entry", "entries")
 
     evicted: tuple[UUID, ...]
 

@@ -10,6 +10,9 @@ from mnemic.records.secrets import without_passwords
 CONTENT_WIDTH = 60
 """Columns of a content in a repr; the rest is cut."""
 
+SHOWN_ITEMS = 3
+"""Items of a list in its repr."""
+
 HIDDEN = "<hidden>"
 """In place of the content of a sensitive memory."""
 
@@ -87,13 +90,15 @@ def _state(entry: Any) -> list[tuple[str, object]]:
     return [(name, repr(value)) for name, value, is_shown in named if is_shown]
 
 
-def list_line(name: str, items: Sequence[Any], title: str) -> str:
-    """Return the repr of a list: how many items, the first one, and what holds of the list."""
+def list_lines(name: str, items: Sequence[Any], title: str) -> str:
+    """Return the repr of a list: its title and the first items, one a line."""
     if not items:
         return f"{name}({title})"
-    count, comma, marks = title.partition(", ")
-    first = f"{_first(items[0])}{', …' if len(items) > 1 else ''}"
-    return without_passwords(f"{name}({count}: {first}{comma}{marks})")
+    lines = [_scored(item) for item in items[:SHOWN_ITEMS]]
+    more = len(items) - len(lines)
+    begin = " " if len(items) == 1 else "\n  "
+    shown = begin + "\n  ".join([*lines, *([f"… and {more} more"] if more else [])])
+    return without_passwords(f"{name}({title}:{shown})")
 
 
 def list_title(
@@ -105,7 +110,7 @@ def list_title(
     return ", ".join([f"{count}{of} {nouns[0] if count == 1 and not of else nouns[1]}", *shown])
 
 
-def _first(item: Any) -> str:
+def _scored(item: Any) -> str:
     content = HIDDEN if entry_of(item).hides_content else repr(content_of(item))
     score = getattr(item, "score", None)
     return content if score is None else f"{score:.3f} {content}"

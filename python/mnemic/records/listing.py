@@ -1,22 +1,25 @@
 """Listing, the base of results and pages: a sequence of memories or hits."""
 
 from abc import ABCMeta
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar, overload
 
 import msgspec
 
 from mnemic.records.base import Record
-from mnemic.records.lines import list_line, list_title
+from mnemic.records.lines import list_lines, list_title
+from mnemic.reporting import habits
+from mnemic.reporting.habits import AnswersHabits
 
 Item = TypeVar("Item", covariant=True)  # noqa: PLC0105 - as that of Sequence
+Member = TypeVar("Member", bound=Record)
 
 
 class _SequenceMeta(type(msgspec.Struct), ABCMeta):  # type: ignore[misc]
     """Both the metaclass of structs and that of sequences."""
 
 
-class Listing(Record, Sequence[Item], frozen=True, metaclass=_SequenceMeta):
+class Listing(Record, AnswersHabits, Sequence[Item], frozen=True, metaclass=_SequenceMeta):
     """A record that is a sequence of its memories or hits.
 
     Attributes:
@@ -27,6 +30,7 @@ class Listing(Record, Sequence[Item], frozen=True, metaclass=_SequenceMeta):
         _nouns: Names of one item and of several.
     """
 
+    _habits: ClassVar[Mapping[str, str]] = habits.RESULTS
     _items_field: ClassVar[str]
     _entry_fields: ClassVar[tuple[str, ...]]
     _hit_fields: ClassVar[tuple[str, ...]] = ("score",)
@@ -54,7 +58,15 @@ class Listing(Record, Sequence[Item], frozen=True, metaclass=_SequenceMeta):
     @overload
     def __getitem__(self, at: slice) -> Sequence[Item]: ...
     def __getitem__(self, at: int | slice) -> Item | Sequence[Item]:
-        return self._items[at]
+        try:
+            return self._items[at]
+        except TypeError:
+            raise self._no_item(at) from None
+
+    def _no_item(self, key: object) -> TypeError:
+        """Return the error of a key that is no number."""
+        answer = self._habits.get(key) if isinstance(key, str) else None
+        return habits.item(self, key, answer or "items have numbers: results[0]")
 
     def to_pandas(self) -> Any:
         """Return a `pandas.DataFrame` with one row for each item, in their order.
@@ -89,4 +101,33 @@ class Listing(Record, Sequence[Item], frozen=True, metaclass=_SequenceMeta):
         return list_title(len(self), self._nouns, self._of, marks)
 
     def __repr__(self) -> str:
-        return list_line(type(self).__name__, self._items, self._title)
+        return list_lines(type(self).__name__, self._items, self._title)
+
+
+class RecordList(list[Member]):
+    """A list of memories or hits, with what holds of the call that returned it.
+
+    Attributes:
+        _marks: Attributes that `to_dict` has, and the repr where they are not empty.
+        _nouns: Names of one item and of several.
+    """
+
+    _marks: ClassVar[tuple[str, ...]] = ()
+    _nouns: ClassVar[tuple[str, str]] = ("hit", "hits")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a new dict of plain JSON types: the items as `memories`, and the marks."""
+        from mnemic.records.plain import plain  # noqa: PLC0415 - loaded where it is used
+
+        marks = {name: plain(getattr(self, name)) for name in self._marks}
+        return {"memories": [item.to_dict() for item in self], **marks}
+
+    def __repr__(self) -> str:
+        marks = ((name, _mark(getattr(self, name))) for name in self._marks)
+        title = list_title(len(self), self._nouns, None, marks)
+        return list_lines(type(self).__name__, self, title)
+
+
+def _mark(value: Any) -> Any:
+    """Return a mark for a repr: the number of several, None of none."""
+    return len(value) or None if isinstance(value, tuple) else value

@@ -38,6 +38,7 @@ from mnemic.model.validation import bounded, flag, lone_surrogate
 from mnemic.records.secrets import without_passwords
 from mnemic.reporting.description import described, quoted
 from mnemic.threads.twins import Twin
+from mnemic.verbs.habits import MemoryHabits
 from mnemic.verbs.paging import WHOLE, Paging, minimum_score, minimum_similarity
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ class Services:
             return self._recall_engine
 
 
-class ScopedBase(Twin):
+class ScopedBase(Twin, MemoryHabits):
     """A view of one memory: a call cannot name otherwise the parts of the scope that it names."""
 
     def __init__(

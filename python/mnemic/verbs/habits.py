@@ -1,0 +1,41 @@
+"""Uses of other libraries that a memory answers by an error that says what to write."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, NoReturn, Self
+
+from mnemic.errors import UnsupportedUseError
+from mnemic.reporting.habits import MEMORY, AnswersHabits
+
+
+class MemoryHabits(AnswersHabits):
+    """A view of a memory, which is always true, and neither a sequence nor a dict."""
+
+    _habits: ClassVar[Mapping[str, str]] = MEMORY
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __copy__(self) -> Self:
+        view = type(self).__new__(type(self))
+        view.__dict__.update(self.__dict__)
+        return view
+
+    def __reduce__(self) -> NoReturn:
+        raise UnsupportedUseError(
+            f"{type(self).__name__} cannot be pickled or copied deeply, as it is open; give the "
+            "other process the path, and open a memory there"
+        )
+
+    if not TYPE_CHECKING:  # which would let these through
+
+        def __len__(self) -> int:
+            raise UnsupportedUseError(
+                f"{type(self).__name__} has no length; memory.count(user_id=…) counts a user's "
+                "memories"
+            )
+
+        def __getitem__(self, key: object) -> object:
+            raise UnsupportedUseError(
+                f"{type(self).__name__} has no items; memory.get(id) returns one memory, and "
+                "memory.list(user_id=…) a page of them"
+            )
