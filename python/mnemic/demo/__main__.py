@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mnemic._core import __version__, simd_kernel
-from mnemic.demo.reading import LeftOut, Piece, UnreadableFileError, read
+from mnemic.demo.reading import Piece, SkippedPart, UnreadableFileError, read
 from mnemic.errors import InvalidArgumentError, MnemicError
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, SearchResults, Why
@@ -132,7 +132,9 @@ def _begin(title: str, text: str) -> None:
     print(f"\n{title}\n\n{textwrap.fill(text, _WIDTH)}")
 
 
-def _store(memory: Memory, file: Path, pieces: Sequence[Piece], unread: Sequence[LeftOut]) -> None:
+def _store(
+    memory: Memory, file: Path, pieces: Sequence[Piece], unread: Sequence[SkippedPart]
+) -> None:
     """Store what is not there yet, and name what of the file is left out."""
     begun, before, left_out = time.perf_counter(), memory.count(), [*unread]
     with reporting(True, "storing") as report:  # noqa: FBT003 - a bar
@@ -153,13 +155,13 @@ def _store(memory: Memory, file: Path, pieces: Sequence[Piece], unread: Sequence
     )
 
 
-def _add(memory: Memory, pieces: Sequence[Piece]) -> list[LeftOut]:
+def _add(memory: Memory, pieces: Sequence[Piece]) -> list[SkippedPart]:
     """Store memories together, or one by one where one of them cannot be stored."""
     try:
         memory.add_many([piece.fields for piece in pieces], on_duplicate="skip")
     except InvalidArgumentError as error:
         if len(pieces) == 1:
-            return [LeftOut(pieces[0].place, str(error.__cause__ or error))]
+            return [SkippedPart(pieces[0].place, str(error.__cause__ or error))]
         return [bad for piece in pieces for bad in _add(memory, [piece])]
     return []
 

@@ -69,7 +69,7 @@ class CachedEmbedder(AdaptedEmbedder):
         inner = as_embedder(embedder, model=model)
         vars(self).update(vars(inner))
         self._inner = inner
-        self._kept = _KeptVectors(whole("max_bytes", max_bytes, minimum=0))
+        self._kept = _VectorCache(whole("max_bytes", max_bytes, minimum=0))
         self._hash_key = secrets.token_bytes(32)
         self._is_awaited: bool | None = None
 
@@ -223,7 +223,7 @@ class _Claim(NamedTuple):
     awaited: dict[_Key, Future[bytes | None]]
 
 
-class _KeptVectors:
+class _VectorCache:
     """Vectors by key, least recently used first out, and the keys that calls are embedding.
 
     Args:

@@ -155,10 +155,10 @@ def run(steps: Steps[Result]) -> Result | Awaitable[Result]:
     except StopIteration as end:
         result: Result = end.value
         return result
-    return _Continued(steps, waits_for)
+    return _Continuation(steps, waits_for)
 
 
-class _Continued(Coroutine[Any, Any, Result]):
+class _Continuation(Coroutine[Any, Any, Result]):
     """The rest of a flow, as a coroutine.
 
     Args:

@@ -71,7 +71,7 @@ class _Waiting:
         self.leads = 0
         self.is_alone = False
         self.is_cancelled = False
-        self.joined: _Joined | None = None
+        self.joined: _JoinedCall | None = None
         self.patience = STALLED_SECONDS
 
     @property
@@ -173,7 +173,7 @@ class _WaitingTask(_Waiting):
             self._wake()
 
 
-class _Joined:
+class _JoinedCall:
     """One call for the texts of several.
 
     Args:
@@ -325,7 +325,7 @@ class CallJoiner:
             number, leader.leads = leader.leads, 0
         try:
             if members:
-                _Joined(members, self._timed).run()
+                _JoinedCall(members, self._timed).run()
         finally:
             self._end(number)
             for member in members:

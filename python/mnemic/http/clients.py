@@ -26,7 +26,7 @@ CLOSE_SECONDS = 10.0
 """Seconds that `close` waits for the loop of another thread."""
 
 
-class _Kept(NamedTuple):
+class _OpenClient(NamedTuple):
     client: httpx2.AsyncClient
     keeper: AsyncGenerator[None, None]
 
@@ -44,7 +44,7 @@ class Clients:
     def __init__(self, make: Callable[[], httpx2.AsyncClient]) -> None:
         self._make = make
         self._lock = threading.Lock()
-        self._kept: dict[AbstractEventLoop, _Kept] = {}
+        self._kept: dict[AbstractEventLoop, _OpenClient] = {}
         self.is_closed = False
         _all.add(self)
 
@@ -54,7 +54,7 @@ class Clients:
         kept = self._kept.get(loop)
         if kept is None:
             client = self._make()
-            kept = _Kept(client, self._keep(loop, client))
+            kept = _OpenClient(client, self._keep(loop, client))
             with self._lock:
                 self._forget_closed_loops()
                 self._kept[loop] = kept
@@ -101,7 +101,7 @@ class Clients:
                     with suppress(Exception):
                         closing.result(CLOSE_SECONDS)
 
-    def _all_kept(self) -> list[tuple[AbstractEventLoop, _Kept]]:
+    def _all_kept(self) -> list[tuple[AbstractEventLoop, _OpenClient]]:
         with self._lock:
             return list(self._kept.items())
 

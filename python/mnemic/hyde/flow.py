@@ -26,7 +26,7 @@ from mnemic.threads.sync_bridge import run_blocking
 Value = TypeVar("Value")
 
 
-class KeptTurn(NamedTuple):
+class CachedTurn(NamedTuple):
     """The memories of a turn.
 
     Attributes:
@@ -44,7 +44,7 @@ class KeptTurn(NamedTuple):
     @classmethod
     def of(
         cls, memories: Sequence[TurnMemory], seq: int, stale_since: datetime | None = None
-    ) -> "KeptTurn":
+    ) -> "CachedTurn":
         """Return the result of memories as they were after a change of the store."""
         times = [
             entry.expires_at
@@ -55,7 +55,7 @@ class KeptTurn(NamedTuple):
         return cls(tuple(memories), seq, min(times, default=None), stale_since)
 
 
-NO_MEMORIES = KeptTurn()
+NO_MEMORIES = CachedTurn()
 NOT_KEPT = Outcome(NO_MEMORIES, is_kept=False)
 """The result of a turn that could not be tried."""
 
@@ -110,7 +110,7 @@ class Flow:
         self._tasks = tasks
         self._searchable_at: int | None = None  # number of a change of the store
 
-    async def run(self, window: list[str], deadline: float) -> Outcome[KeptTurn]:
+    async def run(self, window: list[str], deadline: float) -> Outcome[CachedTurn]:
         """Return the result of a turn, and publish its end; no failure raises.
 
         Args:
@@ -132,15 +132,15 @@ class Flow:
             await self._published(event, deadline)
         return outcome
 
-    def refreshed(self, kept: KeptTurn, now: datetime) -> KeptTurn:
+    def refreshed(self, kept: CachedTurn, now: datetime) -> CachedTurn:
         """Return a result with the present state of its memories."""
         seq = self._repository.finder.position().seq
         present = self._pipeline.present(kept.memories, now)
-        return KeptTurn.of(present, seq, self._repository.finder.stale_since)
+        return CachedTurn.of(present, seq, self._repository.finder.stale_since)
 
     async def _outcome(
         self, window: list[str], deadline: float, progress: Progress
-    ) -> Outcome[KeptTurn]:
+    ) -> Outcome[CachedTurn]:
         if not window:
             return NOT_KEPT
         if not await self._stage("ready", self._is_searchable(deadline), deadline):
@@ -149,7 +149,7 @@ class Flow:
         if not hypotheses:
             return Outcome(NO_MEMORIES)
         await self._searched(hypotheses, deadline, progress)
-        found = KeptTurn.of(progress.memories or (), progress.seq, progress.stale_since)
+        found = CachedTurn.of(progress.memories or (), progress.seq, progress.stale_since)
         return Outcome(found)
 
     async def _stage(self, stage: Stage, work: Awaitable[Value], deadline: float) -> Value:
@@ -216,7 +216,7 @@ class Flow:
             progress.failed_stage = progress.failed_stage or stage
             self._telemetry.failed(progress.failed_stage, cause)
 
-    def _failed(self, error: Exception) -> tuple[Outcome[KeptTurn], Stage]:
+    def _failed(self, error: Exception) -> tuple[Outcome[CachedTurn], Stage]:
         stage: Stage = "turn"
         cause: Exception | None = error
         if isinstance(error, _StageFailedError):

@@ -9,7 +9,7 @@ from mnemic._core import truncate as cut_to
 from mnemic.context.tokens import Count, count_of
 from mnemic.errors import InvalidArgumentError
 from mnemic.hyde.config import InjectionForm
-from mnemic.hyde.injection_forms import FORMS, Form, Injected, Version
+from mnemic.hyde.injection_forms import FORMS, Form, InjectedMemory, Version
 from mnemic.hyde.turn_memory import TurnMemory
 from mnemic.model import validation
 from mnemic.model.entry import MemoryEntry
@@ -98,7 +98,7 @@ def _checked(memories: Iterable[TurnMemory] | None) -> list[TurnMemory]:
     return checked
 
 
-def _injected(memories: Sequence[TurnMemory], max_versions: int) -> list[Injected]:
+def _injected(memories: Sequence[TurnMemory], max_versions: int) -> list[InjectedMemory]:
     """Return the memories with neutralised texts, without those that have none."""
     texts = _neutral_texts(memories, max_versions)
     contents = {each.id: texts[each.content] for each in memories}
@@ -127,11 +127,11 @@ def _without_heading(text: str) -> str:
 
 def _one(
     ranked: TurnMemory, texts: Mapping[str, str], contents: Mapping[UUID, str], max_versions: int
-) -> Injected:
+) -> InjectedMemory:
     entry = ranked.memory
     scope = _label(texts[entry.scope or ""]) or "user"
     via = ranked.via if ranked.relation is LinkType.CONTRADICTS else None
-    return Injected(
+    return InjectedMemory(
         category=_label(texts[entry.category or ""]) or str(entry.type),
         scope=scope,
         version=file_version(entry) or entry.version,
@@ -180,7 +180,7 @@ def _label(text: str) -> str:
     return cut_to(text, MAX_LABEL_CHARACTERS).translate(_LABEL_MARKS)
 
 
-def _bare(memory: Injected) -> Injected:
+def _bare(memory: InjectedMemory) -> InjectedMemory:
     return memory._replace(contradicting=(), versions=())
 
 
@@ -211,7 +211,9 @@ class _Room:
 class _Block:
     """The block of some memories in a form, and its budget."""
 
-    def __init__(self, form: Form, entries: Sequence[Injected], budget: int, count: Count) -> None:
+    def __init__(
+        self, form: Form, entries: Sequence[InjectedMemory], budget: int, count: Count
+    ) -> None:
         self._form = form
         self._entries = entries
         self._budget = budget
@@ -225,19 +227,19 @@ class _Block:
         kept, room = self._all_bare() or self._best_first(cuts_first=cuts_first)
         return self._reduced([self._with_versions(kept[place], place, room) for place in kept])
 
-    def _all_bare(self) -> tuple[dict[int, Injected], _Room] | None:
+    def _all_bare(self) -> tuple[dict[int, InjectedMemory], _Room] | None:
         """Return all memories without other versions, and the room beside them, if they fit."""
         bare = dict(enumerate(map(_bare, self._entries)))
         room = _Room(self._budget, self._count)
         return (bare, room) if room.take(self._rendered(list(bare.values()))) else None
 
-    def _best_first(self, *, cuts_first: bool) -> tuple[dict[int, Injected], _Room]:
+    def _best_first(self, *, cuts_first: bool) -> tuple[dict[int, InjectedMemory], _Room]:
         """Return the memories that fit without other versions, and the room beside them."""
         room = _Room(self._budget, self._count)
         frame = self._form.header(len(self._entries), len(self._entries)) + self._form.footer()
         return self._kept(room, cuts_first=cuts_first) if room.take(frame) else {}, room
 
-    def _rendered(self, entries: Sequence[Injected]) -> str:
+    def _rendered(self, entries: Sequence[InjectedMemory]) -> str:
         if not entries:
             return ""
         header = self._form.header(len(entries), len(self._entries))
@@ -246,9 +248,9 @@ class _Block:
     def _fits(self, text: str) -> bool:
         return _Room(self._budget, self._count).holds(text)
 
-    def _kept(self, room: _Room, *, cuts_first: bool) -> dict[int, Injected]:
+    def _kept(self, room: _Room, *, cuts_first: bool) -> dict[int, InjectedMemory]:
         """Return the memories that fit, without other versions, by their places."""
-        kept: dict[int, Injected] = {}
+        kept: dict[int, InjectedMemory] = {}
         for place, entry in enumerate(self._entries):
             if room.characters < _MIN_ENTRY_CHARACTERS:
                 break
@@ -259,7 +261,7 @@ class _Block:
                 kept[place] = bare
         return kept
 
-    def _cut(self, entry: Injected, room: _Room) -> Injected:
+    def _cut(self, entry: InjectedMemory, room: _Room) -> InjectedMemory:
         """Return a memory with as much of its text as there is room for."""
         if room.holds(self._form.entry(entry)):
             return entry
@@ -274,7 +276,7 @@ class _Block:
                 fails = length
         return best
 
-    def _with_versions(self, bare: Injected, place: int, room: _Room) -> Injected:
+    def _with_versions(self, bare: InjectedMemory, place: int, room: _Room) -> InjectedMemory:
         """Return a memory with the other versions that there is room for."""
         entry = self._entries[place]
         if entry.contradicting and room.take(
@@ -287,7 +289,7 @@ class _Block:
                 return bare._replace(versions=versions)
         return bare
 
-    def _reduced(self, entries: list[Injected]) -> str:
+    def _reduced(self, entries: list[InjectedMemory]) -> str:
         """Return the text of memories; of fewer, if texts together take more tokens than apart."""
         text = self._rendered(entries)
         while entries and not self._fits(text):

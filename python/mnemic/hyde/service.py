@@ -16,7 +16,7 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import InvalidArgumentError
 from mnemic.hyde.build import CLOSE_SECONDS, BuildWorker
 from mnemic.hyde.config import HydeConfig
-from mnemic.hyde.flow import Flow, KeptTurn
+from mnemic.hyde.flow import CachedTurn, Flow
 from mnemic.hyde.limited import LimitedTasks
 from mnemic.hyde.pipeline import Pipeline
 from mnemic.hyde.telemetry import HydeStats, HydeTelemetry
@@ -65,7 +65,7 @@ class _ProcessParts(NamedTuple):
     """
 
     process: int
-    turns: Turns[KeptTurn]
+    turns: Turns[CachedTurn]
     tasks: LimitedTasks
     worker: BuildWorker | None
     flow: Flow | None
@@ -233,7 +233,7 @@ class HydeService:
         return parts
 
     def _begun(self) -> _ProcessParts:
-        turns, tasks = Turns[KeptTurn](), LimitedTasks()
+        turns, tasks = Turns[CachedTurn](), LimitedTasks()
         loop = EventLoopThread("hyde")
         if self.embedder is None:
             return _ProcessParts(os.getpid(), turns, tasks, None, None, loop)
@@ -271,19 +271,19 @@ class HydeService:
 
     async def _retrieved(
         self,
-        turns: Turns[KeptTurn],
+        turns: Turns[CachedTurn],
         flow: Flow,
         name: str,
         window: list[str],
         deadline: float,
-    ) -> KeptTurn:
+    ) -> CachedTurn:
         self._telemetry.begun()
         if not name:
             return (await flow.run(window, deadline)).value
         seconds = seconds_left(deadline) + GRACE_SECONDS
         return await turns.shared(name, lambda: flow.run(window, deadline), seconds)
 
-    def _kept(self, turns: Turns[KeptTurn], name: str) -> KeptTurn | None:
+    def _kept(self, turns: Turns[CachedTurn], name: str) -> CachedTurn | None:
         """Return the kept result of a turn; none that was stale once the store can be read."""
         kept = turns.kept(name) if name else None
         if kept is None or kept.stale_since is None or self._stale_since is not None:
@@ -295,11 +295,11 @@ class HydeService:
     def _stale_since(self) -> datetime | None:
         return self._repository.finder.stale_since
 
-    def _memories_of(self, kept: KeptTurn) -> TurnMemories:
+    def _memories_of(self, kept: CachedTurn) -> TurnMemories:
         stale_since = self._stale_since if kept.stale_since is None else kept.stale_since
         return TurnMemories(kept.memories, stale_since=stale_since)
 
-    def _is_stale(self, kept: KeptTurn) -> bool:
+    def _is_stale(self, kept: CachedTurn) -> bool:
         """Return whether memories of a kept result may be deleted, changed or expired."""
         if not kept.memories:
             return False
@@ -307,7 +307,9 @@ class HydeService:
             return True
         return self._repository.finder.position().seq != kept.seq
 
-    def _refreshed(self, turns: Turns[KeptTurn], flow: Flow, name: str, kept: KeptTurn) -> KeptTurn:
+    def _refreshed(
+        self, turns: Turns[CachedTurn], flow: Flow, name: str, kept: CachedTurn
+    ) -> CachedTurn:
         """Return a kept result with the present state of its memories, and keep that.
 
         What is known while the store cannot be read is not kept.

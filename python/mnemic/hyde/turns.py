@@ -34,7 +34,7 @@ class Outcome(NamedTuple, Generic[Value]):
     seconds: float | None = None
 
 
-class _Kept(NamedTuple, Generic[Value]):
+class _CachedResult(NamedTuple, Generic[Value]):
     """The kept result.
 
     Attributes:
@@ -50,7 +50,7 @@ class _Kept(NamedTuple, Generic[Value]):
     until: float | None
 
 
-class _Ended(NamedTuple, Generic[Value]):
+class _FlightResult(NamedTuple, Generic[Value]):
     """What a waiting call is woken with.
 
     Attributes:
@@ -62,7 +62,7 @@ class _Ended(NamedTuple, Generic[Value]):
     error: Exception | None = None
 
 
-_Waiter = asyncio.Future["_Ended[Any] | None"]
+_Waiter = asyncio.Future["_FlightResult[Any] | None"]
 """Is woken with None where the flight was cancelled with its event loop."""
 
 
@@ -104,7 +104,7 @@ class Turns(Generic[Value]):
     def __init__(self, timer: Timer = time.monotonic) -> None:
         self._timer = timer
         self._lock = threading.Lock()
-        self._kept: _Kept[Value] | None = None
+        self._kept: _CachedResult[Value] | None = None
         self._flights: dict[str, _Flight[Value]] = {}
         self._number = 0
         self._is_closed = False
@@ -186,13 +186,13 @@ class Turns(Generic[Value]):
         turn_id: str,
         compute: Callable[[], Coroutine[Any, Any, Outcome[Value]]],
         seconds: float,
-    ) -> "_Ended[Value] | None":
+    ) -> "_FlightResult[Value] | None":
         if seconds <= 0:
             raise DeadlineExceededError
         loop = asyncio.get_running_loop()
         waiter: _Waiter = loop.create_future()
         flight, leads = self._flight_of(turn_id, waiter)
-        late = loop.call_later(seconds, _wake, waiter, _Ended(error=DeadlineExceededError()))
+        late = loop.call_later(seconds, _wake, waiter, _FlightResult(error=DeadlineExceededError()))
         try:
             if leads:
                 self._begin(turn_id, flight, loop.create_task(compute(), name="mnemic-hyde-turn"))
@@ -247,7 +247,7 @@ class Turns(Generic[Value]):
     def _wake(
         self,
         flight: _Flight[Value],
-        ended: _Ended[Value] | None,
+        ended: _FlightResult[Value] | None,
         here: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         """Wake the calls that wait for a flight.
@@ -277,19 +277,19 @@ class Turns(Generic[Value]):
         if not outcome.is_kept or is_older:
             return
         until = None if outcome.seconds is None else self._timer() + outcome.seconds
-        self._kept = _Kept(turn_id, number, outcome.value, until)
+        self._kept = _CachedResult(turn_id, number, outcome.value, until)
 
 
-def _end_of(task: asyncio.Task[Outcome[Value]]) -> _Ended[Value] | None:
+def _end_of(task: asyncio.Task[Outcome[Value]]) -> _FlightResult[Value] | None:
     """Return the end of a flight; None if it was cancelled or interrupted."""
     if task.cancelled():
         return None
     error = task.exception()
     if error is None:
-        return _Ended(task.result().value)
-    return _Ended(error=error) if isinstance(error, Exception) else None
+        return _FlightResult(task.result().value)
+    return _FlightResult(error=error) if isinstance(error, Exception) else None
 
 
-def _wake(waiter: _Waiter, ended: _Ended[Any] | None) -> None:
+def _wake(waiter: _Waiter, ended: _FlightResult[Any] | None) -> None:
     if not waiter.done():
         waiter.set_result(ended)

@@ -10,8 +10,8 @@ from mnemic.index.base import RankInputs as RankInputs
 from mnemic.index.candidates import Beginning as Beginning
 from mnemic.index.candidates import CandidateSource as CandidateSource
 from mnemic.index.candidates import HeldSource as HeldSource
+from mnemic.index.candidates import IndexSelection as IndexSelection
 from mnemic.index.candidates import RowSet as RowSet
-from mnemic.index.candidates import Selected as Selected
 from mnemic.index.candidates import SourceFactory as SourceFactory
 from mnemic.index.exact_source import ExactSource as ExactSource
 from mnemic.index.native import NativeIndex as NativeIndex

@@ -49,7 +49,7 @@ class RowSet(NamedTuple):
         return found
 
 
-class Selected(NamedTuple):
+class IndexSelection(NamedTuple):
     """The rows of an index that a search selects by scope, time, filters and exclusions.
 
     Attributes:

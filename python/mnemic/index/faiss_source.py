@@ -264,7 +264,7 @@ class FaissSource:
 
     def _search(
         self, queries: NDArray[np.float32], enough: int, selected: RowSet | None
-    ) -> "_Scored":
+    ) -> "_ScoredRows":
         """Return rows of the index, enough if it has them, each with its inner products."""
         positions = self._positions
         if not positions.size:
@@ -278,7 +278,7 @@ class FaissSource:
             rows = positions.rows[found[is_found]]
             is_all = wanted == positions.size or not is_found.all()
             if is_all or len(np.unique(rows)) >= enough:
-                return _Scored(rows, scores[is_found])
+                return _ScoredRows(rows, scores[is_found])
             wanted *= 2  # several chunks of a row were among them
 
     def advance(self) -> bool:
@@ -467,14 +467,14 @@ def _stepped(source: FaissSource) -> bool:
         return False
 
 
-class _Scored(NamedTuple):
+class _ScoredRows(NamedTuple):
     """Rows, some repeated, each with an inner product."""
 
     rows: NDArray[np.int64]
     scores: NDArray[np.float32]
 
 
-_NOTHING: Final = _Scored(np.empty(0, np.int64), np.empty(0, np.float32))
+_NOTHING: Final = _ScoredRows(np.empty(0, np.int64), np.empty(0, np.float32))
 
 
 class _Selector(NamedTuple):
@@ -597,12 +597,12 @@ def _rows_of(waiting: list[_Change]) -> NDArray[np.int64]:
     return np.unique(np.concatenate([change.replaced for change in waiting]))
 
 
-def _without(found: _Scored, changed: NDArray[np.int64]) -> _Scored:
+def _without(found: _ScoredRows, changed: NDArray[np.int64]) -> _ScoredRows:
     """Return found rows but for those that have changed since."""
     if not len(changed):
         return found
     is_kept = ~np.isin(found.rows, changed)
-    return _Scored(found.rows[is_kept], found.scores[is_kept])
+    return _ScoredRows(found.rows[is_kept], found.scores[is_kept])
 
 
 def _current(waiting: list[_Change]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -620,14 +620,14 @@ def _current(waiting: list[_Change]) -> tuple[NDArray[np.int64], NDArray[np.floa
 
 def _compared(
     waiting: list[_Change], queries: NDArray[np.float32], selected: RowSet | None
-) -> _Scored:
+) -> _ScoredRows:
     """Return the rows with waiting vectors, each with its inner product."""
     rows, vectors = _current(waiting)
     if selected is not None:
         is_selected = selected.contains(rows)
         rows, vectors = rows[is_selected], vectors[is_selected]
     scores = (vectors @ queries.T).max(axis=1) if len(vectors) else np.empty(0, np.float32)
-    return _Scored(rows, scores)
+    return _ScoredRows(rows, scores)
 
 
 def _best_rows(rows: NDArray[np.int64], scores: NDArray[np.float32]) -> NDArray[np.int64]:

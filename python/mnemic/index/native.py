@@ -24,8 +24,8 @@ from mnemic.index.base import (
 from mnemic.index.candidates import (
     Beginning,
     HeldSource,
+    IndexSelection,
     RowSet,
-    Selected,
     SourceFactory,
     SourceState,
 )
@@ -252,13 +252,13 @@ class NativeIndex:
         """Whether a candidate source is in use; see `Index.has_source`."""
         return self._source is not None and self._source.is_open
 
-    def selected(self, search: Search, inputs: RankInputs, few: int) -> Selected | None:
+    def selected(self, search: Search, inputs: RankInputs, few: int) -> IndexSelection | None:
         """Return the rows that a search selects; see `Index.selected`."""
         found = self._current().selected(search, inputs.scope, inputs.now, few)
         if found is None:
             return None
         size, rows = found
-        return Selected(size, None if rows is None else RowSet.of(rows))
+        return IndexSelection(size, None if rows is None else RowSet.of(rows))
 
     def nearest(self, vectors: Float32Array, k: int, selected: RowSet | None) -> Int64Array | None:
         """Return the proposals of the candidate source; see `Index.nearest`."""

@@ -39,7 +39,7 @@ _TOKENS = (0.0, 50.0, 100.0, 200.0, 400.0, 600.0, 800.0, 1000.0, 1250.0, 1500.0,
 _RESULTS = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 
 
-class Counted(Protocol):
+class CountedStore(Protocol):
     """The interface of a store for gauges."""
 
     @property
@@ -56,15 +56,15 @@ class Counted(Protocol):
         ...
 
 
-Reading = Callable[[Counted, Scope, datetime], int]
+Reading = Callable[[CountedStore, Scope, datetime], int]
 """Reads a gauge for an agent at a time."""
 
 
-def _entries(store: Counted, agent: Scope, now: datetime) -> int:
+def _entries(store: CountedStore, agent: Scope, now: datetime) -> int:
     return store.count(agent, now=now)
 
 
-def _storage_bytes(store: Counted, agent: Scope, _now: datetime) -> int:
+def _storage_bytes(store: CountedStore, agent: Scope, _now: datetime) -> int:
     return store.used_bytes(agent.agent_id)
 
 
@@ -133,11 +133,11 @@ class Meter:
     def __init__(self, agent_id: str, clock: Clock) -> None:
         self.now = clock
         self.agent = Scope(agent_id, all_users=True)
-        self.store: Counted | None = None
+        self.store: CountedStore | None = None
         self.place = ""
         self._attributes = {"agent_id": agent_id}
 
-    def opened(self, store: Counted) -> None:
+    def opened(self, store: CountedStore) -> None:
         """Let the gauges read a store, until `closed` or until the meter is collected."""
         in_process = store.path == ":memory:"
         self.place = f"{id(store)}" if in_process else os.path.realpath(store.path)

@@ -17,7 +17,7 @@ from mnemic.observability.events import (
     MemoryStoredEvent,
     MemoryUpdatedEvent,
 )
-from mnemic.observability.metrics import Counted, Meter
+from mnemic.observability.metrics import CountedStore, Meter
 from mnemic.protocols import Clock
 from mnemic.reporting.description import hidden
 from mnemic.reporting.logs import logger
@@ -62,7 +62,7 @@ class Telemetry:
         self._reminded_at: dict[str, float] = {}
         self.meter = Meter(agent_id, clock)
 
-    def opened(self, store: Counted) -> None:
+    def opened(self, store: CountedStore) -> None:
         """Log that the memory is open; from now on gauges read its store."""
         self.meter.opened(store)
         _log.info("Long-term memory initialized for agent %s", self._agent_id)

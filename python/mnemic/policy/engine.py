@@ -18,7 +18,7 @@ from mnemic.policy.guard import Guard, Outcome
 from mnemic.policy.limits import RateLimiter
 from mnemic.policy.payload import RetrievalMetadata, RetrievalPayload
 from mnemic.policy.request import RetrievalRequest
-from mnemic.policy.run import Retrieved, Retriever
+from mnemic.policy.run import RetrievalOutcome, Retriever
 from mnemic.policy.telemetry import PolicyTelemetry, RetrievalPolicyStats
 from mnemic.protocols import TokenCounter
 from mnemic.reporting.description import described
@@ -150,7 +150,7 @@ class PolicyEngine:
         is_bound = self.config.same_session_only or run.scope.session_id is not None
         return run.scope.narrowed(session_id=run.request.session_id) if is_bound else run.scope
 
-    def _payload(self, retrieved: Retrieved) -> RetrievalPayload:
+    def _payload(self, retrieved: RetrievalOutcome) -> RetrievalPayload:
         packed, found = retrieved.packed, retrieved.found
         metadata = RetrievalMetadata(
             trigger=MET,

@@ -201,7 +201,7 @@ class RecallEngine:
         way, named = checked_direction(direction), () if types is None else items("types", types)
         kinds = {LinkType.parse(kind) for kind in named} or None
 
-        def find() -> FoundLinked | None:
+        def find() -> LinkedOutcome | None:
             row = self.repository.finder.row_of(
                 scope, entry_id, include_inactive=uses_store(options)
             )
@@ -220,7 +220,7 @@ class RecallEngine:
         except DeadlineExceededError:
             if not time_limit.takes_partial:
                 raise
-            found, partial = FoundLinked([], {}, 0), True
+            found, partial = LinkedOutcome([], {}, 0), True
         if found is None:
             raise not_found(entry_id, scope)
         memories = tuple(
@@ -230,7 +230,7 @@ class RecallEngine:
         self._count(memories, [hit.row for hit in found.hits])
         self.repository.note_returned(found.entries)
         stale_since = self.repository.finder.stale_since
-        marks = Found([], {}, None, partial=partial, stale_since=stale_since)
+        marks = SearchOutcome([], {}, None, partial=partial, stale_since=stale_since)
         result = _result(memories, found.total, begun, marks)
         self._telemetry.recalled("Linked", "", len(result), milliseconds_since(begun))
         return result
@@ -246,7 +246,7 @@ class RecallEngine:
         depth: int,
         limit: int,
         deadline: float | None,
-    ) -> FoundLinked | None:
+    ) -> LinkedOutcome | None:
         """Return the memories reached by links: active ones by the index, all by the store."""
         if uses_store(options):
             statuses, allows = statuses_of(options), self._allowed(options)
@@ -349,7 +349,7 @@ class RecallEngine:
         options: RecallOptions,
         exclude: tuple[UUID, ...],
         time_limit: TimeLimit,
-    ) -> Found:
+    ) -> SearchOutcome:
         """Return the memories that a text may contradict."""
         if not text("content", content).strip():
             raise InvalidArgumentError(
@@ -572,7 +572,7 @@ class RecallEngine:
 
 
 def _result(
-    memories: tuple[ScoredMemory, ...], total: int, begun: float, found: Found
+    memories: tuple[ScoredMemory, ...], total: int, begun: float, found: SearchOutcome
 ) -> MemoryRecallResult:
     """Return memories as a result with the marks of what was found."""
     took = timedelta(milliseconds=milliseconds_since(begun))
@@ -581,7 +581,7 @@ def _result(
     )
 
 
-def _total(found: Found) -> int:
+def _total(found: SearchOutcome) -> int:
     return len(found.hits) if found.total is None else found.total
 
 

@@ -74,14 +74,14 @@ def refuse_twice_named(number: int, line: bytes) -> None:
 
     try:
         json.loads(line, object_pairs_hook=_once_named)
-    except _TwiceNamedError as error:
+    except _DuplicateKeyError as error:
         name = quoted(error.args[0])
     else:
         return
     raise ExportFormatError(number, f"the key {name} stands twice in one object")
 
 
-class _TwiceNamedError(Exception):
+class _DuplicateKeyError(Exception):
     """An object has a key twice; the argument is the key."""
 
 
@@ -89,5 +89,5 @@ def _once_named(pairs: list[tuple[str, object]]) -> None:
     names = set()
     for name, _ in pairs:
         if name in names:
-            raise _TwiceNamedError(name)
+            raise _DuplicateKeyError(name)
         names.add(name)

@@ -90,7 +90,7 @@ class _Label(msgspec.Struct, frozen=True):
     accesses: int
 
 
-class Restored(NamedTuple):
+class RestoredIndex(NamedTuple):
     """An index from a file.
 
     Attributes:
@@ -123,7 +123,7 @@ class IndexSnapshots:
         self._saved_source: int | None = None  # number of the last change of its file
         self._next_check = self._next_source = 0.0
 
-    def restored(self) -> Restored | None:
+    def restored(self) -> RestoredIndex | None:
         """Load the index from its file, if there is one that fits the store.
 
         A file that does not fit, or is damaged, is removed; one of another account is not read.
@@ -143,7 +143,9 @@ class IndexSnapshots:
             self._drop(path, "it was made from another state of the store, or for other options")
             return None
         self._saved_seq = found.seq
-        return Restored(index, found.seq, found.accesses, self._beginning(index, found.seq, label))
+        return RestoredIndex(
+            index, found.seq, found.accesses, self._beginning(index, found.seq, label)
+        )
 
     def _beginning(self, core: MemoryIndex, seq: int, label: bytes) -> Beginning:
         """Return the vectors of an index, whose approximate index may be in a file."""

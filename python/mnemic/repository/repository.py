@@ -66,7 +66,7 @@ from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.entry_vectors import EntryVectorReader
 from mnemic.repository.eviction import EvictionReporter
 from mnemic.repository.find import Finder
-from mnemic.repository.found import Expansion, Found
+from mnemic.repository.found import Expansion, SearchOutcome
 from mnemic.repository.index_pool import SHARED, IndexPool, PooledIndexes, indexes_of
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.key_rotation import KeyRotation
@@ -87,7 +87,7 @@ from mnemic.repository.vector_index import VectorIndexReader
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store, open_store
 from mnemic.store.change_listeners import ChangeListener
-from mnemic.store.values import Located
+from mnemic.store.values import EntryRow
 from mnemic.threads.sync_bridge import run_blocking
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ NO_USER_HINT = (
 _FEW_IDS = 16
 
 
-class Like(NamedTuple):
+class SimilaritySearch(NamedTuple):
     """A search for the memories most similar to one.
 
     Attributes:
@@ -434,7 +434,7 @@ class Repository:
         return AddedMemories(stored, added.stored.evicted)
 
     async def _flagged(
-        self, added: Added, stored: list[MemoryEntry], repeats: dict[int, UUID]
+        self, added: AdditionResult, stored: list[MemoryEntry], repeats: dict[int, UUID]
     ) -> list[MemoryEntry]:
         """Flag those of stored entries that repeat others; those stored before are not."""
         for place, memory_id in repeats.items():
@@ -508,7 +508,7 @@ class Repository:
         )
         return found
 
-    async def like(self, scope: Scope, entry_id: UUID, search: Search) -> Like | None:
+    async def like(self, scope: Scope, entry_id: UUID, search: Search) -> SimilaritySearch | None:
         """Return the search for the memories most similar to one of a scope, without itself.
 
         Args:
@@ -522,7 +522,7 @@ class Repository:
         row, entry = located
         exclude = (entry_id, *search.exclude)
         search = msgspec.structs.replace(search, text=entry.content, exclude=exclude, like=row)
-        return Like(self.vectors.like(search, row), entry)
+        return SimilaritySearch(self.vectors.like(search, row), entry)
 
     def _hint(self, scope: Scope, search: Search) -> str | None:
         """Return a hint if an empty result leaves out the memories of users."""
@@ -554,7 +554,7 @@ class Repository:
         *needs: Need,
         expansion: Expansion | None = None,
         is_returned: bool = True,
-    ) -> Found:
+    ) -> SearchOutcome:
         """Return the best memories of a scope, best first; runs in the caller's thread.
 
         The only way to a ranking: license, index, vectors, ranking, memories. It publishes no event
@@ -580,7 +580,7 @@ class Repository:
             self.check_embedder()
         is_wanted = search.limit or search.with_total
         if not is_wanted:
-            return Found([], {}, None)
+            return SearchOutcome([], {}, None)
         found = self.finder.find(scope, search, expansion)
         if self._guard is not None and is_returned:
             self._guard.note(found.entries)
@@ -631,7 +631,7 @@ class Repository:
         )
         return {entry_id: entry for entry_id, (_, entry) in found.items()}
 
-    async def locate(self, scope: Scope, entry_id: UUID) -> Located | None:
+    async def locate(self, scope: Scope, entry_id: UUID) -> EntryRow | None:
         """Return a memory of a scope and its row without counting that as an access."""
         return self._store.located(scope, [entry_id], now=self.now()).get(entry_id)
 

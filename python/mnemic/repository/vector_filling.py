@@ -40,7 +40,7 @@ class StoppedError(Exception):
     """The work was stopped."""
 
 
-class _AgainError(Exception):
+class _RetryLaterError(Exception):
     """The embedder was away, and may be back."""
 
 
@@ -141,7 +141,7 @@ class VectorFilling:
             due = [row for row in rows if self._is_due(row)]
             if not due:
                 self._wait(min(self._failures[row].at for row in rows) - time.monotonic())
-            with suppress(_AgainError):
+            with suppress(_RetryLaterError):
                 while due:
                     some, due = due[:EMBEDDED_AT_ONCE], due[EMBEDDED_AT_ONCE:]
                     self._embed(model, some)
@@ -155,7 +155,7 @@ class VectorFilling:
         """Try a failed text again once it is due, unless it has its vectors by then, or is gone."""
         self._wait(self._failures[row].at - time.monotonic())
         if self._store.rows_to_embed(self._agent_id, model, row - 1, 1) == [row]:
-            with suppress(_AgainError):
+            with suppress(_RetryLaterError):
                 self._embed(model, [row])
         else:
             del self._failures[row]
@@ -227,7 +227,7 @@ class VectorFilling:
                 del self._failures[suspect]
             self._suspects.clear()
             self._wait_out(error)
-            raise _AgainError from None
+            raise _RetryLaterError from None
         self._succeed()
 
     def _wait_out(self, error: EmbeddingError) -> None:

@@ -46,7 +46,7 @@ from mnemic.model.rows import State
 from mnemic.model.search import Search
 from mnemic.observability.telemetry import milliseconds_since
 from mnemic.reporting.description import described
-from mnemic.repository import Found, Repository, check_limit
+from mnemic.repository import Repository, SearchOutcome, check_limit
 from mnemic.retrieval.augmentation import augment, window_contents
 from mnemic.retrieval.cache import CACHED_ANSWERS, CACHED_BYTES, AnswerCache, CachedAnswer, Hit
 from mnemic.retrieval.expansion import MIN_CONFIDENCE, Expander, Related
@@ -287,7 +287,7 @@ class RetrievalEngine:
         needs = (STORING, RETRIEVING_BY_MEANING) if by_meaning else (STORING,)
         self.repository.limits.require(*needs)
 
-    def _find(self, scope: Scope, search: Search) -> Found:
+    def _find(self, scope: Scope, search: Search) -> SearchOutcome:
         return self.repository.find(scope, search, RETRIEVING_BY_MEANING)
 
     def _related(self, scope: Scope, text: str, time_limit: TimeLimit) -> Related:
@@ -409,7 +409,7 @@ class RetrievalEngine:
 
     def _rank(
         self, scope: Scope, query: MemoryQuery, search: Search, time_limit: TimeLimit
-    ) -> Found:
+    ) -> SearchOutcome:
         if query.order is MemorySortOrder.ACCESSED_DESCENDING:
             found = self._by_access(scope, search)
         else:
@@ -418,7 +418,7 @@ class RetrievalEngine:
             found = self._scored(scope, query, found, time_limit)
         return found._replace(hits=found.hits[query.offset :])
 
-    def _by_access(self, scope: Scope, search: Search) -> Found:
+    def _by_access(self, scope: Scope, search: Search) -> SearchOutcome:
         """Return memories by their last access; those without one come last, newest first."""
         replace = msgspec.structs.replace
         accessed = replace(search, filters=_and(search.filters, _WAS_ACCESSED))
@@ -428,7 +428,7 @@ class RetrievalEngine:
         last, first = (self._find(scope, each) for each in (others, accessed))
         ranked = {hit.row: hit for hit in [*first.hits, *last.hits]}
         twice = len(first.hits) + len(last.hits) - len(ranked)
-        return Found(
+        return SearchOutcome(
             [*ranked.values()][: search.limit],
             {**last.entries, **first.entries},
             (first.total or 0) + (last.total or 0) - twice if search.with_total else None,
@@ -438,8 +438,8 @@ class RetrievalEngine:
         )
 
     def _scored(
-        self, scope: Scope, query: MemoryQuery, found: Found, time_limit: TimeLimit
-    ) -> Found:
+        self, scope: Scope, query: MemoryQuery, found: SearchOutcome, time_limit: TimeLimit
+    ) -> SearchOutcome:
         """Return the memories of a given order with their scores; those that get one in time."""
         ordered = found.hits
         ids = tuple(UUID(bytes=hit.id) for hit in ordered)

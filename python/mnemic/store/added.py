@@ -8,7 +8,7 @@ from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import Record, RowBatch
 from mnemic.store.new_rows import AddedRows, NewRow, Outcome
 from mnemic.store.row_codec import RowCodec, uuid_of
-from mnemic.store.values import Model, Stored
+from mnemic.store.values import Model, WriteResult
 
 
 def stored_vectors(new: NewEntry) -> Sequence[Float32Array]:
@@ -34,9 +34,9 @@ def vectors_of(
     return (model, parts.shape[1]), vector_blobs(parts)
 
 
-def stored_of(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> Stored:
+def stored_of(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> WriteResult:
     """Return what an addition stored: its outcomes, and the change for an index."""
-    return Stored(
+    return WriteResult(
         ids=[
             new.entry.id if outcome.is_new else uuid_of(outcome.entry_id)
             for new, outcome in zip(rows, added.outcomes, strict=True)

@@ -10,7 +10,7 @@ from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, OnConflict, OnDuplicate
 from mnemic.model.new_entry import NewEntry
 from mnemic.store.quota import NO_ROOM, Room
-from mnemic.store.values import Stored
+from mnemic.store.values import WriteResult
 
 
 class Additions(Protocol):
@@ -28,7 +28,7 @@ class Additions(Protocol):
         on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
         is_import: bool = False,
-    ) -> Future[Stored]:
+    ) -> Future[WriteResult]:
         """Store entries of an agent, all or none, with their embeddings.
 
         An entry whose idempotency key was used before, in an earlier call or in this one, is not

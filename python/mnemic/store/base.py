@@ -24,9 +24,9 @@ from mnemic.store.snapshots import Snapshots
 from mnemic.store.usage import UsageReads
 from mnemic.store.values import (
     AccessedRows,
+    EntryRow,
     EntryVectors,
     LinkEnd,
-    Located,
     LogPosition,
     Model,
     OwnedId,
@@ -191,7 +191,7 @@ class Store(
         now: datetime,
         include_deleted: bool = False,
         deadline: float | None = None,
-    ) -> dict[UUID, Located]:
+    ) -> dict[UUID, EntryRow]:
         """Return the entries of `get` with their rows."""
         ...
 

@@ -8,7 +8,7 @@ from mnemic.model import MemoryEntry, OnConflict, OnDuplicate
 from mnemic.model.new_entry import NewEntry
 from mnemic.store.quota import NO_QUOTAS, Quotas
 from mnemic.store.row_codec import COLUMN_NAMES, Columns, RowCodec, UsedKey
-from mnemic.store.values import Model, Replaced, StoredKey
+from mnemic.store.values import Model, ReplacedEntry, StoredKey
 
 _CONTENT: Final = COLUMN_NAMES.index("content")
 
@@ -119,7 +119,7 @@ class Replacement(NamedTuple):
         is_anew: Whether an index must not keep anything of the old one; see `changes`.
     """
 
-    shown: Replaced
+    shown: ReplacedEntry
     columns: Columns
     is_anew: bool
 

@@ -10,7 +10,7 @@ from mnemic.model import MemoryEntry
 from mnemic.store.values import Model
 
 
-class ToEmbed(NamedTuple):
+class ReembeddingProgress(NamedTuple):
     """How far another model's vectors are filled.
 
     Attributes:
@@ -72,7 +72,7 @@ class Reembedding(Protocol):
         """
         ...
 
-    def to_embed(self, agent_id: str, model: Model) -> ToEmbed:
+    def to_embed(self, agent_id: str, model: Model) -> ReembeddingProgress:
         """Return how many entries lack the shadow vectors of a model, and how many need them.
 
         Raises:

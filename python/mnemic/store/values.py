@@ -89,7 +89,7 @@ class UpdatedEntries(list[UpdatedEntry]):
         self.evicted = list(evicted)
 
 
-class Located(NamedTuple):
+class EntryRow(NamedTuple):
     """An entry and its row."""
 
     row: int
@@ -144,7 +144,7 @@ class LinkEnd(NamedTuple):
     strength: float
 
 
-class Replaced(NamedTuple):
+class ReplacedEntry(NamedTuple):
     """An entry that was stored over the one with its id.
 
     Attributes:
@@ -158,7 +158,7 @@ class Replaced(NamedTuple):
     is_sealed_now: bool = False
 
 
-class Stored(NamedTuple):
+class WriteResult(NamedTuple):
     """Result of one `add`, in the order of its entries.
 
     Attributes:
@@ -176,5 +176,5 @@ class Stored(NamedTuple):
     is_new: list[bool]
     changed: list[int]
     batch: RowBatch | None
-    replaced: Mapping[int, Replaced]
+    replaced: Mapping[int, ReplacedEntry]
     evicted: Sequence[UUID] = ()

@@ -222,7 +222,7 @@ class LoopThreads:
         queue = self._queues.get(executor)
         if queue is None:
             queue = self._queues[executor] = _WorkQueue(self)
-        queue.put(_Awaited(call, waiter), executor)
+        queue.put(_AwaitedCall(call, waiter), executor)
         try:
             await waiter
         except BaseException:
@@ -250,7 +250,7 @@ class LoopThreads:
                 waiter.set_result(None)
 
 
-class _Awaited(NamedTuple):
+class _AwaitedCall(NamedTuple):
     """A call, and the waiter that the loop wakes after it."""
 
     call: Call
@@ -266,14 +266,14 @@ class _WorkQueue:
 
     def __init__(self, threads: LoopThreads) -> None:
         self._threads = threads
-        self._new: list[_Awaited] = []  # of this turn; used by the loop alone
+        self._new: list[_AwaitedCall] = []  # of this turn; used by the loop alone
         self._lock = threading.Lock()
-        self._waiting: deque[_Awaited] = deque()
+        self._waiting: deque[_AwaitedCall] = deque()
         self._active = 0  # threads at work, or about to be
         self._finished = 0
         self._is_watched = False
 
-    def put(self, work: _Awaited, executor: "Executor") -> None:
+    def put(self, work: _AwaitedCall, executor: "Executor") -> None:
         """Queue work; it is handed over once the loop has run what is ready."""
         self._new.append(work)
         if len(self._new) == 1:

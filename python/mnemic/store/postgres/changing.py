@@ -39,8 +39,8 @@ from mnemic.store.postgres.vectors import (
     as_stored,
     delete_own_vectors,
     delete_shadow_vectors,
-    put_vectors,
     seal_vectors,
+    upsert_vectors,
 )
 from mnemic.store.postgres.writes import STORED_ROW, write_changed
 from mnemic.store.quota import Quotas
@@ -148,7 +148,7 @@ def update(
     return written(done.entry, [uuid_of(gone.entry_id) for gone in room])
 
 
-class _Changed(NamedTuple):
+class _ChangedRow(NamedTuple):
     """A row with all of `STORED_ROW`, and its entry before and after a change."""
 
     stored: Columns
@@ -162,11 +162,11 @@ def _changed(
     scope: Scope,
     found: Sequence[Columns],
     change: Callable[[MemoryEntry], MemoryEntry],
-) -> list[_Changed]:
+) -> list[_ChangedRow]:
     """Return rows changed, which may be written then."""
     entries = entries_of(codec, found, scope)
     changed = [
-        _Changed(stored, before, with_changed(before, change(before)))
+        _ChangedRow(stored, before, with_changed(before, change(before)))
         for stored, before in zip(found, entries, strict=True)
     ]
     if any(after.is_encrypted for *_, after in changed):
@@ -174,7 +174,7 @@ def _changed(
     return changed
 
 
-class _Updated(NamedTuple):
+class _EntryUpdate(NamedTuple):
     """An updated entry, its change to log, and the model of its new vectors."""
 
     entry: MemoryEntry
@@ -185,11 +185,11 @@ class _Updated(NamedTuple):
 def _write_update(
     session: Session,
     codec: RowCodec,
-    changed: _Changed,
+    changed: _ChangedRow,
     vectors: Vectors | None,
     *,
     replace_vectors: bool = False,
-) -> _Updated:
+) -> _EntryUpdate:
     (row, *_), before, after = changed
     size = write_changed(session, codec, changed.stored, after)
     model = None
@@ -204,11 +204,11 @@ def _write_update(
             model = name, parts.shape[1]
             time = to_microseconds(after.updated_at)
             new = NewVectors(row, time, as_stored(codec, after, name, parts))
-            put_vectors(session, after.agent_id, model, [new])
+            upsert_vectors(session, after.agent_id, model, [new])
     elif after.is_encrypted and not before.is_encrypted:
         seal_vectors(session, codec, row, after)
     kind: ChangeKind = "replace" if replace_vectors and not changes_content else "update"
-    return _Updated(after, Change(row, after.id.bytes, kind, after.user_id, size), model)
+    return _EntryUpdate(after, Change(row, after.id.bytes, kind, after.user_id, size), model)
 
 
 def update_all(

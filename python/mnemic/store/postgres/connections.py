@@ -23,7 +23,7 @@ from mnemic.store.postgres.cancellation import cancelled_with_task
 from mnemic.store.postgres.migrating import check_readable, lock_migrations, migrate
 from mnemic.store.postgres.postgres_errors import (
     REPEATABLE,
-    Failed,
+    FailedCall,
     attempted,
     typed,
     with_typed_errors,
@@ -219,7 +219,7 @@ class Connections:
         while True:
             check_deadline(deadline)
             done = attempted(once)
-            if not isinstance(done, Failed):
+            if not isinstance(done, FailedCall):
                 return done
             if time.monotonic() > ends or not self.is_repeated(done.error):
                 raise self.typed(done.error)
@@ -283,7 +283,7 @@ class Connections:
 
         for attempt in range(1, _ATTEMPTS + 1):
             done = attempted(lambda: self._write_once(agents, once, unknown))
-            if not isinstance(done, Failed):
+            if not isinstance(done, FailedCall):
                 return done
             if unknown and outcome_check is not None:
                 was_committed = outcome_check()

@@ -220,7 +220,7 @@ def _flush(database: "weakref.ref[Database]") -> None:
         living.flush_quietly()
 
 
-class _Shared:
+class _SharedDatabases:
     """The databases that are open in this process, each with the number of its stores."""
 
     def __init__(self) -> None:
@@ -275,5 +275,5 @@ class _Shared:
             return [each for each, _ in self._open.values() if each.connections.database == name]
 
 
-SHARED: Final = _Shared()
+SHARED: Final = _SharedDatabases()
 """The databases of this process."""

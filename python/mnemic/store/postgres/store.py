@@ -55,7 +55,7 @@ from mnemic.store.postgres.vectors import MAX_DIMENSIONS
 from mnemic.store.quota import NO_ROOM, Quotas, Room
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.snapshots import NoSnapshots
-from mnemic.store.values import LogPosition, Model, Stored, StoredLink, UpdatedEntries
+from mnemic.store.values import LogPosition, Model, StoredLink, UpdatedEntries, WriteResult
 from mnemic.store.vector_search import NearestRequest, SelectedRows
 
 if TYPE_CHECKING:
@@ -317,7 +317,7 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
         on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
         is_import: bool = False,
-    ) -> Future[Stored]:
+    ) -> Future[WriteResult]:
         """Store entries of this agent, all or none, with the embeddings they carry."""
         for new in entries:
             if new.entry.agent_id != agent_id:

@@ -28,13 +28,13 @@ from mnemic.store.postgres import change_log, links, reads, reembedding, writes
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.stored import active_entries
 from mnemic.store.postgres.vectors import own_vectors
-from mnemic.store.reembedding import ToEmbed, reembedded_without_key
+from mnemic.store.reembedding import ReembeddingProgress, reembedded_without_key
 from mnemic.store.row_codec import RowCodec, uuid_of
 from mnemic.store.values import (
     AccessedRows,
+    EntryRow,
     EntryVectors,
     LinkEnd,
-    Located,
     Model,
     OwnedId,
     StoredEntry,
@@ -89,7 +89,7 @@ class PostgresReads(Protocol):
         now: datetime,
         include_deleted: bool = False,
         deadline: float | None = None,
-    ) -> dict[UUID, Located]:
+    ) -> dict[UUID, EntryRow]:
         """Return what `get` does, and the rows."""
         time = to_microseconds(now)
         return self._read(
@@ -388,10 +388,10 @@ class PostgresReads(Protocol):
 
         return self._read(agent_id, work, one_moment=True)
 
-    def to_embed(self, agent_id: str, model: Model) -> ToEmbed:
+    def to_embed(self, agent_id: str, model: Model) -> ReembeddingProgress:
         """Return how many entries lack a model's vectors, and how many need them."""
 
-        def work(on: Session) -> ToEmbed:
+        def work(on: Session) -> ReembeddingProgress:
             if not self._codec.seals and reembedding.has_sealed(on, agent_id):
                 raise reembedded_without_key(agent_id)
             return reembedding.to_embed(on, agent_id, model)

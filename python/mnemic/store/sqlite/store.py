@@ -73,15 +73,15 @@ from mnemic.store.url import path_of
 from mnemic.store.values import (
     AccessedRows,
     ChangeMark,
+    EntryRow,
     EntryVectors,
     LinkEnd,
-    Located,
     LogPosition,
     Model,
     OwnedId,
-    Stored,
     StoredEntry,
     StoredLink,
+    WriteResult,
 )
 from mnemic.store.vector_search import NoVectorSearch
 
@@ -178,7 +178,7 @@ class SqliteStore(
         on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
         is_import: bool = False,
-    ) -> Future[Stored]:
+    ) -> Future[WriteResult]:
         """Store entries of this agent, all or none, with the embeddings they carry."""
         for new in entries:
             if new.entry.agent_id != agent_id:
@@ -252,7 +252,7 @@ class SqliteStore(
         now: datetime,
         include_deleted: bool = False,
         deadline: float | None = None,
-    ) -> dict[UUID, Located]:
+    ) -> dict[UUID, EntryRow]:
         """Return what `get` does, and the rows."""
         # A single statement is of one moment by itself.
         moment = one_moment if len(ids) > 1 else nullcontext
