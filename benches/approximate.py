@@ -52,7 +52,7 @@ def filled(rows, texts, source):
             part = rows[first : first + AT_ONCE]
             loader.add_vectors(np.arange(first + 1, first + 1 + len(part), dtype=np.int64), part)
         batch = RowBatch(
-            since=None, seq=1, records=[], embedded=[], vectors=None, gone=[], links=[]
+            since=None, seq=1, records=[], embedded=[], vectors=None, removed=[], links=[]
         )
         index.apply(batch, loader)
     return index

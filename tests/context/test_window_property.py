@@ -112,7 +112,7 @@ class WindowAndTwin(RuleBasedStateMachine):
             assert result.tokens_added == size
             self.twin.append((next(self.numbers), result.item))
         else:
-            assert result.outcome is AddOutcome.NO_ROOM
+            assert result.outcome is AddOutcome.DOES_NOT_FIT
 
     @rule(place=places)
     def remove(self, place):

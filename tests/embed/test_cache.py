@@ -136,7 +136,7 @@ def test_only_texts_are_embedded(texts):
 
 
 @pytest.mark.parametrize("max_bytes", [-1, 1.5, True, "1", None])
-def test_the_room_is_a_number_of_bytes(max_bytes):
+def test_the_space_is_a_number_of_bytes(max_bytes):
     with pytest.raises(ValueError, match="max_bytes"):
         CachedEmbedder(WordEmbedder(), max_bytes=max_bytes)
 
@@ -149,7 +149,7 @@ def test_two_models_never_share_vectors():
     assert (renamed.model, cached.misses, len(cached)) == ("another", 2, 2)
 
 
-def test_the_least_recently_used_vectors_make_room():
+def test_the_least_recently_used_vectors_make_space():
     one = CachedEmbedder(WordEmbedder())
     one.embed(["a"])
     cached = CachedEmbedder(WordEmbedder(), max_bytes=one.used_bytes * LARGEST_SHARE)
@@ -172,7 +172,7 @@ def test_a_vector_that_takes_more_than_its_share_is_not_kept():
     assert (len(cached), cached.used_bytes) == (0, 0)
 
 
-def test_no_room_keeps_nothing():
+def test_no_space_keeps_nothing():
     cached = CachedEmbedder(WordEmbedder(), max_bytes=0)
     cached.embed(["a"])
     cached.embed(["a"])
@@ -459,10 +459,10 @@ STEPS = st.lists(
 )
 
 
-@given(steps=STEPS, room=st.integers(0, 3))
+@given(steps=STEPS, shares=st.integers(0, 3))
 @examples(200)
-def test_it_keeps_what_a_dict_in_order_of_use_keeps(steps, room):
-    most = room * LARGEST_SHARE
+def test_it_keeps_what_a_dict_in_order_of_use_keeps(steps, shares):
+    most = shares * LARGEST_SHARE
     embedder = TwoSided()
     size = cached_size(embedder)
     cached = CachedEmbedder(embedder, max_bytes=most * size)

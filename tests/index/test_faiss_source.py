@@ -30,7 +30,7 @@ def filled(kind, vectors):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_replaced_and_removed_vectors_are_found_no_more_and_make_room(kind, monkeypatch):
+def test_replaced_and_removed_vectors_are_found_no_more_and_make_space(kind, monkeypatch):
     monkeypatch.setattr(faiss_source, "MIN_VACANT", 100)
     vectors = drawn(2000)
     source = filled(kind, vectors)

@@ -129,8 +129,8 @@ NAMES = {
         "licensing",
         "observability.events",
     )
-    for room in [import_module(f"mnemic.{module}")]
-    for name, value in ((name, getattr(room, name)) for name in dir(room))
+    for imported in [import_module(f"mnemic.{module}")]
+    for name, value in ((name, getattr(imported, name)) for name in dir(imported))
     if not name.startswith("_")
 }
 """What annotations may name without importing it."""

@@ -325,13 +325,13 @@ def test_damage_that_a_search_finds_is_mended_from_the_store(tmp_path, loaded, c
     assert "is damaged; the index is loaded from the store" in caplog.text
 
 
-def test_a_snapshot_that_there_is_no_room_to_map_is_kept(tmp_path, loaded, monkeypatch):
+def test_a_snapshot_that_there_is_no_space_to_map_is_kept(tmp_path, loaded, monkeypatch):
     path = tmp_path / "a.db"
     with opened(path, track_access=False) as memory:
         saved(filled(memory))
 
     def load_file(*_arguments, **_options):
-        raise OutOfMemoryError("no room")
+        raise OutOfMemoryError("no memory")
 
     with monkeypatch.context() as patched:
         patched.setattr(index_snapshots, "MemoryIndex", SimpleNamespace(load_file=load_file))

@@ -355,7 +355,7 @@ def test_a_wall_within_its_fair_share_keeps_what_it_would_keep_alone(seed):
             over.add(number)
         fullest = max(fullest, sum(each.bytes for each in alone.values()))
         assert shared.bytes <= budget
-    assert fullest > budget  # so that room had to be made
+    assert fullest > budget  # so that space had to be made
     assert compared > 20
 
 

@@ -335,12 +335,12 @@ class CallJoiner:
     def _take(self) -> list[_Waiting]:
         """Take the next waiting calls, as many as one call embeds."""
         members: list[_Waiting] = []
-        room = self._max_texts
-        while self._waiting and (not members or len(self._waiting[0].texts) <= room):
+        remaining = self._max_texts
+        while self._waiting and (not members or len(self._waiting[0].texts) <= remaining):
             first = self._waiting.popleft()
             if not first.is_cancelled:
                 members.append(first)
-                room -= len(first.texts)
+                remaining -= len(first.texts)
         return members
 
     def _end(self, number: int) -> None:

@@ -423,14 +423,14 @@ def _merged_batch(batches: Sequence[RowBatch]) -> RowBatch:
     Vectors of a row stay while its content does, as in the core. A row that went and came again
     stays among those that went: the core removes them before it adds records.
     """
-    gone: set[int] = set()
+    removed: set[int] = set()
     records: dict[int, Record] = {}
     parts: dict[int, list[Float32Array]] = {}
     linked: set[int] = set()
     links: dict[int, list[Link]] = {}
     for batch in batches:
-        for row in batch.gone:
-            gone.add(row)
+        for row in batch.removed:
+            removed.add(row)
             records.pop(row, None)
             parts.pop(row, None)
             linked.discard(row)
@@ -443,7 +443,7 @@ def _merged_batch(batches: Sequence[RowBatch]) -> RowBatch:
         for record in batch.records:
             known = records.get(record[0])
             if known is not None and known[_CONTENT] != record[_CONTENT]:
-                gone.add(record[0])
+                removed.add(record[0])
                 parts.pop(record[0], None)
             records[record[0]] = record
         given: dict[int, list[Float32Array]] = {}
@@ -459,7 +459,7 @@ def _merged_batch(batches: Sequence[RowBatch]) -> RowBatch:
         records=list(records.values()),
         embedded=[row for row, of_row in parts.items() for _ in of_row],
         vectors=np.stack(vectors) if vectors else None,
-        gone=sorted(gone),
+        removed=sorted(removed),
         linked=sorted(linked),
         links=[link for of_row in links.values() for link in of_row],
     )

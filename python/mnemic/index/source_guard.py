@@ -57,8 +57,8 @@ class SourceGuard:
 
     def apply(self, batch: "RowBatch") -> None:
         """Pass on a batch of changes."""
-        if batch.gone:
-            self._change(lambda source: source.remove(np.array(batch.gone, np.int64)))
+        if batch.removed:
+            self._change(lambda source: source.remove(np.array(batch.removed, np.int64)))
         if batch.vectors is not None:
             self.add(np.array(batch.embedded, np.int64), batch.vectors)
 

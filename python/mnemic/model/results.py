@@ -304,7 +304,7 @@ class ImportResult(Record, frozen=True):
         stored: Number of new memories.
         skipped: Number of memories whose ids existed.
         links: Number of new links, without those of supersession.
-        evicted: Ids of the memories that were deleted to make room, in the order in which they
+        evicted: Ids of the memories that were deleted to make space, in the order in which they
             went; with many new ones, earlier ones of the import may be among them.
     """
 

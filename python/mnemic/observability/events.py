@@ -103,7 +103,7 @@ class MemoryForgottenEvent(Record, frozen=True, kw_only=True):
         entry_id: The memory's id.
         permanent: Whether it was deleted for good.
         timestamp: Time of the deletion.
-        evicted: Whether it was deleted to make room for another memory, by `when_full="evict"`.
+        evicted: Whether it was deleted to make space for another memory, by `when_full="evict"`.
     """
 
     agent_id: str

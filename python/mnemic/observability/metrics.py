@@ -105,7 +105,7 @@ _HISTOGRAMS = (
     ),
 )
 _COUNTERS = (
-    (LONG_TERM + "evictions", "{entry}", "Memories that were deleted to make room for others"),
+    (LONG_TERM + "evictions", "{entry}", "Memories that were deleted to make space for others"),
     (RETRIEVAL + "total", "{retrieval}", "Queries that were answered"),
     (RETRIEVAL + "cache_hits", "{retrieval}", "Queries whose answer was known"),
     (RETRIEVAL + "augmentations", "{augmentation}", "Times that a context window was augmented"),
@@ -166,7 +166,7 @@ class Meter:
         self._record(LONG_TERM + "embedding_time_ms", milliseconds)
 
     def evicted(self, number: int) -> None:
-        """Count memories that were deleted to make room."""
+        """Count memories that were deleted to make space."""
         self._count(LONG_TERM + "evictions", number)
 
     def retrieval(self, milliseconds: float, results: int, *, from_cache: bool) -> None:
@@ -307,7 +307,7 @@ class _Process:
     def _totals(self, name: str, read: Reading) -> dict[str, int]:
         """Return a reading of each agent, summed over its files, each of them read once."""
         readings: dict[tuple[str, str], int] = {}
-        for meter in self._living():
+        for meter in self._open_meters():
             known, store = (meter.agent.agent_id, meter.place), meter.store
             if store is None or known in readings:
                 continue
@@ -321,7 +321,7 @@ class _Process:
             totals[agent_id] = totals.get(agent_id, 0) + reading
         return totals
 
-    def _living(self) -> list[Meter]:
+    def _open_meters(self) -> list[Meter]:
         found = (meter() for meter in self._meters.valuerefs())  # a copy, made in one step
         return [meter for meter in found if meter is not None]
 

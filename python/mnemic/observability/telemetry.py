@@ -274,11 +274,11 @@ class Telemetry:
         await self._publish_deleted(ids, permanent=True)
 
     async def evicted(self, ids: Sequence[UUID]) -> None:
-        """Log, count and publish memories deleted permanently to make room for others."""
+        """Log, count and publish memories deleted permanently to make space for others."""
         for first in range(0, len(ids), LOGGED_IDS):
             shown = ids[first : first + LOGGED_IDS]
             _log.info(
-                "%d memory entries evicted for agent %s to make room: %s",
+                "%d memory entries evicted for agent %s to make space: %s",
                 len(shown),
                 self._agent_id,
                 ", ".join(map(str, shown)),

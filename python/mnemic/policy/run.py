@@ -17,7 +17,7 @@ from mnemic.protocols import TokenCounter
 from mnemic.repository import Repository, SearchOutcome
 
 OVER_FETCH = 2
-"""Candidates for each place in a payload: duplicates and weak ones leave room for others."""
+"""Candidates for each place in a payload: duplicates and weak ones leave space for others."""
 
 DOCUMENTED_MIN_SCORE = 0.3
 """Minimum score of a search by the vectors of an embedder without floors of its own."""

@@ -126,7 +126,7 @@ def field_names(kind: type[msgspec.Struct]) -> dict[str, str]:
 
 
 def converted(kind: type[Options], given: object, path: str) -> Options:
-    """Return a record of another room from a mapping; a record of this class is returned itself.
+    """Return a record of another module from a mapping; a record of this class is returned itself.
 
     Raises:
         InvalidArgumentError: If it has unknown fields, or values that the record refuses.

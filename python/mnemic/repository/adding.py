@@ -111,7 +111,7 @@ class Adder:
                     now=self._now(),
                     quota=self._limits.quota,
                     user_quota=self._limits.user_quota,
-                    room=self._limits.room,
+                    entry_limits=self._limits.entry_limits,
                     on_conflict=on_conflict,
                     on_duplicate=on_duplicate,
                     is_import=is_import,
@@ -121,7 +121,7 @@ class Adder:
         try:
             entries = [new._replace(entry=self._store.marked(new.entry)) for new in entries]
             if on_duplicate == "keep" and on_conflict == "raise":
-                await self._limits.check_room(entries)
+                await self._limits.check_capacity(entries)
             embedded, stored = await self._models.written(write)
         except MnemicError as error:
             self._telemetry.store_failed(error)

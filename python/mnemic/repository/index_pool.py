@@ -16,7 +16,7 @@ DEFAULT_BYTES: Final = 1 << 30
 
 HALF_LIFE: Final = 2000
 """Uses of a pool after which an earlier use counts half. Of 1,000 agents drawn by Zipf's law with
-room for 100, the hit rate was 0.68 from here on, 0.59 by recency alone, and 0.71 at best."""
+capacity for 100, the hit rate was 0.68 from here on, 0.59 by recency alone, and 0.71 at best."""
 
 
 class PooledIndex(Protocol):
@@ -112,9 +112,9 @@ class PooledIndexes:
         with self._lock:
             use = self._uses.setdefault(index, _Use())
             use.nbytes, use.is_loaded = nbytes, True
-        self._make_room(index)
+        self._evict_others(index)
 
-    def _make_room(self, kept: PooledIndex) -> None:
+    def _evict_others(self, kept: PooledIndex) -> None:
         for index in self._beyond_budget(kept):
             if index.unload():
                 with self._lock:

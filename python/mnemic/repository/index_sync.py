@@ -45,9 +45,9 @@ which for each alone would slow writers down."""
 
 
 def _repair(sync: "weakref.ref[IndexSync]") -> None:
-    living = sync()
-    if living is not None:
-        living.repair()
+    alive = sync()
+    if alive is not None:
+        alive.repair()
 
 
 class _StoppedError(Exception):
@@ -176,7 +176,7 @@ class IndexSync:
     @property
     def nbytes(self) -> int:
         """Bytes of the index and of the rows that the store holds beside it, partly estimated."""
-        held = self._store.held_bytes(self._agent_id) if self._state is State.ACTIVE else 0
+        held = self._store.cached_bytes(self._agent_id) if self._state is State.ACTIVE else 0
         return self._index.nbytes + held
 
     @property

@@ -269,8 +269,8 @@ class RetrievalEngine:
     def _count(self, found: Sequence[tuple[int, MemoryEntry]]) -> None:
         """Count accesses of returned memories, except deleted ones."""
         if self._track_access:
-            living = [row for row, entry in found if entry.forgotten_at is None]
-            self.repository.accesses.record(living)
+            current = [row for row, entry in found if entry.forgotten_at is None]
+            self.repository.accesses.record(current)
 
     def stats(self) -> RetrievalStats:
         """Return the statistics so far."""

@@ -62,14 +62,14 @@ def _batch(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> RowBatc
     records: list[Record] = []
     embedded: list[int] = []
     vectors: list[Float32Array] = []
-    gone: list[int] = []
+    removed: list[int] = []
     linked: list[int] = []
     for outcome, new in stored:
         row, replacement = outcome.row, outcome.replacement
         is_active, own = _is_active(new.entry), [(row, *new.plain)]
         if replacement is not None:
             linked.append(row)
-            gone += [] if is_active else [row]
+            removed += [] if is_active else [row]
             own = codec.records([(row, *replacement.columns)])
         if is_active:
             records += own
@@ -81,7 +81,7 @@ def _batch(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> RowBatc
         records=records,
         embedded=embedded,
         vectors=_stacked(vectors),
-        gone=gone,
+        removed=removed,
         linked=linked,
     )
 

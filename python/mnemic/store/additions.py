@@ -9,7 +9,7 @@ from mnemic.arrays import Float32Array
 from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, OnConflict, OnDuplicate
 from mnemic.model.new_entry import NewEntry
-from mnemic.store.quota import NO_ROOM, Room
+from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits
 from mnemic.store.values import WriteResult
 
 
@@ -24,7 +24,7 @@ class Additions(Protocol):
         now: datetime,
         quota: Quota | None = None,
         user_quota: int | None = None,
-        room: Room = NO_ROOM,
+        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
         on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
         is_import: bool = False,
@@ -41,8 +41,8 @@ class Additions(Protocol):
             now: Entries expired by now are not duplicates; merged entries are updated now.
             quota: Maximum bytes of content of the agent.
             user_quota: Maximum bytes of content of each user, and of the entries without a user.
-            room: Budgets of entries, and whether the write deletes entries to keep to all limits:
-                see `eviction`.
+            entry_limits: Budgets of entries, and whether the write deletes entries to keep to all
+                limits: see `eviction`.
             on_conflict: Treatment of an entry whose id the user already has, in any state and in
                 any project and session. It comes after the idempotency key and before the text.
                 "skip" leaves the stored entry as it is. "replace" stores the new one in its row,

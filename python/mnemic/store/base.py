@@ -17,7 +17,7 @@ from mnemic.store.additions import Additions
 from mnemic.store.bulk import BulkWrites
 from mnemic.store.change_listeners import ChangeListener
 from mnemic.store.lists import Lists
-from mnemic.store.quota import NO_ROOM, Room
+from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits
 from mnemic.store.reembedding import Reembedding
 from mnemic.store.sealing import Sealing
 from mnemic.store.snapshots import Snapshots
@@ -141,8 +141,8 @@ class Store(
         """
         ...
 
-    def held_bytes(self, agent_id: str) -> int:
-        """Return the bytes of an agent's rows that are held for searches; 0 if they are not."""
+    def cached_bytes(self, agent_id: str) -> int:
+        """Return the bytes of an agent's rows that are cached for searches; 0 if they are not."""
         ...
 
     def release(self, agent_id: str) -> None:
@@ -244,7 +244,7 @@ class Store(
         now: datetime,
         quota: Quota | None = None,
         user_quota: int | None = None,
-        room: Room = NO_ROOM,
+        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
         include_archived: bool = False,
         replace_vectors: bool = False,
     ) -> Future[MemoryEntry | None]:
@@ -262,7 +262,7 @@ class Store(
             now: Entries expired by now do not exist.
             quota: Checked as in `add` if the content grows.
             user_quota: As above.
-            room: As above.
+            entry_limits: As above.
             include_archived: Also change an archived entry.
             replace_vectors: Store the vectors in place of the old ones if the content stays, too.
 

@@ -12,7 +12,7 @@ from mnemic.errors import StorageQuotaExceededError
 from mnemic.model import Scope
 from mnemic.store.changes import Change
 from mnemic.store.filter_sql import Condition
-from mnemic.store.quota import NO_ROOM, Quotas
+from mnemic.store.quota import NO_ENTRY_LIMITS, Quotas
 from mnemic.store.row_codec import RowCodec
 
 EVICTION_ORDER: Final = (
@@ -248,7 +248,7 @@ def rows_to_evict(reads: EvictionReads, write: Write) -> list[int]:
             quota, and not enough may go.
     """
     agent_id, changes, quotas, *_ = write
-    if quotas.room == NO_ROOM or not changes:
+    if quotas.entry_limits == NO_ENTRY_LIMITS or not changes:
         return []
     added = _added_by_user(changes)
     agent = _agent_account(reads, agent_id, list(added.values()), quotas)
@@ -258,7 +258,7 @@ def rows_to_evict(reads: EvictionReads, write: Write) -> list[int]:
         user = _user_account(reads, Scope(agent_id, user_id), amount, quotas)
         freed = Amount()
         needed = user.excess.greater(excess.lesser(amount))
-        if quotas.room.evicts and any(needed):
+        if quotas.entry_limits.evicts and any(needed):
             chosen, freed = _first_rows(reads, user_id, needed)
             rows += chosen
         _check(user, user.excess.without(freed), quotas)
@@ -288,11 +288,11 @@ def _agent_account(
     size, tier = (None, None) if quotas.agent is None else quotas.agent
     total = Amount(sum(one.size for one in added), sum(one.entries for one in added))
     everyone = Scope(agent_id, all_users=True)
-    return _account(reads, everyone, total, Limit(size, quotas.room.entries, tier))
+    return _account(reads, everyone, total, Limit(size, quotas.entry_limits.entries, tier))
 
 
 def _user_account(reads: EvictionReads, scope: Scope, added: Amount, quotas: Quotas) -> _Account:
-    return _account(reads, scope, added, Limit(quotas.user, quotas.room.user_entries))
+    return _account(reads, scope, added, Limit(quotas.user, quotas.entry_limits.user_entries))
 
 
 def _account(reads: EvictionReads, scope: Scope, added: Amount, limit: Limit) -> _Account:
@@ -302,7 +302,7 @@ def _account(reads: EvictionReads, scope: Scope, added: Amount, limit: Limit) ->
 
 def _check(account: _Account, excess: Amount, quotas: Quotas) -> None:
     """Raise if a write still exceeds a limit; without eviction bytes are checked elsewhere."""
-    evicts = quotas.room.evicts
+    evicts = quotas.entry_limits.evicts
     if excess.entries or (excess.size and evicts):
         raise account.error(is_of_entries=bool(excess.entries), evicts=evicts)
 

@@ -153,7 +153,7 @@ class AddedRows(NamedTuple):
         steps: Number of changes.
         outcomes: One for each entry.
         changed: Other existing rows that changed.
-        evicted: Ids of the entries that were deleted to make room.
+        evicted: Ids of the entries that were deleted to make space.
     """
 
     seq: int

@@ -76,7 +76,7 @@ class UpdatedEntry(NamedTuple):
 
 
 class UpdatedEntries(list[UpdatedEntry]):
-    """The entries that a write for many has updated, and those that it deleted to make room.
+    """The entries that a write for many has updated, and those that it deleted to make space.
 
     Attributes:
         evicted: Ids of the deleted ones, in the order in which they went.
@@ -168,7 +168,7 @@ class WriteResult(NamedTuple):
         changed: Other existing rows that changed: merged into, superseded, or superseding no more.
         batch: The change for an index; None if the index must read it from the store.
         replaced: By position, the entries that were stored over others.
-        evicted: Ids of the entries that were deleted permanently to make room.
+        evicted: Ids of the entries that were deleted permanently to make space.
     """
 
     ids: list[UUID]

@@ -21,7 +21,7 @@ from mnemic.store.postgres.session import Columns, Session, uuids
 from mnemic.store.postgres.sql import (
     EMBEDDINGS,
     ENTRIES,
-    IS_HELD,
+    HAS_ACTIVE_STATUS,
     LINKS,
     ROW,
     SEALED_VECTORS,
@@ -67,7 +67,7 @@ _HAS_VECTORS: Final = (
     f"AND octet_length(sealed) = 4 * %s + {OVERHEAD})"
 )
 _HAS_STATE: Final = {
-    State.ACTIVE: IS_HELD,
+    State.ACTIVE: HAS_ACTIVE_STATUS,
     State.INACTIVE: "forgotten_at IS NULL AND status <> 0",
     State.DELETED: "forgotten_at IS NOT NULL",
 }
@@ -262,13 +262,13 @@ def rows_since(
     where = "agent_id = %s AND row = ANY(%s)"
     sql = f"SELECT {ROW} FROM {ENTRIES} WHERE {where} AND {_HAS_STATE[state]}"
     records = records_of(codec, session.fetch(sql, here))
-    living = {columns[0] for columns in records}
+    current = {columns[0] for columns in records}
     embedded = _embedded(session, codec, agent_id, records, model)
     links = session.fetch(
         f"SELECT {_LINK} FROM {LINKS} AS l WHERE agent_id = %s AND from_row = ANY(%s)",
-        (agent_id, sorted(living)),
+        (agent_id, sorted(current)),
     )
-    others = sorted(set(touched) - living)
+    others = sorted(set(touched) - current)
     kept: set[int] = set()
     if others:
         sql = f"SELECT row FROM {ENTRIES} WHERE {where}"
@@ -284,8 +284,8 @@ def rows_since(
         vectors=_stacked([vector for own in embedded.values() for vector in own], model)
         if embedded
         else None,
-        gone=sorted((set(touched) - living) | replaced),
-        linked=sorted(living | kept),
+        removed=sorted((set(touched) - current) | replaced),
+        linked=sorted(current | kept),
         links=links,
     )
 
@@ -389,7 +389,7 @@ def _full_batch(
         records=collected.records,
         embedded=[row for rows in collected.rows for row in rows.tolist()],
         vectors=np.concatenate(collected.vectors) if collected.vectors else None,
-        gone=[],
+        removed=[],
         links=links,
     )
 

@@ -19,7 +19,7 @@ from mnemic.store.eviction import Write
 from mnemic.store.filter_sql import Condition
 from mnemic.store.postgres.agent_keys import current_key
 from mnemic.store.postgres.change_log import log_changes
-from mnemic.store.postgres.eviction import make_room, remove
+from mnemic.store.postgres.eviction import evict_entries, remove
 from mnemic.store.postgres.reads import matching_rows
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import (
@@ -133,7 +133,7 @@ def update(
     include_archived: bool,
     replace_vectors: bool,
 ) -> MemoryEntry | None:
-    """Change a living entry; a new content takes the old vectors away, and brings its own."""
+    """Change a current entry; a new content takes the old vectors away, and brings its own."""
     where, values = with_id(scope, entry_id)
     is_there = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
     where = f"{where} AND {visible(codec)}"
@@ -143,9 +143,9 @@ def update(
         return None
     (changed,) = _changed(session, codec, scope, [found], change)
     done = _write_update(session, codec, changed, vectors, replace_vectors=replace_vectors)
-    room = make_room(session, codec, Write(scope.agent_id, [done.change], quotas, now))
-    log_changes(session, scope.agent_id, [done.change, *room], done.model, quotas)
-    return written(done.entry, [uuid_of(gone.entry_id) for gone in room])
+    evicted = evict_entries(session, codec, Write(scope.agent_id, [done.change], quotas, now))
+    log_changes(session, scope.agent_id, [done.change, *evicted], done.model, quotas)
+    return written(done.entry, [uuid_of(change.entry_id) for change in evicted])
 
 
 class _ChangedRow(NamedTuple):
@@ -240,9 +240,9 @@ def update_all(
             model = done.model or model
     if not changes:
         return UpdatedEntries([])
-    room = make_room(session, codec, Write(scope.agent_id, changes, quotas, now))
-    log_changes(session, scope.agent_id, [*changes, *room], model, quotas)
-    return UpdatedEntries(updated, [uuid_of(gone.entry_id) for gone in room])
+    evicted = evict_entries(session, codec, Write(scope.agent_id, changes, quotas, now))
+    log_changes(session, scope.agent_id, [*changes, *evicted], model, quotas)
+    return UpdatedEntries(updated, [uuid_of(change.entry_id) for change in evicted])
 
 
 def soft_delete_all(

@@ -13,10 +13,10 @@ from mnemic.store.change_listeners import COMMITTED, ChangedUser
 from mnemic.store.futures import Workers, WriteFuture, succeeded
 from mnemic.store.group_commit import Writer
 from mnemic.store.pending_accesses import AccessFlush, PendingAccesses
+from mnemic.store.postgres.cached_rows import CachedAgents
 from mnemic.store.postgres.change_feed import ChangeFeed
 from mnemic.store.postgres.change_log import position, positions
 from mnemic.store.postgres.connections import MAX_CONNECTIONS, Connections
-from mnemic.store.postgres.held_rows import HeldAgents
 from mnemic.store.postgres.jobs import AccessJob, TurnJob
 from mnemic.store.postgres.row_security import naming
 from mnemic.store.postgres.session import Session
@@ -50,7 +50,7 @@ class Database:
         connections: The connections.
         workers: Threads for blocking calls.
         accesses: Accesses that are not written yet.
-        held: Rows of active entries of the agents whose indexes are loaded.
+        cached: Rows of active entries of the agents whose indexes are loaded.
         vector_indexes: Builds approximate indexes.
         is_closed: Whether it is not used any more.
     """
@@ -62,7 +62,7 @@ class Database:
         self.workers = Workers(MAX_CONNECTIONS)
         self.is_closed = False
         self.accesses = PendingAccesses()
-        self.held = HeldAgents()
+        self.cached = CachedAgents()
         self.vector_indexes = VectorIndexBuilds(target)
         self._feed = ChangeFeed(target, self._positions)
 
@@ -215,9 +215,9 @@ def _all_of(futures: Sequence[Future[None]]) -> Future[None]:
 
 
 def _flush(database: "weakref.ref[Database]") -> None:
-    living = database()
-    if living is not None and living.accesses.is_pending() and not living.is_closed:
-        living.flush_quietly()
+    alive = database()
+    if alive is not None and alive.accesses.is_pending() and not alive.is_closed:
+        alive.flush_quietly()
 
 
 class _SharedDatabases:

@@ -30,8 +30,8 @@ from mnemic.store.postgres.sql import (
     AMONG,
     EMBEDDINGS,
     ENTRIES,
+    HAS_ACTIVE_STATUS,
     IS_ACTIVE,
-    IS_HELD,
     IS_PRESENT,
     ROW,
     SEALED_VECTORS,
@@ -438,7 +438,7 @@ def contents(
     """Return the contents of those of these rows that are active."""
     sql = (
         f"SELECT {ROW} FROM {ENTRIES} "
-        f"WHERE agent_id = %s AND {IS_HELD} AND {visible(codec)} AND {AMONG}"
+        f"WHERE agent_id = %s AND {HAS_ACTIVE_STATUS} AND {visible(codec)} AND {AMONG}"
     )
     found = session.fetch(sql, (agent_id, [int(row) for row in rows]))
     entries = readable_entries(codec, found, Scope(agent_id, all_users=True))

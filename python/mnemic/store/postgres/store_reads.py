@@ -60,10 +60,10 @@ class PostgresReads(Protocol):
         """Run reads on one connection, of an agent's rows; None is of every agent's."""
         ...
 
-    def _held_rows(
+    def _cached_rows(
         self, agent_id: str, rows: Sequence[int], deadline: float | None
     ) -> list[Columns] | None:
-        """Return rows that are held in memory, as of now; None unless all of them are."""
+        """Return rows that are cached in memory, as of now; None unless all of them are."""
         ...
 
     def get(
@@ -111,9 +111,9 @@ class PostgresReads(Protocol):
     ) -> dict[int, MemoryEntry]:
         """Return the entries of these rows that the scope has, without their embeddings."""
         time = to_microseconds(now)
-        held = None if include_deleted else self._held_rows(scope.agent_id, rows, deadline)
-        if held is not None:
-            return active_entries(self._codec, held, scope, now)
+        cached = None if include_deleted else self._cached_rows(scope.agent_id, rows, deadline)
+        if cached is not None:
+            return active_entries(self._codec, cached, scope, now)
         return self._read(
             scope.agent_id,
             lambda on: reads.entries_of_rows(

@@ -22,7 +22,7 @@ _log = logger(__name__)
 
 _MAX_HALFVEC: Final = 4000
 """Most dimensions that pgvector indexes. In half precision an addition takes a tenth less time than
-in single precision, and an index half the room, with the same recall."""
+in single precision, and an index half the space, with the same recall."""
 
 _RETRY_AFTER: Final = 600.0
 """Seconds after which an index that could not be built is tried again."""

@@ -18,7 +18,7 @@ from mnemic.store.eviction import Write
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome, Replacement
 from mnemic.store.postgres.agent_keys import current_key
 from mnemic.store.postgres.change_log import log_changes
-from mnemic.store.postgres.eviction import make_room
+from mnemic.store.postgres.eviction import evict_entries
 from mnemic.store.postgres.links import end_supersession, supersede
 from mnemic.store.postgres.reads import rows_with_vectors
 from mnemic.store.postgres.session import Columns, Session
@@ -135,11 +135,11 @@ def _add(session: Session, agent_id: str, rows: Sequence[NewRow], rules: AddOpti
     model = rules.model if has_vectors else None
     stored = [outcome.row for outcome in outcomes]
     write = Write(agent_id, changes, rules.quotas, rules.now, kept=stored)
-    room = make_room(session, rules.codec, write)
-    logged = [*changes, *room]
+    evicted = evict_entries(session, rules.codec, write)
+    logged = [*changes, *evicted]
     seq = log_changes(session, agent_id, logged, model, rules.quotas) if logged else 0
-    gone = [change.entry_id for change in room]
-    return AddedRows(seq, len(logged), outcomes, _others_changed(written), gone)
+    change = [change.entry_id for change in evicted]
+    return AddedRows(seq, len(logged), outcomes, _others_changed(written), change)
 
 
 def _others_changed(written: _WrittenRows) -> list[int]:

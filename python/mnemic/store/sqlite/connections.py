@@ -19,8 +19,8 @@ from mnemic.errors import (
 from mnemic.model.deadline import check_deadline
 from mnemic.reporting.logs import logger
 from mnemic.store.sqlite.hardening import GuardedConnection
-from mnemic.store.sqlite.index_room import IndexRoom
 from mnemic.store.sqlite.log_check import log_problem
+from mnemic.store.sqlite.log_index_space import LogIndexSpace
 from mnemic.store.sqlite.opening import (
     MEMORY_PATH,
     Lease,
@@ -86,21 +86,23 @@ class Connections:
         self._is_closed = False
 
     def _open_for_writing(self, path: str) -> None:
-        room = None if self._is_shared else IndexRoom(self._path)
-        if room is not None:
-            room.check_before_opening()
+        index_space = None if self._is_shared else LogIndexSpace(self._path)
+        if index_space is not None:
+            index_space.check_before_opening()
         self._writer = open_writer(path)
         if self._is_shared:
             return
         try:
             with typed_errors(path):
                 self._same = SameFiles(self._path)
-                self._checkpoints = Checkpoints(self._path, same=self._same, room=room)
+                self._checkpoints = Checkpoints(
+                    self._path, same=self._same, index_space=index_space
+                )
         except BaseException:
             self._writer.close()
             raise
-        if room is not None:
-            room.take(0)
+        if index_space is not None:
+            index_space.take(0)
         self._writer.set_commit_hook(self._checkpoints.before_commit)
         self._writer.set_wal_hook(self._checkpoints.after_commit)
         if has_locks():

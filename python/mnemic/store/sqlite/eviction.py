@@ -1,4 +1,4 @@
-"""Deletes entries to make room for a write, in its transaction."""
+"""Deletes entries to make space for a write, in its transaction."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -18,7 +18,7 @@ from mnemic.store.sqlite.sql import AMONG, Columns, fetch, in_scope, json_array
 _NOTHING: Final = RemovedEntries([], NO_SUMS)
 
 
-def make_room(connection: apsw.Connection, codec: RowCodec, write: Write) -> RemovedEntries:
+def evict_entries(connection: apsw.Connection, codec: RowCodec, write: Write) -> RemovedEntries:
     """Delete entries so that a write keeps to its quotas; the caller logs that with the write.
 
     Raises:

@@ -39,7 +39,7 @@ from mnemic.store.sqlite.checksums import (
     rows_with_sums,
 )
 from mnemic.store.sqlite.damage import uuids_of
-from mnemic.store.sqlite.eviction import make_room
+from mnemic.store.sqlite.eviction import evict_entries
 from mnemic.store.sqlite.shadow_vectors import IS_OWN
 from mnemic.store.sqlite.sql import (
     CHANGEABLE,
@@ -78,7 +78,7 @@ def update(
     include_archived: bool,
     replace_vectors: bool,
 ) -> MemoryEntry | None:
-    """Change a living entry; a new content takes the old vectors away, and brings its own."""
+    """Change a current entry; a new content takes the old vectors away, and brings its own."""
     where, values = with_id(scope, entry_id)
     is_there = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
     is_there = f"{codec.is_visible_sql} AND {is_there}"
@@ -89,11 +89,11 @@ def update(
     changed = write_update(
         connection, codec, found, change, vectors, replace_vectors=replace_vectors
     )
-    room = make_room(connection, codec, Write(scope.agent_id, [changed.change], quotas, now))
-    charge = Charge(quotas, changed.sums.plus(room.sums))
-    logged = [changed.change, *room.changes]
+    evicted = evict_entries(connection, codec, Write(scope.agent_id, [changed.change], quotas, now))
+    charge = Charge(quotas, changed.sums.plus(evicted.sums))
+    logged = [changed.change, *evicted.changes]
     log_changes(connection, scope.agent_id, logged, changed.model, charge)
-    return written(changed.entry, uuids_of(gone.entry_id for gone in room.changes))
+    return written(changed.entry, uuids_of(change.entry_id for change in evicted.changes))
 
 
 def set_expiry(

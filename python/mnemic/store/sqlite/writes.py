@@ -24,7 +24,7 @@ from mnemic.store.sqlite.checksums import (
     rows_with_sums,
 )
 from mnemic.store.sqlite.damage import uuids_of
-from mnemic.store.sqlite.eviction import make_room
+from mnemic.store.sqlite.eviction import evict_entries
 from mnemic.store.sqlite.links import end_supersession, supersede
 from mnemic.store.sqlite.new_rows import WrittenRows, insert_vectors, new_rows
 from mnemic.store.sqlite.replacements import Place, StoredRow, place_of, replace, stored_rows
@@ -83,11 +83,11 @@ def add(
     model = rules.model if has_vectors else None
     stored = [outcome.row for outcome in outcomes]
     write = Write(agent_id, changes, rules.quotas, rules.now, kept=stored)
-    room = make_room(connection, rules.codec, write)
-    logged, charge = [*changes, *room.changes], Charge(rules.quotas, sums.plus(room.sums))
+    evicted = evict_entries(connection, rules.codec, write)
+    logged, charge = [*changes, *evicted.changes], Charge(rules.quotas, sums.plus(evicted.sums))
     seq = log_changes(connection, agent_id, logged, model, charge) if logged else 0
-    gone = [change.entry_id for change in room.changes]
-    return AddedRows(seq, len(logged), outcomes, _others_changed(written), gone)
+    change = [change.entry_id for change in evicted.changes]
+    return AddedRows(seq, len(logged), outcomes, _others_changed(written), change)
 
 
 def _under_current_key(

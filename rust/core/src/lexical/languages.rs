@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_without_memories_takes_no_room() {
+    fn a_user_without_memories_takes_no_memory() {
         let mut languages = MemoryLanguages::default();
         push(&mut languages, GERMAN, 3);
         languages.remove(0, 3);

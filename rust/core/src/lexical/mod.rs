@@ -174,7 +174,7 @@ impl Lexical {
 
     /// Append a user's memory and return its docid, the number of docids before.
     ///
-    /// Walls are small whole numbers: room is taken for all up to the greatest.
+    /// Tenants are small whole numbers: memory is taken for all up to the greatest.
     pub fn push(&mut self, analysed: &Analysed, user: u32) -> u32 {
         self.languages.push(analysed.language(), user);
         self.push_terms(analysed, user)
@@ -282,7 +282,7 @@ impl Lexical {
             self.blocks.push(Block::default());
         }
         let last = self.blocks.get_mut(self.docids / BLOCK_DOCIDS);
-        let last = last.expect("a block with room was just made sure of");
+        let last = last.expect("a block with capacity was just made sure of");
         push(Arc::make_mut(last));
         self.docids += 1;
         if self.docids.is_multiple_of(GROUP_DOCIDS) {
