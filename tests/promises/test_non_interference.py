@@ -58,7 +58,7 @@ WITHOUT_YEAR = ["on May 6th", "in March", "5月6日", "on 29 February"]
 """Dates whose year depends on the newest memory."""
 
 
-class Turns:
+class TurnCache:
     """A clock, and ids that each user has of their own."""
 
     def __init__(self):
@@ -543,7 +543,7 @@ def answers_of(program, *, kind="sqlite", **options):
 
 
 async def answers_in(places, program, *, with_others, **options):
-    turns = Turns()
+    turns = TurnCache()
     given = {"embedder": WordEmbedder(), "clock": turns, "id_factory": turns.new_id, **options}
     async with AsyncMemory(places.new(), "aide", **places.options, **given) as memory:
         door, answers = Door(memory, turns), []

@@ -651,7 +651,7 @@ def test_a_kill_at_any_moment_leaves_the_vectors_of_one_model_and_the_rest_goes_
         there = memory.repository._store.to_embed("default", (other, known.dimensions))
         report = memory.reembed(Turned(other, turns[other]))
         assert report.is_complete
-        assert (report.embedded, report.kept) == (there.lacking, 60 - there.lacking)
+        assert (report.embedded, report.kept) == (there.missing, 60 - there.missing)
         assert similarity(memory, "tea number7") == ("tea number7", 1.0)
         assert is_sound(memory)
 

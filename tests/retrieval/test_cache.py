@@ -15,7 +15,7 @@ from mnemic.retrieval.cache import (
     SCOPE_SHARE,
     AnswerCache,
     CachedAnswer,
-    Hit,
+    CachedHit,
     bytes_of,
 )
 from mnemic.retrieval.keys import Key, UserScope, key_of
@@ -199,7 +199,7 @@ def answer_of(count, at=0, **fields):
         for number in range(count)
     ]
     return CachedAnswer(
-        hits=tuple(Hit(row, row / 7, part) for row, part in zip(rows, scores, strict=True)),
+        hits=tuple(CachedHit(row, row / 7, part) for row, part in zip(rows, scores, strict=True)),
         total=10**6 + at,
         expanded=None,
         **{"computed_at": NOON, "lifetime": LONG, **fields},

@@ -486,11 +486,11 @@ class Kept(NamedTuple):
     number: int
     size: int
     importance: float
-    gone_at: int | None = None
+    ended_at: int | None = None
 
     @property
     def order(self):
-        return self.gone_at is None, self.gone_at or 0, self.importance, self.number
+        return self.ended_at is None, self.ended_at or 0, self.importance, self.number
 
 
 USERS = ["alice", "bob", None]
@@ -521,7 +521,7 @@ class Evictions(RuleBasedStateMachine):
             assert self.store.verify().ok
             self.store.close()
 
-    def lacking(self, limits, added, user=EVERYBODY):
+    def missing(self, limits, added, user=EVERYBODY):
         """Return by how much additions exceed the limits, of bytes and of entries."""
         own = [each for each in self.kept if user in (EVERYBODY, each.user)]
         stored = sum(each.size for each in own), len(own)
@@ -536,9 +536,9 @@ class Evictions(RuleBasedStateMachine):
         users = list(dict.fromkeys(new.user for new, *_ in grown))
         added = {user: [_total(grown, user, 1), _total(grown, user, 2)] for user in users}
         whole = [sum(column) for column in zip(*added.values(), strict=True)]
-        short, gone = self.lacking((quota, entries), whole), []
+        short, gone = self.missing((quota, entries), whole), []
         for user in users:
-            own = self.lacking((user_quota, user_entries), added[user], user)
+            own = self.missing((user_quota, user_entries), added[user], user)
             shares = [max(0, min(pair)) for pair in zip(short, added[user], strict=True)]
             needed = [max(pair) for pair in zip(own, shares, strict=True)]
             freed = [0, 0]
@@ -562,7 +562,7 @@ class Evictions(RuleBasedStateMachine):
             for each in sorted(self.kept, key=lambda kept: kept.order)
             if each.user == user
             and each.number not in touched
-            and (each.gone_at is not None or each.importance <= min([0.99, *bars]))
+            and (each.ended_at is not None or each.importance <= min([0.99, *bars]))
         ]
 
     def attempt(self, write, grown, limits, after):
@@ -609,7 +609,7 @@ class Evictions(RuleBasedStateMachine):
 
     @rule(at=st.integers(0, 20), size=st.integers(1, 30), user_quota=LIMITS)
     def update(self, at, size, user_quota):
-        living = [one for one in self.kept if one.gone_at is None]
+        living = [one for one in self.kept if one.ended_at is None]
         if not living:
             return
         old = living[at % len(living)]
@@ -631,14 +631,14 @@ class Evictions(RuleBasedStateMachine):
 
     @rule(at=st.integers(0, 20))
     def forget(self, at):
-        living = [one for one in self.kept if one.gone_at is None]
+        living = [one for one in self.kept if one.ended_at is None]
         if living:
             old = living[at % len(living)]
             self.time += 1
             moment = NOON + timedelta(seconds=self.time)
             self.store.soft_delete(Scope("a", old.user), uid(old.number), moment).result()
             self.kept = [
-                one._replace(gone_at=self.time) if one is old else one for one in self.kept
+                one._replace(ended_at=self.time) if one is old else one for one in self.kept
             ]
 
     @invariant()

@@ -62,8 +62,8 @@ class Sealer:
         self._invalid_tag = invalid_tag()
         hash_key = master.derive("fingerprint", agent_id, salt)
         mac = hmac.new(hash_key, digestmod="sha256")
-        self._of_content = _begun(mac, b"content")
-        self._of_key = _begun(mac, b"idempotency key")
+        self._of_content = _started(mac, b"content")
+        self._of_key = _started(mac, b"idempotency key")
         self._header = envelope.header(master.key_id)
         self._data = envelope.data_before_entry(master.key_id, agent_id)
 
@@ -188,15 +188,15 @@ class Sealer:
         return _broken(entry_id, field, f"sealed under key {found.hex()}, not {self.key_id.hex()}")
 
 
-def _begun(mac: hmac.HMAC, use: bytes) -> hmac.HMAC:
+def _started(mac: hmac.HMAC, use: bytes) -> hmac.HMAC:
     """Return the code of `joined(use, data)` before the data."""
-    begun = mac.copy()
-    begun.update(envelope.joined(use))
-    return begun
+    started = mac.copy()
+    started.update(envelope.joined(use))
+    return started
 
 
-def _keyed(begun: hmac.HMAC, data: bytes) -> bytes:
-    mac = begun.copy()  # hmac.digest() takes half as long again, to find SHA-256
+def _keyed(started: hmac.HMAC, data: bytes) -> bytes:
+    mac = started.copy()  # hmac.digest() takes half as long again, to find SHA-256
     mac.update(envelope.joined(data))
     return mac.digest()[:_DIGEST_BYTES]
 

@@ -15,8 +15,8 @@ from mnemic.hyde.limited import LimitedTasks
 from mnemic.hyde.pipeline import Pipeline, Progress, entries_of
 from mnemic.hyde.telemetry import HydeTelemetry, Stage
 from mnemic.hyde.threads import CallThreads, ThreadedModel
+from mnemic.hyde.turn_cache import Outcome
 from mnemic.hyde.turn_memory import TurnMemory
-from mnemic.hyde.turns import Outcome
 from mnemic.licensing import SEARCHING_BY_MEANING, STORING
 from mnemic.model.deadline import seconds_left
 from mnemic.observability.events import HypothesesRetrievedEvent
@@ -117,14 +117,14 @@ class Flow:
             window: The lines of the conversation.
             deadline: In seconds of `time.monotonic()`.
         """
-        begun, progress = time.perf_counter(), Progress()
+        started, progress = time.perf_counter(), Progress()
         failed: Stage | None = None
         try:
             outcome = await self._outcome(window, deadline, progress)
             failed = progress.failed_stage
         except Exception as error:  # noqa: BLE001 - the turn gets no memories
             outcome, failed = self._failed(error)
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - started
         event = self._telemetry.ended(
             len(outcome.value.memories), failed, seconds, outcome.value.stale_since
         )
@@ -158,7 +158,7 @@ class Flow:
         Raises:
             _StageFailedError: If it fails, or is not done by the deadline.
         """
-        begun = time.perf_counter()
+        started = time.perf_counter()
         try:
             async with asyncio.timeout(seconds_left(deadline)):
                 return await work
@@ -169,7 +169,7 @@ class Flow:
             cause = None if is_late and time.monotonic() >= deadline else error
             raise _StageFailedError(stage, cause) from error
         finally:
-            self._telemetry.took(stage, time.perf_counter() - begun)
+            self._telemetry.took(stage, time.perf_counter() - started)
 
     async def _is_searchable(self, deadline: float) -> bool:
         """Wait for the first build; return whether any memory of the scope can be found."""

@@ -86,7 +86,7 @@ class Form(Protocol):
         ...
 
 
-class Markdown:
+class MarkdownForm:
     """A heading, and an entry of some lines for each memory."""
 
     def header(self, shown: int, total: int, /) -> str:
@@ -172,5 +172,5 @@ def _element(tag: str, text: str, **attributes: str) -> str:
     return f"<{tag}{_attributes(attributes)}>{text}</{tag}>\n"
 
 
-FORMS: Mapping[InjectionForm, Form] = {"markdown": Markdown(), "tagged": TaggedForm()}
+FORMS: Mapping[InjectionForm, Form] = {"markdown": MarkdownForm(), "tagged": TaggedForm()}
 """The forms by name."""

@@ -159,11 +159,11 @@ class Pipeline:
             self._telemetry.failed(stage, None if is_late else error)
 
     def _timed(self, stage: Stage, work: Callable[[], Result], progress: Progress) -> Result:
-        progress.stage, begun = stage, time.perf_counter()
+        progress.stage, started = stage, time.perf_counter()
         try:
             return work()
         finally:
-            self._telemetry.took(stage, time.perf_counter() - begun)
+            self._telemetry.took(stage, time.perf_counter() - started)
 
     def _embedded(self, hypotheses: list[str]) -> NDArray[np.float32]:
         """Return the vectors of all hypotheses, float32, shape (m, d)."""

@@ -21,8 +21,8 @@ from mnemic.hyde.limited import LimitedTasks
 from mnemic.hyde.pipeline import Pipeline
 from mnemic.hyde.telemetry import HydeStats, HydeTelemetry
 from mnemic.hyde.threads import CallThreads, ThreadedModel
+from mnemic.hyde.turn_cache import TurnCache
 from mnemic.hyde.turn_memory import TurnMemories
-from mnemic.hyde.turns import Turns
 from mnemic.licensing import SEARCHING_BY_MEANING, STORING
 from mnemic.model import Scope
 from mnemic.model.deadline import seconds_left
@@ -65,7 +65,7 @@ class _ProcessParts(NamedTuple):
     """
 
     process: int
-    turns: Turns[CachedTurn]
+    turns: TurnCache[CachedTurn]
     tasks: LimitedTasks
     worker: BuildWorker | None
     flow: Flow | None
@@ -109,7 +109,7 @@ class HydeService:
         self._telemetry = HydeTelemetry(repository.agent_id, repository.events, repository.now)
         self._include_sensitive = include_sensitive
         self._is_closed = False
-        self._in_process = self._begun()
+        self._in_process = self._started()
 
     @property
     def is_enabled(self) -> bool:
@@ -229,11 +229,11 @@ class HydeService:
         if parts.process != os.getpid():
             self._threads.renew()
             self._telemetry.renew()
-            parts = self._in_process = self._begun()
+            parts = self._in_process = self._started()
         return parts
 
-    def _begun(self) -> _ProcessParts:
-        turns, tasks = Turns[CachedTurn](), LimitedTasks()
+    def _started(self) -> _ProcessParts:
+        turns, tasks = TurnCache[CachedTurn](), LimitedTasks()
         loop = EventLoopThread("hyde")
         if self.embedder is None:
             return _ProcessParts(os.getpid(), turns, tasks, None, None, loop)
@@ -271,19 +271,19 @@ class HydeService:
 
     async def _retrieved(
         self,
-        turns: Turns[CachedTurn],
+        turns: TurnCache[CachedTurn],
         flow: Flow,
         name: str,
         window: list[str],
         deadline: float,
     ) -> CachedTurn:
-        self._telemetry.begun()
+        self._telemetry.started()
         if not name:
             return (await flow.run(window, deadline)).value
         seconds = seconds_left(deadline) + GRACE_SECONDS
         return await turns.shared(name, lambda: flow.run(window, deadline), seconds)
 
-    def _kept(self, turns: Turns[CachedTurn], name: str) -> CachedTurn | None:
+    def _kept(self, turns: TurnCache[CachedTurn], name: str) -> CachedTurn | None:
         """Return the kept result of a turn; none that was stale once the store can be read."""
         kept = turns.kept(name) if name else None
         if kept is None or kept.stale_since is None or self._stale_since is not None:
@@ -308,7 +308,7 @@ class HydeService:
         return self._repository.finder.position().seq != kept.seq
 
     def _refreshed(
-        self, turns: Turns[CachedTurn], flow: Flow, name: str, kept: CachedTurn
+        self, turns: TurnCache[CachedTurn], flow: Flow, name: str, kept: CachedTurn
     ) -> CachedTurn:
         """Return a kept result with the present state of its memories, and keep that.
 

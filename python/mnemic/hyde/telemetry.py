@@ -82,7 +82,7 @@ class HydeTelemetry:
         with self._lock:
             self._cache_hits += 1
 
-    def begun(self) -> None:
+    def started(self) -> None:
         """Count a call without a kept result."""
         with self._lock:
             self._turns += 1

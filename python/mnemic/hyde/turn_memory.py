@@ -51,7 +51,7 @@ class TurnMemories(list[TurnMemory]):
         stale_since: As below.
 
     Attributes:
-        stale_since: When the store's server was last heard of, if it is away: changes made since
+        stale_since: When the store's server last answered, if it is unreachable: changes made since
             by other processes may be missing. Else None.
     """
 

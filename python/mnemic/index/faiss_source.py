@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.index.candidates import Beginning, RowSet, SourceState
+from mnemic.index.candidates import InitialVectors, RowSet, SourceState
 from mnemic.index.faiss_kinds import FaissIndex, FaissOptions, faiss_library
 from mnemic.index.open_sources import register
 from mnemic.index.saved_index import SavedIndex, SavedIndexError, read_index, write_index
@@ -76,7 +76,7 @@ class FaissSource:
         self,
         dim: int,
         options: FaissOptions | None = None,
-        beginning: Beginning | None = None,
+        beginning: InitialVectors | None = None,
     ) -> None:
         self._options = FaissOptions() if options is None else options
         self._dim = dim
@@ -205,7 +205,7 @@ class FaissSource:
         self._step_lock.release()
 
     def savable(
-        self, without: NDArray[np.int64], *, anew: bool, is_stopped: Callable[[], bool]
+        self, without: NDArray[np.int64], *, rebuild: bool, is_stopped: Callable[[], bool]
     ) -> SavedIndex | None:
         """Return the index if it has no rows that it should not have, or one made anew.
 
@@ -215,15 +215,15 @@ class FaissSource:
         kept = kept[~np.isin(rows[kept], without)]
         if len(kept) == self._index.size:
             return SavedIndex(self._index, rows.copy(), b"")
-        if not anew or not len(kept):
+        if not rebuild or not len(kept):
             return None
-        begun = time.monotonic()
+        started = time.monotonic()
         with self._index.own_threads():
             made = self._made_of(kept, lambda: self._is_given_up or is_stopped())
         if made is None:
             return None
         self._made_at = time.monotonic()
-        self._making = self._made_at - begun
+        self._making = self._made_at - started
         # A copy: the positions own what their rows are a view of.
         return SavedIndex(made[0], made[1].rows.copy(), b"")
 
@@ -233,7 +233,7 @@ class FaissSource:
         return write_index(path, saved, self._options, self._dim, is_stopped=stopped)
 
     @property
-    def may_make_anew(self) -> bool:
+    def may_rebuild(self) -> bool:
         """Whether making the index would take a small part of the time since it was made last."""
         return time.monotonic() - self._made_at >= max(MIN_ANEW_SECONDS, ANEW_SHARE * self._making)
 
@@ -295,18 +295,18 @@ class FaissSource:
             self._begin_with(self._beginning)
             return True
         with self._step_lock:
-            begun = time.monotonic()
+            started = time.monotonic()
             self._apply_next()
             if self._positions.is_mostly_vacant:
                 self._compact()
-            self._making += time.monotonic() - begun
+            self._making += time.monotonic() - started
         return True
 
     @property
     def _has_work(self) -> bool:
         return self._beginning is not None or bool(self._waiting)
 
-    def _begin_with(self, beginning: Beginning) -> None:
+    def _begin_with(self, beginning: InitialVectors) -> None:
         """Take over the index of a file; without one, its vectors wait before all changes."""
         saved = self._read(beginning)
         parts = [] if saved is not None else beginning.parts()
@@ -324,7 +324,7 @@ class FaissSource:
             self._number_waiting += sum(len(change.rows) for change in changes)
             self._beginning = None
 
-    def _read(self, beginning: Beginning) -> SavedIndex | None:
+    def _read(self, beginning: InitialVectors) -> SavedIndex | None:
         if beginning.path is None:
             return None
         try:
@@ -416,19 +416,19 @@ class HeldFaissSource:
         self._saved: SavedIndex | None = None
 
     @property
-    def may_make_anew(self) -> bool:
+    def may_rebuild(self) -> bool:
         """Whether making an index anew would take a small part of the time since the last one."""
-        return self._source.may_make_anew
+        return self._source.may_rebuild
 
     def leave_out(
         self,
         rows: NDArray[np.int64],
         *,
-        anew: bool,
+        rebuild: bool,
         is_stopped: Callable[[], bool] = lambda: False,
     ) -> bool:
         """Prepare `save` without some rows; see `HeldSource`."""
-        self._saved = self._source.savable(rows, anew=anew, is_stopped=is_stopped)
+        self._saved = self._source.savable(rows, rebuild=rebuild, is_stopped=is_stopped)
         return self._saved is not None
 
     def save(self, path: str, label: bytes) -> bool:

@@ -22,9 +22,9 @@ from mnemic.index.base import (
     RankInputs,
 )
 from mnemic.index.candidates import (
-    Beginning,
     HeldSource,
     IndexSelection,
+    InitialVectors,
     RowSet,
     SourceFactory,
     SourceState,
@@ -148,7 +148,7 @@ class NativeIndex:
             self._append_deferred()
             return True
 
-    def restore(self, core: MemoryIndex, seq: int, beginning: Beginning) -> None:
+    def restore(self, core: MemoryIndex, seq: int, beginning: InitialVectors) -> None:
         """Take over rows that were loaded from a file, as of a change.
 
         Args:
@@ -156,7 +156,7 @@ class NativeIndex:
             seq: Number of the change.
             beginning: Their vectors, for a candidate source.
         """
-        source = self._begun_source(beginning)
+        source = self._started_source(beginning)
         with self._lock:
             self._core, self._source, self._summary = core, source, None
             self._pending, self._pending_rows = [], 0
@@ -405,7 +405,7 @@ class NativeIndex:
         source = self._make_source(self._dim)
         return None if source is None else SourceGuard(source)
 
-    def _begun_source(self, beginning: Beginning) -> SourceGuard | None:
+    def _started_source(self, beginning: InitialVectors) -> SourceGuard | None:
         """Return a candidate source that has some vectors, or will have them soon."""
         if self._dim is not None and isinstance(self._make_source, FaissSources):
             source = self._make_source(self._dim, beginning)

@@ -331,7 +331,7 @@ class SearchResults(Listing[SearchHit], frozen=True, eq=False):
             scope and the filters let through, that match the query, and that reach the floors. None
             unless requested, and in a partial result.
         hint: A sentence about the cause of an empty result, if one is likely; else None.
-        stale_since: When the store's server was last heard of, if it is away: changes made since
+        stale_since: When the store's server last answered, if it is unreachable: changes made since
             by other processes may be missing. Else None.
         searched_in: "memory" if the index of all memories was ranked, "database" if the database
             selected those that were; scores and order are the same.

@@ -290,7 +290,7 @@ class HypothesesRetrievedEvent(Record, frozen=True, kw_only=True):
         partial: Whether there are memories though a stage failed.
         latency_ms: Duration.
         timestamp: Time of the end.
-        stale_since: When the store's server was last heard of, if it is away: changes made since
+        stale_since: When the store's server last answered, if it is unreachable: changes made since
             by other processes may be missing. Else None.
     """
 

@@ -71,13 +71,13 @@ class Telemetry:
         """Stop the gauges. Repeated calls have no effect."""
         self.meter.closed()
 
-    def record_store(self, begun: float) -> None:
+    def record_store(self, started: float) -> None:
         """Measure a call that stored; it began at this `time.perf_counter()`."""
-        self.meter.stored(milliseconds_since(begun))
+        self.meter.stored(milliseconds_since(started))
 
-    def record_retrieval(self, begun: float) -> None:
+    def record_retrieval(self, started: float) -> None:
         """Measure a call that retrieved by ids; it began at this `time.perf_counter()`."""
-        self.meter.retrieved(milliseconds_since(begun))
+        self.meter.retrieved(milliseconds_since(started))
 
     def record_embedding(self, milliseconds: float) -> None:
         """Measure one call of the embedder."""
@@ -330,9 +330,9 @@ def _step_passed(percent: float) -> int:
     return max((step for step in QUOTA_WARNINGS if percent >= step), default=0)
 
 
-def milliseconds_since(begun: float) -> float:
+def milliseconds_since(started: float) -> float:
     """Return the milliseconds since a `time.perf_counter()`."""
-    return (time.perf_counter() - begun) * 1000
+    return (time.perf_counter() - started) * 1000
 
 
 def shortened(query: str) -> str:

@@ -27,7 +27,7 @@ DEEPER = 16
 """Factor of the memories that are ranked next."""
 
 
-class Candidate(NamedTuple):
+class ScoredEntry(NamedTuple):
     """A found memory with its final score."""
 
     entry: MemoryEntry
@@ -59,7 +59,7 @@ class SessionBoost(NamedTuple):
             limit = min(MAX_RANKED, DEEPER * deep.limit)
             deep = msgspec.structs.replace(search, limit=limit)
 
-    def candidates(self, found: SearchOutcome, limit: int) -> list[Candidate]:
+    def candidates(self, found: SearchOutcome, limit: int) -> list[ScoredEntry]:
         """Return the best memories by their boosted scores.
 
         Order: score, then newest, then smallest id. Scores are from 0 to 1.
@@ -68,7 +68,7 @@ class SessionBoost(NamedTuple):
         if self.factor != 1:
             hits = sorted(hits, key=lambda hit: self._key(hit, found))
         return [
-            Candidate(found.entries[hit.row], min(1.0, max(0.0, self._score(hit, found))))
+            ScoredEntry(found.entries[hit.row], min(1.0, max(0.0, self._score(hit, found))))
             for hit in hits[:limit]
         ]
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from mnemic.context.packing import Packed, Plan, pack
+from mnemic.context.packing import PackedBlock, PackingPlan, pack
 from mnemic.embed.floors import score_floors
 from mnemic.licensing import SEARCHING_BY_MEANING
 from mnemic.model import Scope, SearchType
@@ -34,7 +34,7 @@ class RetrievalOutcome(NamedTuple):
         found: The search's marks: `degraded`, `partial`, `approximate`, `stale_since`.
     """
 
-    packed: Packed
+    packed: PackedBlock
     config: RetrievalConfig
     total: int
     search_type: SearchType
@@ -126,9 +126,9 @@ class Retriever:
 
         return boost.found(find, scope, search)
 
-    def _plan(self, config: RetrievalConfig) -> Plan:
+    def _plan(self, config: RetrievalConfig) -> PackingPlan:
         floor = config.min_score if isinstance(config.min_score, float) else None
-        return Plan(
+        return PackingPlan(
             redaction=config.redaction,
             near=config.near_duplicates,
             limit=config.top_k,

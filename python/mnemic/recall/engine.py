@@ -144,7 +144,7 @@ class RecallEngine:
                     "AsyncMemoryRetriever.recall_temporal"
                 )
             return await self.temporal(scope, options, times, query)
-        begun, limit = time.perf_counter(), options.time_limit
+        started, limit = time.perf_counter(), options.time_limit
         self._check_license()
         mode = options.mode
         bounded("query", text("query", query))
@@ -153,9 +153,9 @@ class RecallEngine:
         else:
             search = search_of(options, *times.tests, order=_ORDERS[mode])
             request = Recall(search, REASONS[mode])
-        result = await self._recalled(scope, request, begun, limit)
+        result = await self._recalled(scope, request, started, limit)
         self._telemetry.recalled(
-            mode.name.capitalize(), query, len(result), milliseconds_since(begun)
+            mode.name.capitalize(), query, len(result), milliseconds_since(started)
         )
         return result
 
@@ -167,7 +167,7 @@ class RecallEngine:
         topic: str | None,
     ) -> MemoryRecallResult:
         """Return the memories created in a time range, newest first."""
-        begun, limit = time.perf_counter(), options.time_limit
+        started, limit = time.perf_counter(), options.time_limit
         self._check_license()
         times.check_order()
         search = search_of(options, *times.tests, order=Order.NEWEST)
@@ -178,9 +178,9 @@ class RecallEngine:
         else:
             topical = msgspec.structs.replace(search, text=topic, min_similarity=self._floor())
             request = Recall(topical, topical_reason)
-        result = await self._recalled(scope, request, begun, limit)
+        result = await self._recalled(scope, request, started, limit)
         self._telemetry.recalled_temporal(
-            len(result), times.start, times.end, milliseconds_since(begun)
+            len(result), times.start, times.end, milliseconds_since(started)
         )
         return result
 
@@ -195,7 +195,7 @@ class RecallEngine:
         depth: int,
     ) -> MemoryRecallResult:
         """Return the memories reached by links, strongest path first; None and [] are all types."""
-        begun, time_limit = time.perf_counter(), options.time_limit
+        started, time_limit = time.perf_counter(), options.time_limit
         self._check_license()
         _check_depth(depth)
         way, named = checked_direction(direction), () if types is None else items("types", types)
@@ -231,8 +231,8 @@ class RecallEngine:
         self.repository.note_returned(found.entries)
         stale_since = self.repository.finder.stale_since
         marks = SearchOutcome([], {}, None, partial=partial, stale_since=stale_since)
-        result = _result(memories, found.total, begun, marks)
-        self._telemetry.recalled("Linked", "", len(result), milliseconds_since(begun))
+        result = _result(memories, found.total, started, marks)
+        self._telemetry.recalled("Linked", "", len(result), milliseconds_since(started))
         return result
 
     def _linked(
@@ -301,7 +301,7 @@ class RecallEngine:
 
         The log never shows a sensitive text.
         """
-        begun, time_limit = time.perf_counter(), options.time_limit
+        started, time_limit = time.perf_counter(), options.time_limit
         self._check_license()
         least = fraction("min_confidence", min_confidence)
         found = await self._candidates(scope, content, options, exclude, time_limit)
@@ -332,12 +332,12 @@ class RecallEngine:
             partial=found.partial or is_late,
             stale_since=self.repository.finder.stale_since or found.stale_since,
         )
-        result = _result(memories, len(scored), begun, found)
+        result = _result(memories, len(scored), started, found)
         self._telemetry.recalled(
             "Contradictions",
             content,
             len(result),
-            milliseconds_since(begun),
+            milliseconds_since(started),
             is_sensitive=is_sensitive,
         )
         return result
@@ -502,7 +502,7 @@ class RecallEngine:
         return Recall(relevant, relevant_reason)
 
     async def _recalled(
-        self, scope: Scope, recall: Recall, begun: float, time_limit: TimeLimit
+        self, scope: Scope, recall: Recall, started: float, time_limit: TimeLimit
     ) -> MemoryRecallResult:
         salience = self.options.salience
         ranking = msgspec.structs.replace(recall.search.ranking, salience=salience)
@@ -526,7 +526,7 @@ class RecallEngine:
             for entry in (found.entries[hit.row],)
         )
         self._count(memories, [hit.row for hit in found.hits])
-        return _result(memories, _total(found), begun, found)
+        return _result(memories, _total(found), started, found)
 
     def _explained(self, hit: RankedRow, entry: MemoryEntry, now: datetime) -> RankedRow:
         """Return a hit with its salience, which the index omits if its weight is 0."""
@@ -572,10 +572,10 @@ class RecallEngine:
 
 
 def _result(
-    memories: tuple[ScoredMemory, ...], total: int, begun: float, found: SearchOutcome
+    memories: tuple[ScoredMemory, ...], total: int, started: float, found: SearchOutcome
 ) -> MemoryRecallResult:
     """Return memories as a result with the marks of what was found."""
-    took = timedelta(milliseconds=milliseconds_since(begun))
+    took = timedelta(milliseconds=milliseconds_since(started))
     return MemoryRecallResult(
         memories, total, took, found.partial, found.approximate, found.stale_since
     )

@@ -26,7 +26,7 @@ BAR_WIDTH: Final = 20
 
 
 def silent(done: int, total: int | None) -> None:
-    """Report to nobody."""
+    """Ignore a report."""
     del done, total
 
 

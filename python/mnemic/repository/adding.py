@@ -101,9 +101,9 @@ class Adder:
 
         async def write() -> tuple[Sequence[NewEntry], WriteResult]:
             nonlocal milliseconds
-            begun = time.perf_counter()
+            started = time.perf_counter()
             embedded = await self._vectors.embedded(entries, on_conflict, on_embed_error, report)
-            milliseconds = milliseconds_since(begun)
+            milliseconds = milliseconds_since(started)
             return embedded, await erasure.arrived(
                 self._store.add(
                     self._agent_id,

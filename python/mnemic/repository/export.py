@@ -26,7 +26,7 @@ from mnemic.threads.sync_bridge import arrived, run_blocking
 BATCH = 1000
 
 
-class Part(NamedTuple):
+class ExportSelection(NamedTuple):
     """The exported part of a store.
 
     Attributes:
@@ -44,7 +44,7 @@ class Part(NamedTuple):
 
 def export(
     store: Store,
-    part: Part,
+    part: ExportSelection,
     target: Target,
     *,
     overwrite: bool,

@@ -201,7 +201,7 @@ class Finder:
                 return None
             selection = self._database.nearest(scope, search, vectors, time)
         if selection is None:
-            selection = self._database.wall(scope, search)
+            selection = self._database.load_user(scope, search)
             if selection is None:
                 return None
             vectors, context = self._vectors.of(scope, search, time, selection.ranked)
@@ -365,7 +365,7 @@ class Finder:
         return self._store.link_ends(scope, row, direction, kinds, now=self._now())
 
     def position(self) -> LogPosition:
-        """Return the agent's position in its logs, as far as the store has heard of it."""
+        """Return the agent's position in its logs, as far as the store knows it."""
         return self._store.known_position(self._agent_id)
 
     @property

@@ -23,7 +23,7 @@ from mnemic.errors import (
     VectorFileDamagedError,
     VectorFileError,
 )
-from mnemic.index import Beginning, HeldSource, Snapshot
+from mnemic.index import HeldSource, InitialVectors, Snapshot
 from mnemic.reporting.logs import logger
 from mnemic.store import Store
 
@@ -56,7 +56,7 @@ Due: TypeAlias = Literal["all", "source"]
 """An index with its approximate index, or for the sake of the latter."""
 
 
-class Kind(msgspec.Struct, frozen=True):
+class IndexKind(msgspec.Struct, frozen=True):
     """What an index is made for: an index made for anything else is another one.
 
     Attributes:
@@ -84,7 +84,7 @@ class _Label(msgspec.Struct, frozen=True):
         accesses: Number of access writes that it contains, at least.
     """
 
-    kind: Kind
+    kind: IndexKind
     seq: int
     nonce: int
     accesses: int
@@ -103,7 +103,7 @@ class RestoredIndex(NamedTuple):
     core: MemoryIndex
     seq: int
     accesses: int
-    beginning: Beginning
+    beginning: InitialVectors
 
 
 class IndexSnapshots:
@@ -115,7 +115,7 @@ class IndexSnapshots:
         coverage: The coverage that `kind` names, as the core takes it.
     """
 
-    def __init__(self, store: Store, kind: Kind, coverage: Coverage | None) -> None:
+    def __init__(self, store: Store, kind: IndexKind, coverage: Coverage | None) -> None:
         self._store = store
         self._kind = kind
         self._coverage = coverage
@@ -147,14 +147,14 @@ class IndexSnapshots:
             index, found.seq, found.accesses, self._beginning(index, found.seq, label)
         )
 
-    def _beginning(self, core: MemoryIndex, seq: int, label: bytes) -> Beginning:
+    def _beginning(self, core: MemoryIndex, seq: int, label: bytes) -> InitialVectors:
         """Return the vectors of an index, whose approximate index may be in a file."""
         path, snapshot = self._source_path, core.snapshot()
         if path is not None and not os.path.lexists(path):
             path = None
         self._saved_source = None if path is None else seq
         parts = partial(_parts, snapshot)
-        return Beginning(path, label, snapshot.vector_count, parts, self._drop_source)
+        return InitialVectors(path, label, snapshot.vector_count, parts, self._drop_source)
 
     def due(self, seq: int, rows: int, has_source: Callable[[], bool]) -> Due | None:
         """Return what of an index with so many rows to save as of a change.
@@ -227,7 +227,7 @@ class IndexSnapshots:
         outdated = np.array(snapshot.unembedded, np.int64)
         sealed = np.array(self._store.sealed_rows(self._kind.agent_id), np.int64)
         without = np.concatenate([snapshot.core.sensitive(), sealed, outdated])
-        if source.leave_out(without, anew=source.may_make_anew, is_stopped=is_stopped):
+        if source.leave_out(without, rebuild=source.may_rebuild, is_stopped=is_stopped):
             return source
         self._next_source = time.monotonic() + SOURCE_SECONDS
         return None

@@ -23,7 +23,7 @@ from mnemic.model.rows import Record, RowBatch, State
 from mnemic.reporting.logs import logger
 from mnemic.repository.access_buffer import AccessBuffer
 from mnemic.repository.index_pool import PooledIndexes
-from mnemic.repository.index_snapshots import Due, IndexSnapshots, Kind, save_quietly
+from mnemic.repository.index_snapshots import Due, IndexKind, IndexSnapshots, save_quietly
 from mnemic.repository.load_progress import LoadProgress
 from mnemic.repository.missing_vectors import PATIENCE_SECONDS, MissingVectors
 from mnemic.repository.vector_model import VectorModel
@@ -540,7 +540,7 @@ class IndexSync:
         if self._state is not State.ACTIVE or not self._keeps_snapshots:
             return None
         named = None if model is None else (model[0], model[1])
-        kind = Kind(self._agent_id, named, self._language, self._languages)
+        kind = IndexKind(self._agent_id, named, self._language, self._languages)
         return IndexSnapshots(self._store, kind, self._coverage)
 
     def _load_fresh(self) -> None:

@@ -65,14 +65,14 @@ class LineageReader:
             )
         for user in {entry.user_id for entry in heads.values()}:
             own = msgspec.structs.replace(scope, user_id=user, all_users=False)
-            chains = _Chains(self._store, own, now, deadline)
+            chains = _VersionChains(self._store, own, now, deadline)
             of_user = {at: entry for at, entry in heads.items() if entry.user_id == user}
             for at, lineage in chains.lineages(of_user, max_versions).items():
                 lineages[at] = lineage
         return lineages
 
 
-class _Chains:
+class _VersionChains:
     """The versions of one user's memories, read in one call."""
 
     def __init__(self, store: Store, scope: Scope, now: datetime, deadline: float | None) -> None:

@@ -227,7 +227,7 @@ class Reembedding:
             job.result.set_exception(error)
 
     def _reembedded(self, job: _Job) -> ReembedReport:
-        begun, embedder = time.perf_counter(), job.embedder
+        started, embedder = time.perf_counter(), job.embedder
         filling = VectorFilling(
             self._store,
             self._agent_id,
@@ -249,7 +249,7 @@ class Reembedding:
             embedded=filling.embedded,
             kept=filling.kept,
             failed=self._ids(filling.failed),
-            seconds=time.perf_counter() - begun,
+            seconds=time.perf_counter() - started,
         )
 
     def _check_name(self, previous: Model | None, model: Model) -> None:
@@ -266,15 +266,15 @@ class Reembedding:
         Each time that memories were written meanwhile, more of them may lack theirs: the next
         search embeds them.
         """
-        max_lacking = 0
+        max_missing = 0
         while self._store.embedding_model(self._agent_id) != model:
             self._fill(job, filling, model)
             failed = filling.failed
             if failed and not job.skips_failed:
                 return False
-            if self._switch(job.embedder, model, failed, max_lacking):
+            if self._switch(job.embedder, model, failed, max_missing):
                 return True
-            max_lacking = max(1, max_lacking) * LACKING_GROWTH
+            max_missing = max(1, max_missing) * LACKING_GROWTH
         now = self._models.now
         if now.embedder is None or now.name != model[0] or not self._indexes.active.is_of(now):
             self._indexes.begin_switch()
@@ -296,21 +296,21 @@ class Reembedding:
                     raise StoppedError from None
 
     def _switch(
-        self, embedder: ValidatedEmbedder, model: Model, failed: list[int], max_lacking: int
+        self, embedder: ValidatedEmbedder, model: Model, failed: list[int], max_missing: int
     ) -> bool:
         """Make the vectors the agent's own, and use them; return False if some are lacking."""
         self._indexes.begin_switch()
-        begun = time.perf_counter()
+        started = time.perf_counter()
         with self._models.switching:
             try:
                 is_switched = self._store.switch_model(
-                    self._agent_id, model, failed, max_lacking
+                    self._agent_id, model, failed, max_missing
                 ).result()
             except BaseException:
                 self._indexes.end_switch()
                 raise
             if is_switched:
-                self.switch_seconds = time.perf_counter() - begun
+                self.switch_seconds = time.perf_counter() - started
                 self._models.adopt(VectorModel(self._store, self._agent_id, embedder))
         if is_switched:
             self._adopt(embedder)

@@ -454,7 +454,7 @@ class Repository:
     ) -> dict[UUID, MemoryEntry]:
         """Return the memories with these ids in a scope, and count accesses."""
         self.limits.require_storing()
-        begun, now = time.perf_counter(), self.now()
+        started, now = time.perf_counter(), self.now()
         if flag("include_forgotten", include_deleted):
             found = await run_blocking(
                 lambda: self._store.located(scope, ids, now=now, include_deleted=True), self._store
@@ -538,20 +538,20 @@ class Repository:
 
     async def _timed(self, scope: Scope, search: Search) -> tuple[SearchResults, float]:
         """Return the results of a search, and the milliseconds it takes."""
-        begun = time.perf_counter()
+        started = time.perf_counter()
         # One piece of work: each change to another thread takes as long as a short search.
         found = await run_blocking(
             lambda: self.find(scope, search, SEARCHING_BY_MEANING),
             self._store,
             announced=self.finder.announced(scope, search),
         )
-        return found.results(), milliseconds_since(begun)
+        return found.results(), milliseconds_since(started)
 
     def find(
         self,
         scope: Scope,
         search: Search,
-        *needs: Need,
+        *needs: RequiredFeature,
         expansion: Expansion | None = None,
         is_returned: bool = True,
     ) -> SearchOutcome:

@@ -17,7 +17,7 @@ _User: TypeAlias = tuple[str | None, bool]
 class Revisions:
     """The revisions of one agent's users. Thread-safe.
 
-    A store that hears of changes is asked once for each user and change of the agent.
+    A store that is notified of changes is asked once for each user and change of the agent.
 
     Args:
         store: Where the memories are.
@@ -41,7 +41,7 @@ class Revisions:
 
         Returns:
             None where a search may find an older state: while the store cannot be read, and for the
-            moment in which it has not heard of a change yet. What is found then must not be cached.
+            moment in which it has not received a change yet. What is found then must not be cached.
 
         Raises:
             DeadlineExceededError: If the deadline passes.

@@ -133,10 +133,10 @@ class VectorFilling:
             StoppedError: If the work was stopped.
             StoreError: If the store cannot be read or written.
         """
-        lacking, wanted = self._store.to_embed(self._agent_id, model)
-        self.kept = max(self.kept, wanted - lacking - self.embedded)
-        self._report(wanted - lacking, wanted)
-        end = self._tried + lacking
+        missing, wanted = self._store.to_embed(self._agent_id, model)
+        self.kept = max(self.kept, wanted - missing - self.embedded)
+        self._report(wanted - missing, wanted)
+        end = self._tried + missing
         while self._tried < end and (rows := self._next_rows(model)):
             due = [row for row in rows if self._is_due(row)]
             if not due:
@@ -197,7 +197,7 @@ class VectorFilling:
             self._embed(model, [row for row in rows[at : at + size] if self._is_due(row)])
 
     def _embed_together(self, model: Model, rows: list[int]) -> None:
-        begun, used = time.perf_counter(), time.thread_time()
+        started, used = time.perf_counter(), time.thread_time()
         entries = self._store.get_rows(self._everyone, rows, now=self._now(), include_deleted=True)
         found = self._embedder.embed_contents([entry.content for entry in entries.values()])
         vectors = dict(zip(entries, found, strict=True))
@@ -206,7 +206,7 @@ class VectorFilling:
         for row in rows:
             self._failures.pop(row, None)
         used = time.thread_time() - used
-        self._wait(used / WORKING_SHARE - (time.perf_counter() - begun))
+        self._wait(used / WORKING_SHARE - (time.perf_counter() - started))
 
     def _succeed(self) -> None:
         self._suspects.clear()

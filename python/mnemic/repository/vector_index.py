@@ -199,6 +199,6 @@ def _recall(best: list[float], found: list[float]) -> float:
 
 
 def _timed(call: Callable[[], Result]) -> tuple[float, Result]:
-    begun = time.perf_counter()
+    started = time.perf_counter()
     result = call()
-    return time.perf_counter() - begun, result
+    return time.perf_counter() - started, result

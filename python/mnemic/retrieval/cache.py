@@ -38,7 +38,7 @@ FREED_SHARE = 16
 number."""
 
 
-class Hit(NamedTuple):
+class CachedHit(NamedTuple):
     """The cached part of one memory of a result.
 
     Attributes:
@@ -71,7 +71,7 @@ class CachedAnswer(NamedTuple):
         stale_since: Since when changes may be missing; such a result is not cached either.
     """
 
-    hits: tuple[Hit, ...]
+    hits: tuple[CachedHit, ...]
     total: int
     expanded: str | None
     computed_at: datetime
@@ -337,7 +337,7 @@ def _running_loop() -> "AbstractEventLoop | None":
 
 _SCORES = RelevanceScores(**dict.fromkeys(RelevanceScores.__struct_fields__, 0.5))
 _HIT_BYTES = (
-    getsizeof(Hit(0, 0.5, _SCORES))
+    getsizeof(CachedHit(0, 0.5, _SCORES))
     + getsizeof(_SCORES)
     + getsizeof(0.5) * (1 + len(RelevanceScores.__struct_fields__))
     + getsizeof(2**31)

@@ -139,13 +139,13 @@ class RetrievalEngine:
         self, scope: Scope, query: MemoryQuery, time_limit: TimeLimit = NO_LIMIT
     ) -> MemoryRetrievalResult:
         """Return the memories of a scope that match a query, best first."""
-        begun = time.perf_counter()
+        started = time.perf_counter()
         if not isinstance(query, MemoryQuery):
             raise InvalidArgumentError(f"query must be a MemoryQuery, got {described(query)}")
         self._check_license(query)  # before the cache lookup
         given = await self._lookup(scope, query, time_limit)
         self._count([(hit.row, given.entries[hit.row]) for hit in given.answer.hits])
-        milliseconds = milliseconds_since(begun)
+        milliseconds = milliseconds_since(started)
         result = _result(query, given, milliseconds)
         expanded = given.answer.expanded
         self._statistics.retrieved(
@@ -197,7 +197,7 @@ class RetrievalEngine:
     async def _expanded(self, scope: Scope, query: str, time_limit: TimeLimit) -> ExpandedQuery:
         """Return the expander's result; the query alone if it fails."""
 
-        async def find_related(text: str) -> Related:
+        async def find_related(text: str) -> RelatedTerms:
             return await run_blocking(
                 lambda: self._related(scope, text, time_limit), self.repository
             )
@@ -290,7 +290,7 @@ class RetrievalEngine:
     def _find(self, scope: Scope, search: Search) -> SearchOutcome:
         return self.repository.find(scope, search, RETRIEVING_BY_MEANING)
 
-    def _related(self, scope: Scope, text: str, time_limit: TimeLimit) -> Related:
+    def _related(self, scope: Scope, text: str, time_limit: TimeLimit) -> RelatedTerms:
         """Return the words of the best matching memories: pseudo-relevance feedback.
 
         Sensitive memories are excluded: the words appear in logs, events and results.
@@ -311,7 +311,7 @@ class RetrievalEngine:
         ]
         terms = self.repository.finder.related(scope, text, texts, MAX_RELATED)
         best = found.hits[0].score if found.hits else 0.0
-        return Related(terms, best / (best + HALF_SUPPORT) if best > 0 else 0.0)
+        return RelatedTerms(terms, best / (best + HALF_SUPPORT) if best > 0 else 0.0)
 
     async def _lookup(self, scope: Scope, query: MemoryQuery, time_limit: TimeLimit) -> CacheLookup:
         expression = query.expression
@@ -380,7 +380,7 @@ class RetrievalEngine:
                 expansion_failed = expansion.failed
                 if expansion.added_terms:
                     also, expanded = (expansion.expanded,), expansion.expanded
-        begun = self.repository.now()
+        started = self.repository.now()
         search = _search(query, *self._floors(query), also, time_limit)
         found = await run_blocking(
             lambda: self._rank(scope, query, search, time_limit),
@@ -391,10 +391,10 @@ class RetrievalEngine:
             hits=tuple(_hit(hit) for hit in found.hits),
             total=len(found.hits) if found.total is None else found.total,
             expanded=expanded,
-            computed_at=begun,
+            computed_at=started,
             lifetime=query.cache_ttl,
             # Only now the index contains all the memories of the result.
-            expires_at=self._first_expiry(scope, query, begun) if query.use_cache else None,
+            expires_at=self._first_expiry(scope, query, started) if query.use_cache else None,
             expansion_failed=expansion_failed,
             degraded=found.degraded,
             degraded_reason=found.degraded_reason,
@@ -588,7 +588,7 @@ def _result(query: MemoryQuery, given: CacheLookup, milliseconds: float) -> Memo
     )
 
 
-def _hit(ranked: RankedRow) -> Hit:
+def _hit(ranked: RankedRow) -> CachedHit:
     part = ranked.components.get
     scores = RelevanceScores(
         similarity=part("similarity"),
@@ -598,4 +598,4 @@ def _hit(ranked: RankedRow) -> Hit:
         context_boost=part("context"),
         keyword=part("keyword"),
     )
-    return Hit(ranked.row, ranked.shown_score, scores)
+    return CachedHit(ranked.row, ranked.shown_score, scores)

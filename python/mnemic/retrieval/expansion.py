@@ -17,7 +17,7 @@ ADDED_TERMS = 8
 """Maximum number of added terms; chosen by measurement, see docs/concepts/retrieval.md."""
 
 
-class Related(NamedTuple):
+class RelatedTerms(NamedTuple):
     """Words of memories that are related to a query.
 
     Attributes:
@@ -29,7 +29,7 @@ class Related(NamedTuple):
     support: float
 
 
-FindRelated: TypeAlias = Callable[[str], Awaitable[Related]]
+FindRelated: TypeAlias = Callable[[str], Awaitable[RelatedTerms]]
 """Returns words related to a text from the searched memories."""
 
 

@@ -94,7 +94,7 @@ def _are_all_changes(added: AddedRows, stored: Sequence[Outcome]) -> bool:
     if not replacements:
         return True
     has_repeated = len({outcome.row for outcome in stored}) < len(stored)
-    return not has_repeated and not any(one.is_anew for one in replacements)
+    return not has_repeated and not any(one.clears_index for one in replacements)
 
 
 def _is_active(entry: MemoryEntry) -> bool:

@@ -130,14 +130,14 @@ class Store(
     """
 
     notifies_changes: bool
-    """Whether the store hears of changes of other processes; False: each read asks for them."""
+    """Whether the store is notified of other processes' changes; False: each read asks for them."""
 
     @property
     def stale_since(self) -> datetime | None:
         """Since when changes of other processes may be missing in reads; None while none can be.
 
-        A store that hears of changes gives out its `known_position` while its server is away, for
-        a limited time.
+        A store that is notified of changes gives out its `known_position` while its server is away,
+        for a limited time.
         """
         ...
 
@@ -449,11 +449,11 @@ class Store(
         ...
 
     def known_position(self, agent_id: str) -> LogPosition:
-        """Return the agent's position as far as the store has heard of it, for searches.
+        """Return the agent's position as far as the store knows it, for searches.
 
         It has all commits of this process, and is never behind an earlier `position`. A store that
-        hears of changes asks nobody for it, and gives it out while its server is away; see
-        `stale_since`.
+        is notified of changes reads no server for it, and gives it out while its server is away;
+        see `stale_since`.
         """
         ...
 

@@ -16,17 +16,17 @@ from mnemic.store.quota import NO_ENTRY_LIMITS, Quotas
 from mnemic.store.row_codec import RowCodec
 
 EVICTION_ORDER: Final = (
-    "gone_at IS NULL, gone_at, status <> 2, importance, access_count, "
+    "ended_at IS NULL, ended_at, status <> 2, importance, access_count, "
     "coalesce(last_accessed_at, created_at), created_at, id"
 )
 """The order, in SQL: deleted and expired entries, the longest ago first; then superseded ones, and
 then all others; of these the least important, the least accessed, the one whose last access or
 creation is the longest ago, the oldest, the smallest id."""
 
-GONE_AT: Final = "coalesce(forgotten_at, CASE WHEN expires_at <= {now} THEN expires_at END)"
+ENDED_AT: Final = "coalesce(forgotten_at, CASE WHEN expires_at <= {now} THEN expires_at END)"
 """When an entry was deleted or has expired, in SQL; NULL for one that is present."""
 
-MAY_GO: Final = "(gone_at IS NOT NULL OR (importance < 1 AND importance <= {bar}))"
+IS_EVICTABLE: Final = "(ended_at IS NOT NULL OR (importance < 1 AND importance <= {bar}))"
 """Condition, in SQL, of entries that may go for one of an importance."""
 
 _AT_ONCE: Final = 16
@@ -173,10 +173,10 @@ class SqlEvictionReads:
         """Return the first rows of a user that may go for the write."""
         write, mark, table = self._write, self._sql.mark, self._sql.table
         where, values = self._sql.in_scope(Scope(write.agent_id, user_id))
-        gone_at = GONE_AT.format(now=mark)
+        ended_at = ENDED_AT.format(now=mark)
         sql = (
-            f"SELECT row, size FROM (SELECT *, {self._size} AS size, {gone_at} AS gone_at "
-            f"FROM {table} WHERE {where}) AS own WHERE {MAY_GO.format(bar=mark)} "
+            f"SELECT row, size FROM (SELECT *, {self._size} AS size, {ended_at} AS ended_at "
+            f"FROM {table} WHERE {where}) AS own WHERE {IS_EVICTABLE.format(bar=mark)} "
             f"AND NOT ({self._sql.among}) ORDER BY {EVICTION_ORDER} LIMIT {mark}"
         )
         kept = self._sql.rows([*write.kept, *(change.row for change in write.changes)])
@@ -325,10 +325,10 @@ def _enough(found: Sequence[Candidate], needed: Amount) -> tuple[list[int], Amou
     rows: list[int] = []
     freed = Amount()
     for row, size in found:
-        lacking = needed.without(freed)
-        if not any(lacking):
+        missing = needed.without(freed)
+        if not any(missing):
             break
-        if lacking.entries or size:
+        if missing.entries or size:
             rows.append(row)
             freed = freed.plus(Amount(size, 1))
     return rows, freed

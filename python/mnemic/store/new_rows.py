@@ -116,12 +116,12 @@ class Replacement(NamedTuple):
     Attributes:
         shown: The entry, as the store returns it.
         columns: Its columns, as they are stored.
-        is_anew: Whether an index must not keep anything of the old one; see `changes`.
+        clears_index: Whether an index must not keep anything of the old one; see `changes`.
     """
 
     shown: ReplacedEntry
     columns: Columns
-    is_anew: bool
+    clears_index: bool
 
 
 class Outcome(NamedTuple):

@@ -71,8 +71,8 @@ class Call:
 
     def __init__(self, work: Callable[[], Any], announced: object = None) -> None:
         self.announced = announced
-        self.turn: Turn | None = None
-        self.whole_turn: Turn | None = None
+        self.turn: LoopTurn | None = None
+        self.whole_turn: LoopTurn | None = None
         self._work = work
         self._context: Context = copy_context()
         self._result: Any = None
@@ -144,7 +144,7 @@ def current_call() -> Call | None:
     return _current.get()
 
 
-class Turn:
+class LoopTurn:
     """Values shared by the work that one turn of an event loop handed over.
 
     Args:
@@ -184,7 +184,7 @@ def shared_in_turn(key: Hashable, compute: Callable[[], Result]) -> Result:
     return turn.value(key, compute)
 
 
-def current_turn() -> Turn | None:
+def current_turn() -> LoopTurn | None:
     """Return the turn of the work that this thread does for an event loop, or None."""
     call = _current.get()
     return None if call is None else call.whole_turn
@@ -282,7 +282,7 @@ class _WorkQueue:
     def _hand_over(self, executor: "Executor") -> None:
         new, self._new = self._new, []
         announced = [work.call.announced for work in new if work.call.announced is not None]
-        turn = Turn(announced)
+        turn = LoopTurn(announced)
         for work in new:
             work.call.turn = work.call.whole_turn = turn
         with self._lock:

@@ -274,7 +274,7 @@ def unheard(memory):
     heard = feed._heard
 
     def late(channel, payload):
-        if channel == feed._beat.channel:
+        if channel == feed._heartbeat.channel:
             heard(channel, payload)
         else:
             held.append((channel, payload))

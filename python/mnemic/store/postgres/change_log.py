@@ -35,7 +35,7 @@ from mnemic.store.row_codec import RowCodec
 from mnemic.store.values import AccessedRows, LogPosition, Model
 
 _AGENTS: Final = "mnemic.agent_memory_agents"
-_WALLS: Final = "mnemic.agent_memory_walls"
+_USERS: Final = "mnemic.agent_memory_walls"
 _CHANGES: Final = "mnemic.agent_memory_changes"
 _PART: Final = 8192
 """Rows that a full load reads at once."""
@@ -49,7 +49,7 @@ _ADVANCE: Final = (
     "RETURNING seq, accesses, used_bytes, model, dimensions"
 )
 _ADVANCE_USERS: Final = (
-    f"INSERT INTO {_WALLS} AS wall (agent_id, user_key, revision, used_bytes) "
+    f"INSERT INTO {_USERS} AS wall (agent_id, user_key, revision, used_bytes) "
     "SELECT %s, * FROM unnest(%s::text[], %s::bigint[], %s::bigint[]) "
     "ON CONFLICT (agent_id, user_key) DO UPDATE SET "
     "revision = wall.revision + excluded.revision, "
@@ -111,7 +111,7 @@ def position_and_revision(session: Session, scope: Scope) -> tuple[LogPosition, 
         stands = position(session, scope.agent_id)
         return stands, stands.seq
     sql = (
-        f"SELECT seq, accesses, (SELECT revision FROM {_WALLS} AS wall "
+        f"SELECT seq, accesses, (SELECT revision FROM {_USERS} AS wall "
         "WHERE wall.agent_id = agent.agent_id AND user_key = %s) "
         f"FROM {_AGENTS} AS agent WHERE agent_id = %s"
     )
@@ -133,7 +133,7 @@ def used_bytes(session: Session, agent_id: str) -> int:
 
 def used_by_user(session: Session, agent_id: str, user_id: str | None) -> int:
     """Return the bytes of a user's contents, deleted entries included."""
-    sql = f"SELECT used_bytes FROM {_WALLS} WHERE agent_id = %s AND user_key = %s"
+    sql = f"SELECT used_bytes FROM {_USERS} WHERE agent_id = %s AND user_key = %s"
     found = session.fetch(sql, (agent_id, user_id or ""))
     return int(found[0][0]) if found else 0
 
@@ -211,10 +211,10 @@ def _advance(
     names, steps, sizes = map(list, zip(*users, strict=True))
     by_user = agent_id, [name or "" for name in names], steps, sizes
     in_all = agent_id, sum(steps), sum(sizes), *(model or (None, None))
-    walls, ((last, accesses, used, *known),) = session.fetch_each(
+    user_bytes, ((last, accesses, used, *known),) = session.fetch_each(
         (_ADVANCE_USERS, by_user), (_ADVANCE, in_all)
     )
-    _check_user_quotas(users, dict(walls), quotas.user)
+    _check_user_quotas(users, dict(user_bytes), quotas.user)
     if model is not None and _check_model(session, agent_id, known, model):
         sql = f"UPDATE {_AGENTS} SET model = %s, dimensions = %s WHERE agent_id = %s"
         session.run(sql, (*model, agent_id))

@@ -1,4 +1,4 @@
-"""Connections to a database: a pool of them, lent to one thread at a time."""
+"""Connections to a database: a pool of them, leased to one thread at a time."""
 
 import os
 import time
@@ -363,7 +363,7 @@ class Connections:
         time.sleep(0.05)
 
     def close(self) -> None:
-        """Close every connection; one that is lent is closed when it comes back."""
+        """Close every connection; one that is leased is closed when it comes back."""
         if self._is_closed or self.is_foreign:
             return
         self._is_closed = True

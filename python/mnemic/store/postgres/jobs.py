@@ -143,10 +143,10 @@ def check_add_keys(session: Session, jobs: Sequence[AddJob]) -> None:
         key = keys[job.rules.codec]
         if job.rules.key != key:
             job.rules = job.rules._replace(key=key)
-            job.rows = _sealed_anew(job.rows, job.rules)
+            job.rows = _sealed_again(job.rows, job.rules)
 
 
-def _sealed_anew(rows: Sequence[NewRow], rules: AddOptions) -> list[NewRow]:
+def _sealed_again(rows: Sequence[NewRow], rules: AddOptions) -> list[NewRow]:
     entries = [new.given for new in rows]
     model = None if rules.model is None else rules.model[0]
     return encoded(rules.codec, entries, [new.vectors for new in rows], model)

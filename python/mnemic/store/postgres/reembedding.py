@@ -133,11 +133,11 @@ def drop_shadow_vectors(session: Session, agent_id: str, model: str | None) -> i
 
 def to_embed(session: Session, agent_id: str, model: Model) -> ReembeddingProgress:
     """Return how many entries lack the shadow vectors of a model, and how many need them."""
-    lacking = session.value(
+    missing = session.value(
         f"SELECT count(*) {_WANTED} AND {_LACKS}", (agent_id, 0, *_stored(model))
     )
     wanted = session.value(f"SELECT count(*) {_WANTED}", (agent_id, 0))
-    return ReembeddingProgress(int(lacking), int(wanted))
+    return ReembeddingProgress(int(missing), int(wanted))
 
 
 def has_sealed(session: Session, agent_id: str) -> bool:
@@ -160,11 +160,11 @@ def rows_to_embed(
 
 
 def switch_model(
-    session: Session, agent_id: str, model: Model, skipped: AbstractSet[int], max_lacking: int
+    session: Session, agent_id: str, model: Model, skipped: AbstractSet[int], max_missing: int
 ) -> bool:
     """Make the shadow vectors of a model the agent's own, unless entries lack them."""
-    lacking = rows_to_embed(session, agent_id, model, 0, len(skipped) + max_lacking + 1)
-    if len(set(lacking) - skipped) > max_lacking:
+    missing = rows_to_embed(session, agent_id, model, 0, len(skipped) + max_missing + 1)
+    if len(set(missing) - skipped) > max_missing:
         return False
     zero = _zero_rows(session, agent_id)
     old = session.fetch(

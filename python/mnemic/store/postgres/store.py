@@ -178,7 +178,7 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
         return found
 
     def known_position(self, agent_id: str) -> LogPosition:
-        """Return the agent's position as far as this process has heard of it."""
+        """Return the agent's position as far as this process knows it."""
         return self._usable().known_position(agent_id, self._max_stale)
 
     def rows_since(
@@ -530,12 +530,12 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
         )
 
     def switch_model(
-        self, agent_id: str, model: Model, skipped: Collection[int] = (), max_lacking: int = 0
+        self, agent_id: str, model: Model, skipped: Collection[int] = (), max_missing: int = 0
     ) -> Future[bool]:
         """Make the shadow vectors of a model the agent's own, unless entries lack them."""
         rows = frozenset(skipped)
         return self._write(
-            agent_id, lambda on: reembedding.switch_model(on, agent_id, model, rows, max_lacking)
+            agent_id, lambda on: reembedding.switch_model(on, agent_id, model, rows, max_missing)
         )
 
     def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:

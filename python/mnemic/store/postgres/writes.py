@@ -411,14 +411,14 @@ def _replace(
         delete_own_vectors(session, agent_id, old.row, is_sealed=old.is_sealed)
         vectors = NewVectors(old.row, row.columns[_AT["updated_at"]], new.stored_vectors)
         upsert_vectors(session, agent_id, rules.model, [vectors])
-    is_anew = (
+    clears_index = (
         bool(old.columns[_AT["access_count"]])
         or (bool(new.vectors) and not changes_content)
         or (keeps_vectors and not old.was_active)
     )
     shown = ReplacedEntry(entry, changes_content, entry.is_encrypted and not old.is_sealed)
-    replacement = Replacement(shown, row.columns, is_anew)
-    kind: ChangeKind = "replace" if is_anew else "update"
+    replacement = Replacement(shown, row.columns, clears_index)
+    kind: ChangeKind = "replace" if clears_index else "update"
     entry_id = new.columns[_AT["id"]]
     size = rules.codec.stored_content_size(row.columns[_AT["content"]]) - old.size
     return _WrittenRows(

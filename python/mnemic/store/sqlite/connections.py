@@ -1,4 +1,4 @@
-"""Connections to a SQLite file: one that writes, and those lent to readers."""
+"""Connections to a SQLite file: one that writes, and those leased to readers."""
 
 import os
 import threading
@@ -241,7 +241,7 @@ class Connections:
         _ = self.writer
 
     def close(self) -> None:
-        """Close every connection; one that is lent is closed when it comes back.
+        """Close every connection; one that is leased is closed when it comes back.
 
         In a process that was forked off nothing happens: the connections are the parent's, and so
         are the locks, which its other threads may have held at that moment.
@@ -294,8 +294,8 @@ class Connections:
         if self._same is not None:
             self._same.check_file()
 
-    def _release(self, lent: Lease) -> None:
-        connection, is_kept = lent
+    def _release(self, lease: Lease) -> None:
+        connection, is_kept = lease
         # One that an interrupt left in a transaction would show its state for good.
         is_kept = is_kept and not connection.in_transaction
         with self._lock:
@@ -324,7 +324,7 @@ class Connections:
 class _Reading:
     """Lends one connection; a generator-based context manager takes twice as long."""
 
-    __slots__ = ("_acquire", "_lent", "_path", "_release")
+    __slots__ = ("_acquire", "_lease", "_path", "_release")
 
     def __init__(
         self, take: Callable[[], Lease], give_back: Callable[[Lease], None], path: str
@@ -332,14 +332,14 @@ class _Reading:
         self._acquire = take
         self._release = give_back
         self._path = path
-        self._lent: Lease | None = None
+        self._lease: Lease | None = None
 
     def __enter__(self) -> GuardedConnection:
         try:
-            lent = self._lent = self._acquire()
+            lease = self._lease = self._acquire()
         except apsw.Error as error:
             raise typed(error, self._path) from error
-        return lent[0]
+        return lease[0]
 
     def __exit__(
         self,
@@ -347,7 +347,7 @@ class _Reading:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._lent is not None:
-            self._release(self._lent)
+        if self._lease is not None:
+            self._release(self._lease)
         if isinstance(error, apsw.Error):
             raise typed(error, self._path) from error

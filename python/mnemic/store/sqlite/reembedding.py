@@ -108,9 +108,9 @@ class _OwnVectors(NamedTuple):
 
 def to_embed(connection: apsw.Connection, agent_id: str, model: Model) -> ReembeddingProgress:
     """Return how many entries lack the shadow vectors of a model, and how many need them."""
-    lacking = fetch(connection, _COUNT_LACKING, (agent_id, 0, *_stored(model)))
+    missing = fetch(connection, _COUNT_LACKING, (agent_id, 0, *_stored(model)))
     wanted = fetch(connection, _COUNT_WANTED, (agent_id, 0))
-    return ReembeddingProgress(*integers([lacking[0][0], wanted[0][0]]))
+    return ReembeddingProgress(*integers([missing[0][0], wanted[0][0]]))
 
 
 def rows_to_embed(
@@ -132,12 +132,12 @@ def switch_model(
     agent_id: str,
     model: Model,
     skipped: AbstractSet[int],
-    max_lacking: int,
+    max_missing: int,
 ) -> bool:
     """Make the shadow vectors of a model the agent's own, unless entries lack them."""
-    limit = len(skipped) + max_lacking + 1
-    lacking = rows_to_embed(connection, agent_id, model, 0, limit)
-    if len(set(lacking) - skipped) > max_lacking:
+    limit = len(skipped) + max_missing + 1
+    missing = rows_to_embed(connection, agent_id, model, 0, limit)
+    if len(set(missing) - skipped) > max_missing:
         return False
     sums = NO_SUMS
     for page in _pages(connection, agent_id):
@@ -174,7 +174,7 @@ def _switch_page(
         if vectors.is_zero:
             fresh[row] = np.zeros((1, model[1]), np.float32)
             sealed.pop(row, None)
-    _put_away(connection, own, {row for row, *_, is_sensitive, _ in page if is_sensitive})
+    _move_to_shadow(connection, own, {row for row, *_, is_sensitive, _ in page if is_sensitive})
     _take_over(connection, model, fresh, {row: updated_at for row, *_, updated_at in page})
     connection.executemany(_RENAME, [(model[0], row, MARK + model[0]) for row in sealed])
     stored = {row: [vector.tobytes() for vector in own] for row, own in fresh.items()}
@@ -219,7 +219,7 @@ def _check_sound(
             )
 
 
-def _put_away(
+def _move_to_shadow(
     connection: apsw.Connection, own: Mapping[int, _OwnVectors], sensitive: Collection[int]
 ) -> None:
     """Make own vectors shadow vectors of their model; none is kept that is zero or sensitive."""
@@ -323,8 +323,8 @@ class SqliteReembedding(Protocol):
             return rows_to_embed(connection, agent_id, model, after, limit)
 
     def switch_model(
-        self, agent_id: str, model: Model, skipped: Collection[int] = (), max_lacking: int = 0
+        self, agent_id: str, model: Model, skipped: Collection[int] = (), max_missing: int = 0
     ) -> Future[bool]:
         """Make the shadow vectors of a model the agent's own, unless entries lack them."""
         rows = frozenset(skipped)
-        return self._write(lambda on: switch_model(on, agent_id, model, rows, max_lacking))
+        return self._write(lambda on: switch_model(on, agent_id, model, rows, max_missing))

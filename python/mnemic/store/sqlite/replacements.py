@@ -250,7 +250,7 @@ class _Overwrite(NamedTuple):
         return not self.changes_content and not self.new.vectors and is_sealed_alike
 
     @property
-    def is_anew(self) -> bool:
+    def clears_index(self) -> bool:
         """Whether an index must forget the row first; see `changes.ChangeKind`.
 
         It then reads the row with its vectors, as it must where it lacks those that stay.
@@ -397,14 +397,14 @@ def _replace_vectors(
 def _outcome(overwrite: _Overwrite) -> Outcome:
     is_sealed_now = overwrite.entry.is_encrypted and not overwrite.old.is_sealed
     shown = ReplacedEntry(overwrite.entry, overwrite.changes_content, is_sealed_now)
-    replacement = Replacement(shown, overwrite.columns, overwrite.is_anew)
+    replacement = Replacement(shown, overwrite.columns, overwrite.clears_index)
     return Outcome(
         overwrite.old.row, overwrite.new.columns[_ID], is_new=False, replacement=replacement
     )
 
 
 def _change(overwrite: _Overwrite) -> Change:
-    kind: ChangeKind = "replace" if overwrite.is_anew else "update"
+    kind: ChangeKind = "replace" if overwrite.clears_index else "update"
     size = overwrite.size - overwrite.old.size
     return Change(
         overwrite.old.row, overwrite.new.columns[_ID], kind, overwrite.entry.user_id, size

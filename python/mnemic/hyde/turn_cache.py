@@ -92,7 +92,7 @@ class _Flight(Generic[Value]):
                 self.task.get_loop().call_soon_threadsafe(self.task.cancel)
 
 
-class Turns(Generic[Value]):
+class TurnCache(Generic[Value]):
     """Keeps the result of one turn, and lets concurrent calls for a turn share one flight.
 
     A turn that began later is never replaced by one that began before it. Thread-safe.
