@@ -439,7 +439,7 @@ def test_identical_queries_are_answered_from_the_cache_for_sixty_seconds(door):
 
 
 @pytest.mark.requirement("R315")
-def test_no_wall_is_crossed_by_the_cache(door):
+def test_no_scope_is_crossed_by_the_cache(door):
     entries = [told(0.9, "alice"), told(0.9, "bob", user_id="bob")]
 
     def scenario(setup):

@@ -295,7 +295,7 @@ class Door:
         )
 
     async def search_pages(self, random, user):
-        """Floors, totals and reasons come from within the walls, and so do pages."""
+        """Floors, totals and reasons come from within the user scope, and so do pages."""
         found = await self.memory.search(
             text_of(random, user, 5) + random.choice(NAMES),
             user_id=user,

@@ -18,7 +18,7 @@ def read(store, scope, rows=(1, 2)):
     return {row: entry.content for row, entry in found.items()}
 
 
-def test_rows_that_are_held_are_read_as_they_are_stored_and_within_the_walls(store):
+def test_rows_that_are_held_are_read_as_they_are_stored_and_within_the_scopes(store):
     loaded(store)
     assert read(store, ALICE) == {1: "memory 1"}
     assert read(store, BOB) == {2: "memory 2"}

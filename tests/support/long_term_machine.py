@@ -237,7 +237,7 @@ class Listing:
 
 
 def own_id(entry_id, user):
-    """Return an id of this user alone; those of promises/test_walls_property.py are shared."""
+    """Return an id of this user alone; ids of promises/test_tenant_isolation_property are shared."""
     return UUID(int=entry_id.int + 100_000 * USERS.index(user))
 
 

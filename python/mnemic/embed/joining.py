@@ -262,7 +262,7 @@ class CallJoiner:
             texts: The texts.
             executor: Has a thread for a call of the embedder.
         """
-        import asyncio  # noqa: PLC0415 - a third of the import budget, unused at the front door
+        import asyncio  # noqa: PLC0415 - a third of the import budget, unused by plain calls
 
         loop = asyncio.get_running_loop()
         waiter, threads = loop.create_future(), threads_of(loop)

@@ -1,4 +1,4 @@
-"""The service behind both doors of a HyDE engine."""
+"""The service behind both interfaces of a HyDE engine."""
 
 import asyncio
 import os
@@ -61,7 +61,7 @@ class _ProcessParts(NamedTuple):
         tasks: Runs coroutines of callers.
         worker: Builds the index; None without an embedder.
         flow: Runs the stages; None for a disabled engine.
-        loop: The event loop of the plain door.
+        loop: The event loop of the plain interface.
     """
 
     process: int

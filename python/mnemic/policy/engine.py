@@ -1,4 +1,4 @@
-"""The engine of a retrieval policy: trigger, search, steps and payload, shared by both doors."""
+"""The engine of a retrieval policy: trigger, search, steps and payload, for both interfaces."""
 
 import threading
 import time

@@ -360,7 +360,7 @@ class Repository:
 
     @property
     def executor(self) -> "Executor":
-        """The store's threads, for blocking work of the asynchronous doors."""
+        """The store's threads, for blocking work of the asynchronous interfaces."""
         return self._store.executor
 
     @property

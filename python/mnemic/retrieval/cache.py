@@ -330,7 +330,7 @@ def _fair_level(sizes: Iterable[int], wanted: int) -> int:
 def _running_loop() -> "AbstractEventLoop | None":
     if runs_sync():
         return None
-    import asyncio  # noqa: PLC0415 - a third of the import budget, unused at the front door
+    import asyncio  # noqa: PLC0415 - a third of the import budget, unused by plain calls
 
     return asyncio.get_running_loop()
 

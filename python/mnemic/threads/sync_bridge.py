@@ -67,7 +67,7 @@ async def run_blocking(
     """
     if runs_sync():
         return work()
-    import asyncio  # noqa: PLC0415 - a third of the import budget, unused at the front door
+    import asyncio  # noqa: PLC0415 - a third of the import budget, unused by plain calls
 
     loop = asyncio.get_running_loop()
     if threads is not None:
