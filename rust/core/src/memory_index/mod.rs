@@ -223,17 +223,17 @@ impl MemoryIndex {
         self.store.change(
             |snapshot| {
                 let mut memories = MemoryState::clone(&snapshot.memories);
-                let mut removed: Vec<u32> =
+                let mut docids: Vec<u32> =
                     removed.iter().filter_map(|row| memories.remove(*row)).collect();
                 let puts = records.iter().zip(&analysed);
-                removed.extend(puts.filter_map(|(record, words)| memories.put(record, words)));
+                docids.extend(puts.filter_map(|(record, words)| memories.put(record, words)));
                 memories.settle_languages();
                 let (added, found) = memories.lacking(embedded)?;
                 memories.link(removed, links.from, links.links);
                 *places.borrow_mut() = found;
                 let chunks = memories.chunks;
                 let ids = |docid| (0..chunks).map(move |chunk| vector_id(docid, chunk));
-                let removed = removed.into_iter().flat_map(ids).collect();
+                let removed = docids.into_iter().flat_map(ids).collect();
                 Ok(Change { memories, removed, added })
             },
             |at, row| self.write(&vectors[places.borrow()[at] * self.dim..], row),
