@@ -368,7 +368,7 @@ def test_a_list_refuses_what_makes_no_sense(arguments):
     run(scenario)
 
 
-# Deleting for good
+# Permanent deletion
 
 
 def test_erased_is_told_truly(tmp_path):

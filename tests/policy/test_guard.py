@@ -500,7 +500,7 @@ def the_memory(memory):
 
 CHANGES = {
     "delete": lambda memory: memory.delete(the_memory(memory), user_id="alice"),
-    "delete for good": lambda memory: memory.delete(
+    "delete permanently": lambda memory: memory.delete(
         the_memory(memory), user_id="alice", permanent=True
     ),
     "delete_all": lambda memory: memory.delete_all(user_id="alice"),

@@ -28,7 +28,7 @@ MAX_BYTES: Final = 64 * 2**20
 """Bytes of kept vectors, unless a cache is made with another number: 40,000 of 384 dimensions."""
 
 LARGEST_SHARE: Final = 16
-"""A vector that takes more than one part in so many of the budget is not kept."""
+"""A vector that takes more than 1/n of the budget is not kept."""
 
 _ENTRY_BYTES: Final = 128
 """Bytes of an entry of an `OrderedDict` beside its key and value, measured by `tracemalloc`."""

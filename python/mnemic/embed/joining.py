@@ -112,7 +112,7 @@ class _WaitingThread(_Waiting):
     def __init__(self, texts: list[str], patience: float) -> None:
         super().__init__(texts)
         self.patience = patience
-        # No condition, which is Python: a KeyboardInterrupt in it leaves its lock locked for good.
+        # No condition, which is Python: a KeyboardInterrupt in it leaves its lock locked forever.
         self._inbox: SimpleQueue[None] = SimpleQueue()
 
     def notify(self) -> None:

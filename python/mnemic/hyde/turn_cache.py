@@ -17,7 +17,7 @@ from mnemic.errors import DeadlineExceededError, StoreClosedError
 Value = TypeVar("Value")
 
 Timer = Callable[[], float]
-"""Gives seconds that never go back."""
+"""Returns seconds that never go back."""
 
 
 class Outcome(NamedTuple, Generic[Value]):

@@ -155,7 +155,7 @@ class FaissSource:
             target=_work, args=(weakref.ref(self),), name="mnemic-faiss", daemon=True
         )
         try:
-            self._index.require_memory()  # `start` waits for good for one that finds no memory
+            self._index.require_memory()  # `start` waits forever for one that finds no memory
             thread.start()
         except (MemoryError, RuntimeError):  # the next change tries again
             _log.warning("No thread can be started for an index of FAISS")

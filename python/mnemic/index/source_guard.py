@@ -86,7 +86,7 @@ class SourceGuard:
         try:
             change(self._source)
         except Exception as error:  # noqa: BLE001 - the rows are in the index
-            self._source = None  # out of step: it would miss memories for good
+            self._source = None  # out of step: it would miss memories forever
             self._report("cannot apply a change, and is not used until the next full load", error)
 
     def _report(self, problem: str, error: Exception) -> None:

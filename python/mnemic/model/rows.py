@@ -44,7 +44,7 @@ class RowBatch(Redacted, frozen=True, eq=False):
             takes their records.
         linked: Changed rows whose links are all replaced by those in `links`: rows of the state,
             and those that are still there in another state. A row of `removed` that is not among
-            them was deleted for good, and so were links to it.
+            them was deleted permanently, and so were links to it.
         links: Their links, also to rows of another state. Of active rows all links, of others those
             of type SUPERSEDES alone: a link to a superseded row leads on to its successor.
     """

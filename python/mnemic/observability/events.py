@@ -101,7 +101,7 @@ class MemoryForgottenEvent(Record, frozen=True, kw_only=True):
     Attributes:
         agent_id: The agent.
         entry_id: The memory's id.
-        permanent: Whether it was deleted for good.
+        permanent: Whether it was deleted permanently.
         timestamp: Time of the deletion.
         evicted: Whether it was deleted to make space for another memory, by `when_full="evict"`.
     """

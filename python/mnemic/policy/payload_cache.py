@@ -22,7 +22,7 @@ CACHED_BYTES = 16 * 1024 * 1024
 """Maximum bytes of all cached payloads."""
 
 USER_SHARE = 8
-"""One user's payloads are at most one in so many of all, in number and in bytes."""
+"""One user's payloads are at most 1/n of all, in number and in bytes."""
 
 
 class PayloadKey(NamedTuple):

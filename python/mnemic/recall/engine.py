@@ -555,7 +555,7 @@ class RecallEngine:
     async def _write_accesses(self) -> None:
         """Write accesses if the interval depends on them; searches by accesses do so themselves.
 
-        Nothing is written to a server that is away: that would wait for it.
+        Nothing is written to an unreachable server: that would wait for it.
         """
         if self._spaces_accesses and self.repository.finder.stale_since is None:
             with suppress(StoreError):  # then it is written later

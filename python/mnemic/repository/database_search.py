@@ -32,7 +32,7 @@ _BYTES_OF_COMPONENT: Final = 6
 """Bytes of an index for each memory and for each component of its vector, roughly."""
 
 _SMALL_SHARE: Final = 4
-"""A user's memories are loaded alone if they are at most one in so many of the agent's."""
+"""A user's memories are loaded alone if they are at most 1/n of the agent's."""
 
 _MAX_COUNTS: Final = 1_024
 

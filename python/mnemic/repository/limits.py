@@ -140,7 +140,7 @@ class Limits:
             await self._telemetry.used(used, quota.limit)
 
     async def reset_warnings(self) -> None:
-        """Let warnings come again after memories were deleted for good."""
+        """Let warnings come again after memories were deleted permanently."""
         quota = self.quota
         if quota is not None:
             self._telemetry.freed(self._store.used_bytes(self._agent_id), quota.limit)

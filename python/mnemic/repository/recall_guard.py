@@ -74,7 +74,7 @@ class RecallGuard:
         agent_id: The agent.
         action: Whether a repeated text is flagged or refused.
         now: Gives the time.
-        clock: Gives seconds that never go back.
+        clock: Returns seconds that never go back.
     """
 
     def __init__(

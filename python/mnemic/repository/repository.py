@@ -651,7 +651,7 @@ class Repository:
     async def close(self) -> None:
         """Finish writing and release the file. Repeated calls have no effect.
 
-        A forked process has nothing to finish, and its locks may be held for good.
+        A forked process has nothing to finish, and its locks may never be released.
         """
         if os.getpid() != self._process:
             self._store.close()

@@ -41,7 +41,7 @@ class StoppedError(Exception):
 
 
 class _RetryLaterError(Exception):
-    """The embedder was away, and may be back."""
+    """The embedder was unavailable, and may be back."""
 
 
 class _Failure(NamedTuple):
@@ -68,7 +68,7 @@ class VectorFilling:
         clock: Gives the time.
         stopped: Ends the work.
         report: Gets the number of memories that have their vectors, and of all.
-        is_patient: Whether an embedder that is away is waited for without end.
+        is_patient: Whether an unavailable embedder is waited for without end.
 
     Attributes:
         embedded: Number of memories embedded so far.
@@ -231,7 +231,7 @@ class VectorFilling:
         self._succeed()
 
     def _wait_out(self, error: EmbeddingError) -> None:
-        """Wait for an embedder that is away; raise its error once that is in vain."""
+        """Wait for an unavailable embedder; raise its error once it is given up."""
         self._outages += 1
         if self._outages > MAX_OUTAGES and not self._is_patient:
             raise error

@@ -28,13 +28,13 @@ CACHED_BYTES = 64 * 1024 * 1024
 """Maximum bytes of all cached results."""
 
 SCOPE_SHARE = 8
-"""One user's part is at most one in so many of all bytes, so that so many full parts fit."""
+"""One user's part is at most 1/n of all bytes, so that so many full parts fit."""
 
 ANSWER_SHARE = 4
-"""One result is at most one in so many of a user's bytes; a larger one is not cached."""
+"""One result is at most 1/n of a user's bytes; a larger one is not cached."""
 
 FREED_SHARE = 16
-"""One in so many of all bytes is freed at once: sorting the users by size gets slower with their
+"""1/n of all bytes is freed at once: sorting the users by size gets slower with their
 number."""
 
 

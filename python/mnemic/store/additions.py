@@ -71,7 +71,7 @@ class Additions(Protocol):
         model: str,
         on_conflict: OnConflict,
     ) -> list[bool]:
-        """Return for each entry whether an `add` of it needs its vectors, as things stand.
+        """Return for each entry whether an `add` of it needs its vectors, in the current state.
 
         With "replace" it needs none if its id is stored with the same content and vectors of the
         model; with "skip" none if its id is stored. The write decides again: an entry that needed

@@ -136,8 +136,8 @@ class Store(
     def stale_since(self) -> datetime | None:
         """Since when changes of other processes may be missing in reads; None while none can be.
 
-        A store that is notified of changes gives out its `known_position` while its server is away,
-        for a limited time.
+        A store that is notified of changes gives out its `known_position` while its server is
+        unreachable, for a limited time.
         """
         ...
 
@@ -452,8 +452,8 @@ class Store(
         """Return the agent's position as far as the store knows it, for searches.
 
         It has all commits of this process, and is never behind an earlier `position`. A store that
-        is notified of changes reads no server for it, and gives it out while its server is away;
-        see `stale_since`.
+        is notified of changes reads no server for it, and gives it out while its server is
+        unreachable; see `stale_since`.
         """
         ...
 

@@ -115,7 +115,7 @@ class ChangeFeed:
             max_stale: Maximum seconds since the last sign of the server.
 
         Raises:
-            StoreUnavailableError: If the server is away for longer.
+            StoreUnavailableError: If the server is unreachable for longer.
         """
         if self._state is _State.LIVE and agent_id not in self._moved:
             known = self._positions.get(agent_id)

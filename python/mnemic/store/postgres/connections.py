@@ -60,7 +60,7 @@ _LIMIT_LOCKS_OF_SEVERAL: Final = "SET LOCAL lock_timeout = '200ms'"
 """A group of several agents is split soon, if another program has the lock of one of them."""
 
 _LIMIT_PAUSES: Final = "SET LOCAL idle_in_transaction_session_timeout = '60s'"
-"""A process that is stopped in the midst of a write does not hold its locks for good."""
+"""A process that is stopped in the midst of a write does not hold its locks forever."""
 
 _ATTEMPTS: Final = 5
 """Times that a transaction is begun which others made fail."""

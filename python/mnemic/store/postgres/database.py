@@ -157,7 +157,7 @@ class Database:
         return future
 
     def _end(self, flush: AccessFlush, written: Future[None]) -> None:
-        """End a flush; while the server is away, its accesses are kept for the next one."""
+        """End a flush; while the server is unreachable, its accesses are kept for the next one."""
         if not written.cancelled() and isinstance(written.exception(), StoreUnavailableError):
             flush.postponed()
         else:
@@ -183,7 +183,7 @@ class Database:
 
     def close(self) -> None:
         """Finish everything, and release the connections."""
-        if self.connections.is_foreign:  # in a forked process its locks may be held for good
+        if self.connections.is_foreign:  # in a forked process its locks may never be released
             return
         self.is_closed = True
         self.workers.close()

@@ -79,7 +79,7 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
         read_only: Whether nothing may be changed. Then the tables must be there, and every write is
             a `ReadOnlyError`.
         codec: Codec of the entries; if None, plain text, or what the encryption makes of it.
-        max_stale: Maximum seconds since the last sign of a server that is away for which searches
+        max_stale: Maximum seconds since the last sign of an unreachable server for which searches
             are answered from memory.
         row_security: Whether policies keep agents apart; they are put in force unless they are.
         encryption: Seals sensitive entries; None seals none, and cannot read those that are.

@@ -136,7 +136,7 @@ class PostgresReads(Protocol):
         model: str,
         on_conflict: OnConflict,
     ) -> list[bool]:
-        """Return for each entry whether an `add` of it needs its vectors, as things stand."""
+        """Return for each entry whether an `add` of it needs its vectors, in the current state."""
         return self._read(
             agent_id,
             lambda on: writes.need_vectors(

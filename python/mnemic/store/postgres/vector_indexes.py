@@ -179,7 +179,7 @@ class VectorIndexBuilds:
             self._is_closed = True
             connections, thread = list(self._connections), self._thread
         for connection in connections:
-            with suppress(psycopg.Error):  # the server is away, and the build with it
+            with suppress(psycopg.Error):  # the server is unreachable, and the build with it
                 connection.cancel_safe(timeout=_CANCEL_SECONDS)
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout=_CANCEL_SECONDS)

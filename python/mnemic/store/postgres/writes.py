@@ -374,7 +374,7 @@ def need_vectors(
     model: str,
     on_conflict: OnConflict,
 ) -> list[bool]:
-    """Return for each entry whether storing it needs its vectors, as things stand."""
+    """Return for each entry whether storing it needs its vectors, in the current state."""
     places = [(entry.user_id or "", entry.id.bytes) for entry in entries]
     stored = stored_rows(session, codec, agent_id, places)
     if on_conflict == "skip" or not stored:

@@ -136,7 +136,7 @@ class Connections:
         Args:
             deadline: Statements that run past it raise DeadlineExceededError; None is no limit.
         """
-        self.check_usable()  # before any lock, which a fork may have left locked for good
+        self.check_usable()  # before any lock, which a fork may have left locked forever
         if deadline is not None:
             return self._reading_until(deadline)
         if self._is_shared:

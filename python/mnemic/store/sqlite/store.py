@@ -207,7 +207,7 @@ class SqliteStore(
         model: str,
         on_conflict: OnConflict,
     ) -> list[bool]:
-        """Return for each entry whether an `add` of it needs its vectors, as things stand."""
+        """Return for each entry whether an `add` of it needs its vectors, in the current state."""
         with self._reading() as connection, one_moment(connection):
             return replacements.need_vectors(
                 connection, self._codec, agent_id, entries, model=model, on_conflict=on_conflict
@@ -666,7 +666,7 @@ def _writing(flush: AccessFlush) -> Callable[[apsw.Connection], None]:
 
 
 def _close(workers: Workers, writer: Writer, connections: Connections, number: int) -> None:
-    if not connections.is_foreign:  # in a forked process their locks may be held for good
+    if not connections.is_foreign:  # in a forked process their locks may never be released
         workers.close()
     if not writer.close():
         # This thread is writing; the write must end before the rest can be closed.

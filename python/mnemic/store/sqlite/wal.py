@@ -169,7 +169,7 @@ def remove_log(path: str, *, only_if_empty: bool = False, same: SameFiles | None
 
     If several processes close a file at once, their locks prevent each other, and the log is left
     behind; so this is tried a few times, at random moments. If the file is still open somewhere, it
-    is in vain and takes some 15 ms. Nothing is touched if the file is another file by now.
+    fails and takes some 15 ms. Nothing is touched if the file is another file by now.
     """
     for largest in _MAX_WAITS:
         if same is not None and not same.are_same():

@@ -121,7 +121,7 @@ impl MemoryIndex {
     }
 
     /// Take memories out and in as [`apply`](Self::apply) does, and replace all links that lead from
-    /// some rows, all in one step. A row in `removed` that `links` does not name is deleted for good, and
+    /// some rows, all in one step. A row in `removed` that `links` does not name is deleted permanently, and
     /// links to it go as well; one that it names is in another state, and links to it stay.
     ///
     /// # Errors
