@@ -433,7 +433,7 @@ def test_neither_its_representation_nor_its_state_holds_a_text(caplog):
         cached.embed([PHRASE])
         cached.forget([PHRASE])
         cached.embed([PHRASE])
-    assert PHRASE not in repr(cached) + str(cached) + caplog.text + repr(vars(cached._kept))
+    assert PHRASE not in repr(cached) + str(cached) + caplog.text + repr(vars(cached._cache))
     assert repr(cached) == "CachedEmbedder(model='words', dimensions=8, vectors=1)"
 
 
@@ -442,7 +442,7 @@ def test_two_caches_have_other_keys_for_one_text():
     for _ in range(2):
         cached = CachedEmbedder(WordEmbedder())
         cached.embed([PHRASE])
-        keys |= set(cached._kept._vectors)
+        keys |= set(cached._cache._vectors)
     assert len(keys) == 2
 
 
@@ -493,7 +493,7 @@ def test_it_keeps_what_a_dict_in_order_of_use_keeps(steps, shares):
             hits += len(texts) - len(missing)
     assert (cached.hits, cached.misses) == (hits, misses)
     sides = {"embed": b"document", "query": b"query"}
-    assert list(cached._kept._vectors) == [cached._key(text, sides[side]) for text, side in twin]
+    assert list(cached._cache._vectors) == [cached._key(text, sides[side]) for text, side in twin]
     assert cached.used_bytes == len(twin) * size
 
 
@@ -518,7 +518,7 @@ def test_many_threads_get_the_vectors_of_their_texts():
     in_threads(*(lambda seed=seed: work(seed) for seed in range(8)))
     assert cached.used_bytes <= 20_000
     assert cached.hits + cached.misses == 8 * 150 * 5
-    assert not cached._kept._running
+    assert not cached._cache._running
 
 
 def test_kept_vectors_wait_for_no_call_that_runs():

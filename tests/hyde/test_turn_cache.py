@@ -193,7 +193,7 @@ def test_a_turn_that_began_earlier_never_replaces_a_later_one():
         early.gate.set()
         assert await first == "result 1"
         assert (turns.kept("1"), turns.kept("2")) == (None, "result 1")
-        assert turns.kept_id == "2"
+        assert turns.cached_id == "2"
 
     asyncio.run(run())
 
@@ -282,9 +282,9 @@ class Twin:
             self.flights[turn][1].append(caller)
         return found
 
-    def land(self, turn, *, is_kept, seconds):
+    def land(self, turn, *, is_cacheable, seconds):
         number, callers = self.flights.pop(turn)
-        if is_kept and (self.kept is None or self.kept[1] < number):
+        if is_cacheable and (self.kept is None or self.kept[1] < number):
             until = None if seconds is None else self.now + seconds
             self.kept = (turn, number, f"{turn} {number}", until)
         return dict.fromkeys(callers, f"{turn} {number}")
@@ -323,8 +323,8 @@ async def compared(steps):
             gate = asyncio.get_running_loop().create_future()
             gates[turn] = gate
             number = turns._flights[turn].number
-            is_kept, seconds = await gate
-            return Outcome(f"{turn} {number}", is_kept=is_kept, seconds=seconds)
+            is_cacheable, seconds = await gate
+            return Outcome(f"{turn} {number}", is_cacheable=is_cacheable, seconds=seconds)
 
         return compute
 
@@ -336,9 +336,9 @@ async def compared(steps):
                 expected[len(calls)] = found
             calls.append(asyncio.ensure_future(turns.shared(turn, compute_of(turn), SECONDS)))
         elif step == "land" and given_[0] in twin.flights:
-            turn, is_kept, seconds = given_
-            expected |= twin.land(turn, is_kept=is_kept, seconds=seconds)
-            gates[turn].set_result((is_kept, seconds))
+            turn, is_cacheable, seconds = given_
+            expected |= twin.land(turn, is_cacheable=is_cacheable, seconds=seconds)
+            gates[turn].set_result((is_cacheable, seconds))
         elif step == "leave" and given_[0] < len(calls) and given_[0] not in expected:
             twin.leave(given_[0])
             calls[given_[0]].cancel()

@@ -56,7 +56,7 @@ class CachedTurn(NamedTuple):
 
 
 NO_MEMORIES = CachedTurn()
-NOT_KEPT = Outcome(NO_MEMORIES, is_kept=False)
+NOT_CACHED = Outcome(NO_MEMORIES, is_cacheable=False)
 """The result of a turn that could not be tried."""
 
 
@@ -132,19 +132,19 @@ class Flow:
             await self._published(event, deadline)
         return outcome
 
-    def refreshed(self, kept: CachedTurn, now: datetime) -> CachedTurn:
+    def refreshed(self, cached: CachedTurn, now: datetime) -> CachedTurn:
         """Return a result with the present state of its memories."""
         seq = self._repository.finder.position().seq
-        present = self._pipeline.present(kept.memories, now)
+        present = self._pipeline.present(cached.memories, now)
         return CachedTurn.of(present, seq, self._repository.finder.stale_since)
 
     async def _outcome(
         self, window: list[str], deadline: float, progress: Progress
     ) -> Outcome[CachedTurn]:
         if not window:
-            return NOT_KEPT
+            return NOT_CACHED
         if not await self._stage("ready", self._is_searchable(deadline), deadline):
-            return NOT_KEPT
+            return NOT_CACHED
         hypotheses = await self._stage("hypotheses", self._hypotheses(window, deadline), deadline)
         if not hypotheses:
             return Outcome(NO_MEMORIES)
@@ -223,7 +223,7 @@ class Flow:
             stage, cause = error.stage, error.cause
         self._telemetry.failed(stage, cause)
         if stage == "ready":
-            return NOT_KEPT, stage
+            return NOT_CACHED, stage
         return Outcome(NO_MEMORIES, seconds=self._config.failure_backoff), stage
 
     async def _published(self, event: HypothesesRetrievedEvent, deadline: float) -> None:

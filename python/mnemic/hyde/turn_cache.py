@@ -25,17 +25,17 @@ class Outcome(NamedTuple, Generic[Value]):
 
     Attributes:
         value: The result.
-        is_kept: Whether later calls for the turn get it.
+        is_cacheable: Whether later calls for the turn get it.
         seconds: How long they do; None for as long as the turn is the kept one.
     """
 
     value: Value
-    is_kept: bool = True
+    is_cacheable: bool = True
     seconds: float | None = None
 
 
 class _CachedResult(NamedTuple, Generic[Value]):
-    """The kept result.
+    """The cached result.
 
     Attributes:
         turn_id: Id of the turn.
@@ -104,45 +104,45 @@ class TurnCache(Generic[Value]):
     def __init__(self, timer: Timer = time.monotonic) -> None:
         self._timer = timer
         self._lock = threading.Lock()
-        self._kept: _CachedResult[Value] | None = None
+        self._cached: _CachedResult[Value] | None = None
         self._flights: dict[str, _Flight[Value]] = {}
         self._number = 0
         self._is_closed = False
 
     @property
-    def kept_id(self) -> str | None:
+    def cached_id(self) -> str | None:
         """The kept turn; None before the first one."""
-        kept = self._kept
-        return None if kept is None else kept.turn_id
+        cached = self._cached
+        return None if cached is None else cached.turn_id
 
-    def kept(self, turn_id: str) -> Value | None:
-        """Return the kept result of a turn, or None."""
-        kept = self._kept
-        if kept is None or kept.turn_id != turn_id:
+    def cached(self, turn_id: str) -> Value | None:
+        """Return the cached result of a turn, or None."""
+        cached = self._cached
+        if cached is None or cached.turn_id != turn_id:
             return None
-        if kept.until is not None and self._timer() >= kept.until:
+        if cached.until is not None and self._timer() >= cached.until:
             return None
-        return kept.value
+        return cached.value
 
     def replace(self, turn_id: str, before: Value, after: Value) -> None:
         """Keep another result of a turn, unless its result was replaced meanwhile."""
         with self._lock:
-            kept = self._kept
-            if kept is not None and kept.turn_id == turn_id and kept.value is before:
-                self._kept = kept._replace(value=after)
+            cached = self._cached
+            if cached is not None and cached.turn_id == turn_id and cached.value is before:
+                self._cached = cached._replace(value=after)
 
     def forget(self, turn_id: str, value: Value) -> None:
         """Keep a result of a turn no longer, unless it was replaced meanwhile."""
         with self._lock:
-            kept = self._kept
-            if kept is not None and kept.turn_id == turn_id and kept.value is value:
-                self._kept = None
+            cached = self._cached
+            if cached is not None and cached.turn_id == turn_id and cached.value is value:
+                self._cached = None
 
     def close(self) -> None:
-        """Forget the kept result, cancel all flights, and begin none any more."""
+        """Forget the cached result, cancel all flights, and begin none any more."""
         with self._lock:
             self._is_closed = True
-            self._kept = None
+            self._cached = None
             flights, self._flights = list(self._flights.values()), {}
         for flight in flights:
             flight.is_left = True
@@ -170,9 +170,9 @@ class TurnCache(Generic[Value]):
         """
         end = time.monotonic() + seconds
         while True:
-            kept = self.kept(turn_id)
-            if kept is not None:
-                return kept
+            cached = self.cached(turn_id)
+            if cached is not None:
+                return cached
             ended = await self._awaited(turn_id, compute, end - time.monotonic())
             if ended is None:  # the event loop of its first caller ended
                 continue
@@ -273,11 +273,11 @@ class TurnCache(Generic[Value]):
             del self._flights[turn_id]
 
     def _keep(self, turn_id: str, number: int, outcome: Outcome[Value]) -> None:
-        is_older = self._kept is not None and self._kept.number > number
-        if not outcome.is_kept or is_older:
+        is_older = self._cached is not None and self._cached.number > number
+        if not outcome.is_cacheable or is_older:
             return
         until = None if outcome.seconds is None else self._timer() + outcome.seconds
-        self._kept = _CachedResult(turn_id, number, outcome.value, until)
+        self._cached = _CachedResult(turn_id, number, outcome.value, until)
 
 
 def _end_of(task: asyncio.Task[Outcome[Value]]) -> _FlightResult[Value] | None:

@@ -159,7 +159,7 @@ class IndexSync:
         self._access_lock = threading.Lock()
         self._reporting_thread: int | None = None
         if embedder is not None and not is_lazy:  # without one, they may never be searched
-            self.catch_up(patience=None)
+            self.catch_up(max_seconds=None)
 
     @property
     def index(self) -> NativeIndex:
@@ -351,7 +351,7 @@ class IndexSync:
         *,
         with_accesses: bool = False,
         deadline: float | None = None,
-        patience: float | None = PATIENCE_SECONDS,
+        max_seconds: float | None = PATIENCE_SECONDS,
     ) -> LogPosition:
         """Apply all changes of the store, and embed entries without a vector.
 
@@ -359,7 +359,7 @@ class IndexSync:
             with_accesses: Whether to apply accesses too, which are not changes.
             deadline: Limit of reading the changes, in seconds of `time.monotonic()`; see
                 `Store.rows_since`.
-            patience: Maximum seconds that embedding takes here, before it goes on in the
+            max_seconds: Maximum seconds that embedding takes here, before it goes on in the
                 background; None for no maximum.
 
         Returns:
@@ -376,7 +376,7 @@ class IndexSync:
         if position.seq != self._index.seq:
             self._apply_changes(deadline)
         if self._missing is not None and not self._is_switching and self._missing.due():
-            self._missing.embed_until(deadline, patience)
+            self._missing.embed_until(deadline, max_seconds)
             self._apply_changes(deadline)
         if with_accesses:  # after the changes, which may add rows without their accesses
             self._catch_up_with_accesses(position)
@@ -415,7 +415,7 @@ class IndexSync:
         """
         if self._missing is not None:
             self._missing.retry_all()
-        self.catch_up(patience=None)
+        self.catch_up(max_seconds=None)
         return len(self._index.unembedded())
 
     def current_position(self) -> LogPosition | None:

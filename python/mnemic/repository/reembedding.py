@@ -50,17 +50,17 @@ class _Job:
     Attributes:
         embedder: Of the new model.
         skips_failed: Whether the new model is used without the vectors of failed memories.
-        is_patient: Whether it is tried for ever; nobody else would begin it again.
+        retries_forever: Whether it is tried for ever; nobody else would begin it again.
         result: Its report, or its error.
         stopped: Ends it.
     """
 
     def __init__(
-        self, embedder: ValidatedEmbedder, *, skips_failed: bool, is_patient: bool
+        self, embedder: ValidatedEmbedder, *, skips_failed: bool, retries_forever: bool
     ) -> None:
         self.embedder = embedder
         self.skips_failed = skips_failed
-        self.is_patient = is_patient
+        self.retries_forever = retries_forever
         self.result: Future[ReembedReport] = Future()
         self.result.set_running_or_notify_cancel()  # whoever waits for it does not cancel it
         self.stopped = threading.Event()
@@ -79,7 +79,7 @@ class _Job:
         listeners = list(self._listeners)
         listeners.remove(report)
         self._listeners = listeners
-        if not (listeners or self.is_patient):
+        if not (listeners or self.retries_forever):
             self.stopped.set()
 
     def report(self, done: int, total: int | None) -> None:
@@ -140,7 +140,7 @@ class Reembedding:
         """Begin in the background what the memory waits for: the vectors of its own embedder."""
         embedder = self._models.embedder
         if embedder is not None:
-            self._start(_Job(embedder, skips_failed=True, is_patient=True))
+            self._start(_Job(embedder, skips_failed=True, retries_forever=True))
 
     async def run(
         self, embedder: ValidatedEmbedder | None, progress: Progress | None, *, skip_failed: bool
@@ -188,7 +188,7 @@ class Reembedding:
                 raise EmbedderRequiredError(
                     "this memory was opened with embedder=None; give reembed an embedder"
                 )
-            job = _Job(chosen, skips_failed=skip_failed, is_patient=False)
+            job = _Job(chosen, skips_failed=skip_failed, retries_forever=False)
             job.listen(report)
             self._start(job)
             return job
@@ -220,7 +220,7 @@ class Reembedding:
                 StoreClosedError("the memory was closed while it was being embedded again")
             )
         except BaseException as error:  # noqa: BLE001 - raised where it is waited for
-            if job.is_patient:
+            if job.retries_forever:
                 _log.error(
                     "The memories of agent %s are not embedded again: %s", self._agent_id, error
                 )
@@ -235,7 +235,7 @@ class Reembedding:
             self._now,
             stopped=job.stopped,
             report=job.report,
-            is_patient=job.is_patient,
+            retries_forever=job.retries_forever,
         )
         previous = self._store.embedding_model(self._agent_id)
         model = filling.model()
@@ -289,7 +289,7 @@ class Reembedding:
             except StoreClosedError:
                 raise StoppedError from None
             except StoreError as error:
-                if not job.is_patient:
+                if not job.retries_forever:
                     raise
                 _log.warning("The re-embedding of agent %s waits: %s", self._agent_id, error)
                 if job.stopped.wait(MAX_RETRY_SECONDS):

@@ -68,7 +68,7 @@ class VectorFilling:
         clock: Gives the time.
         stopped: Ends the work.
         report: Gets the number of memories that have their vectors, and of all.
-        is_patient: Whether an unavailable embedder is waited for without end.
+        retries_forever: Whether an unavailable embedder is waited for without end.
 
     Attributes:
         embedded: Number of memories embedded so far.
@@ -84,7 +84,7 @@ class VectorFilling:
         *,
         stopped: threading.Event,
         report: Report,
-        is_patient: bool = False,
+        retries_forever: bool = False,
     ) -> None:
         self._store = store
         self._agent_id = agent_id
@@ -93,9 +93,9 @@ class VectorFilling:
         self._now = clock
         self._stopped = stopped
         self._report = report
-        self._is_patient = is_patient
+        self._is_patient = retries_forever
         self._failures: dict[int, _Failure] = {}
-        self._suspects: list[int] = []
+        self._failed_rows: list[int] = []
         self._outages = 0
         self._after = 0
         self.embedded = self.kept = 0
@@ -209,23 +209,23 @@ class VectorFilling:
         self._wait(used / WORKING_SHARE - (time.perf_counter() - started))
 
     def _succeed(self) -> None:
-        self._suspects.clear()
+        self._failed_rows.clear()
         self._outages = 0
 
     def _fail(self, row: int, error: EmbeddingError) -> None:
         """Note a failure; where every text fails it is the embedder's, and not theirs."""
         attempts = self._failures[row].attempts + 1 if row in self._failures else 1
         self._failures[row] = _Failure(attempts, time.monotonic() + _pause(attempts))
-        self._suspects.append(row)
+        self._failed_rows.append(row)
         _log.debug("A memory of agent %s is not embedded: %s", self._agent_id, error.kind)
-        if len(self._suspects) < FAILURES_OF_AN_OUTAGE:
+        if len(self._failed_rows) < FAILURES_OF_AN_OUTAGE:
             return
         try:
             self._embedder.embed([f"is the embedder there, {time.time_ns()}?"])  # in no cache
         except EmbeddingError:
-            for suspect in self._suspects:
-                del self._failures[suspect]
-            self._suspects.clear()
+            for failed_row in self._failed_rows:
+                del self._failures[failed_row]
+            self._failed_rows.clear()
             self._wait_out(error)
             raise _RetryLaterError from None
         self._succeed()
