@@ -41,7 +41,7 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 class Fresh:
-    """A right value that is made anew for each call."""
+    """A right value that is rebuilt for each call."""
 
     def __init__(self, make):
         self.make = make

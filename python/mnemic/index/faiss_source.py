@@ -34,11 +34,11 @@ INCREMENT: Final = 16
 
 MIN_VACANT: Final = 1024
 VACANT_SHARE: Final = 0.2
-"""An index is made anew once so many positions, and this share of them, are vacant."""
+"""An index is rebuilt once so many positions, and this share of them, are vacant."""
 
 MIN_ANEW_SECONDS: Final = 600.0
 ANEW_SHARE: Final = 10.0
-"""An index is made anew for a file if so many times the seconds that making it took have passed
+"""An index is rebuilt for a file if so many times the seconds that making it took have passed
 since, and at least so many; small changes do not count as making it."""
 
 _VACANT: Final = -1
@@ -207,7 +207,7 @@ class FaissSource:
     def savable(
         self, without: NDArray[np.int64], *, rebuild: bool, is_stopped: Callable[[], bool]
     ) -> SavedIndex | None:
-        """Return the index if it has no rows that it should not have, or one made anew.
+        """Return the index if it has no rows that it should not have, or one rebuilt.
 
         The caller holds the source.
         """
@@ -383,7 +383,7 @@ class FaissSource:
             self._positions.append(change.rows)
 
     def _compact(self) -> None:
-        """Make the index anew, of the vectors that are not replaced."""
+        """Make the index again, of the vectors that are not replaced."""
         made = self._made_of(self._positions.occupied(), lambda: self._is_closed)
         if made is not None:
             with self._lock.writing():
@@ -417,7 +417,7 @@ class HeldFaissSource:
 
     @property
     def may_rebuild(self) -> bool:
-        """Whether making an index anew would take a small part of the time since the last one."""
+        """Whether making an index again would take a small part of the time since the last one."""
         return self._source.may_rebuild
 
     def leave_out(
@@ -525,7 +525,7 @@ class _Positions:
 
     @property
     def is_mostly_vacant(self) -> bool:
-        """Whether the index should be made anew."""
+        """Whether the index should be rebuilt."""
         return self.vacant > MIN_VACANT and self.vacant > VACANT_SHARE * self.size
 
     def append(self, rows: NDArray[np.int64]) -> None:

@@ -88,7 +88,7 @@ class NativeIndex:
         coverage: The languages of the embedder; None for any.
         language: The language of the rows by its code, "auto" to detect that of each, or None to
             leave words as they are written.
-        repair: Loads the rows anew, after the file that they came from was found damaged; None
+        repair: Loads the rows again, after the file that they came from was found damaged; None
             raises instead.
     """
 

@@ -70,7 +70,7 @@ class IndexInfo(Record, frozen=True):
         waiting: Vectors that are not in it yet. A search compares them all; while more than 4,096
             wait it compares all memories.
         removed: Places in it whose memories are deleted or changed. At a fifth of all it is made
-            anew.
+            again.
         proposes: Whether searches use it now.
         nbytes: Bytes of both in memory, partly estimated.
     """

@@ -77,7 +77,7 @@ class PooledIndexes:
         _POOLS.add(self)
 
     def forget(self) -> None:
-        """Begin anew; after a fork, for another thread may have held a lock."""
+        """Start again; after a fork, for another thread may have held a lock."""
         self._lock = threading.Lock()
         self._loading = threading.Lock()
         self._uses: WeakKeyDictionary[PooledIndex, _Use] = WeakKeyDictionary()

@@ -1,7 +1,7 @@
 """Snapshots of an index: saved beside the store's file, and loaded in place of all rows.
 
 A snapshot is a cache. It is used if it was made from the history that the store has, by this
-version of mnemic, for the same model, languages and coverage; else it is made anew.
+version of mnemic, for the same model, languages and coverage; else it is rebuilt.
 """
 
 import hashlib
@@ -286,7 +286,7 @@ class IndexSnapshots:
             self._drop(path, reason)
 
     def _drop(self, path: str, reason: str) -> None:
-        """Remove a file; it is made anew."""
+        """Remove a file; it is rebuilt."""
         _log.info("The snapshot %s is not used: %s", path, reason)
         with suppress(OSError):
             os.unlink(path)  # noqa: PTH108 - pathlib is slow to import

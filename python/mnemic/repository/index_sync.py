@@ -337,7 +337,7 @@ class IndexSync:
     async def apply(self, batch: RowBatch | None) -> None:
         """Apply a change; read it from the store if it does not follow the index's number."""
         if batch is not None and batch.linked and self._index.seq is not None:
-            self._push_accesses()  # rows stored anew have none of the old ones
+            self._push_accesses()  # rows stored again have none of the old ones
         # While the model changes, a batch may have vectors of another one than the index.
         if batch is None or self._is_switching or not self._index.apply(batch):
             await self.refresh()
@@ -497,9 +497,7 @@ class IndexSync:
         except _StoppedError:
             pass
         except MnemicError as error:
-            _log.warning(
-                "The index of agent %s cannot be made anew: %s", self._agent_id, str(error)
-            )
+            _log.warning("The index of agent %s cannot be rebuilt: %s", self._agent_id, str(error))
         finally:
             self._rebuild_at = time.monotonic() + REBUILD_SECONDS
             self._rebuilding = None

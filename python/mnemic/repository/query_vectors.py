@@ -138,7 +138,7 @@ class QueryVectors:
         if vectors is not None and model not in {None, self._model.name}:
             raise EmbeddingModelMismatchError(
                 f"the query's vectors are of {model!r}, and those of the memories of "
-                f"{self._model.name!r} now; make anew what embeds the queries"
+                f"{self._model.name!r} now; recreate what embeds the queries"
             )
         is_comparable = vectors is not None and self._model.check_query(vectors)
         # The index learns the dimension when it takes the first vectors in.

@@ -112,7 +112,7 @@ class VectorIndexReader:
             if not state.is_at_work or is_late:
                 return not state.waiting
             time.sleep(SECONDS_BETWEEN_LOOKS)
-            index = self._indexes.active.index  # it may have been loaded anew
+            index = self._indexes.active.index  # it may have been reloaded
 
     def _audit(self, sample: int, k: int, seed: int, report: Report) -> IndexAudit:
         index = self._current()

@@ -528,7 +528,7 @@ class Store(
             with_sensitive: Treat sensitive and sealed rows as changed, also those that have not
                 since `seq`: for an index that was loaded from a snapshot of that change.
             deadline: Limit for reading changes. All rows are read to the end whatever it is: cut
-                short, the next call would begin anew and never end either.
+                short, the next call would start again and never end either.
 
         Raises:
             EmbeddingModelMismatchError: If the agent's vectors come from another model.
@@ -547,7 +547,7 @@ class Store(
     def backup(self, target: str | os.PathLike[str], *, report: Report = silent) -> None:
         """Copy everything, as of one moment, to a new place; writers may continue meanwhile.
 
-        Snapshots of indexes are not copied; they are made anew.
+        Snapshots of indexes are not copied; they are rebuilt.
 
         Args:
             target: The new place.

@@ -65,7 +65,7 @@ class ChangeFeed:
     Positions of agents that were asked for once are known without a round trip until a notification
     says that one has moved. It is not taken for the new position, for any role of the database can
     send one: the server is asked. After the connection was lost, the last known positions are given
-    out, as stale, for a limited time; once it is there again, not before all were read anew.
+    out, as stale, for a limited time; once it is there again, not before all were reread.
 
     Args:
         target: The database.

@@ -40,7 +40,7 @@ PATIENCE: Final = 10.0
 """Seconds that a call waits for a free connection, or for the server to come back."""
 
 _BACKOFF: Final = 2.0
-"""Seconds of attempts to connect, at ever larger intervals, before they begin anew: after a long
+"""Seconds of attempts to connect, at ever larger intervals, before they start again: after a long
 absence of the server a call waits no longer for its return than after a short one."""
 
 _NAMES_NO_AGENTS: Final = (
@@ -255,7 +255,7 @@ class Connections:
     ) -> Result:
         """Run work in one transaction that holds the locks of agents.
 
-        It is begun anew after a serialisation failure, a deadlock, or a connection that was lost
+        It is restarted after a serialisation failure, a deadlock, or a connection that was lost
         before the commit.
 
         Args:
@@ -295,7 +295,7 @@ class Connections:
         raise AssertionError("unreachable")
 
     def is_repeated(self, error: BaseException) -> bool:
-        """Return whether `write` begins its work anew after an error."""
+        """Return whether `write` restarts its work after an error."""
         if isinstance(error, _NAMES_NO_AGENTS):
             return not self.has_row_security
         if isinstance(error, REPEATABLE):

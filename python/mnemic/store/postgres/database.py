@@ -229,7 +229,7 @@ class _SharedDatabases:
             os.register_at_fork(after_in_child=self._forget)
 
     def _forget(self) -> None:
-        """Begin anew; after a fork, for another thread may have held a lock."""
+        """Start again; after a fork, for another thread may have held a lock."""
         self._lock = threading.RLock()  # the garbage collector may release one at any time
         self._opening: dict[_Key, threading.RLock] = {}
         self._open: dict[_Key, tuple[Database, int]] = {}

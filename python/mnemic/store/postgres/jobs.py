@@ -60,7 +60,7 @@ class AgentJob:
 class AccessJob:
     """A job that writes the accesses of an agent.
 
-    It takes them under the agent's lock: a memory may be stored anew while it waits for that, and
+    It takes them under the agent's lock: a memory may be stored again while it waits for that, and
     must not get the accesses of the old one.
 
     Args:
@@ -124,7 +124,7 @@ class AgentAddJob(AddJob):
 
 
 def check_add_keys(session: Session, jobs: Sequence[AddJob]) -> None:
-    """Check the keys of what jobs of one kind store; seal it anew if the agent has another now.
+    """Check the keys of what jobs of one kind store; reseal it if the agent has another now.
 
     Raises:
         KeyUnavailableError: If sensitive entries are stored without a key.

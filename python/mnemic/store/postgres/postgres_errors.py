@@ -24,7 +24,7 @@ REPEATABLE: Final = (
     errors.DeadlockDetected,
     errors.IdleInTransactionSessionTimeout,
 )
-"""Errors after which a transaction is begun anew."""
+"""Errors after which a transaction is restarted."""
 
 _FULL: Final = (errors.DiskFull, errors.OutOfMemory, errors.InsufficientResources)
 

@@ -121,7 +121,7 @@ class PostgresSealing(Protocol):
     def _under_former_keys(self, agent_id: str, rows: Sequence[Columns]) -> list[int]:
         """Return the numbers of sealed rows that no present key of their agent opens.
 
-        They were sealed anew since they were read: that changes nothing of them, and is not logged.
+        They were resealed since they were read: that changes nothing of them, and is not logged.
         """
         if not isinstance(self._codec, SealingRowCodec):
             return []

@@ -72,7 +72,7 @@ class ServerTransactions:
         session.undo()
 
     def is_lost(self, session: Session, error: BaseException) -> bool:
-        """Return whether an error ended the transaction, or `commit` has to begin it anew."""
+        """Return whether an error ended the transaction, or `commit` has to restart it."""
         return session.connection.closed or self.is_repeated(error)
 
     def is_repeated(self, error: BaseException) -> bool:

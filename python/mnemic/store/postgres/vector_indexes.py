@@ -174,7 +174,7 @@ class VectorIndexBuilds:
         return True
 
     def close(self) -> None:
-        """Cancel what is being built, and wait for its end; an interrupted index is built anew."""
+        """Cancel what is being built, and wait for its end; an interrupted index is built again."""
         with self._lock:
             self._is_closed = True
             connections, thread = list(self._connections), self._thread

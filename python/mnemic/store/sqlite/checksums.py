@@ -169,7 +169,7 @@ def entries_of(codec: RowCodec, rows: list[Columns]) -> list[MemoryEntry]:
 
 
 def rewritten(row: Columns, new: EncodedRow) -> int | None:
-    """Return the sum of a row that is written anew; None if the row had no sum."""
+    """Return the sum of a row that is rewritten; None if the row had no sum."""
     return None if row[_ROW_SUM] is None else row_sums([(*new.columns, *new.more)])[0]
 
 

@@ -256,7 +256,7 @@ def _take_over(
     fresh: Mapping[int, Float32Array],
     times: Mapping[int, int],
 ) -> None:
-    """Make shadow vectors of rows their own; those of zeros are written anew."""
+    """Make shadow vectors of rows their own; those of zeros are rewritten."""
     name, zero = model[0], [row for row in fresh if not fresh[row].any()]
     connection.executemany(_DROP, [(row, MARK + name) for row in zero])
     connection.executemany(

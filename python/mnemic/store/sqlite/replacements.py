@@ -57,7 +57,7 @@ _INDEXED: Final = {
         *("fingerprint", "idempotency_key"),
     )
 }
-"""Columns of indexes: SQLite writes an index anew where a statement names one of its columns."""
+"""Columns of indexes: SQLite rewrites an index where a statement names one of its columns."""
 
 _OF_IDS: Final = (
     f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries "

@@ -93,7 +93,7 @@ def add(
 def _under_current_key(
     connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
 ) -> tuple[Sequence[NewRow], AddOptions]:
-    """Return entries, sealed anew if another process replaced the key that sealed them.
+    """Return entries, resealed if another process replaced the key that sealed them.
 
     Raises:
         KeyUnavailableError: If sensitive ones are stored without a key beside sealed ones.

@@ -207,7 +207,7 @@ impl Lexical {
         true
     }
 
-    /// Analyse memories anew whose users have other languages now; `text_of` gives a docid's user and
+    /// Analyse memories again whose users have other languages now; `text_of` gives a docid's user and
     /// text.
     pub(crate) fn settle_languages<'a>(&mut self, text_of: impl Fn(u32) -> Option<(u32, &'a str)>) {
         let renewed = self.languages.renew();

@@ -103,7 +103,7 @@ impl MemoryState {
         self.graph.set(from, links);
     }
 
-    /// Analyse anew what is in another language since memories were added or removed: memories
+    /// Analyse again what is in another language since memories were added or removed: memories
     /// without a sure language are in that of most memories of their user.
     pub(crate) fn settle_languages(&mut self) {
         let columns = &self.columns;
