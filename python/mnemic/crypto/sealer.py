@@ -126,7 +126,7 @@ class Sealer:
     def fingerprints(self, contents: list[str]) -> list[bytes]:
         """Return the keyed fingerprint of each content, 16 bytes; equal for equivalent texts.
 
-        Without the key nobody can tell whether a fingerprint is that of a guessed text.
+        Without the key it is unknown whether a fingerprint is that of a guessed text.
         """
         return [self.keyed_fingerprint(digest) for digest in fingerprint_digests(contents)]
 
@@ -143,7 +143,7 @@ class Sealer:
         return _keyed(self._of_key, idempotency_key.encode())
 
     def check_value(self) -> bytes:
-        """Return a value to be stored, by which `verify_check` tells this key from others."""
+        """Return a value to be stored, by which `verify_check` recognises this key."""
         return self.seal(_CHECK_TEXT, _NO_ENTRY, _CHECK_FIELD)
 
     def verify_check(self, value: object) -> None:

@@ -179,8 +179,8 @@ class CachedEmbedder(AdaptedEmbedder):
     def _may_wait(self) -> bool:
         """Whether a call may wait for another one.
 
-        Before the first call has returned nobody can tell an embedder that is awaited. Waiting for
-        one in its own event loop would never end.
+        Before the first call has returned an embedder that is awaited cannot be recognised. Waiting
+        for one in its own event loop would never end.
         """
         return self._is_awaited is not None or not _runs_loop()
 

@@ -27,7 +27,7 @@ class BuildWorker:
     """Builds in a thread of its own, one build at a time.
 
     Triggers during a build are one further build after it. The thread ends when no build is due, so
-    an engine that nobody closes leaves none. Thread-safe.
+    an engine that is never closed leaves none. Thread-safe.
 
     Args:
         build: Builds, in the worker's thread; an error leaves the state before.

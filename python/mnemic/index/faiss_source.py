@@ -95,7 +95,7 @@ class FaissSource:
                 self._start_thread()
 
     def _reset(self) -> None:
-        """Begin without a thread, and with locks that nobody has."""
+        """Begin without a thread, and with locks that are free."""
         self._lock = SharedLock()  # of the index and its positions
         self._queue_lock = threading.Lock()
         self._step_lock = threading.Lock()  # of whatever changes the index, or reads it for long

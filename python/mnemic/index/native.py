@@ -172,7 +172,7 @@ class NativeIndex:
             if self._seq is None:
                 return None
             core, unembedded = self._core.snapshot(), self._core.unembedded()
-            # Last: if anything else failed, nobody would release it.
+            # Last: if anything else failed, it would not be released.
             held = None if self._source is None else self._source.hold()
             return Snapshot(core, self._seq, unembedded, held)
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Filters: TypeAlias = MemoryFilter | Mapping[str, Any] | None
 else:
     Filters = (
-        Any  # msgspec decodes no union of a record and a dict; the constructor tells them apart
+        Any  # msgspec decodes no union of a record and a dict; the constructor distinguishes them
     )
 
 

@@ -58,7 +58,7 @@ def export(
         part: The exported part.
         target: A path or a file.
         overwrite: Whether to replace a file.
-        total: Number of memories before the export, for reports; None if nobody gets them.
+        total: Number of memories before the export, for reports; None without reports.
         report: Gets the numbers so far.
 
     Returns:

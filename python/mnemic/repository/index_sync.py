@@ -529,7 +529,7 @@ class IndexSync:
 
     def _new_index(self, model: Model | None, coverage: Coverage | None) -> NativeIndex:
         dim = None if model is None else model[1]
-        # By a weak reference: a memory that nobody closes is collected with its last reference.
+        # By a weak reference: a memory that is never closed is collected with its last reference.
         repair = partial(_repair, weakref.ref(self))
         return NativeIndex(dim, self._make_source, coverage, self._language, repair)
 
@@ -744,7 +744,7 @@ class IndexSync:
             self._reporting_thread = None
 
     def _reports_here(self) -> bool:
-        """Return whether a progress function calls this, from within the load it is told of."""
+        """Return whether a progress function calls this, from within the load it reports."""
         return self._reporting_thread == threading.get_ident()
 
     def _restores_accessed_rows(self, batch: RowBatch) -> bool:

@@ -75,7 +75,7 @@ class _Job:
             report(*self._last)
 
     def forget(self, report: Report) -> None:
-        """Report to one less; end the work if nobody is left who waits for it."""
+        """Report to one less; end the work if no waiter is left."""
         listeners = list(self._listeners)
         listeners.remove(report)
         self._listeners = listeners

@@ -203,7 +203,7 @@ class Repository:
                 settings.embedder.close()
             self._store.close()
             raise
-        # Without this object: a cycle would keep the file of a memory that nobody closes.
+        # Without this object: a cycle would keep the file of a memory that is never closed.
         make_vectors = partial(
             _query_vectors,
             store=self._store,

@@ -318,7 +318,7 @@ class RetrievalEngine:
         if not query.use_cache or depends_on_accesses(query, expression):
             return await self._compute(scope, query, time_limit)
         stands = self.repository.finder.position_and_revision(scope, time_limit.deadline)
-        if stands is None:  # nothing tells whether a cached result is outdated
+        if stands is None:  # it is unknown whether a cached result is outdated
             return await self._compute(scope, query, time_limit)
         position, revision = stands
         key = key_of(scope, query, expression, revision)

@@ -259,7 +259,7 @@ class Writer:
             error = future.exception()
             if error is not None:
                 reason = str(error) if isinstance(error, MnemicError) else failure(error)
-                _log.warning("A write that nobody waits for was dropped: %s", reason)
+                _log.warning("A write that no caller waits for was dropped: %s", reason)
             if ended is not None:
                 ended()
 

@@ -25,7 +25,7 @@ class LogPosition(NamedTuple):
 
 
 class ChangeMark(NamedTuple):
-    """A change of an agent, told from the changes with the same number in other histories.
+    """A change of an agent, distinguished from the changes with the same number in other histories.
 
     A history is what was written to one store up to a change. Two stores that were one once, as
     after a restored backup, have a change in common exactly if they had it before they parted.

@@ -238,7 +238,7 @@ class LoopThreads:
         if self._is_scheduled or (others and len(self._due) < RETURNED_AT_ONCE):
             return
         self._is_scheduled = True
-        with suppress(RuntimeError):  # the event loop was closed: nobody waits there any more
+        with suppress(RuntimeError):  # the event loop was closed: no waiter is left
             self.loop.call_soon_threadsafe(self.wake)
 
     def wake(self) -> None:

@@ -367,7 +367,7 @@ def test_a_failing_job_that_nobody_waits_for_is_logged_and_takes_nothing_along(
     writer.close()
     assert stored(connections) == [1, 2]
     (line,) = [record.getMessage() for record in caplog.records]
-    assert line.startswith("A write that nobody waits for was dropped: ZeroDivisionError at ")
+    assert line.startswith("A write that no caller waits for was dropped: ZeroDivisionError at ")
     assert "nobody asked" not in line, "what is not mnemic's own error may quote a memory"
 
 

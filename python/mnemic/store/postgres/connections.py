@@ -263,11 +263,11 @@ class Connections:
             work: The work; it may run several times, and has no effect outside the connection.
             outcome_check: Called after the connection was lost during the commit; returns how to
                 find out, under the locks, whether the last run of the work was committed. None,
-                from it or in its place, if that cannot be told.
+                from it or in its place, if that is unknown.
 
         Raises:
             OutcomeUnknownError: If the connection was lost during the commit, and the outcome
-                cannot be told, or not in time.
+                is unknown, or not known in time.
         """
         self.check_writable()
         ends = time.monotonic() + PATIENCE

@@ -1,4 +1,4 @@
-"""Jobs of group commits: each with its agents, and how to tell whether it was committed."""
+"""Jobs of group commits: each with its agents, and how to find whether it was committed."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
@@ -160,7 +160,7 @@ def outcome_check(jobs: Sequence[AgentsJob]) -> Callable[[Session], bool] | None
 
     Returns:
         A function to be called under the locks of the jobs' agents, which the lost transaction held
-        until its end; None if the outcome cannot be told.
+        until its end; None if the outcome is unknown.
     """
     ran = [job.stored for job in jobs]
     if ran and all(stored is not None and not stored.steps for stored in ran):
