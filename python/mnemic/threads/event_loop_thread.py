@@ -105,7 +105,7 @@ class EventLoopThread:
             with self._lock:
                 return asyncio.run_coroutine_threadsafe(coroutine, self._started().loop)
         except BaseException:
-            coroutine.close()  # otherwise Python warns that it was not awaited them
+            coroutine.close()  # otherwise Python warns that they were not awaited
             if isinstance(awaitable, Coroutine):
                 awaitable.close()
             raise
