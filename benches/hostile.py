@@ -30,7 +30,7 @@ from mnemic.demo.reading import read
 from mnemic.embed.chunking import Chunker
 from mnemic.model import MemoryQuery
 from mnemic.model.validation import MAX_QUERY_LENGTH
-from mnemic.retrieval.expansion import CorpusExpander, RelatedTerms, terms_of, without_marker
+from mnemic.retrieval.expansion import CorpusExpander, Related, terms_of, without_marker
 
 LENGTHS = (16_000, 64_000, 256_000, 1_024_000)
 QUERY_LENGTHS = tuple(MAX_QUERY_LENGTH // 64 * times for times in (1, 4, 16, 64))
@@ -104,8 +104,8 @@ def python_cases(folder: Path) -> list[Case]:
     """Return the functions of the package that take a text by itself."""
     judge, expander, chunker = RuleJudge(), CorpusExpander(), Chunker(256)
 
-    async def related(_text: str) -> RelatedTerms:
-        return RelatedTerms([], 0.0)
+    async def related(_text: str) -> Related:
+        return Related([], 0.0)
 
     def judged(text: str) -> object:
         return asyncio.run(judge.judge(f"Ana has 3 boats. {text}", [f"Ana has 4 boats. {text}"]))

@@ -75,7 +75,7 @@ _FEATURES = {**AGENT_FEATURES, **RECALL_FEATURES}
 _PREFIX = "FeatureFlags."
 
 
-class RequiredFeature(NamedTuple):
+class Need(NamedTuple):
     """A feature that a call needs.
 
     Attributes:
@@ -87,14 +87,12 @@ class RequiredFeature(NamedTuple):
     message: str
 
 
-STORING = RequiredFeature(LONG_TERM, "Upgrade to {tier} for persistent memory")
-SEARCHING_BY_MEANING = RequiredFeature(
-    SEMANTIC_RETRIEVAL, "Semantic search requires {tier} tier or higher"
-)
-RETRIEVING_BY_MEANING = RequiredFeature(
+STORING = Need(LONG_TERM, "Upgrade to {tier} for persistent memory")
+SEARCHING_BY_MEANING = Need(SEMANTIC_RETRIEVAL, "Semantic search requires {tier} tier or higher")
+RETRIEVING_BY_MEANING = Need(
     SEMANTIC_RETRIEVAL, "Upgrade to {tier} for intelligent memory retrieval"
 )
-RECALLING = RequiredFeature(RETRIEVER, "Upgrade to {tier} for memory recall")
+RECALLING = Need(RETRIEVER, "Upgrade to {tier} for memory recall")
 
 
 class Quota(NamedTuple):
@@ -117,7 +115,7 @@ class LicensePolicy(Protocol):
         """The storage limit of the user's license; None is no limit."""
         ...
 
-    def require(self, *needs: RequiredFeature) -> None:
+    def require(self, *needs: Need) -> None:
         """Raise LicenseRestrictionError if a call's needs are not licensed.
 
         Args:
@@ -162,7 +160,7 @@ class DocumentedLicenses(Record, frozen=True):
         """
         return required_tier(key) <= self.tier
 
-    def require(self, *needs: RequiredFeature) -> None:
+    def require(self, *needs: Need) -> None:
         """Refuse a call whose needs the tier does not include.
 
         Raises:

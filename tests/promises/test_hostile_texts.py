@@ -18,7 +18,7 @@ from mnemic.demo.reading import read
 from mnemic.embed.chunking import Chunker
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import MemoryQuery, Scope
-from mnemic.retrieval.expansion import CorpusExpander, RelatedTerms, terms_of
+from mnemic.retrieval.expansion import CorpusExpander, Related, terms_of
 from tests.support.clock import NOON
 from tests.support.embedders import WordEmbedder
 from tests.support.places import SEARCHED, STORES
@@ -30,7 +30,7 @@ LEAST = 0.002  # seconds; less is mostly what the clock and the machine add
 
 
 async def nothing(_text):
-    return RelatedTerms([], 0.0)
+    return Related([], 0.0)
 
 
 def related(text):

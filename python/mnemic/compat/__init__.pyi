@@ -15,8 +15,8 @@ from mnemic.contradictions import LanguageModelJudge as LanguageModelJudge
 from mnemic.contradictions import RuleJudge as RuleJudge
 from mnemic.licensing import DocumentedLicenses as DocumentedLicenses
 from mnemic.licensing import LicenseTier as LicenseTier
+from mnemic.licensing import Need as Need
 from mnemic.licensing import Quota as Quota
-from mnemic.licensing import RequiredFeature as RequiredFeature
 from mnemic.recall import AsyncMemoryRetriever as AsyncMemoryRetriever
 from mnemic.recall import MemoryRetriever as MemoryRetriever
 from mnemic.retrieval import AsyncRetrievalService as AsyncRetrievalService
@@ -24,6 +24,6 @@ from mnemic.retrieval import CorpusExpander as CorpusExpander
 from mnemic.retrieval import CorpusSuggester as CorpusSuggester
 from mnemic.retrieval import LanguageModelExpander as LanguageModelExpander
 from mnemic.retrieval import LanguageModelSuggester as LanguageModelSuggester
-from mnemic.retrieval import RelatedTerms as RelatedTerms
+from mnemic.retrieval import Related as Related
 from mnemic.retrieval import RetrievalService as RetrievalService
 from mnemic.retrieval import SynonymExpander as SynonymExpander

@@ -26,7 +26,7 @@ from mnemic.context.rendering import messages, render
 from mnemic.context.summary import summary_of
 from mnemic.context.tokens import EstimatedTokens, counted
 from mnemic.errors import ContextWindowFullError, InvalidArgumentError, UnknownIdError
-from mnemic.licensing import CONTEXT_WINDOW_ADVANCED, LicensePolicy, RequiredFeature, checked_policy
+from mnemic.licensing import CONTEXT_WINDOW_ADVANCED, LicensePolicy, Need, checked_policy
 from mnemic.model import validation
 from mnemic.model.ids import UuidFactory
 from mnemic.protocols import Clock, IdFactory, Summarizer, TokenCounter, system_clock
@@ -462,7 +462,7 @@ class ContextWindow:
         name = strategy.name.lower()
         if strategy.is_advanced and self._license is not None:
             message = f"Compaction by {name} requires a {{tier}} license"
-            self._license.require(RequiredFeature(CONTEXT_WINDOW_ADVANCED, message))
+            self._license.require(Need(CONTEXT_WINDOW_ADVANCED, message))
         if strategy is CompactionStrategy.SUMMARIZE and self._summarizer is None:
             raise InvalidArgumentError(
                 f"strategy {name} needs a summarizer, got None; give ContextWindow one"

@@ -1,4 +1,4 @@
-"""Results of writes that name the memories deleted to make space for them."""
+"""Results of writes that name the memories deleted to make room for them."""
 
 from collections.abc import Iterable
 from typing import Any, Self
@@ -10,7 +10,7 @@ from mnemic.model.entry import MemoryEntry
 
 
 class WrittenEntry(MemoryEntry, frozen=True, kw_only=True, eq=False):
-    """A memory as a write left it, with the memories that the write deleted to make space.
+    """A memory as a write left it, with the memories that the write deleted to make room.
 
     Attributes:
         evicted_ids: Ids of the memories that were deleted permanently, in the order in which they
@@ -25,7 +25,7 @@ class WrittenEntry(MemoryEntry, frozen=True, kw_only=True, eq=False):
 
     @property
     def evicted(self) -> tuple[UUID, ...]:
-        """Ids of the memories that were deleted to make space for this one."""
+        """Ids of the memories that were deleted to make room for this one."""
         return self.evicted_ids
 
 
@@ -41,7 +41,7 @@ def written(entry: MemoryEntry, evicted: Iterable[UUID]) -> MemoryEntry:
 
 
 class AddedMemories(list[MemoryEntry]):
-    """The memories of one call as they were stored: a list, with what was deleted to make space.
+    """The memories of one call as they were stored: a list, with what was deleted to make room.
 
     Args:
         memories: The memories.
@@ -59,7 +59,7 @@ class AddedMemories(list[MemoryEntry]):
 
 
 class UpdateResult(int):
-    """Number of memories that a call changed: an int, with what was deleted to make space.
+    """Number of memories that a call changed: an int, with what was deleted to make room.
 
     Args:
         count: The number.

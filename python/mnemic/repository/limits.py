@@ -74,7 +74,7 @@ class Limits:
             return self._own_quota or licensed
         return min(self._own_quota, licensed, key=attrgetter("limit"))
 
-    def require(self, *needs: RequiredFeature) -> None:
+    def require(self, *needs: Need) -> None:
         """Raise LicenseRestrictionError if the policy does not allow what a call needs."""
         if self.license is not None:
             self.license.require(*needs)

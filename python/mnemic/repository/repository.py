@@ -551,7 +551,7 @@ class Repository:
         self,
         scope: Scope,
         search: Search,
-        *needs: RequiredFeature,
+        *needs: Need,
         expansion: Expansion | None = None,
         is_returned: bool = True,
     ) -> SearchOutcome:

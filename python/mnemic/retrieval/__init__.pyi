@@ -3,7 +3,7 @@ from mnemic.retrieval.expansion import CorpusExpander as CorpusExpander
 from mnemic.retrieval.expansion import Expander as Expander
 from mnemic.retrieval.expansion import FindRelated as FindRelated
 from mnemic.retrieval.expansion import LanguageModelExpander as LanguageModelExpander
-from mnemic.retrieval.expansion import RelatedTerms as RelatedTerms
+from mnemic.retrieval.expansion import Related as Related
 from mnemic.retrieval.given_expanders import AnyExpander as AnyExpander
 from mnemic.retrieval.given_expanders import ExpandFunction as ExpandFunction
 from mnemic.retrieval.given_expanders import FunctionExpander as FunctionExpander

@@ -197,7 +197,7 @@ class RetrievalEngine:
     async def _expanded(self, scope: Scope, query: str, time_limit: TimeLimit) -> ExpandedQuery:
         """Return the expander's result; the query alone if it fails."""
 
-        async def find_related(text: str) -> RelatedTerms:
+        async def find_related(text: str) -> Related:
             return await run_blocking(
                 lambda: self._related(scope, text, time_limit), self.repository
             )
@@ -290,7 +290,7 @@ class RetrievalEngine:
     def _find(self, scope: Scope, search: Search) -> SearchOutcome:
         return self.repository.find(scope, search, RETRIEVING_BY_MEANING)
 
-    def _related(self, scope: Scope, text: str, time_limit: TimeLimit) -> RelatedTerms:
+    def _related(self, scope: Scope, text: str, time_limit: TimeLimit) -> Related:
         """Return the words of the best matching memories: pseudo-relevance feedback.
 
         Sensitive memories are excluded: the words appear in logs, events and results.
@@ -311,7 +311,7 @@ class RetrievalEngine:
         ]
         terms = self.repository.finder.related(scope, text, texts, MAX_RELATED)
         best = found.hits[0].score if found.hits else 0.0
-        return RelatedTerms(terms, best / (best + HALF_SUPPORT) if best > 0 else 0.0)
+        return Related(terms, best / (best + HALF_SUPPORT) if best > 0 else 0.0)
 
     async def _lookup(self, scope: Scope, query: MemoryQuery, time_limit: TimeLimit) -> CacheLookup:
         expression = query.expression

@@ -17,7 +17,7 @@ ADDED_TERMS = 8
 """Maximum number of added terms; chosen by measurement, see docs/concepts/retrieval.md."""
 
 
-class RelatedTerms(NamedTuple):
+class Related(NamedTuple):
     """Words of memories that are related to a query.
 
     Attributes:
@@ -29,7 +29,7 @@ class RelatedTerms(NamedTuple):
     support: float
 
 
-FindRelated: TypeAlias = Callable[[str], Awaitable[RelatedTerms]]
+FindRelated: TypeAlias = Callable[[str], Awaitable[Related]]
 """Returns words related to a text from the searched memories."""
 
 

@@ -116,7 +116,7 @@ class AsyncAddVerbs(ScopedBase):
 
         Returns:
             The memory as it was stored. Its `evicted` has the ids of the memories that were deleted
-            to make space for it, where the memory was opened with `when_full="evict"`.
+            to make room for it, where the memory was opened with `when_full="evict"`.
 
         Raises:
             InvalidEntryError: If an argument is of the wrong type or out of range.
@@ -127,7 +127,7 @@ class AsyncAddVerbs(ScopedBase):
             EmbeddingError: If the embedder fails; nothing is stored then.
             EmbeddingModelMismatchError: If the embedding has another dimension than the agent's
                 vectors, or these come from another model.
-            StorageQuotaExceededError: If there is no capacity left; nothing is stored then.
+            StorageQuotaExceededError: If there is no room left; nothing is stored then.
             StoreError: If the file cannot be written; nothing is stored then.
         """
         fields = {
@@ -223,7 +223,7 @@ class AsyncAddVerbs(ScopedBase):
 
         Returns:
             A list of the memories as they were stored, in the given order. Its `evicted` has the
-            ids of those that were deleted to make space, as for `add`.
+            ids of those that were deleted to make room, as for `add`.
 
         Raises:
             InvalidEntryError: If one of them is invalid; the message names it.

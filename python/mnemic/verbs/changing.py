@@ -78,7 +78,7 @@ class AsyncChangeVerbs(ScopedBase):
 
         Returns:
             The memory after the change, without its embedding. Its `evicted` has the ids of the
-            memories that were deleted to make space, where the memory was opened with
+            memories that were deleted to make room, where the memory was opened with
             `when_full="evict"`.
 
         Raises:
@@ -168,7 +168,7 @@ class AsyncChangeVerbs(ScopedBase):
 
         Returns:
             Number of changed memories. Its `evicted` has the ids of the memories that were deleted
-            to make space, where the memory was opened with `when_full="evict"`.
+            to make room, where the memory was opened with `when_full="evict"`.
 
         Raises:
             InvalidArgumentError: If neither ids nor a filter is given, or an argument is of the

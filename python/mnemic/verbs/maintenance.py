@@ -139,7 +139,7 @@ class AsyncMaintenanceVerbs(ScopedBase):
         """Seal this agent's memories under another master key, during reads and writes.
 
         New memories are sealed under it at once; those that are sealed already follow in batches,
-        each in one transaction. Both keys open memories until the last one is resealed, and then
+        each in one transaction. Both keys open memories until the last one is sealed anew, and then
         the former is needed no more, but for backups made before.
 
         After a crash, open the memory with both keys, as by
@@ -152,14 +152,14 @@ class AsyncMaintenanceVerbs(ScopedBase):
             progress: Called with the number of memories so far, and of all; or True for a bar.
 
         Returns:
-            Number of memories that were resealed.
+            Number of memories that were sealed anew.
 
         Raises:
             InvalidArgumentError: If the key is invalid, or the memory was opened without
                 encryption.
             KeyUnavailableError: If a key provider fails.
             WrongKeyError: If memories are sealed under a third key.
-            SealBrokenError: If a sealed memory does not open; all others are resealed, and the
+            SealBrokenError: If a sealed memory does not open; all others are sealed anew, and the
                 former key is kept.
             ReadOnlyError: If the memory was opened read-only.
         """

@@ -75,7 +75,7 @@ class AsyncRetrievalVerbs(ScopedBase):
         all_users: bool = False,
         **fields: Unpack[RetrieveFields],
     ) -> int:
-        """Add the answers to a query to a context window, as far as it has space.
+        """Add the answers to a query to a context window, as far as it has room.
 
         See `mnemic.compat.AsyncRetrievalService.retrieve_to_context`.
 
