@@ -500,7 +500,7 @@ def test_every_public_class_is_a_door_a_record_or_searches_no_memories():
         "AdaptedLanguageModel",
         "CachedEmbedder",
         "CircuitBreaker",
-        "CompletionModel",
+        "Completes",
         "CorpusExpander",
         "CorpusSuggester",
         "Encryption",

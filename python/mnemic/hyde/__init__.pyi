@@ -4,7 +4,7 @@ from mnemic.hyde.config import InjectionForm as InjectionForm
 from mnemic.hyde.engine import AsyncHydeEngine as AsyncHydeEngine
 from mnemic.hyde.engine import HydeEngine as HydeEngine
 from mnemic.hyde.hypotheses import HYPOTHESIS_SYSTEM_PROMPT as HYPOTHESIS_SYSTEM_PROMPT
-from mnemic.hyde.hypotheses import CompletionModel as CompletionModel
+from mnemic.hyde.hypotheses import Completes as Completes
 from mnemic.hyde.hypotheses import generate_hypotheses as generate_hypotheses
 from mnemic.hyde.hypotheses import hypothesis_prompt as hypothesis_prompt
 from mnemic.hyde.hypotheses import hypothesis_system_prompt as hypothesis_system_prompt

@@ -37,7 +37,7 @@ _FENCE = "```"
 _MAX_LINE = 2 * MAX_HYPOTHESIS_CHARACTERS
 
 
-class CompletionModel(Protocol):
+class Completes(Protocol):
     """The part of a language model that is used here; `complete` may be a plain method."""
 
     @property
@@ -97,7 +97,7 @@ def parse_hypotheses(text: str, max_hypotheses: int) -> list[str]:
     return list(found.values())
 
 
-async def generate_hypotheses(llm: CompletionModel, window: Sequence[str], count: int) -> list[str]:
+async def generate_hypotheses(llm: Completes, window: Sequence[str], count: int) -> list[str]:
     """Return hypotheses of a language model about a conversation.
 
     A plain `complete` runs in another thread if an event loop waits for it.
