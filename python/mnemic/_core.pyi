@@ -630,7 +630,7 @@ def remove_part(path: str | os.PathLike[str], /) -> None:
     """Remove the part that a killed process left of a file for this path that replaces none."""
 
 def remove_parts(folder: str | os.PathLike[str], /) -> None:
-    """Remove the parts in a folder whose processes are removed."""
+    """Remove the parts in a folder whose processes have ended."""
 
 def sync_folder(folder: str | os.PathLike[str], /) -> None:
     """Put the names in a folder on disk.

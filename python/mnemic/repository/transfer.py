@@ -65,7 +65,7 @@ class Transfer:
     ) -> int:
         """Write the memories of a scope and the links between them; return their number."""
         try:
-            from mnemic.repository.export import ExportSelection, export  # noqa: PLC0415 - slow to import, rarely needed
+            from mnemic.repository.export import ExportSelection, export  # noqa: PLC0415 - slow
         except OSError as error:  # no descriptor is left to read it by
             raise typed(error, str(target)) from error
         self._limits.require_storing()
