@@ -145,11 +145,11 @@ class LongTermMachine(DoorsMachine):
         )
         assert answer == wanted
 
-    @rule(door=st.sampled_from(HANDLES), blueprint=blueprints, is_patient=st.booleans())
-    def store_while_embedding_fails(self, door, blueprint, is_patient):
+    @rule(door=st.sampled_from(HANDLES), blueprint=blueprints, retries_forever=st.booleans())
+    def store_while_embedding_fails(self, door, blueprint, retries_forever):
         agent = AGENTS[door]
         plan = {**blueprint, "vector_of": None}
-        way = "pending" if is_patient else "raise"
+        way = "pending" if retries_forever else "raise"
         entry = self.entry(agent, plan)
         given = {"on_embed_error": way}
         with self.failing(door):

@@ -142,7 +142,7 @@ def test_a_closed_loop_is_forgotten(server):
     for _ in range(3):
         asyncio.run(embedder.embed(["a"]))
     assert embedder._transport._clients._clients == {}
-    loop = asyncio.new_event_loop()  # nobody closes its generators
+    loop = asyncio.new_event_loop()  # is never closed its generators
     loop.run_until_complete(embedder.embed(["a"]))
     kept = embedder._transport._clients._clients[loop]
     loop.run_until_complete(kept.client.aclose())

@@ -130,7 +130,7 @@ async def hypotheses(prompt):
     return "\n".join(prompt.rpartition("user: ")[2].split("\n")[0].split())
 
 
-class Door:
+class Interface:
     """One open memory with its services, as one user sees it."""
 
     def __init__(self, memory, turns):
@@ -532,7 +532,7 @@ def shown(answer):
 
 VERBS = {
     name: verb
-    for name, verb in vars(Door).items()
+    for name, verb in vars(Interface).items()
     if not name.startswith("_") and name not in {"done", "some_id"}
 }
 
