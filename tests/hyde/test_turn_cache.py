@@ -90,7 +90,7 @@ def test_a_cancelled_caller_cancels_nothing_for_the_others():
         assert await second == "result 1"
         assert first.cancelled()
         assert source.started == 1
-        assert turns.kept("1") == "result 1"
+        assert turns.cached("1") == "result 1"
 
     asyncio.run(run())
 
@@ -108,7 +108,7 @@ def test_a_flight_that_all_callers_left_is_cancelled_and_not_kept():
             call.cancel()
         await settled()
         assert source.cancelled == 1
-        assert turns.kept("1") is None
+        assert turns.cached("1") is None
         source.gate.set()
         assert await turns.shared("1", source.compute, SECONDS) == "result 2"
 
@@ -133,7 +133,7 @@ def test_a_result_that_comes_after_all_callers_left_is_not_kept():
         await settled()
         gate.set()
         await settled()
-        assert turns.kept("1") is None
+        assert turns.cached("1") is None
 
     asyncio.run(run())
 
@@ -192,7 +192,7 @@ def test_a_turn_that_began_earlier_never_replaces_a_later_one():
         await turns.shared("2", late.compute, SECONDS)
         early.gate.set()
         assert await first == "result 1"
-        assert (turns.kept("1"), turns.kept("2")) == (None, "result 1")
+        assert (turns.cached("1"), turns.cached("2")) == (None, "result 1")
         assert turns.cached_id == "2"
 
     asyncio.run(run())
@@ -208,9 +208,9 @@ def test_a_result_is_kept_for_its_seconds():
 
     asyncio.run(turns.shared("1", compute, SECONDS))
     now[0] = 4.9
-    assert turns.kept("1") == "failure"
+    assert turns.cached("1") == "failure"
     now[0] = 5.0
-    assert turns.kept("1") is None
+    assert turns.cached("1") is None
 
 
 def test_an_error_reaches_every_caller_and_is_not_kept():
@@ -223,7 +223,7 @@ def test_an_error_reaches_every_caller_and_is_not_kept():
         calls = [turns.shared("1", fail, SECONDS) for _ in range(3)]
         ended = await asyncio.gather(*calls, return_exceptions=True)
         assert [type(each) for each in ended] == [KeyError] * 3
-        assert turns.kept("1") is None
+        assert turns.cached("1") is None
 
     asyncio.run(run())
 
@@ -250,10 +250,10 @@ def test_a_kept_result_is_replaced_only_by_whoever_saw_it():
         turns, source = TurnCache(), Source()
         before = await turns.shared("1", source.compute, SECONDS)
         turns.replace("1", before, "fresh")
-        assert turns.kept("1") == "fresh"
+        assert turns.cached("1") == "fresh"
         turns.replace("1", before, "stale")
         turns.replace("2", "fresh", "stale")
-        assert turns.kept("1") == "fresh"
+        assert turns.cached("1") == "fresh"
 
     asyncio.run(run())
 
@@ -351,7 +351,7 @@ async def compared(steps):
             if call.done() and not call.cancelled()
         }
         assert done == expected
-        assert {turn: turns.kept(turn) for turn in "abc"} == {
+        assert {turn: turns.cached(turn) for turn in "abc"} == {
             turn: twin.get(turn) for turn in "abc"
         }
     turns.close()
