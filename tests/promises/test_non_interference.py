@@ -546,7 +546,7 @@ async def answers_in(places, program, *, with_others, **options):
     turns = TurnCache()
     given = {"embedder": WordEmbedder(), "clock": turns, "id_factory": turns.new_id, **options}
     async with AsyncMemory(places.new(), "aide", **places.options, **given) as memory:
-        door, answers = Door(memory, turns), []
+        door, answers = Interface(memory, turns), []
         for user, verb, seed in program:
             if user == A:
                 turns.now += (

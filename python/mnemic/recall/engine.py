@@ -65,7 +65,7 @@ from mnemic.recall.requests import (
 from mnemic.recall.telemetry import RecallTelemetry
 from mnemic.recall.traversal import Traversal
 from mnemic.reporting.description import described, quoted
-from mnemic.repository import Found, FoundLinked, Repository
+from mnemic.repository import LinkedOutcome, Repository, SearchOutcome
 from mnemic.threads.calling import called
 from mnemic.threads.sync_bridge import run_blocking
 

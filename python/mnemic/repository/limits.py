@@ -61,7 +61,7 @@ class Limits:
         self.license = license
         self._own_quota = quota
         self.user_quota = user_quota
-        self.room = room
+        self.entry_limits = entry_limits
         self._store = store
         self._agent_id = agent_id
         self._telemetry = telemetry

@@ -54,7 +54,7 @@ from mnemic.observability.telemetry import Telemetry, milliseconds_since
 from mnemic.reporting.description import quoted
 from mnemic.reporting.progress import Progress, checked_progress, reporting, silent
 from mnemic.repository.accesses import AccessCounter
-from mnemic.repository.adding import Added, Adder
+from mnemic.repository.adding import Adder, AdditionResult
 from mnemic.repository.chosen_embedder import chosen_embedder
 from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.database_search import (
@@ -157,7 +157,7 @@ class Repository:
                 settings.license,
                 settings.quota,
                 settings.user_quota,
-                room=settings.room,
+                entry_limits=settings.entry_limits,
                 store=self._store,
                 agent_id=self.agent_id,
                 telemetry=self._telemetry,
@@ -463,7 +463,7 @@ class Repository:
             found = self._cache.get(scope, ids, now)
         else:
             found = await run_blocking(lambda: self._cache.get(scope, ids, now), self._store)
-        self._telemetry.record_retrieval(begun)
+        self._telemetry.record_retrieval(started)
         if self._settings.track_access:
             self.accesses.count([row for row, entry in found.values() if entry.is_active(now)], now)
         entries = {entry_id: entry for entry_id, (_, entry) in found.items()}

@@ -48,7 +48,13 @@ from mnemic.observability.telemetry import milliseconds_since
 from mnemic.reporting.description import described
 from mnemic.repository import Repository, SearchOutcome, check_limit
 from mnemic.retrieval.augmentation import augment, window_contents
-from mnemic.retrieval.cache import CACHED_ANSWERS, CACHED_BYTES, AnswerCache, CachedAnswer, Hit
+from mnemic.retrieval.cache import (
+    CACHED_ANSWERS,
+    CACHED_BYTES,
+    AnswerCache,
+    CachedAnswer,
+    CachedHit,
+)
 from mnemic.retrieval.expansion import MIN_CONFIDENCE, Expander, Related
 from mnemic.retrieval.given_expanders import expansion_of
 from mnemic.retrieval.keys import Key, depends_on_accesses, key_of
