@@ -152,7 +152,7 @@ floors: $(TOOLS) ## imports go downward only
 	$(BIN)/python tools/rust_layers.py
 
 .PHONY: budgets
-budgets: $(TOOLS) ## no room is larger than its budget in tools/budgets.toml
+budgets: $(TOOLS) ## no folder is larger than its budget in tools/budgets.toml
 	$(BIN)/python tools/size.py
 
 .PHONY: size

@@ -20,7 +20,7 @@ import numpy as np
 from benches.support.datasets import DIM, HELD_OUT, queries_of, real_texts, rows_of
 from benches.support.timing import timed
 from mnemic.index import NativeIndex, RankInputs
-from mnemic.index.candidates import Beginning
+from mnemic.index.candidates import InitialVectors
 from mnemic.index.faiss_kinds import FaissOptions, faiss_library
 from mnemic.index.faiss_source import FaissSource
 from mnemic.model import HYBRID, SEMANTIC, Scope
@@ -52,7 +52,7 @@ def filled(rows, texts, source):
             part = rows[first : first + AT_ONCE]
             loader.add_vectors(np.arange(first + 1, first + 1 + len(part), dtype=np.int64), part)
         batch = RowBatch(
-            since=None, seq=1, records=[], embedded=[], vectors=None, gone=[], links=[]
+            since=None, seq=1, records=[], embedded=[], vectors=None, removed=[], links=[]
         )
         index.apply(batch, loader)
     return index
@@ -116,7 +116,7 @@ def measure_file(source, options):
         assert held.leave_out(np.empty(0, np.int64), anew=False)
         written, _ = timed(lambda: held.save(path, b"bench"))
         held.release()
-        beginning = Beginning(path, b"bench", 1, list, print)
+        beginning = InitialVectors(path, b"bench", 1, list, print)
         read, opened = timed(lambda: settled(FaissSource(DIM, options, beginning)))
         assert opened.state.indexed == source.state.indexed
         size = Path(path).stat().st_size

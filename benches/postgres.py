@@ -357,7 +357,7 @@ AGENTS, MEMORIES, HELD, SEARCHES = 1000, 1000, 100, 3000
 
 
 def pool(server):
-    """1,000 agents of 1,000 memories, room for 100, drawn by Zipf's law of exponent 1.
+    """1,000 agents of 1,000 memories, capacity for 100, drawn by Zipf's law of exponent 1.
 
     Wanted are hits of 2 ms and misses of 60 ms at the 95th percentile, a hit rate within 10 points
     of the best possible, and a budget exceeded by one agent at most.

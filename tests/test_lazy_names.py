@@ -1,4 +1,4 @@
-"""The names of a room, which stand in its stub alone."""
+"""The names of a package, which stand in its stub alone."""
 
 import ast
 import importlib
@@ -14,7 +14,7 @@ PACKAGE = Path(mnemic.__file__).parent
 STUBS = [path for path in PACKAGE.rglob("*.pyi") if path.stem != "_core"]
 
 
-def room_of(stub):
+def package_of(stub):
     parts = stub.relative_to(PACKAGE.parent).with_suffix("").parts
     return importlib.import_module(".".join(parts).removesuffix(".__init__"))
 
@@ -27,27 +27,27 @@ def imports_of(stub):
 
 
 @pytest.mark.parametrize("stub", STUBS, ids=str)
-def test_a_room_has_the_names_of_its_stub_and_nothing_else(stub):
-    room, names = room_of(stub), [name for _, name, _ in imports_of(stub)]
-    assert room.__all__ == dir(room) == sorted(names)
+def test_a_package_has_the_names_of_its_stub_and_nothing_else(stub):
+    package, names = package_of(stub), [name for _, name, _ in imports_of(stub)]
+    assert package.__all__ == dir(package) == sorted(names)
     assert len(set(names)) == len(names)
 
 
 @pytest.mark.parametrize("stub", STUBS, ids=str)
 def test_each_name_is_what_the_stub_imports(stub):
-    room = room_of(stub)
+    package = package_of(stub)
     for module, name, shown in imports_of(stub):
         assert shown == name  # otherwise type checkers take it for private
         namespace = {}
         exec(f"from {module} import {name}", namespace)  # noqa: S102 - as the stub says
-        assert getattr(room, name) is namespace[name]
+        assert getattr(package, name) is namespace[name]
 
 
 @pytest.mark.parametrize("stub", STUBS, ids=str)
-def test_no_name_is_that_of_another_module_of_its_room(stub):
-    room = room_of(stub).__name__
+def test_no_name_is_that_of_another_module_of_its_package(stub):
+    package = package_of(stub).__name__
     inside = {path.stem for path in stub.parent.iterdir()} if stub.stem == "__init__" else set()
-    assert not {name for module, name, _ in imports_of(stub) if module != room} & inside
+    assert not {name for module, name, _ in imports_of(stub) if module != package} & inside
 
 
 def test_a_name_is_imported_once_and_kept():

@@ -234,7 +234,7 @@ def test_archived_and_superseded_records_are_stored_and_not_found(memory):
 # Scope
 
 
-def test_a_user_is_a_wall_in_both_directions(memory):
+def test_a_user_is_a_scope_in_both_directions(memory):
     memory.add("secret of alice", user_id="alice")
     memory.add("secret of bob", user_id="bob")
     memory.add("secret of nobody")
@@ -245,7 +245,7 @@ def test_a_user_is_a_wall_in_both_directions(memory):
     assert [memory.count(user_id=user) for user in ("alice", "bob", None, "carol")] == [1, 1, 1, 0]
 
 
-def test_an_agent_is_a_wall(path):
+def test_an_agent_is_a_scope(path):
     with opened(path, "one") as one, opened(path, "two") as two:
         added = one.add("secret of one")
         two.add("secret of two")

@@ -88,7 +88,7 @@ def test_every_enum_is_public_or_named_as_internal():
 def test_every_result_is_public():
     ends = ("Result", "Results", "Report", "Stats", "Page", "Usage", "Options", "Breakdown")
     names = {each.__name__ for each in classes() if each.__name__.endswith(ends)}
-    internal = {"AddOptions", "AsyncRetrievalStats", "RankedPage", "Usage"}  # of rooms
+    internal = {"AddOptions", "AsyncRetrievalStats", "RankedPage", "Usage"}  # of modules
     assert names - internal <= public_names()
 
 

@@ -1,12 +1,12 @@
-"""Check that the rooms of the core crate import each other in one direction only, and their files.
+"""Check that the components of the core crate import each other, and their files, in one direction.
 
-A room is a folder or a file at the top of ``rust/core/src``. A path ``crate::room::…`` may lead to
-a lower layer alone; rooms that share a layer do not import each other. The files of a room do not
-import each other in a circle. A ``mod.rs`` is in no circle: it names the files of its folder, and
-what it declares itself is common to them. Run as a script in ``make lint``: it prints each import
-that breaks a rule and exits with 1, else it prints nothing.
+A component is a folder or a file at the top of ``rust/core/src``. A path ``crate::component::…``
+may lead to a lower layer alone; components that share a layer do not import each other. The files
+of a component do not import each other in a circle. A ``mod.rs`` is in no circle: it names the
+files of its folder, and what it declares itself is common to them. Run as a script in ``make
+lint``: it prints each import that breaks a rule and exits with 1, else it prints nothing.
 
-Tests inside the crate are left out: they may build what they check with rooms above.
+Tests inside the crate are left out: they may build what they check with components above.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LAYERS = (
     ("checksum", "collections", "deadline", "system", "text"),
     ("bits", "error", "ids", "memory_fields"),
 )
-"""The rooms from the top to the bottom."""
+"""The components from the top to the bottom."""
 
 _COMMENT = re.compile(r"//[^\n]*")
 _TESTS = re.compile(r"^#\[cfg\(test\)\]\n(?:#[^\n]*\n)*mod \w+ \{.*", re.MULTILINE | re.DOTALL)
@@ -49,33 +49,33 @@ Module = tuple[str, ...]
 
 
 def violations(source: Path, layers: tuple[tuple[str, ...], ...]) -> list[str]:
-    """Return one sentence for each import, room or circle that breaks a rule."""
-    heights = {room: -at for at, layer in enumerate(layers) for room in layer}
+    """Return one sentence for each import, component or circle that breaks a rule."""
+    heights = {component: -at for at, layer in enumerate(layers) for component in layer}
     crate = _Crate(source)
     found = []
     for module, path in crate.files.items():
-        room = module[0]
-        if room not in heights:
-            found.append(f"{path}: room {room!r} is in no layer; list it")
+        component = module[0]
+        if component not in heights:
+            found.append(f"{path}: component {component!r} is in no layer; list it")
         else:
-            rooms = dict.fromkeys((line, target[0]) for line, target in crate.imports[module])
+            components = dict.fromkeys((line, target[0]) for line, target in crate.imports[module])
             found += [
-                f"{path}:{line}: {room} imports {target}, {problem}"
-                for line, target in rooms
-                if (problem := _problem(room, target, heights))
+                f"{path}:{line}: {component} imports {target}, {problem}"
+                for line, target in components
+                if (problem := _problem(component, target, heights))
             ]
     return found + crate.circles()
 
 
-def _problem(room: str, target: str, heights: dict[str, int]) -> str:
-    """Return why one room may not import another, empty where it may."""
-    if target == room:
+def _problem(component: str, target: str, heights: dict[str, int]) -> str:
+    """Return why one component may not import another, empty where it may."""
+    if target == component:
         return ""
     if target not in heights:
         return "which is in no layer"
-    if heights[target] == heights[room]:
+    if heights[target] == heights[component]:
         return "which shares its layer"
-    return "which lies above" if heights[target] > heights[room] else ""
+    return "which lies above" if heights[target] > heights[component] else ""
 
 
 class _Crate:
@@ -111,13 +111,13 @@ class _Crate:
         return module
 
     def circles(self) -> list[str]:
-        """Return a sentence for a circle in each room that has one."""
+        """Return a sentence for a circle in each component that has one."""
         found = []
-        for room in sorted({module[0] for module in self.files}):
+        for component in sorted({module[0] for module in self.files}):
             files = {
                 module
                 for module, path in self.files.items()
-                if module[0] == room and path.stem != "mod"
+                if module[0] == component and path.stem != "mod"
             }
             graph = {
                 module: {target for _, target in self.imports[module] if target in files - {module}}

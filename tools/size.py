@@ -1,4 +1,4 @@
-"""Hold the sizes of the rooms to their budgets in tools/budgets.toml: `python tools/size.py`.
+"""Hold the sizes of the folders to their budgets in tools/budgets.toml: `python tools/size.py`.
 
 A line of code has something other than blanks, a comment or a docstring; a statement over three
 lines counts three. Tests inside the core are not counted. Attributes of a class are those that its
@@ -20,12 +20,12 @@ from typing import TypeAlias
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "tools" / "budgets.toml"
-HOUSES = "python/mnemic", "files", "rust/core/src", "rust/py/src", "tests", "benches", "tools"
-"""Folders whose subfolders are rooms; so is what lies loose in them."""
+ROOTS = "python/mnemic", "files", "rust/core/src", "rust/py/src", "tests", "benches", "tools"
+"""Folders whose subfolders have budgets; so has what lies loose in them."""
 UNDIVIDED = "files", "tests", "tools"
-"""Those that are one room: what a test proves moves between folders more often than code does."""
-INNER_ROOMS = "python/mnemic/store/sqlite", "python/mnemic/store/postgres"
-"""Rooms inside rooms."""
+"""Those with one budget: what a test proves moves between folders more often than code does."""
+INNER_FOLDERS = "python/mnemic/store/sqlite", "python/mnemic/store/postgres"
+"""Folders inside folders, with budgets of their own."""
 LIMITS = {"methods": 30, "attributes": 12, "arguments": 10}
 """Limits of every class; one that exceeds them has a budget of its own."""
 SLACK = 1.03
@@ -43,18 +43,18 @@ ARE_NO_CODE = {
 
 Sizes: TypeAlias = dict[str, int]
 Table: TypeAlias = dict[str, Sizes]
-"""Sizes by the name of a room, class or folder of pages."""
+"""Sizes by the name of a folder, class or folder of pages."""
 
 
-def room_of(path: PurePath) -> str | None:
-    """Return the room that a source file belongs to."""
-    for inner in INNER_ROOMS:
+def folder_of(path: PurePath) -> str | None:
+    """Return the folder that a source file belongs to."""
+    for inner in INNER_FOLDERS:
         if path.is_relative_to(inner):
             return inner
-    for house in HOUSES:
-        if path.is_relative_to(house):
-            first, *rest = path.relative_to(house).parts
-            return f"{house}/{first}" if rest and house not in UNDIVIDED else house
+    for root in ROOTS:
+        if path.is_relative_to(root):
+            first, *rest = path.relative_to(root).parts
+            return f"{root}/{first}" if rest and root not in UNDIVIDED else root
     return None
 
 
@@ -79,7 +79,7 @@ def docstrings(tree: ast.Module) -> Iterator[ast.Expr]:
 
 
 def rust_lines(source: str) -> int:
-    """Count the lines of Rust code in house format, without the tests at the end of a file."""
+    """Count the lines of Rust code in root format, without the tests at the end of a file."""
     lines, is_test, last = 0, False, ""
     for line in source.splitlines():
         is_test = is_test or (
@@ -124,27 +124,27 @@ def large_classes(path: PurePath, tree: ast.Module) -> Table:
 
 
 def measured(paths: Iterable[PurePath]) -> dict[str, Table]:
-    """Return today's sizes: rooms, classes of the package, pages."""
-    rooms: Table = defaultdict(lambda: {"lines": 0, "files": 0})
+    """Return today's sizes: folders, classes of the package, pages."""
+    folders: Table = defaultdict(lambda: {"lines": 0, "files": 0})
     classes: Table = {}
     words = 0
     for path in paths:
-        room, lines = room_of(path), 0
-        if path.suffix in {".py", ".pyi"} and path.name != "_core.pyi" and room:
+        folder, lines = folder_of(path), 0
+        if path.suffix in {".py", ".pyi"} and path.name != "_core.pyi" and folder:
             source = (ROOT / path).read_text()
             tree = ast.parse(source)
             lines = python_lines(source, tree)
             if path.is_relative_to("python") or path.is_relative_to("files"):
                 classes |= large_classes(path, tree)
-        elif path.suffix == ".rs" and room and path.name != "tests.rs":
+        elif path.suffix == ".rs" and folder and path.name != "tests.rs":
             lines = rust_lines((ROOT / path).read_text())
         elif path.suffix == ".md" and path.is_relative_to("docs"):
             words += len((ROOT / path).read_text().split())
         if lines:
-            rooms[room or ""]["lines"] += lines
-            rooms[room or ""]["files"] += 1
+            folders[folder or ""]["lines"] += lines
+            folders[folder or ""]["files"] += 1
     return {
-        "rooms": dict(sorted(rooms.items())),
+        "folders": dict(sorted(folders.items())),
         "classes": classes,
         "pages": {"docs": {"words": words}},
     }
@@ -168,7 +168,7 @@ def compared(today: Mapping[str, Table], budgets: Mapping[str, Table]) -> Iterat
 
 
 def differences(name: str, sizes: Sizes, budgets: Sizes) -> Iterator[str]:
-    """Yield such sentences for one room, class or folder of pages."""
+    """Yield such sentences for one folder, class or folder of pages."""
     for what in sorted(sizes.keys() | budgets.keys()):
         size, budget = sizes.get(what, 0), budgets.get(what, LIMITS.get(what, 0))
         if size > budget:
@@ -204,13 +204,13 @@ def written(table: Mapping[str, Table]) -> str:
 
 
 def totals(today: Mapping[str, Table]) -> Iterator[str]:
-    """Yield the size of each house, for a reader."""
-    for house in HOUSES:
+    """Yield the size of each root, for a reader."""
+    for root in ROOTS:
         own = [
-            sizes for name, sizes in today["rooms"].items() if PurePath(name).is_relative_to(house)
+            sizes for name, sizes in today["folders"].items() if PurePath(name).is_relative_to(root)
         ]
         lines, files = (sum(sizes[what] for sizes in own) for what in ("lines", "files"))
-        yield f"{house:20}{lines:10,} lines of code in{files:5} files"
+        yield f"{root:20}{lines:10,} lines of code in{files:5} files"
     yield f"{'docs':20}{today['pages']['docs']['words']:10,} words"
     yield f"{len(today['classes'])} classes over the limits of every class"
 

@@ -13,8 +13,8 @@ from mnemic import Memory
 from mnemic._core import sentences
 from mnemic.policy import (
     KNOWN_PATTERNS,
+    PackingPlan,
     PayloadMemory,
-    Plan,
     Provenance,
     Redaction,
     RetrievalConfig,
@@ -28,7 +28,7 @@ ROWS = 5_000
 TOP_K = 8
 SENTENCES = 20
 DUPLICATES = 10
-PLAN = Plan(limit=TOP_K, clip_sentences=2, max_tokens=1_500)
+PLAN = PackingPlan(limit=TOP_K, clip_sentences=2, max_tokens=1_500)
 DEFAULT = Redaction(enabled=True)
 ALL = Redaction(enabled=True, patterns=tuple(KNOWN_PATTERNS))
 numbers = count()

@@ -347,7 +347,7 @@ def truncate_to_tokens(text: str, max_tokens: int, /) -> str:
 
     A text that fits is returned itself, the same object. A longer one ends behind a word, or between
     two characters of a script without spaces, or inside a word of more than 32 characters;
-    user-perceived characters (grapheme clusters) stay whole. Without room for the ellipsis the
+    user-perceived characters (grapheme clusters) stay whole. Without space for the ellipsis the
     result is empty. Reads little further than the kept text.
 
     Args:
@@ -574,7 +574,7 @@ def neutralise_batch(texts: Iterable[str], /) -> list[str]:
 
 @final
 class NewFile:
-    """A file of mode 0600 that gets its name when it is complete, and is gone without that.
+    """A file of mode 0600 that gets its name when it is complete, and is removed without that.
 
     It has no name until then, if the file system supports that, and disappears with its process.
     Otherwise it is a part, `.mnemic-….part` beside its place, which its process keeps locked: one
@@ -615,7 +615,7 @@ class NewFile:
     def commit(self) -> None:
         """Put it on disk, then in its place; `sync_folder` puts the name on disk.
 
-        It is gone if this fails.
+        It is removed if this fails.
 
         Raises:
             FileExistsError: If the name exists and must not be replaced.
@@ -630,7 +630,7 @@ def remove_part(path: str | os.PathLike[str], /) -> None:
     """Remove the part that a killed process left of a file for this path that replaces none."""
 
 def remove_parts(folder: str | os.PathLike[str], /) -> None:
-    """Remove the parts in a folder whose processes are gone."""
+    """Remove the parts in a folder whose processes have ended."""
 
 def sync_folder(folder: str | os.PathLike[str], /) -> None:
     """Put the names in a folder on disk.
@@ -823,7 +823,7 @@ class VectorMap:
         Raises:
             VectorFileError: If the file cannot be read.
             VectorFileDamagedError: If it is damaged, or of another kind or version.
-            OutOfMemoryError: If there is no room to map the file.
+            OutOfMemoryError: If there is no memory to map the file.
         """
 
     def save(self, path: str | os.PathLike[str], /, *, label: bytes | None = None) -> None:
@@ -1201,7 +1201,7 @@ class MemoryIndex:
         records: list[tuple[Any, ...]],
         embedded: ArrayLike,
         vectors: ArrayLike | None,
-        gone: Sequence[int],
+        removed: Sequence[int],
         linked: Sequence[int] = ...,
         links: Sequence[tuple[int, int, int, float]] = ...,
         /,
@@ -1213,7 +1213,7 @@ class MemoryIndex:
                 it; its vector stays if the content does.
             embedded: Rows of the vectors, shape (n,); a repeated row has several chunks.
             vectors: Their vectors, shape (n, dim); None for none.
-            gone: Rows to remove, with the links from them; unknown rows are ignored.
+            removed: Rows to remove, with the links from them; unknown rows are ignored.
             linked: Rows whose links are replaced.
             links: All links of these rows: from row, to row, type below 32, strength. A link to a
                 missing row has no effect until the row exists.

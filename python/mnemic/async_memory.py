@@ -68,7 +68,7 @@ class AsyncScopedMemory(
     @property
     def sync(self) -> "mnemic.ScopedMemory":
         """The same view with plain methods; the same object each time."""
-        from mnemic.memory import ScopedMemory  # noqa: PLC0415 - each door names the other
+        from mnemic.memory import ScopedMemory  # noqa: PLC0415 - each interface names the other
 
         return self._other_form(ScopedMemory)
 
@@ -119,6 +119,6 @@ class AsyncMemory(AsyncMaintenanceVerbs, AsyncRetrievalStats, AsyncHandle, Async
 
         It is the same object each time.
         """
-        from mnemic.memory import Memory  # noqa: PLC0415 - each door names the other
+        from mnemic.memory import Memory  # noqa: PLC0415 - each interface names the other
 
         return self._other_form(Memory)

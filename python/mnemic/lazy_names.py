@@ -1,7 +1,7 @@
-"""The names of a room, each imported when it is first asked for.
+"""The names of a module, each imported when it is first asked for.
 
-They stand once, in the room's stub, from which type checkers know them too. It consists of imports:
-`from mnemic.model.entry import MemoryEntry as MemoryEntry`.
+They stand once, in the module's stub, from which type checkers know them too. It consists of
+imports: `from mnemic.model.entry import MemoryEntry as MemoryEntry`.
 """
 
 import sys
@@ -10,23 +10,23 @@ from types import ModuleType
 
 
 def attach(
-    room: str, file: str
+    module: str, file: str
 ) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and `__all__` of a room.
+    """Return `__getattr__`, `__dir__` and `__all__` of a module.
 
     Args:
-        room: The room's `__name__`.
+        module: The module's `__name__`.
         file: Its `__file__`, beside which the stub lies.
     """
     modules = _modules(file.rpartition(".")[0] + ".pyi")
 
     def imported(name: str) -> object:
         if name not in modules:
-            raise AttributeError(f"module {room!r} has no attribute {name!r}")
-        if modules[name] == room:
-            return _imported(f"{room}.{name}")
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        if modules[name] == module:
+            return _imported(f"{module}.{name}")
         value: object = getattr(_imported(modules[name]), name)
-        setattr(sys.modules[room], name, value)
+        setattr(sys.modules[module], name, value)
         return value
 
     return imported, lambda: sorted(modules), sorted(modules)

@@ -1,4 +1,4 @@
-"""The front door: a memory in one file, used with plain calls."""
+"""The main interface: a memory in one file, used with plain calls."""
 
 import os
 

@@ -48,7 +48,7 @@ class _Label(msgspec.Struct, frozen=True, array_like=True, tag="mnemic.ids"):
     ids: list[str]
 
 
-class _ChangedMeanwhile(Exception):  # noqa: N818 - it is never seen outside
+class _ConcurrentChangeError(Exception):
     """The strings changed while a call read them."""
 
 
@@ -328,7 +328,7 @@ class StringVectorMap(AnswersHabits):
             try:
                 return self._map.get(self._found(given))
             except UnknownIdError:
-                raise _ChangedMeanwhile from None
+                raise _ConcurrentChangeError from None
 
         return self._read(rows)
 
@@ -442,7 +442,7 @@ class StringVectorMap(AnswersHabits):
         for _ in range(_TRIES):
             try:
                 return read()
-            except _ChangedMeanwhile:
+            except _ConcurrentChangeError:
                 continue
         with self._lock:
             return read()
@@ -463,7 +463,7 @@ class StringVectorMap(AnswersHabits):
             values = None if priors is None else self._prior_of(*priors)
             found = read(allow=numbers, prior=values)
             if version != self._version and (allowed or priors):
-                raise _ChangedMeanwhile
+                raise _ConcurrentChangeError
             return found
 
         return self._read(reading)
@@ -488,7 +488,7 @@ class StringVectorMap(AnswersHabits):
         try:
             return [self._ids[each] for each in numbers.tolist()]
         except KeyError:
-            raise _ChangedMeanwhile from None
+            raise _ConcurrentChangeError from None
 
     def _stored(self) -> list[str]:
         return [each for each in self._listed(self._map.ids()) if each is not None]

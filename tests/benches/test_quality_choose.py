@@ -298,7 +298,7 @@ def test_a_second_run_measures_nothing_again(run, monkeypatch):
     first = run("--set", "session.next=0,.8")
     monkeypatch.setattr(FrontDoor, "search", None)
     assert run("--set", "session.next=0,.8") == first
-    # Other questions, and another package, are measured anew.
+    # Other questions, and another package, are measured again.
     with pytest.raises(TypeError):
         run("--set", "session.next=0,.8", "--limit", "1")
     monkeypatch.setattr(sweep, "package_hash", lambda: "other")

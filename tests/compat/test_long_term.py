@@ -134,7 +134,7 @@ def test_retrieving_leaves_out_what_is_missing_or_forgotten_unless_asked():
 
 
 @pytest.mark.requirement("C162")
-def test_users_are_walls_and_only_a_word_takes_them_down():
+def test_users_are_scopes_and_only_a_word_takes_them_down():
     async def scenario(memory):
         hers, nobodys = entry("her secret", user_id="alice"), entry("a secret of nobody")
         await memory.store_batch([hers, nobodys])

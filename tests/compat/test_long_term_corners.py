@@ -202,7 +202,7 @@ def test_a_link_hides_with_its_other_end_and_comes_back_with_it():
     run(scenario)
 
 
-def test_links_stop_at_the_walls_between_users():
+def test_links_stop_at_the_scopes_between_users():
     async def scenario(memory, _clock):
         await memory.store_batch([entry(1, user_id="alice"), entry(2, user_id="bob")])
         with pytest.raises(EntryNotFoundError):
@@ -285,7 +285,7 @@ def test_an_access_never_goes_back_in_time_and_is_kept_on_closing(tmp_path):
     run(second, tmp_path / "memory.db", track_access=False)
 
 
-def test_accesses_stop_at_the_walls():
+def test_accesses_stop_at_the_scopes():
     async def scenario(memory, _clock):
         await memory.store(entry(1, user_id="alice"))
         await memory.touch([UUID(int=1)])
@@ -368,7 +368,7 @@ def test_a_list_refuses_what_makes_no_sense(arguments):
     run(scenario)
 
 
-# Deleting for good
+# Permanent deletion
 
 
 def test_erased_is_told_truly(tmp_path):

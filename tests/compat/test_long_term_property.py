@@ -30,7 +30,7 @@ from mnemic.model import (
 from tests.support.embedders import WordEmbedder
 from tests.support.long_term_machine import (
     AGENTS,
-    ROOMS,
+    HANDLES,
     USERS,
     DoorsMachine,
     Listing,
@@ -54,9 +54,9 @@ from tests.support.long_term_strategies import (
     front_scopes,
     indexes,
     limits,
-    rooms,
     scopes,
     some_options,
+    spares,
     steps,
     tiers,
     types,
@@ -105,7 +105,7 @@ class LongTermMachine(DoorsMachine):
         is_open = content != entry.content and digest(content) == digest(entry.content)
         return None if is_open else key
 
-    @rule(door=st.sampled_from(ROOMS), blueprint=blueprints, way=duplicate_ways)
+    @rule(door=st.sampled_from(HANDLES), blueprint=blueprints, way=duplicate_ways)
     def store(self, door, blueprint, way):
         agent = AGENTS[door]
         entry = self.entry(agent, blueprint, is_new=way != "keep")
@@ -119,7 +119,7 @@ class LongTermMachine(DoorsMachine):
         assert answer == wanted
 
     @rule(
-        door=st.sampled_from(ROOMS),
+        door=st.sampled_from(HANDLES),
         plans=st.lists(blueprints, max_size=4),
         way=duplicate_ways,
     )
@@ -145,11 +145,11 @@ class LongTermMachine(DoorsMachine):
         )
         assert answer == wanted
 
-    @rule(door=st.sampled_from(ROOMS), blueprint=blueprints, is_patient=st.booleans())
-    def store_while_embedding_fails(self, door, blueprint, is_patient):
+    @rule(door=st.sampled_from(HANDLES), blueprint=blueprints, retries_forever=st.booleans())
+    def store_while_embedding_fails(self, door, blueprint, retries_forever):
         agent = AGENTS[door]
         plan = {**blueprint, "vector_of": None}
-        way = "pending" if is_patient else "raise"
+        way = "pending" if retries_forever else "raise"
         entry = self.entry(agent, plan)
         given = {"on_embed_error": way}
         with self.failing(door):
@@ -185,7 +185,7 @@ class LongTermMachine(DoorsMachine):
         assert plain(real, with_accesses) == plain(expected, with_accesses)
 
     @rule(
-        door=st.sampled_from(ROOMS),
+        door=st.sampled_from(HANDLES),
         index=indexes,
         scope=aimed_scopes,
         include_forgotten=st.booleans(),
@@ -200,7 +200,7 @@ class LongTermMachine(DoorsMachine):
         self.touched(door, who, [entry_id])
 
     @rule(
-        door=st.sampled_from(ROOMS),
+        door=st.sampled_from(HANDLES),
         wanted=st.lists(indexes, max_size=5, unique=True),
         scope=scopes,
         include_forgotten=st.booleans(),
@@ -232,7 +232,7 @@ class LongTermMachine(DoorsMachine):
         self.touched("front", who, [entry_id])
 
     @rule(
-        door=st.sampled_from(ROOMS),
+        door=st.sampled_from(HANDLES),
         query=st.sampled_from(QUERIES),
         limit=limits,
         floor=st.sampled_from([0.0, 0.3, 0.6, 1.0]),
@@ -271,7 +271,7 @@ class LongTermMachine(DoorsMachine):
         self.check_entries([hit.entry for hit in real or []], [one for one, _ in expected or []])
 
     @rule(
-        door=st.sampled_from(ROOMS),
+        door=st.sampled_from(HANDLES),
         scope=scopes,
         where=wheres,
         given=some_options,
@@ -292,7 +292,7 @@ class LongTermMachine(DoorsMachine):
         real = self.ask(door, "search_by_filter", asked, **scope_arguments(scope))
         self.check_entries(real, expected, with_accesses=True)
 
-    @rule(door=st.sampled_from(ROOMS), scope=scopes, limit=limits, kind=types)
+    @rule(door=st.sampled_from(HANDLES), scope=scopes, limit=limits, kind=types)
     def get_by_name(self, door, scope, limit, kind):
         self.count_accesses(but=door)
         who, given = self.who(door, scope), {"limit": limit, **scope_arguments(scope)}
@@ -319,7 +319,7 @@ class LongTermMachine(DoorsMachine):
     # Changing
 
     @rule(
-        door=st.sampled_from(ROOMS),
+        door=st.sampled_from(HANDLES),
         index=indexes,
         scope=aimed_scopes,
         fields=update_fields,
@@ -363,7 +363,7 @@ class LongTermMachine(DoorsMachine):
         self.check_entries(one_or_none(real), one_or_none(wanted))
 
     @rule(
-        door=st.sampled_from(ROOMS),
+        door=st.sampled_from(HANDLES),
         index=indexes,
         scope=aimed_scopes,
         permanent=st.sampled_from([False, False, True]),
@@ -394,7 +394,7 @@ class LongTermMachine(DoorsMachine):
         )
 
     @rule(
-        door=st.sampled_from(ROOMS),
+        door=st.sampled_from(HANDLES),
         user=users,
         permanent=st.booleans(),
         is_meant=st.sampled_from([True, False, False]),
@@ -406,13 +406,13 @@ class LongTermMachine(DoorsMachine):
         real = self.ask(door, "delete_all", user_id=user, permanent=permanent)
         assert real == self.twin.delete_all(self.who(door, user), permanent=permanent)
 
-    @rule(door=st.sampled_from(ROOMS), index=indexes, scope=aimed_scopes)
+    @rule(door=st.sampled_from(HANDLES), index=indexes, scope=aimed_scopes)
     def restore(self, door, index, scope):
         scope, entry_id = self.aim(door, index, scope, among=lambda one: one.is_forgotten)
         real = self.ask(door, "restore", entry_id, **scope_arguments(scope))
         assert real is self.twin.restore(self.who(door, scope), entry_id)
 
-    @rule(door=st.sampled_from(ROOMS), index=indexes, step=steps)
+    @rule(door=st.sampled_from(HANDLES), index=indexes, step=steps)
     def forget_wait_and_restore(self, door, index, step):
         self.forget(door, index, OWN, permanent=False)
         self.wait(step)
@@ -427,7 +427,7 @@ class LongTermMachine(DoorsMachine):
 
     # Accesses, links and lists
 
-    @rule(door=st.sampled_from(ROOMS), wanted=st.lists(indexes, max_size=4), scope=scopes)
+    @rule(door=st.sampled_from(HANDLES), wanted=st.lists(indexes, max_size=4), scope=scopes)
     def touch(self, door, wanted, scope):
         who = self.who(door, scope)
         ids = list(dict.fromkeys(self.aim(door, index, scope)[1] for index in wanted))
@@ -438,7 +438,7 @@ class LongTermMachine(DoorsMachine):
         self.touched(door, who, ids)
 
     @rule(
-        door=st.sampled_from(ROOMS),
+        door=st.sampled_from(HANDLES),
         ends=st.tuples(indexes, indexes),
         kind=st.integers(0, 5),
         strength=st.sampled_from([0.0, 0.5, 1.0, 1.5]),
@@ -456,7 +456,7 @@ class LongTermMachine(DoorsMachine):
         assert expected is None or link_facts(real) == expected
 
     @rule(
-        door=st.sampled_from(ROOMS),
+        door=st.sampled_from(HANDLES),
         ends=st.tuples(indexes, indexes),
         kind=st.none() | st.integers(0, 5),
         scope=aimed_scopes,
@@ -474,7 +474,7 @@ class LongTermMachine(DoorsMachine):
         assert real == self.twin.unlink(who, from_id, to_id, kind)
 
     @rule(
-        door=st.sampled_from(ROOMS),
+        door=st.sampled_from(HANDLES),
         index=indexes,
         direction=st.sampled_from(["both", "out", "in"]),
         kinds=st.none() | st.lists(st.integers(0, 5), max_size=3),
@@ -491,7 +491,7 @@ class LongTermMachine(DoorsMachine):
         assert sorted(map(without_open_time, facts)) == sorted(map(without_open_time, expected))
 
     @rule(
-        door=st.sampled_from(ROOMS),
+        door=st.sampled_from(HANDLES),
         scope=scopes,
         where=wheres,
         given=some_options,
@@ -528,10 +528,10 @@ class LongTermMachine(DoorsMachine):
         self.count_accesses()
         self.now += step
 
-    @rule(door=st.sampled_from(tuple(AGENTS)), tier=tiers, room=rooms)
-    def reopen(self, door, tier, room):
+    @rule(door=st.sampled_from(tuple(AGENTS)), tier=tiers, spare=spares)
+    def reopen(self, door, tier, spare):
         self.close(door)
-        self.open(door, tier, room)
+        self.open(door, tier, spare)
 
     def doors_to_check(self):
         """Return half of the doors, the other half in the next step."""

@@ -110,13 +110,13 @@ def test_each_memory_is_kept_or_rejected(found, budget, name, cuts):
 @pytest.mark.requirement("C037", "C044")
 def test_the_best_memories_that_fit_are_kept(found, budget):
     """Add whole lines by score to a block of numbered lines, as long as they fit."""
-    counter, room, wanted = EstimatedTokens(), budget, []
+    counter, left, wanted = EstimatedTokens(), budget, []
     for place in places_by_score(found):
         line = NumberedLines().lines([found[place]])[0]
         cost = counter.count(f"[{len(wanted) + 1}] {line}\n")
-        if line and cost <= room:
+        if line and cost <= left:
             wanted.append(place)
-            room -= cost
+            left -= cost
     result = select_within_budget(found, budget, NumberedLines(), None, cuts_last=False)
     assert result.kept == [found[place] for place in sorted(wanted)]
 
@@ -169,7 +169,7 @@ def test_a_fragment_of_fewer_than_16_tokens_is_left_out(budget):
 
 
 @pytest.mark.requirement("C044")
-def test_smaller_memories_take_the_room_of_those_that_do_not_fit():
+def test_smaller_memories_take_the_space_of_those_that_do_not_fit():
     contents = ["long " * 50, "short", "long " * 51, "brief"]
     found = [memory(str(at), text, score=1 - at / 10) for at, text in enumerate(contents)]
     result = select_within_budget(found, 50, NumberedLines(), Counter(len), cuts_last=False)

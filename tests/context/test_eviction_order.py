@@ -141,7 +141,7 @@ def test_the_thousand_and_first_item_makes_one_go():
     assert window.get("1") is not None
 
 
-def test_a_thousand_pinned_items_leave_no_room():
+def test_a_thousand_pinned_items_leave_no_space():
     window = opened(10**6)
     assert window.add_many(ContextItem(content="x", type=USER, pinned=True) for _ in range(1000))
     with pytest.raises(ContextWindowFullError, match="1000 of 1000000 tokens") as caught:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mnemic.context import EstimatedTokens, Plan, pack
+from mnemic.context import EstimatedTokens, PackingPlan, pack
 from mnemic.context.preference import places_by_score
 from mnemic.context.prompt_block import NumberedLines, PromptBlock, format_for_system_prompt
 from mnemic.context.redaction import Redaction
@@ -14,10 +14,14 @@ from tests.support.payloads import NOON, memory
 from tests.support.tiers import examples
 
 PLANS = {
-    "documented": Plan(clip_sentences=2, max_tokens=400),
-    "context": Plan(strategy=None, cuts_last=False, block=NumberedLines(), max_tokens=60),
-    "recency": Plan(strategy="recency_first", ratio=0.5, limit=4, min_score=0.25, max_tokens=120),
-    "small": Plan(limit=3, clip_sentences=1, max_tokens=40, block=PromptBlock(preamble=True)),
+    "documented": PackingPlan(clip_sentences=2, max_tokens=400),
+    "context": PackingPlan(strategy=None, cuts_last=False, block=NumberedLines(), max_tokens=60),
+    "recency": PackingPlan(
+        strategy="recency_first", ratio=0.5, limit=4, min_score=0.25, max_tokens=120
+    ),
+    "small": PackingPlan(
+        limit=3, clip_sentences=1, max_tokens=40, block=PromptBlock(preamble=True)
+    ),
 }
 
 
@@ -44,7 +48,7 @@ def test_each_memory_is_kept_or_dropped_and_the_budget_holds(found, name, counte
 @PROFILE
 @given(memories(), st.sampled_from(sorted(FORMS)))
 def test_the_order_of_the_block_is_the_interleaved_one(found, form):
-    packed = pack(found, Plan(max_tokens=100_000, block=FORMS[form]))
+    packed = pack(found, PackingPlan(max_tokens=100_000, block=FORMS[form]))
     positions = [one.provenance.position for one in packed.kept]
     assert positions == sorted(positions)
     lengths = {one.id: len(one.content) for one in found}
@@ -54,23 +58,23 @@ def test_the_order_of_the_block_is_the_interleaved_one(found, form):
 @pytest.mark.requirement("C036", "R302", "R287")
 def test_only_steps_that_ran_are_named():
     found = [memory("a", "One. Two. Three.", score=0.9)]
-    assert pack(found, Plan()).applied == ("deduplication", "interleaving", "token_budget")
-    assert pack(found, Plan(min_score=0.3, clip_sentences=2)).applied == (
+    assert pack(found, PackingPlan()).applied == ("deduplication", "interleaving", "token_budget")
+    assert pack(found, PackingPlan(min_score=0.3, clip_sentences=2)).applied == (
         "score_threshold",
         "deduplication",
         "interleaving",
         "clipping",
         "token_budget",
     )
-    assert pack(found, Plan(strategy=None)).applied == ("deduplication", "token_budget")
-    assert pack(found, Plan(min_score=0.95)).applied == ("score_threshold",)
-    assert pack([], Plan(min_score=0.3)).applied == ()
+    assert pack(found, PackingPlan(strategy=None)).applied == ("deduplication", "token_budget")
+    assert pack(found, PackingPlan(min_score=0.95)).applied == ("score_threshold",)
+    assert pack([], PackingPlan(min_score=0.3)).applied == ()
 
 
 @pytest.mark.requirement("C036", "R298")
 def test_the_threshold_is_inclusive():
     found = [memory("a", "One.", score=0.3), memory("b", "Two.", score=0.29999)]
-    packed = pack(found, Plan(min_score=0.3))
+    packed = pack(found, PackingPlan(min_score=0.3))
     assert [one.id for one in packed.kept] == ["a"]
     (dropped,) = packed.dropped
     assert (dropped.id, dropped.step, dropped.score) == ("b", "threshold", 0.29999)
@@ -84,7 +88,7 @@ def test_duplicates_name_the_memory_that_is_kept():
         memory("b", "Hello world.", score=0.9),
         memory("c", "Good bye", score=0.7),
     ]
-    packed = pack(found, Plan())
+    packed = pack(found, PackingPlan())
     assert {one.id for one in packed.kept} == {"b", "c"}
     (best,) = [one for one in packed.kept if one.id == "b"]
     assert best.provenance.duplicate_ids == ("a",)
@@ -97,14 +101,14 @@ def test_duplicates_name_the_memory_that_is_kept():
 def test_duplicates_take_no_place_of_others():
     found = [memory(f"{at}", "same", score=0.9 - at / 100) for at in range(8)]
     found += [memory("x", "other", score=0.1), memory("y", "third", score=0.1)]
-    packed = pack(found, Plan(limit=3))
+    packed = pack(found, PackingPlan(limit=3))
     assert {one.id for one in packed.kept} == {"0", "x", "y"}
 
 
 @pytest.mark.requirement("C037", "C038")
 def test_memories_beyond_the_limit_are_dropped_by_the_order():
     found = [memory(f"{at}", f"text {at}", score=0.9 - at / 100) for at in range(5)]
-    packed = pack(found, Plan(limit=2, strategy="score_first"))
+    packed = pack(found, PackingPlan(limit=2, strategy="score_first"))
     assert [one.id for one in packed.kept] == ["0", "1"]
     assert {one.step for one in packed.dropped} == {"interleave"}
     assert packed.dropped[0].reason == "The 2 places were taken by others."
@@ -118,12 +122,12 @@ def test_the_budget_is_spent_by_score_and_the_block_in_the_interleaved_order():
         memory("new", "word " * 60, score=0.1, timestamp=new),
         memory("good", "word two " * 12, score=0.8),
     ]
-    wide = pack(found, Plan(max_tokens=1000))
+    wide = pack(found, PackingPlan(max_tokens=1000))
     assert [one.id for one in wide.kept] == ["best", "new", "good"]
-    tight = pack(found, Plan(max_tokens=wide.tokens - 20, cuts_last=False))
+    tight = pack(found, PackingPlan(max_tokens=wide.tokens - 20, cuts_last=False))
     assert [one.id for one in tight.kept] == ["best", "good"]
     assert [one.step for one in tight.dropped] == ["budget"]
-    cut = pack(found, Plan(max_tokens=wide.tokens - 20))
+    cut = pack(found, PackingPlan(max_tokens=wide.tokens - 20))
     assert [one.id for one in cut.kept] == ["best", "new", "good"]
     assert [one.provenance.was_clipped for one in cut.kept] == [False, True, False]
 
@@ -131,7 +135,7 @@ def test_the_budget_is_spent_by_score_and_the_block_in_the_interleaved_order():
 @pytest.mark.requirement("R294", "C048")
 def test_clipping_keeps_the_length_of_the_original():
     found = [memory("a", "One. Two. Three."), memory("b", "One. Two.", score=-1)]
-    first, second = pack(found, Plan(clip_sentences=2)).kept
+    first, second = pack(found, PackingPlan(clip_sentences=2)).kept
     assert first.content == "One. Two…"
     assert (first.provenance.was_clipped, first.provenance.original_length) == (True, 16)
     assert second.content == "One. Two."
@@ -139,25 +143,25 @@ def test_clipping_keeps_the_length_of_the_original():
 
 
 def test_a_memory_without_text_is_dropped_with_that_reason():
-    packed = pack([memory("a", " \n "), memory("b", "One.")], Plan())
+    packed = pack([memory("a", " \n "), memory("b", "One.")], PackingPlan())
     assert [one.id for one in packed.kept] == ["b"]
     assert packed.dropped[0].reason == "It has no text."
 
 
 def test_a_dropped_memory_has_no_content():
-    packed = pack([memory("a", "secret " * 100)], Plan(max_tokens=1, block=NumberedLines()))
+    packed = pack([memory("a", "secret " * 100)], PackingPlan(max_tokens=1, block=NumberedLines()))
     assert packed.kept == ()
     assert "secret" not in repr(packed)
     assert "secret" not in packed.dropped[0].to_json()
 
 
 def test_the_repr_of_a_block_has_no_content():
-    assert "secret" not in repr(pack([memory("a", "secret word")], Plan()))
+    assert "secret" not in repr(pack([memory("a", "secret word")], PackingPlan()))
 
 
 def test_memories_of_one_id_are_counted_one_by_one():
     found = [memory("a", "One."), memory("a", "Two."), memory("a", "One.")]
-    packed = pack(found, Plan())
+    packed = pack(found, PackingPlan())
     assert sorted(one.content for one in packed.kept) == ["One.", "Two."]
     assert [one.step for one in packed.dropped] == ["deduplicate"]
 
@@ -167,7 +171,7 @@ def test_ten_thousand_large_memories_keep_the_budget():
     found = [
         memory(f"{at:05}", f"{at} " + "word " * 400, score=at / 10_000) for at in range(10_000)
     ]
-    packed = pack(found, Plan(limit=10_000, strategy="score_first", ratio=1.0))
+    packed = pack(found, PackingPlan(limit=10_000, strategy="score_first", ratio=1.0))
     assert 1400 < EstimatedTokens().count(packed.text) == packed.tokens <= 1500
     assert len(packed.kept) + len(packed.dropped) == 10_000
 
@@ -177,7 +181,7 @@ def test_ten_thousand_large_memories_keep_the_budget():
 @pytest.mark.requirement("C042", "R326")
 def test_a_foreign_counter_is_the_one_that_counts(found):
     counter = Counter(lambda text: 3 * len(text.encode()))
-    packed = pack(found, Plan(max_tokens=600, counter=counter))
+    packed = pack(found, PackingPlan(max_tokens=600, counter=counter))
     assert packed.tokens == (3 * len(packed.text.encode()))
     assert packed.tokens <= 600
 
@@ -187,7 +191,7 @@ def test_a_foreign_counter_is_the_one_that_counts(found):
 @pytest.mark.requirement("C037", "C044")
 def test_no_dropped_memory_would_have_fitted_before_a_worse_one(found, budget):
     """A better memory that takes no more tokens than a kept worse one is kept, too."""
-    packed = pack(found, Plan(strategy=None, cuts_last=False, max_tokens=budget))
+    packed = pack(found, PackingPlan(strategy=None, cuts_last=False, max_tokens=budget))
     form, counter = PromptBlock(), EstimatedTokens()
     kept = {one.id for one in packed.kept}
     left = [one for one in found if one.id in kept or _is_rejected(packed, one)]
@@ -210,7 +214,7 @@ REDACTION = Redaction(enabled=True)
 @pytest.mark.requirement("R296", "C045", "C048")
 def test_a_redaction_before_clipping_leaves_no_part_of_a_match():
     found = [memory("a", "Mail me at john.doe@example.com. Or call.", speaker="ann@example.com")]
-    packed = pack(found, Plan(redaction=REDACTION, clip_sentences=1, block=NumberedLines()))
+    packed = pack(found, PackingPlan(redaction=REDACTION, clip_sentences=1, block=NumberedLines()))
     assert packed.text == "[1] 2026-05-01 [REDACTED]: Mail me at [REDACTED]…"
     (kept,) = packed.kept
     assert kept.provenance.was_redacted
@@ -226,7 +230,7 @@ def test_texts_are_compared_before_redaction():
         memory("b", "Mail me at jane@example.com", score=0.8),
         memory("c", "MAIL me at john@example.com", score=0.7),
     ]
-    packed = pack(found, Plan(redaction=REDACTION))
+    packed = pack(found, PackingPlan(redaction=REDACTION))
     assert {one.id for one in packed.kept} == {"a", "b"}
     assert [one.id for one in packed.dropped] == ["c"]
 
@@ -234,11 +238,11 @@ def test_texts_are_compared_before_redaction():
 @pytest.mark.requirement("R297", "C036", "C048")
 def test_a_redaction_that_is_not_enabled_is_no_step():
     found = [memory("a", "Mail me at john@example.com")]
-    packed = pack(found, Plan(redaction=Redaction()))
+    packed = pack(found, PackingPlan(redaction=Redaction()))
     assert "john@example.com" in packed.text
     assert "redaction" not in packed.applied
     assert not packed.kept[0].provenance.was_redacted
-    enabled = pack([memory("a", "no address")], Plan(redaction=REDACTION))
+    enabled = pack([memory("a", "no address")], PackingPlan(redaction=REDACTION))
     assert "redaction" in enabled.applied
     assert not enabled.kept[0].provenance.was_redacted
 
@@ -247,7 +251,7 @@ def test_a_redaction_that_is_not_enabled_is_no_step():
 def test_a_memory_that_cannot_be_redacted_is_dropped_alone():
     slow = Redaction(enabled=True, patterns=(".*[^A-Z]|[A-Z]",))
     found = [memory("a", "A" * 200_000, score=0.9), memory("b", "B", score=0.8)]
-    packed = pack(found, Plan(redaction=slow))
+    packed = pack(found, PackingPlan(redaction=slow))
     assert [one.id for one in packed.kept] == ["b"]
     assert (packed.dropped[0].id, packed.dropped[0].step) == ("a", "redact")
 
@@ -257,5 +261,5 @@ def test_a_memory_that_cannot_be_redacted_is_dropped_alone():
 def test_replacements_longer_than_their_matches_keep_the_budget(form):
     long = Redaction(enabled=True, patterns=(r"\d",), replacement="[A LONG REPLACEMENT]")
     found = [memory(f"{at}", "1234567890 " * 20, score=0.9 - at / 100) for at in range(5)]
-    packed = pack(found, Plan(redaction=long, max_tokens=300, block=FORMS[form]))
+    packed = pack(found, PackingPlan(redaction=long, max_tokens=300, block=FORMS[form]))
     assert 0 < packed.tokens <= 300

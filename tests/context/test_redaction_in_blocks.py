@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemic.context.packing import Plan, pack
+from mnemic.context.packing import PackingPlan, pack
 from mnemic.context.redaction import Redaction, redact
 from tests.support.policy_twin import made
 from tests.support.tiers import examples
 
 REDACTION = Redaction(enabled=True)
-PLAN = Plan(redaction=REDACTION, clip_sentences=2, max_tokens=120)
+PLAN = PackingPlan(redaction=REDACTION, clip_sentences=2, max_tokens=120)
 
 
 @pytest.mark.requirement("C045", "R296")
@@ -35,7 +35,7 @@ def test_a_match_that_only_the_one_line_of_a_block_has_is_replaced(secret, kind)
 @pytest.mark.requirement("C047")
 def test_a_replacement_that_matches_its_own_pattern_is_made_once():
     shouting = Redaction(enabled=True, patterns=("[A-Z]+",))
-    packed = pack([made(1, "so LOUD\nand # <b>")], Plan(redaction=shouting))
+    packed = pack([made(1, "so LOUD\nand # <b>")], PackingPlan(redaction=shouting))
     assert "[REDACTED]" in packed.text
     assert "[[" not in packed.text
 
@@ -73,7 +73,7 @@ def hidden_secrets(draw):
 )
 def test_no_fragment_of_a_match_is_in_a_block(parts, sentences, budget, kind):
     content = "".join(f"{filler}{secret} " for filler, secret in parts)
-    plan = Plan(redaction=REDACTION, clip_sentences=sentences, max_tokens=budget)
+    plan = PackingPlan(redaction=REDACTION, clip_sentences=sentences, max_tokens=budget)
     packed = pack([made(1, content, type=kind, minutes=-60 * 24 * 400)], plan)
     text = packed.text
     assert redact(text, REDACTION) == text

@@ -81,7 +81,7 @@ def test_a_summariser_that_fails_changes_nothing():
     assert window.current_tokens == 80
 
 
-def test_a_summary_too_long_for_its_room_makes_more_go_or_is_left_out(caplog):
+def test_a_summary_too_long_for_its_space_makes_more_go_or_is_left_out(caplog):
     window = opened(summarizer=lambda _: words(30, "long"))
     for number in range(8):
         window.add(words(10), USER, id=str(number))

@@ -92,7 +92,11 @@ def test_try_add_uses_free_tokens_only_and_never_removes():
     assert (window.free_tokens, window.available_tokens) == (0, 15)
     refused = window.try_add(document("x", "m2", priority=100))
     assert not refused
-    assert (refused.outcome, refused.item, refused.tokens_added) == (AddOutcome.NO_ROOM, None, 0)
+    assert (refused.outcome, refused.item, refused.tokens_added) == (
+        AddOutcome.DOES_NOT_FIT,
+        None,
+        0,
+    )
     assert window.item_count == 2
     assert window.stats().compactions == 0
 

@@ -1,4 +1,4 @@
-"""Random operations on a context window, against a list that is sorted and summed anew."""
+"""Random operations on a context window, against a list that is sorted and summed again."""
 
 from datetime import timedelta
 from itertools import count
@@ -38,7 +38,7 @@ def words(number):
 
 
 class WindowAndTwin(RuleBasedStateMachine):
-    """A window, and a list of (number, item) that is sorted and summed anew at each step."""
+    """A window, and a list of (number, item) that is sorted and summed again at each step."""
 
     def __init__(self):
         super().__init__()
@@ -112,7 +112,7 @@ class WindowAndTwin(RuleBasedStateMachine):
             assert result.tokens_added == size
             self.twin.append((next(self.numbers), result.item))
         else:
-            assert result.outcome is AddOutcome.NO_ROOM
+            assert result.outcome is AddOutcome.DOES_NOT_FIT
 
     @rule(place=places)
     def remove(self, place):

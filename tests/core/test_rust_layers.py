@@ -1,4 +1,4 @@
-"""The check of imports between the rooms of the core crate finds what it is for."""
+"""The check of imports between the components of the core crate finds what it is for."""
 
 import pytest
 
@@ -10,9 +10,9 @@ TWO = (("lib",), ("roof",), ("left", "right"), ("cellar",))
 @pytest.fixture
 def crate(tmp_path):
     (tmp_path / "lib.rs").write_text("mod roof;\npub use roof::tiles::{Slate, Clay as Brick};\n")
-    for room in ("roof", "left", "right", "cellar"):
-        (tmp_path / room).mkdir()
-        (tmp_path / room / "mod.rs").write_text(f"//! The {room}.\n")
+    for component in ("roof", "left", "right", "cellar"):
+        (tmp_path / component).mkdir()
+        (tmp_path / component / "mod.rs").write_text(f"//! The {component}.\n")
 
     def write(name, text):
         path = tmp_path / name
@@ -38,7 +38,7 @@ def test_imports_of_the_core_go_downward():
         ("cellar/mod.rs", "use super::roof::Tile;\n"),
     ],
 )
-def test_an_import_of_a_room_above_is_found(crate, name, text):
+def test_an_import_of_a_component_above_is_found(crate, name, text):
     (found,) = crate(name, text)
     assert found.startswith(name)
     assert found.endswith("cellar imports roof, which lies above")
@@ -55,7 +55,7 @@ def test_an_import_of_a_room_above_is_found(crate, name, text):
         "fn down() -> super::feather::Down {}\n",
     ],
 )
-def test_a_circle_of_files_in_a_room_is_found(crate, text):
+def test_a_circle_of_files_in_a_component_is_found(crate, text):
     crate("left/mod.rs", "pub(crate) use feather::{Down, Down as Soft};\nuse wing::Wing;\n")
     assert crate("left/feather.rs", "use super::quill::Quill;\n") == []
     assert crate("left/quill.rs", "use super::wing::Wing;\n") == []
@@ -76,7 +76,7 @@ def test_rooms_of_one_layer_do_not_import_each_other(crate):
     ]
 
 
-def test_a_room_in_no_layer_is_found(crate):
+def test_a_component_in_no_layer_is_found(crate):
     (found,) = crate("attic/mod.rs", "use crate::cellar::Coal;\n")
     assert "'attic' is in no layer" in found
     found = crate("roof/tiles.rs", "use crate::attic::Box;\n")

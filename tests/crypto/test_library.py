@@ -117,7 +117,7 @@ def test_a_provider_is_refused_without_the_library_too(monkeypatch):
         Encryption(Provider())
 
 
-def test_importing_the_room_loads_no_library():
+def test_importing_the_module_loads_no_library():
     code = (
         "import sys, mnemic.crypto, mnemic.annotations\n"
         "from mnemic import Encryption, MasterKey, Memory\n"

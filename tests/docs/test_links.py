@@ -72,21 +72,21 @@ def exists(name):
     return name == BUILT or any((ROOT / folder / name).exists() for folder in FOLDERS)
 
 
-ROOMS = [ROOT / "python/mnemic", ROOT / "rust/core/src"]
+MODULES = [ROOT / "python/mnemic", ROOT / "rust/core/src"]
 TOO_SMALL = {"bits.rs", "deadline.rs", "error.rs", "ids.rs", "lib.rs"}
-"""Files of the core that hold less than a room."""
+"""Files of the core that hold less than a module."""
 
 
 @pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="docs/ comes with the repository")
-def test_the_map_of_the_code_names_every_room():
-    rooms = {
+def test_the_map_of_the_code_names_every_module():
+    modules = {
         place.name + "/" * place.is_dir()
-        for folder in ROOMS
+        for folder in MODULES
         for place in folder.iterdir()
         if place.suffix in {".py", ".rs"} or (place.is_dir() and place.name != "__pycache__")
     }
     text = text_of("CONTRIBUTING.md")
-    assert not [room for room in rooms - TOO_SMALL - {"__init__.py"} if room not in text]
+    assert not [module for module in modules - TOO_SMALL - {"__init__.py"} if module not in text]
 
 
 def test_no_page_for_users_has_the_number_of_a_requirement_or_ruling():

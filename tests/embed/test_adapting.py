@@ -347,7 +347,7 @@ def test_options_of_an_object_are_its_own_unless_given():
     assert repr(given) == "AdaptedEmbedder(model='mine', dimensions=64)"
 
 
-def test_a_prefix_takes_its_room_from_the_text():
+def test_a_prefix_takes_its_space_from_the_text():
     seen = []
 
     class Counting(Encoder):

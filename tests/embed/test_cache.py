@@ -136,7 +136,7 @@ def test_only_texts_are_embedded(texts):
 
 
 @pytest.mark.parametrize("max_bytes", [-1, 1.5, True, "1", None])
-def test_the_room_is_a_number_of_bytes(max_bytes):
+def test_the_space_is_a_number_of_bytes(max_bytes):
     with pytest.raises(ValueError, match="max_bytes"):
         CachedEmbedder(WordEmbedder(), max_bytes=max_bytes)
 
@@ -149,7 +149,7 @@ def test_two_models_never_share_vectors():
     assert (renamed.model, cached.misses, len(cached)) == ("another", 2, 2)
 
 
-def test_the_least_recently_used_vectors_make_room():
+def test_the_least_recently_used_vectors_make_space():
     one = CachedEmbedder(WordEmbedder())
     one.embed(["a"])
     cached = CachedEmbedder(WordEmbedder(), max_bytes=one.used_bytes * LARGEST_SHARE)
@@ -172,7 +172,7 @@ def test_a_vector_that_takes_more_than_its_share_is_not_kept():
     assert (len(cached), cached.used_bytes) == (0, 0)
 
 
-def test_no_room_keeps_nothing():
+def test_no_space_keeps_nothing():
     cached = CachedEmbedder(WordEmbedder(), max_bytes=0)
     cached.embed(["a"])
     cached.embed(["a"])
@@ -433,7 +433,7 @@ def test_neither_its_representation_nor_its_state_holds_a_text(caplog):
         cached.embed([PHRASE])
         cached.forget([PHRASE])
         cached.embed([PHRASE])
-    assert PHRASE not in repr(cached) + str(cached) + caplog.text + repr(vars(cached._kept))
+    assert PHRASE not in repr(cached) + str(cached) + caplog.text + repr(vars(cached._cache))
     assert repr(cached) == "CachedEmbedder(model='words', dimensions=8, vectors=1)"
 
 
@@ -442,7 +442,7 @@ def test_two_caches_have_other_keys_for_one_text():
     for _ in range(2):
         cached = CachedEmbedder(WordEmbedder())
         cached.embed([PHRASE])
-        keys |= set(cached._kept._vectors)
+        keys |= set(cached._cache._vectors)
     assert len(keys) == 2
 
 
@@ -459,10 +459,10 @@ STEPS = st.lists(
 )
 
 
-@given(steps=STEPS, room=st.integers(0, 3))
+@given(steps=STEPS, shares=st.integers(0, 3))
 @examples(200)
-def test_it_keeps_what_a_dict_in_order_of_use_keeps(steps, room):
-    most = room * LARGEST_SHARE
+def test_it_keeps_what_a_dict_in_order_of_use_keeps(steps, shares):
+    most = shares * LARGEST_SHARE
     embedder = TwoSided()
     size = cached_size(embedder)
     cached = CachedEmbedder(embedder, max_bytes=most * size)
@@ -493,7 +493,7 @@ def test_it_keeps_what_a_dict_in_order_of_use_keeps(steps, room):
             hits += len(texts) - len(missing)
     assert (cached.hits, cached.misses) == (hits, misses)
     sides = {"embed": b"document", "query": b"query"}
-    assert list(cached._kept._vectors) == [cached._key(text, sides[side]) for text, side in twin]
+    assert list(cached._cache._vectors) == [cached._key(text, sides[side]) for text, side in twin]
     assert cached.used_bytes == len(twin) * size
 
 
@@ -518,7 +518,7 @@ def test_many_threads_get_the_vectors_of_their_texts():
     in_threads(*(lambda seed=seed: work(seed) for seed in range(8)))
     assert cached.used_bytes <= 20_000
     assert cached.hits + cached.misses == 8 * 150 * 5
-    assert not cached._kept._running
+    assert not cached._cache._running
 
 
 def test_kept_vectors_wait_for_no_call_that_runs():

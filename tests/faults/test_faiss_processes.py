@@ -164,7 +164,7 @@ def test_a_lack_of_memory_ends_no_process(kind):
 
 @pytest.mark.parametrize(
     ("kind", "name", "error"),
-    [(threading.Thread, "start", RuntimeError), (FaissIndex, "require_room", MemoryError)],
+    [(threading.Thread, "start", RuntimeError), (FaissIndex, "require_memory", MemoryError)],
 )
 def test_a_source_without_a_thread_compares_what_waits_and_tries_again(
     monkeypatch, caplog, kind, name, error

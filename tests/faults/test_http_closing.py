@@ -141,14 +141,14 @@ def test_a_closed_loop_is_forgotten(server):
     embedder = HttpEmbedder("m", base_url=server.url)
     for _ in range(3):
         asyncio.run(embedder.embed(["a"]))
-    assert embedder._transport._clients._kept == {}
-    loop = asyncio.new_event_loop()  # nobody closes its generators
+    assert embedder._transport._clients._clients == {}
+    loop = asyncio.new_event_loop()  # is never closed its generators
     loop.run_until_complete(embedder.embed(["a"]))
-    kept = embedder._transport._clients._kept[loop]
+    kept = embedder._transport._clients._clients[loop]
     loop.run_until_complete(kept.client.aclose())
     loop.close()
     asyncio.run(embedder.embed(["a"]))
-    assert embedder._transport._clients._kept == {}
+    assert embedder._transport._clients._clients == {}
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
@@ -169,7 +169,7 @@ async def scenario():
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     asyncio.events._set_running_loop(None)
     try:
-        assert not embedder._transport._clients._kept
+        assert not embedder._transport._clients._clients
         embedder.embed_sync(["child"])
         asyncio.run(llm.complete("child"))
     except BaseException as error:

@@ -186,11 +186,11 @@ LATER = [
 @pytest.mark.parametrize("error", [errors.StoreError("gone"), errors.DeadlineExceededError()])
 @pytest.mark.parametrize("later", LATER)
 def test_a_failure_after_the_search_leaves_what_was_found(door, later, error, monkeypatch):
-    room, verb, options, stage, left = later
+    module, verb, options, stage, left = later
     memory = linked_memory()
     model = ListedModel("alpha", "alpha too")
     engine = AsyncHydeEngine(memory, memory.embedder, model, near(**options))
-    monkeypatch.setattr(room, verb, raising(error))
+    monkeypatch.setattr(module, verb, raising(error))
     first, again = retrieved(door, engine, "1", "1")
     assert contents(first) == contents(again) == left
     stats = engine.stats()

@@ -112,7 +112,7 @@ for name, call in calls.items():
     for megabytes in json.loads(sys.argv[1]):
         told[name].append(outcome(megabytes, call))
         if told[name][-1] == "answer" and name in ("upsert", "replace"):
-            raise SystemExit(f"{name} was to find no room")
+            raise SystemExit(f"{name} was to find no memory")
         after = held.search(query, k=10)
         assert after.ids.tolist() == before.ids.tolist()
         assert after.scores.tolist() == before.scores.tolist()
@@ -132,7 +132,7 @@ def test_every_call_of_the_core_gives_an_answer_or_a_memory_error_and_changes_no
     saves = ("save", "save of a file")
     for name in ("upsert", "replace", "batch", "range", "load", "fold", "matches", *saves):
         assert told[name][0] == "MemoryError", name
-    # What the allocator keeps of the ballast is no room for the map of a file.
+    # What the allocator keeps of the ballast is not free for the map of a file.
     for name in ("get", "search", "count", "range of a file", "estimate_tokens", *saves):
         assert told[name][-1] == "answer", name
 

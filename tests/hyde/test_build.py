@@ -20,7 +20,7 @@ class Builds:
     """A build that a test holds and lets fail."""
 
     def __init__(self):
-        self.begun = 0
+        self.started = 0
         self.running = 0
         self.most = 0
         self.gate = threading.Event()
@@ -29,7 +29,7 @@ class Builds:
         self.error = None
 
     def __call__(self):
-        self.begun += 1
+        self.started += 1
         self.running += 1
         self.most = max(self.most, self.running)
         self.entered.set()
@@ -77,7 +77,7 @@ def test_triggers_during_a_build_are_one_further_build(builds):
         thread.join()
     builds.gate.set()
     ended(worker)
-    assert (builds.begun, builds.most, worker.builds) == (2, 1, 2)
+    assert (builds.started, builds.most, worker.builds) == (2, 1, 2)
 
 
 def test_the_thread_ends_with_the_builds(builds, threads_named):
@@ -178,7 +178,7 @@ def test_closing_leaves_a_hanging_build_behind_and_begins_no_other(builds):
     worker.trigger()
     builds.gate.set()
     worker._thread.join(SECONDS)
-    assert builds.begun == 1
+    assert builds.started == 1
 
 
 def test_no_thread_to_be_had_is_a_failed_build(builds, monkeypatch, caplog):

@@ -118,7 +118,7 @@ def test_the_two_best_come_best_first():
 
 
 @pytest.mark.requirement("T019", "T006", "R347")
-def test_nothing_is_found_in_an_empty_map_or_with_no_room():
+def test_nothing_is_found_in_an_empty_map_or_with_no_space():
     assert not VectorMap(2).search([1, 0], k=3)
     assert not mapped([[1, 0]]).search([1, 0], k=0)
     for few in (-1, -(2**63)):

@@ -169,7 +169,7 @@ def test_the_newest_messages_are_kept_within_the_cap():
 
 @pytest.mark.requirement("C126")
 @pytest.mark.parametrize("spare", range(60))
-def test_a_short_message_is_kept_in_the_last_of_the_room(spare):
+def test_a_short_message_is_kept_in_the_last_of_the_space(spare):
     newest = said("user", "x" * (CAP - spare - len("user: ")))
     window = build_conversation_window([said("user", "hi"), newest], max_characters=CAP)
     assert (window[0] == "user: hi") == (spare >= len("user: hi\n---\n"))

@@ -73,7 +73,7 @@ def test_an_approximate_answer_says_so_and_scores_as_the_exact_one(open_memory, 
 
 @pytest.mark.requirement("C167")
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_a_source_proposes_scores_filters_and_walls_hold(open_memory, seed):
+def test_whatever_a_source_proposes_scores_filters_and_scopes_hold(open_memory, seed):
     made = Made(RandomSource, seed=seed, share=0.3)
     memory, exact = open_memory(make_source=made), open_memory(make_source=None)
     for each in (memory, exact):

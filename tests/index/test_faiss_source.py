@@ -30,7 +30,7 @@ def filled(kind, vectors):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_replaced_and_removed_vectors_are_found_no_more_and_make_room(kind, monkeypatch):
+def test_replaced_and_removed_vectors_are_found_no_more_and_make_space(kind, monkeypatch):
     monkeypatch.setattr(faiss_source, "MIN_VACANT", 100)
     vectors = drawn(2000)
     source = filled(kind, vectors)
@@ -44,7 +44,7 @@ def test_replaced_and_removed_vectors_are_found_no_more_and_make_room(kind, monk
         assert 1901 + at in source.nearest(replaced[at : at + 1], 20, None)
     for at in range(0, 900, 100):
         assert 1 + at not in source.nearest(vectors[at : at + 1], 50, None)
-    source.add(rows_from(3000, 1), drawn(1, seed=4))  # the next change makes the index anew
+    source.add(rows_from(3000, 1), drawn(1, seed=4))  # the next change makes the index again
     source.settle()
     assert source.nbytes < 0.8 * full
 

@@ -39,9 +39,9 @@ def index(contents, *, language=None):
     return made
 
 
-def put(made, contents, gone=(), **fields):
+def put(made, contents, removed=(), **fields):
     records = [record(row + 1, content=content, **fields) for row, content in contents.items()]
-    made.apply(records, [], None, [row + 1 for row in gone])
+    made.apply(records, [], None, [row + 1 for row in removed])
 
 
 def keywords(of, text, fields=WORDS, scope=AGENT):
@@ -178,7 +178,7 @@ def test_words_that_recur_in_memories_of_others_change_no_score():
     assert keywords(made, "red boat", fields, scope) == alone
     everybody = keywords(made, "red boat", fields, Scope("a", all_users=True))
     assert everybody[3] != alone[3]
-    put(made, {}, gone=[10, 11])
+    put(made, {}, removed=[10, 11])
     assert keywords(made, "red boat", fields, Scope("a", all_users=True)) == alone
 
 
@@ -265,14 +265,14 @@ def test_scores_do_not_depend_on_what_came_when_or_was_there_before(fields):
         for row in order:
             if row in contents:
                 put(made, {int(row): contents[int(row)]})
-        put(made, {}, gone=range(300, 400))
+        put(made, {}, removed=range(300, 400))
         assert [keywords(made, text, fields) for text in texts] == wanted_scores
 
 
 @pytest.mark.requirement("C182")
 def test_what_is_gone_leaves_the_statistics():
     made = index(["boat on the lake", "boat", "tea"])
-    put(made, {}, gone=[1])
+    put(made, {}, removed=[1])
     assert keywords(made, "boat tea") == keywords(
         index({0: "boat on the lake", 2: "tea"}), "boat tea"
     )

@@ -63,8 +63,8 @@ def rows_of(seed, count, first=1):
     return rows
 
 
-def put(index, rows, gone=()):
-    index.apply([(row.number, *to_row(row.entry)) for row in rows], [], None, list(gone))
+def put(index, rows, removed=()):
+    index.apply([(row.number, *to_row(row.entry)) for row in rows], [], None, list(removed))
 
 
 def index_of(rows):
@@ -109,9 +109,9 @@ def test_scores_do_not_depend_on_the_way_the_memories_came(seed, sizes):
     for size in sizes:
         new = rows_of(chance.random(), size, first)
         first += size
-        gone = chance.sample(sorted(living), len(living) // 3)
-        put(index, new, gone)
-        living = {number: row for number, row in living.items() if number not in gone}
+        removed = chance.sample(sorted(living), len(living) // 3)
+        put(index, new, removed)
+        living = {number: row for number, row in living.items() if number not in removed}
         living |= {row.number: row for row in new}
     rows = list(living.values())
     chance.shuffle(rows)
@@ -140,5 +140,5 @@ def test_groups_with_postings_are_analysed_anew():
     put(index, german[5000:])
     assert len(found(index, "Katze")) == 1000
     assert found(index, "Katze") == found(index_of(german), "Katze")
-    put(index, [], gone=range(5001, 5101))
+    put(index, [], removed=range(5001, 5101))
     assert found(index, "Katze") == found(index_of(german[:5000]), "Katze") == {}

@@ -131,14 +131,14 @@ def test_no_speaker_of_others_changes_who_is_named(seed, mine, theirs, query):
 def test_rows_that_change_or_go_leave_no_name_behind(seed, count, changes, query):
     before, after = rows_of(seed, count, None), rows_of(changes, count, None)
     chance = Random(changes)  # noqa: S311 - data for a test
-    gone = {row.number for row in before if chance.random() < 0.3}
-    changed = {row.number for row in before if chance.random() < 0.3} - gone
+    removed = {row.number for row in before if chance.random() < 0.3}
+    changed = {row.number for row in before if chance.random() < 0.3} - removed
     index = index_of(before)
     assert index.apply(
-        batch([row for row in after if row.number in changed], since=1, seq=2, gone=gone)
+        batch([row for row in after if row.number in changed], since=1, seq=2, removed=removed)
     )
     left = [after[row.number - 1] if row.number in changed else row for row in before]
-    left = [row for row in left if row.number not in gone]
+    left = [row for row in left if row.number not in removed]
     twin = twin_of(left)
     for text in texts_of(query):
         expected = in_first_person(text, twin.mentions(text))

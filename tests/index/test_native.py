@@ -146,7 +146,7 @@ def test_a_scope_that_was_searched_before_sees_what_came_and_went():
     made = index(record(1, "alice"), record(2, "bob"), record(3, "alice"))
     alice = Scope("a", "alice")
     assert rows_found(made, alice) == [1, 3]
-    assert made.apply(batch([record(4, "alice")], since=1, seq=3, gone=[1]))
+    assert made.apply(batch([record(4, "alice")], since=1, seq=3, removed=[1]))
     assert rows_found(made, alice) == [3, 4]
     assert len(made) == 3
 
@@ -184,7 +184,7 @@ def test_batches_that_waited_are_dropped_when_the_store_was_read_beyond_them():
     made = index(record(1))
     assert made.apply(batch([record(9)], since=3, seq=4))
     assert made.apply(batch([record(2), record(9)], since=1, seq=5))
-    assert made.apply(batch(since=5, seq=6, gone=[9]))
+    assert made.apply(batch(since=5, seq=6, removed=[9]))
     assert (made.seq, rows_found(made, AGENT)) == (6, [1, 2])
     assert made.apply(batch([record(4)], since=8, seq=9))
     assert made.apply(batch([record(5)], seq=20))
@@ -202,7 +202,7 @@ def test_no_more_than_so_many_batches_wait():
 def test_what_comes_and_goes_between_two_searches_is_taken_in_as_it_ended():
     made = index(record(1, "alice"), record(2))
     made.apply(batch([record(3), record(4)], since=1, seq=2))
-    made.apply(batch(since=2, seq=3, gone=[3, 2]))
+    made.apply(batch(since=2, seq=3, removed=[3, 2]))
     made.apply(batch([record(4, "alice"), record(2)], since=3, seq=4))
     assert rows_found(made, AGENT) == [2]
     assert rows_found(made, Scope("a", "alice")) == [1, 4]
@@ -306,7 +306,7 @@ def test_a_row_that_goes_and_comes_in_one_batch_keeps_nothing(is_searched_betwee
     made = index(record(1), record(2), vectors={1: (1, 0), 2: (1, 0)})
     made.add_accesses([(1, NOW, 3), (2, NOW, 3)])
     for seq, vectors in ((2, {1: (1, 0)}), (3, {1: (0, 1)})):
-        changed = batch([record(1)], since=seq - 1, seq=seq, gone=[1], vectors=vectors)
+        changed = batch([record(1)], since=seq - 1, seq=seq, removed=[1], vectors=vectors)
         assert made.apply(changed)
         if is_searched_between:
             assert similarities(made)[1] == vectors[1][0]
@@ -320,7 +320,7 @@ def test_the_rows_that_lack_a_vector_are_told_in_order():
     assert made.apply(batch([record(2)], since=1, seq=2, vectors={}))
     assert made.unembedded() == [1, 2, 5]
     assert made.apply(batch([record(5)], since=2, seq=3, vectors={5: (0, 1)}))
-    assert made.apply(batch(since=3, seq=4, gone=[1]))
+    assert made.apply(batch(since=3, seq=4, removed=[1]))
     assert made.unembedded() == [2]
 
 
@@ -374,7 +374,7 @@ def test_searches_see_each_row_as_it_was_or_as_it_becomes():
         thread.start()
     for seq in range(1, 601):
         changed, vector = states[seq % 2]
-        second = {"gone": [2]} if seq % 2 else {}
+        second = {"removed": [2]} if seq % 2 else {}
         came = [changed] if seq % 2 else [changed, others[0]]
         made.apply(batch(came, since=seq, seq=seq + 1, vectors={1: vector}, **second))
     is_done.set()

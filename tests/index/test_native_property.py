@@ -83,8 +83,8 @@ class Twin:
         living = [row for row in touched if row in self.rows]
         records = [self.record(row) for row in living]
         embedded = {row: self.rows[row][2] for row in living if self.rows[row][2] is not None}
-        gone = [row for row in touched if row not in self.rows]
-        return batch(records, vectors=embedded, gone=gone, **numbers)
+        removed = [row for row in touched if row not in self.rows]
+        return batch(records, vectors=embedded, removed=removed, **numbers)
 
     def record(self, row):
         facts, content, _ = self.rows[row]

@@ -340,10 +340,10 @@ def test_rows_that_change_or_go_are_ranked_as_what_is_left(rows, seed, question)
     ]  # a row of the same content would keep its vectors
     numbers = {row.number for row in changed}
     before = [earlier[row.number - 1] if row.number in numbers else row for row in rows]
-    gone = earlier[len(rows) :]
-    index = index_of(before + gone)
-    check(index, RankingTwin(before + gone), wanted, where)
-    assert index.apply(batch(changed, since=1, seq=2, gone=[row.number for row in gone]))
+    removed = earlier[len(rows) :]
+    index = index_of(before + removed)
+    check(index, RankingTwin(before + removed), wanted, where)
+    assert index.apply(batch(changed, since=1, seq=2, removed=[row.number for row in removed]))
     for row in changed:  # accesses never become fewer
         known, given = earlier[row.number - 1].entry, row.entry
         times = [time for time in (known.last_accessed_at, given.last_accessed_at) if time]

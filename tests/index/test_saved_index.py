@@ -13,7 +13,7 @@ import pytest
 
 from mnemic.errors import StoreError
 from mnemic.index import faiss_source, saved_index
-from mnemic.index.candidates import Beginning
+from mnemic.index.candidates import InitialVectors
 from mnemic.index.faiss_kinds import KINDS, FaissIndex, FaissOptions, faiss_library
 from mnemic.index.faiss_source import FaissSource
 from mnemic.index.saved_index import SavedIndex, SavedIndexError, read_index
@@ -38,12 +38,12 @@ def filled(kind="hnsw", number=500):
     return source
 
 
-def save(source, path, label=b"", *, without=(), anew=False):
+def save(source, path, label=b"", *, without=(), rebuild=False):
     held = source.hold()
     if held is None:
         return False
     try:
-        is_savable = held.leave_out(np.array(without, np.int64), anew=anew)
+        is_savable = held.leave_out(np.array(without, np.int64), rebuild=rebuild)
         return is_savable and held.save(path, label)
     finally:
         held.release()
@@ -52,7 +52,7 @@ def save(source, path, label=b"", *, without=(), anew=False):
 def loaded_from(path, kind, label=b"", dropped=None):
     """Return a source with the index of a file alone."""
     reasons = [] if dropped is None else dropped
-    source = FaissSource(DIM, options(kind), Beginning(path, label, 1, list, reasons.append))
+    source = FaissSource(DIM, options(kind), InitialVectors(path, label, 1, list, reasons.append))
     source.settle()
     return source
 
@@ -139,7 +139,7 @@ def test_removed_and_excluded_rows_are_in_no_file(kind, path):
     source.remove(np.array([1]))
     source.settle()
     assert not save(source, path)
-    assert save(source, path, without=[2, 9999], anew=True)
+    assert save(source, path, without=[2, 9999], rebuild=True)
     content = Path(path).read_bytes()
     assert first not in content
     assert second not in content
@@ -294,7 +294,7 @@ def test_an_index_of_several_bulks_is_made_anew(path, monkeypatch):
     source = filled()
     source.remove(np.arange(100, 200))
     source.settle()
-    assert save(source, path, anew=True)
+    assert save(source, path, rebuild=True)
     assert read_index(path, options("hnsw"), DIM).held.size == 403
 
 
@@ -306,7 +306,7 @@ def test_small_changes_do_not_put_off_an_index_made_anew(monkeypatch):
     source.add(np.array([1000]), drawn(1))
     source.settle()
     held = source.hold()
-    assert held.may_make_anew
-    assert held.leave_out(np.array([1]), anew=True)
-    assert not held.may_make_anew  # it was made just now
+    assert held.may_rebuild
+    assert held.leave_out(np.array([1]), rebuild=True)
+    assert not held.may_rebuild  # it was made just now
     held.release()

@@ -356,12 +356,12 @@ def test_a_filter_changes_no_score_of_what_it_lets_through():
 @pytest.mark.requirement("C182")
 def test_what_was_forgotten_leaves_the_statistics_to_the_last_bit():
     kept = [record(row, content=f"tea {'milk ' * (row % 4)}sugar{row % 3}") for row in range(30)]
-    gone = [record(row, content="milk sugar1 sugar2 tea " * 5) for row in range(30, 60)]
+    removed = [record(row, content="milk sugar1 sugar2 tea " * 5) for row in range(30, 60)]
     options = {"text": "sugar1 milk tea", "query": None, "ranking": KEYWORD}
     expected = rank(index_of(*kept, vectors={}), wanted(AGENT, **options)).ranked
-    grown = index_of(*gone, *kept[::-1], vectors={})
+    grown = index_of(*removed, *kept[::-1], vectors={})
     assert rank(grown, wanted(AGENT, **options)).ranked != expected
-    assert grown.apply(batch(since=1, seq=2, gone=list(range(30, 60)), vectors={}))
+    assert grown.apply(batch(since=1, seq=2, removed=list(range(30, 60)), vectors={}))
     assert rank(grown, wanted(AGENT, **options)).ranked == expected
 
 

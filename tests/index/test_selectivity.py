@@ -150,7 +150,7 @@ def test_the_best_that_a_filter_lets_through_are_those_of_numpy(search_type, cou
 
 
 @pytest.mark.requirement("C002")
-def test_memories_that_are_excluded_leave_room_for_as_many_others():
+def test_memories_that_are_excluded_leave_space_for_as_many_others():
     for search_type, preset in BY_SEARCH_TYPE.items():
         best = everything(search_type)
         exclude = [hit.id for hit in best[:500]]

@@ -1,4 +1,4 @@
-"""Results of writes carry what was deleted to make room, and are otherwise what they were."""
+"""Results of writes carry what was deleted to make space, and are otherwise what they were."""
 
 import copy
 import pickle

@@ -209,7 +209,7 @@ def test_a_quota_warning_comes_once_for_each_step_until_usage_falls(monkeypatch)
 
 @pytest.mark.requirement("C086")
 @pytest.mark.parametrize("how", ["forget", "delete_all", "purge_expired"])
-def test_a_quota_warning_comes_again_after_deletions_made_room(how, monkeypatch):
+def test_a_quota_warning_comes_again_after_deletions_made_space(how, monkeypatch):
     monkeypatch.setattr(DocumentedLicenses, "storage_limit", property(lambda _: 100))
     clock = Clock()
 
@@ -229,7 +229,7 @@ def test_a_quota_warning_comes_again_after_deletions_made_room(how, monkeypatch)
         one = entry("x" * 91)
         await memory.store(one)
         await delete(memory, one)
-        assert [event.percent_used for event in heard] == [91], "making room is no news"
+        assert [event.percent_used for event in heard] == [91], "making space is no news"
         await memory.store(entry("y" * 82))
         assert [event.percent_used for event in heard] == [91, 82]
 

@@ -500,7 +500,7 @@ def the_memory(memory):
 
 CHANGES = {
     "delete": lambda memory: memory.delete(the_memory(memory), user_id="alice"),
-    "delete for good": lambda memory: memory.delete(
+    "delete permanently": lambda memory: memory.delete(
         the_memory(memory), user_id="alice", permanent=True
     ),
     "delete_all": lambda memory: memory.delete_all(user_id="alice"),
@@ -657,11 +657,11 @@ class Hanging:
     def __init__(self):
         self.hangs = False
         self.words = WordEmbedder()
-        self.begun = threading.Event()  # it is awaited in a loop of its own
+        self.started = threading.Event()  # it is awaited in a loop of its own
 
     async def embed(self, texts):
         if self.hangs:
-            self.begun.set()
+            self.started.set()
             await asyncio.Event().wait()
         return self.words.embed(texts)
 
@@ -677,7 +677,7 @@ def test_a_cancelled_run_changes_neither_breaker_nor_cache_nor_counts(path):
             timer.now += 30
             embedder.hangs = True
             running = asyncio.create_task(policy.run(asked()))
-            await asyncio.to_thread(embedder.begun.wait, 30)
+            await asyncio.to_thread(embedder.started.wait, 30)
             assert (breaker.state, breaker.admit()) == ("half_open", None)
             running.cancel()
             with pytest.raises(asyncio.CancelledError):

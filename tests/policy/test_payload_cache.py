@@ -225,7 +225,7 @@ STEPS = st.lists(
 
 @examples(200)
 @given(STEPS)
-def test_with_room_it_does_as_its_naive_twin(steps):
+def test_with_space_it_does_as_its_naive_twin(steps):
     cache, twin, now = made(), {}, NOON
     for step, what, number, lasting in steps:
         if step == "wait":

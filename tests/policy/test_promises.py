@@ -63,9 +63,9 @@ def test_a_run_without_the_back_end_takes_far_less_than_200_ms_of_the_processor(
     policy, calls = prepared(memory, monkeypatch)
 
     def seconds():
-        begun = time.thread_time()
+        started = time.thread_time()
         policy.run(request("harbour1 boat1"))
-        return time.thread_time() - begun
+        return time.thread_time() - started
 
     # Time of this thread's processor, best of five: some milliseconds, whatever else is running.
     assert min(seconds() for _ in range(5)) < 0.2

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mnemic._core import estimate_tokens
 from mnemic.policy import PromptBlock, Redaction, clip
 from tests.support.clock import NOON, SECOND
-from tests.support.policy_rooms import Room, asked
+from tests.support.policy_setups import PolicySetup, asked
 from tests.support.policy_twin import broken, by_score, deduplicated, interleaved, made
 from tests.support.tiers import examples
 
@@ -96,14 +96,16 @@ def test_a_run_gives_what_the_document_with_its_rulings_gives(found, config, ord
     strategy, ratio = order
     stored = filled(found)
 
-    def scenario(room):
+    def scenario(setup):
         everything = yield lambda memory: memory.list(all_users=True, limit=100)
         payload = yield asked(user=user)
         again = yield asked(user=user)
         assert (again.memories, again.prompt) == (payload.memories, payload.prompt)
-        check(payload, everything, room.config, user)
+        check(payload, everything, setup.config, user)
 
-    Room(is_async=is_async, entries=stored, strategy=strategy, ratio=ratio, **config).run(scenario)
+    PolicySetup(is_async=is_async, entries=stored, strategy=strategy, ratio=ratio, **config).run(
+        scenario
+    )
 
 
 def check(payload, stored, config, user):

@@ -41,7 +41,7 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 class Fresh:
-    """A right value that is made anew for each call."""
+    """A right value that is rebuilt for each call."""
 
     def __init__(self, make):
         self.make = make
@@ -129,8 +129,8 @@ NAMES = {
         "licensing",
         "observability.events",
     )
-    for room in [import_module(f"mnemic.{module}")]
-    for name, value in ((name, getattr(room, name)) for name in dir(room))
+    for imported in [import_module(f"mnemic.{module}")]
+    for name, value in ((name, getattr(imported, name)) for name in dir(imported))
     if not name.startswith("_")
 }
 """What annotations may name without importing it."""

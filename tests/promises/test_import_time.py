@@ -8,8 +8,8 @@ import pytest
 SELDOM_USED = {"sqlite3", "zoneinfo", "json", "ssl", "http", "email", "subprocess", "tempfile"}
 SELDOM_USED |= {"dataclasses", "pathlib", "multiprocessing", "concurrent.futures", "logging"}
 SELDOM_USED |= {"base64", "hashlib", "random", "statistics", "queue", "mmap"}
-ROOMS = {"retrieval", "recall", "context", "contradictions", "llm", "demo", "long_term", "policy"}
-ROOMS |= {"store", "index", "embed", "crypto", "observability", "licensing", "hyde"}
+MODULES = {"retrieval", "recall", "context", "contradictions", "llm", "demo", "long_term", "policy"}
+MODULES |= {"store", "index", "embed", "crypto", "observability", "licensing", "hyde"}
 HEAVY = {"onnxruntime", "tokenizers", "mnemic_minilm", "httpx", "faiss", "asyncio"}
 HEAVY |= {"cryptography"}
 OPENED = "from mnemic import Memory\nmemory = Memory({!r}, embedder=None)\n"
@@ -39,7 +39,7 @@ def test_importing_memory_loads_neither_what_serves_it_nor_seldom_used_modules()
     assert "mnemic.memory" in loaded
     assert not loaded & HEAVY
     assert not (loaded - modules_after("import msgspec")) & SELDOM_USED
-    assert not loaded & {f"mnemic.{room}" for room in ROOMS}
+    assert not loaded & {f"mnemic.{module}" for module in MODULES}
     assert "mnemic.repository.repository" not in loaded
 
 

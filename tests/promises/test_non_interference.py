@@ -58,7 +58,7 @@ WITHOUT_YEAR = ["on May 6th", "in March", "5月6日", "on 29 February"]
 """Dates whose year depends on the newest memory."""
 
 
-class Turns:
+class TurnCache:
     """A clock, and ids that each user has of their own."""
 
     def __init__(self):
@@ -130,7 +130,7 @@ async def hypotheses(prompt):
     return "\n".join(prompt.rpartition("user: ")[2].split("\n")[0].split())
 
 
-class Door:
+class Interface:
     """One open memory with its services, as one user sees it."""
 
     def __init__(self, memory, turns):
@@ -295,7 +295,7 @@ class Door:
         )
 
     async def search_pages(self, random, user):
-        """Floors, totals and reasons come from within the walls, and so do pages."""
+        """Floors, totals and reasons come from within the user scope, and so do pages."""
         found = await self.memory.search(
             text_of(random, user, 5) + random.choice(NAMES),
             user_id=user,
@@ -532,7 +532,7 @@ def shown(answer):
 
 VERBS = {
     name: verb
-    for name, verb in vars(Door).items()
+    for name, verb in vars(Interface).items()
     if not name.startswith("_") and name not in {"done", "some_id"}
 }
 
@@ -543,10 +543,10 @@ def answers_of(program, *, kind="sqlite", **options):
 
 
 async def answers_in(places, program, *, with_others, **options):
-    turns = Turns()
+    turns = TurnCache()
     given = {"embedder": WordEmbedder(), "clock": turns, "id_factory": turns.new_id, **options}
     async with AsyncMemory(places.new(), "aide", **places.options, **given) as memory:
-        door, answers = Door(memory, turns), []
+        door, answers = Interface(memory, turns), []
         for user, verb, seed in program:
             if user == A:
                 turns.now += (

@@ -184,9 +184,9 @@ def test_with_500_tokens_only_fitting_items_are_added():
         window = ContextWindow(2000)
         talk = "hello " * 10
         while window.free_tokens > 500:
-            room = window.free_tokens - 500
+            spare = window.free_tokens - 500
             window.add(
-                ContextItem(content=talk, type=ContextItemType.USER_MESSAGE, token_count=room)
+                ContextItem(content=talk, type=ContextItemType.USER_MESSAGE, token_count=spare)
             )
         before = window.items()
         assert window.free_tokens == 500

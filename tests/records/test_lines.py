@@ -201,7 +201,7 @@ def test_a_password_in_a_url_is_in_no_repr(url):
 
 @pytest.mark.parametrize("part", ["a://b:", "://", "://?&token", "&token"])
 def test_a_text_of_many_beginnings_of_urls_is_read_once(part):
-    # A search that began anew at each of them would take minutes, longer than a test may.
+    # A search that began again at each of them would take minutes, longer than a test may.
     text = part * 200_000
     assert without_passwords(text) == text
     assert without_passwords(f"x://y:z@{text}") == f"x://***@{text}"

@@ -99,7 +99,7 @@ def test_every_change_is_seen_at_once_whoever_made_it(path, other_is):
             reader.get(kept.id)
 
 
-def test_a_cached_entry_is_inside_its_walls_and_its_time(path):
+def test_a_cached_entry_is_inside_its_scopes_and_its_time(path):
     now = [NOON]
     with opened(path, clock=lambda: now[0]) as memory:
         kept = memory.add("tea", user_id="alice", expires_at=NOON + timedelta(hours=1))

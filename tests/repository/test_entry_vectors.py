@@ -98,7 +98,7 @@ def test_deleted_and_archived_memories_have_their_vectors():
         assert found[two].tolist() == [EAST, NORTH]
 
 
-def test_vectors_stay_within_the_walls():
+def test_vectors_stay_within_the_scopes():
     shared = UUID(int=7)
     with opened(embedder=None) as memory:
         for user, vector in (("a", NORTH), ("b", EAST), (None, [NORTH, EAST])):

@@ -113,7 +113,7 @@ def test_each_that_went_is_an_event_and_all_are_counted_and_logged(caplog, monke
         assert counted == [2]
         (line,) = [record for record in caplog.records if "evicted" in record.message]
         assert line.levelno == logging.INFO
-        assert f"2 memory entries evicted for agent default to make room: {ids[0]}" in line.message
+        assert f"2 memory entries evicted for agent default to make space: {ids[0]}" in line.message
         assert str(ids[1]) in line.message
         assert "garden" not in caplog.text
 
@@ -199,7 +199,7 @@ def test_without_the_option_a_full_memory_refuses():
         assert memory.count() == 3
 
 
-def test_without_the_option_nothing_is_embedded_that_has_no_room():
+def test_without_the_option_nothing_is_embedded_that_has_no_space():
     calls = []
 
     def embed(texts):

@@ -396,7 +396,7 @@ def test_limit_offset_and_order_of_a_filter_are_not_used(week):
         ({"all_users": False}, ["nobody"]),
     ],
 )
-def test_users_are_walls_and_projects_and_sessions_are_filters(shared, call, scope, expected):
+def test_users_are_scopes_and_projects_and_sessions_are_filters(shared, call, scope, expected):
     assert names(SCOPED_CALLS[call](shared, **scope)) == expected
 
 

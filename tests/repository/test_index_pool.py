@@ -40,7 +40,7 @@ def size_of_one(folder):
 
 @pytest.fixture
 def memories(tmp_path):
-    """Return ten memories of agents and their pool, which has room for about three indexes."""
+    """Return ten memories of agents and their pool, which has capacity for about three indexes."""
     size = size_of_one(tmp_path)
     pool = IndexPool(max_bytes=int(3.5 * size))
     found = [opened(tmp_path, f"agent {at}", index_pool=pool) for at in range(10)]
@@ -94,7 +94,7 @@ def test_an_index_used_often_stays_while_others_come_and_go(memories):
         assert often.repository._indexes.active.is_loaded
 
 
-def test_an_index_used_often_in_the_past_makes_room_in_the_end(memories, monkeypatch):
+def test_an_index_used_often_in_the_past_makes_space_in_the_end(memories, monkeypatch):
     monkeypatch.setattr(index_pool, "HALF_LIFE", 10)
     found, _, _ = memories
     for _ in range(20):

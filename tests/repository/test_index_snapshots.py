@@ -251,9 +251,9 @@ def test_a_snapshot_of_another_version_is_refused(tmp_path, loaded, monkeypatch)
     path = tmp_path / "a.db"
     with opened(path) as memory:
         saved(filled(memory))
-    kind = index_snapshots.Kind
+    kind = index_snapshots.IndexKind
     monkeypatch.setattr(
-        "mnemic.repository.index_sync.Kind", lambda *given: kind(*given, mnemic="another")
+        "mnemic.repository.index_sync.IndexKind", lambda *given: kind(*given, mnemic="another")
     )
     loaded.clear()
     with opened(path) as memory:
@@ -269,9 +269,9 @@ def format_of(file):
 def test_the_kept_snapshot_of_each_format_is_used_or_refused_and_the_answers_are_the_stores(
     tmp_path, loaded, monkeypatch
 ):
-    kind = index_snapshots.Kind  # of any version of mnemic the format alone decides
+    kind = index_snapshots.IndexKind  # of any version of mnemic the format alone decides
     monkeypatch.setattr(
-        "mnemic.repository.index_sync.Kind", lambda *given: kind(*given, mnemic="0.1.0")
+        "mnemic.repository.index_sync.IndexKind", lambda *given: kind(*given, mnemic="0.1.0")
     )
     MemoryIndex(16).snapshot().save(tmp_path / "today", b"")
     path = tmp_path / "kept.db"
@@ -325,13 +325,13 @@ def test_damage_that_a_search_finds_is_mended_from_the_store(tmp_path, loaded, c
     assert "is damaged; the index is loaded from the store" in caplog.text
 
 
-def test_a_snapshot_that_there_is_no_room_to_map_is_kept(tmp_path, loaded, monkeypatch):
+def test_a_snapshot_that_there_is_no_space_to_map_is_kept(tmp_path, loaded, monkeypatch):
     path = tmp_path / "a.db"
     with opened(path, track_access=False) as memory:
         saved(filled(memory))
 
     def load_file(*_arguments, **_options):
-        raise OutOfMemoryError("no room")
+        raise OutOfMemoryError("no memory")
 
     with monkeypatch.context() as patched:
         patched.setattr(index_snapshots, "MemoryIndex", SimpleNamespace(load_file=load_file))

@@ -1,4 +1,4 @@
-"""An index most of whose places are vacant is made anew, beside its use."""
+"""An index most of whose places are vacant is rebuilt, beside its use."""
 
 import threading
 import time
@@ -31,7 +31,7 @@ def memory(request, tmp_path):
 
 @pytest.fixture
 def held(memory, monkeypatch):
-    """Return an event that everything read anew waits for, and one that tells that it waits."""
+    """Return an event that everything reread waits for, and one that tells that it waits."""
     may_go, waits = threading.Event(), threading.Event()
     store = sync_of(memory)._store
     read = store.rows_since

@@ -53,7 +53,7 @@ def test_nothing_is_embedded_of_what_cannot_be_stored():
         assert embedder.calls == 0
 
 
-def test_a_retry_and_a_duplicate_take_no_room():
+def test_a_retry_and_a_duplicate_take_no_space():
     with opened(user_quota=8) as memory:
         stored = memory.add("8 bytes!", idempotency_key="k", user_id="alice")
         assert memory.add("8 bytes!", idempotency_key="k", user_id="alice").id == stored.id

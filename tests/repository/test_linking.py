@@ -117,7 +117,7 @@ def test_linking_again_changes_the_strength_and_keeps_the_time():
     run(scenario, clock=clock)
 
 
-def test_links_end_at_walls_and_at_what_is_gone():
+def test_links_end_at_scopes_and_at_what_is_gone():
     clock = Clock()
 
     async def scenario(memory):

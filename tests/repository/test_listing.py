@@ -58,7 +58,7 @@ def test_what_stays_is_listed_once_whatever_is_written_between():
     run(scenario)
 
 
-def test_a_list_is_inside_its_walls_and_its_filter():
+def test_a_list_is_inside_its_scopes_and_its_filter():
     async def scenario(memory):
         await memory.store_batch(
             [

@@ -153,9 +153,9 @@ def test_a_source_that_proposes_all_rows_changes_nothing(rows, question, limit):
 def test_whatever_is_proposed_hits_score_as_in_the_ranking_of_all(
     rows, question, seed, share, data
 ):
-    gone = data.draw(st.lists(st.sampled_from(rows), max_size=5)) if rows else []
+    removed = data.draw(st.lists(st.sampled_from(rows), max_size=5)) if rows else []
     index = index_of(rows, lambda dim: RandomSource(dim, seed, share))
-    assert index.apply(batch([], since=1, seq=2, gone=[row.number for row in gone]))
+    assert index.apply(batch([], since=1, seq=2, removed=[row.number for row in removed]))
     exact = bytes_of(exactly(index, question).ranked)
     for limit in (1, 5, 40, EVERYTHING):
         page = by_source(index, question, limit)
@@ -504,7 +504,7 @@ def held_by(source, count=400):
 def test_a_source_gets_the_changes_of_its_index():
     made = Made(ExactSource)
     index = native(5, made)
-    assert index.apply(batch_of_records([record(9)], since=1, seq=2, gone=[2, 3]))
+    assert index.apply(batch_of_records([record(9)], since=1, seq=2, removed=[2, 3]))
     assert len(index) == 4  # reading applies what is pending
     assert held_by(made.last) == [1, 4, 5, 9]
     assert held_by(made.sources[0]) == [], "a full load has a source of its own"

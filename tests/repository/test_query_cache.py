@@ -84,7 +84,7 @@ def test_contents_of_memories_which_may_be_sensitive_are_not_kept(embedder):
         assert len(memory.repository.finder._vectors._cache) == 1
 
 
-def test_the_least_recently_used_makes_room():
+def test_the_least_recently_used_makes_space():
     cache = QueryCache(2)
     for number, text in enumerate("abc"):
         cache.put(key(text), vector(number))

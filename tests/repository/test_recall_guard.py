@@ -206,7 +206,7 @@ def test_agents_do_not_meet(tmp_path):
         assert two.add(OSLO)
 
 
-def test_sessions_and_projects_of_a_user_are_no_walls(refusing):
+def test_sessions_and_projects_of_a_user_are_no_scopes(refusing):
     returned(refusing, user_id="ann", session_id="s", project_id="p")
     with pytest.raises(RecalledTextError):
         refusing.add(OSLO, user_id="ann", session_id="t")

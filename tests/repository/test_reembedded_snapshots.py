@@ -114,6 +114,6 @@ def test_no_approximate_index_of_the_old_vectors_is_used(tmp_path, monkeypatch):
     monkeypatch.setattr(FaissIndex, "add", counted)
     with Memory(path, embedder=Embedder(), **options) as memory:
         assert memory.index.wait()
-        assert sum(numbers) == 41  # read anew, and not from the file of before both changes
+        assert sum(numbers) == 41  # reread, and not from the file of before both changes
         assert best(memory, "its own") == ("its own", 1.0)
         assert memory.index.audit(k=3).recall == 1.0

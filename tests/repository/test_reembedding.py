@@ -499,7 +499,7 @@ def test_sensitive_archived_blank_and_long_memories_are_embedded_as_before(place
     archived = memory.add("an old address")
     memory.update(archived.id, status="archived")
     memory.add("no meaning wanted", embed=())
-    deleted = memory.add("deleted for good")
+    deleted = memory.add("deleted permanently")
     memory.delete(deleted.id)
     new = Turned()
     new.max_tokens, new.characters_seen = 10, lambda text: min(len(text), 40)
@@ -508,7 +508,7 @@ def test_sensitive_archived_blank_and_long_memories_are_embedded_as_before(place
     assert report.is_complete
     assert similarity(memory, "a secret of ann") == ("a secret of ann", 1.0)
     assert "no meaning wanted" not in new.texts
-    assert "deleted for good" not in new.texts
+    assert "deleted permanently" not in new.texts
     assert "an old address" in new.texts
     assert memory.drop_vectors("words") == 3  # neither of the sensitive nor of the blank one
     assert is_sound(memory)
@@ -651,7 +651,7 @@ def test_a_kill_at_any_moment_leaves_the_vectors_of_one_model_and_the_rest_goes_
         there = memory.repository._store.to_embed("default", (other, known.dimensions))
         report = memory.reembed(Turned(other, turns[other]))
         assert report.is_complete
-        assert (report.embedded, report.kept) == (there.lacking, 60 - there.lacking)
+        assert (report.embedded, report.kept) == (there.missing, 60 - there.missing)
         assert similarity(memory, "tea number7") == ("tea number7", 1.0)
         assert is_sound(memory)
 

@@ -65,7 +65,7 @@ def test_a_key_is_changed_between_the_filling_of_vectors_and_their_change(place)
         )
         fresh = {row: vectors([found[row].content], 24, 2) for row in rows}
         store.add_shadow_vectors("default", "new", found, fresh).result()
-        assert store.to_embed("default", ("new", 24)).lacking == 0
+        assert store.to_embed("default", ("new", 24)).missing == 0
         assert memory.verify().ok
         memory.rotate_key(OTHER_KEY)
         assert memory.verify().ok

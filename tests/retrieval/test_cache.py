@@ -15,7 +15,7 @@ from mnemic.retrieval.cache import (
     SCOPE_SHARE,
     AnswerCache,
     CachedAnswer,
-    Hit,
+    CachedHit,
     bytes_of,
 )
 from mnemic.retrieval.keys import Key, UserScope, key_of
@@ -199,7 +199,7 @@ def answer_of(count, at=0, **fields):
         for number in range(count)
     ]
     return CachedAnswer(
-        hits=tuple(Hit(row, row / 7, part) for row, part in zip(rows, scores, strict=True)),
+        hits=tuple(CachedHit(row, row / 7, part) for row, part in zip(rows, scores, strict=True)),
         total=10**6 + at,
         expanded=None,
         **{"computed_at": NOON, "lifetime": LONG, **fields},
@@ -249,7 +249,7 @@ def test_an_answer_whose_expansion_failed_is_not_kept():
     assert known(cache, here) is None
 
 
-def test_a_change_of_a_wall_ends_what_was_kept_of_it_alone():
+def test_a_change_of_a_scope_ends_what_was_kept_of_it_alone():
     cache = AnswerCache()
     keys = {name: Key(scope(name), 5, "q") for name in "ab"}
     for each in keys.values():
@@ -308,7 +308,7 @@ def test_large_answers_are_bounded_by_bytes():
         assert kept.bytes == sum(size for _, size in kept.answers.values())
 
 
-def test_one_wall_keeps_a_part_of_all_bytes_and_too_large_an_answer_is_not_kept():
+def test_one_scope_keeps_a_part_of_all_bytes_and_too_large_an_answer_is_not_kept():
     budget = 8 * 1024 * 1024
     cache = AnswerCache(size_bytes=budget)
     for at in range(100):
@@ -333,8 +333,8 @@ def test_a_cache_of_no_bytes_keeps_nothing():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_wall_within_its_fair_share_keeps_what_it_would_keep_alone(seed):
-    """Walls ask and keep in turn; what each knows is compared with what it knows alone."""
+def test_a_scope_within_its_fair_share_keeps_what_it_would_keep_alone(seed):
+    """Users ask and keep in turn; what each knows is compared with what it knows alone."""
     choose = random.Random(seed)  # noqa: S311 - repeatable
     budget, users = 1 << 17, choose.randint(9, 12)
     fair = (budget - budget // FREED_SHARE) // users
@@ -355,7 +355,7 @@ def test_a_wall_within_its_fair_share_keeps_what_it_would_keep_alone(seed):
             over.add(number)
         fullest = max(fullest, sum(each.bytes for each in alone.values()))
         assert shared.bytes <= budget
-    assert fullest > budget  # so that room had to be made
+    assert fullest > budget  # so that space had to be made
     assert compared > 20
 
 

@@ -297,7 +297,7 @@ def test_accesses_leave_answers_in_the_cache():
             await memory.repository.accesses.write()
             result = await service.retrieve(QUERY)
             assert result.from_cache
-        assert [one.entry.access_count for one in result] == [3, 3]  # contents are read anew
+        assert [one.entry.access_count for one in result] == [3, 3]  # contents are reread
 
     serve(scenario)
 

@@ -191,7 +191,7 @@ def shown(batch):
     assert len(records) == len(batch.records)
     assert len(embedded) == len(batch.embedded)
     assert embedded.keys() <= records.keys()
-    return batch.since, batch.seq, records, embedded, set(batch.gone)
+    return batch.since, batch.seq, records, embedded, set(batch.removed)
 
 
 def living_numbers(batch):

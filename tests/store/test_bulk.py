@@ -182,10 +182,10 @@ def test_quota_and_index_follow(filled):
     forgotten(filled, EVERYONE, by(PROJECT))
     assert filled.used_bytes("a") == used
     batch = rows_since(filled, seq)
-    assert (living_numbers(batch), len(batch.gone)) == (set(), 3)
+    assert (living_numbers(batch), len(batch.removed)) == (set(), 3)
     deleted(filled, EVERYONE, by(RED))
     assert filled.used_bytes("a") == sizes[7]
-    assert sorted(rows_since(filled, seq).gone) == [*range(1, 10)]
+    assert sorted(rows_since(filled, seq).removed) == [*range(1, 10)]
 
 
 # Updates

@@ -108,7 +108,7 @@ def test_an_update_replaces_vectors_of_the_same_content(store):
         assert store.vectors("a", rows_of(store)[1], "m").tolist() == expected
         batch = store.rows_since("a", ("m", 2), seq)
         assert vectors_in(batch) == expected
-        assert batch.gone == [rows_of(store)[1]]  # an index forgets the old ones
+        assert batch.removed == [rows_of(store)[1]]  # an index forgets the old ones
         assert store.verify().ok
     store.update(Scope("a"), uid(1), raised, ("m", other), now=NOON).result()
     assert store.vectors("a", rows_of(store)[1], "m").shape == (0, 0)
@@ -260,8 +260,8 @@ def test_archived_and_superseded_rows_are_not_followed(store):
         assert living_numbers(batch) == {2, 12}
         assert embedded_numbers(batch) == {2}
     rows = rows_of(store)
-    assert rows_since(store, 0).gone == sorted(rows[number] for number in (0, 1, 10, 11))
-    assert rows_since(store, None).gone == []
+    assert rows_since(store, 0).removed == sorted(rows[number] for number in (0, 1, 10, 11))
+    assert rows_since(store, None).removed == []
 
 
 def test_expired_rows_are_followed(store):
@@ -281,7 +281,7 @@ def test_changes_since_a_number_are_only_those_after_it(store):
     assert (batch.since, batch.seq) == (2, 4)
     assert living_numbers(batch) == embedded_numbers(batch) == {3}
     assert batch.vectors.tolist() == [[5, 6]]
-    assert batch.gone == [rows[1]]
+    assert batch.removed == [rows[1]]
     assert shown(rows_since(store, 4)) == (4, 4, {}, {}, set())
 
 
@@ -289,8 +289,8 @@ def test_a_row_that_was_stored_and_deleted_meanwhile_is_gone(store):
     added(store, "a", [embedded(1), embedded(2)])
     rows = rows_of(store)
     store.delete(AGENT, uid(1)).result()
-    assert rows_since(store, 0).gone == [rows[1]]
-    assert rows_since(store, None).gone == []
+    assert rows_since(store, 0).removed == [rows[1]]
+    assert rows_since(store, None).removed == []
 
 
 @pytest.mark.plain_text("all sealed rows are followed then")
@@ -303,7 +303,7 @@ def test_sensitive_rows_are_followed_on_request_although_nothing_changed_them(st
     seq, rows = seq_of(store), rows_of(store)
     assert shown(rows_since(store, seq)) == (seq, seq, {}, {}, set())
     batch = rows_since(store, seq, with_sensitive=True)
-    assert (batch.since, batch.seq, batch.gone) == (seq, seq, [])
+    assert (batch.since, batch.seq, batch.removed) == (seq, seq, [])
     assert living_numbers(batch) == {1, 3}
     assert embedded_numbers(batch) == {1}
     assert batch.linked == [rows[1], rows[3]]
@@ -322,7 +322,7 @@ def test_sensitive_rows_in_another_state_are_gone_on_request_and_their_successio
     seq, rows = seq_of(store), rows_of(store)
     batch = rows_since(store, seq, with_sensitive=True)
     assert living_numbers(batch) == {2}
-    assert batch.gone == [rows[1]]
+    assert batch.removed == [rows[1]]
     assert batch.linked == [rows[1], rows[2]]
     whole = rows_since(store, None)
     assert sorted(batch.links) == sorted(whole.links)
@@ -345,7 +345,7 @@ def test_everything_may_be_taken_in_parts(store):
     added(store, "a", [numbered(9)])
     taken = Taken()
     batch = rows_since(store, None, sink=taken)
-    assert (batch.since, batch.seq, batch.records, batch.gone) == (None, 6, [], [])
+    assert (batch.since, batch.seq, batch.records, batch.removed) == (None, 6, [], [])
     assert (batch.embedded, batch.vectors) == ([], None)
     assert taken.order == sorted(taken.order)  # all records come before the first vector
     records = [record for part in taken.records for record in part]
@@ -553,4 +553,4 @@ def test_one_who_follows_sees_the_writes_of_another_opening(stores):
     added(writer, "a", [embedded(3)])
     writer.soft_delete(EVERYONE, uid(1), NOON).result()
     batch = rows_since(reader, seq)
-    assert (embedded_numbers(batch), batch.gone) == ({3}, [rows_of(reader)[1]])
+    assert (embedded_numbers(batch), batch.removed) == ({3}, [rows_of(reader)[1]])

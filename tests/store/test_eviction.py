@@ -14,7 +14,7 @@ from mnemic.licensing import Quota
 from mnemic.model import MemoryEntryUpdate, MemoryStatus, Scope
 from mnemic.model.filter import Criteria, parse_filter
 from mnemic.store import open_store
-from mnemic.store.quota import Room
+from mnemic.store.quota import EntryLimits
 from tests.store.contract import (
     ALICE,
     EVERYONE,
@@ -34,7 +34,7 @@ from tests.support.clock import DAY, HOUR, NOON
 from tests.support.entries import numbered, uid
 from tests.support.tiers import examples
 
-EVICTS = Room(evicts=True)
+EVICTS = EntryLimits(evicts=True)
 
 
 def sized(number, size, importance=0.5, user_id="alice", **fields):
@@ -47,7 +47,7 @@ def small(number, importance=0.5, user_id="alice", **fields):
 
 def put(store, *entries, now=NOON, **rules):
     """Add entries, with eviction; return the numbers of what went."""
-    rules = {"room": EVICTS, **rules}
+    rules = {"entry_limits": EVICTS, **rules}
     return numbers(added(store, "a", entries, now=now, **rules).evicted)
 
 
@@ -63,7 +63,7 @@ def updated(store, number, content, scope=ALICE, **rules):
         uid(number),
         lambda old: update.applied_to(old, NOON),
         now=NOON,
-        **{"room": EVICTS, **rules},
+        **{"entry_limits": EVICTS, **rules},
     ).result()
 
 
@@ -81,10 +81,10 @@ def test_the_least_important_goes_first(store):
 
 @pytest.mark.requirement("R005", "C201")
 def test_of_a_budget_of_entries_the_least_important_goes_first(store):
-    room = Room(user_entries=3, evicts=True)
+    entry_limits = EntryLimits(user_entries=3, evicts=True)
     put(store, small(1, 0.3), small(2, 0.1), small(3, 0.2))
-    assert put(store, small(4), room=room) == [2]
-    assert put(store, small(5), small(6), room=room) == [3, 1]
+    assert put(store, small(4), entry_limits=entry_limits) == [2]
+    assert put(store, small(5), small(6), entry_limits=entry_limits) == [3, 1]
     assert left(store) == [4, 5, 6]
 
 
@@ -95,8 +95,12 @@ def test_importance_comes_before_accesses_and_accesses_before_age(store):
         small(2, 0.3, access_count=1, last_accessed_at=NOON + HOUR),
         small(3, 0.3, access_count=2, created_at=NOON - DAY, last_accessed_at=NOON),
     )
-    room = Room(user_entries=3, evicts=True)
-    assert put(store, *(small(number) for number in (4, 5, 6)), room=room) == [1, 2, 3]
+    entry_limits = EntryLimits(user_entries=3, evicts=True)
+    assert put(store, *(small(number) for number in (4, 5, 6)), entry_limits=entry_limits) == [
+        1,
+        2,
+        3,
+    ]
 
 
 def test_deleted_and_expired_entries_go_before_all_others_the_longest_ago_first(store):
@@ -110,24 +114,28 @@ def test_deleted_and_expired_entries_go_before_all_others_the_longest_ago_first(
     )
     for number, hours in ((2, 3), (4, 1)):
         store.soft_delete(ALICE, uid(number), NOON + hours * HOUR).result()
-    room = Room(user_entries=5, evicts=True)
-    news = [small(number, 0.5) for number in (6, 7, 8, 9)]
-    assert put(store, *news, now=NOON + 4 * HOUR, room=room) == [4, 3, 2, 1]
+    entry_limits = EntryLimits(user_entries=5, evicts=True)
+    row_changes = [small(number, 0.5) for number in (6, 7, 8, 9)]
+    assert put(store, *row_changes, now=NOON + 4 * HOUR, entry_limits=entry_limits) == [4, 3, 2, 1]
     assert left(store) == [5, 6, 7, 8, 9]
 
 
 def test_a_superseded_entry_goes_before_an_active_one(store):
     put(store, small(1, 0.4), small(3, 0.1))
     put(store, small(2, 0.9, supersedes=uid(1)))
-    room = Room(user_entries=3, evicts=True)
-    assert put(store, small(4), room=room) == [1]
-    assert put(store, small(5), room=room) == [3]
+    entry_limits = EntryLimits(user_entries=3, evicts=True)
+    assert put(store, small(4), entry_limits=entry_limits) == [1]
+    assert put(store, small(5), entry_limits=entry_limits) == [3]
 
 
 def test_an_archived_entry_goes_by_its_importance(store):
     put(store, small(1, 0.3, status=MemoryStatus.ARCHIVED), small(2, 0.2), small(3, 0.4))
-    room = Room(user_entries=3, evicts=True)
-    assert [put(store, small(number), room=room) for number in (4, 5, 6)] == [[2], [1], [3]]
+    entry_limits = EntryLimits(user_entries=3, evicts=True)
+    assert [put(store, small(number), entry_limits=entry_limits) for number in (4, 5, 6)] == [
+        [2],
+        [1],
+        [3],
+    ]
 
 
 def test_ties_go_by_accesses_then_last_use_then_age_then_id(store):
@@ -140,15 +148,15 @@ def test_ties_go_by_accesses_then_last_use_then_age_then_id(store):
         small(3, access_count=2, last_accessed_at=NOON),
     ]
     put(store, *entries)
-    room = Room(user_entries=6, evicts=True)
-    news = [small(20 + at, 0.5) for at in range(6)]
-    assert put(store, *news, room=room) == [8, 7, 6, 9, 3, 4]
+    entry_limits = EntryLimits(user_entries=6, evicts=True)
+    row_changes = [small(20 + at, 0.5) for at in range(6)]
+    assert put(store, *row_changes, entry_limits=entry_limits) == [8, 7, 6, 9, 3, 4]
 
 
 def test_accesses_that_are_not_written_yet_count(store):
     put(store, small(1), small(2))
     store.touch("a", [rows_of(store)[1]], NOON)
-    assert put(store, small(3), room=Room(user_entries=2, evicts=True)) == [2]
+    assert put(store, small(3), entry_limits=EntryLimits(user_entries=2, evicts=True)) == [2]
 
 
 # What stays
@@ -156,14 +164,14 @@ def test_accesses_that_are_not_written_yet_count(store):
 
 def test_what_is_more_important_stays_and_the_write_is_refused(store):
     put(store, small(1, 0.5), small(2, 0.6))
-    room = Room(user_entries=2, evicts=True)
+    entry_limits = EntryLimits(user_entries=2, evicts=True)
     with pytest.raises(StorageQuotaExceededError, match="no more important") as raised:
-        put(store, small(3, 0.4), room=room)
+        put(store, small(3, 0.4), entry_limits=entry_limits)
     error = raised.value
     assert (error.current_usage, error.limit, error.unit) == (2, 2, "entries")
     assert (error.quota, error.user_id, error.when_full) == ("user", "alice", "evict")
     assert left(store) == [1, 2]
-    assert put(store, small(3, 0.5), room=room) == [1]
+    assert put(store, small(3, 0.5), entry_limits=entry_limits) == [1]
 
 
 @pytest.mark.plain_text("counts bytes of plain contents")
@@ -185,30 +193,32 @@ def test_entries_of_one_batch_do_not_go_for_each_other(store):
 
 def test_for_a_batch_nothing_goes_that_is_more_important_than_its_least_important(store):
     put(store, small(1, 0.5), small(2, 0.5))
-    room = Room(user_entries=2, evicts=True)
+    entry_limits = EntryLimits(user_entries=2, evicts=True)
     with pytest.raises(StorageQuotaExceededError):
-        put(store, small(3, 0.9), small(4, 0.4), room=room)
+        put(store, small(3, 0.9), small(4, 0.4), entry_limits=entry_limits)
     assert left(store) == [1, 2]
 
 
 def test_an_entry_that_the_call_answers_with_stays(store):
     added(store, "a", [small(1, 0.1), small(2, 0.3)], ["k", None])
-    room = Room(user_entries=2, evicts=True)
-    again = added(store, "a", [small(8, content="memory 1"), small(3)], ["k", None], room=room)
+    entry_limits = EntryLimits(user_entries=2, evicts=True)
+    again = added(
+        store, "a", [small(8, content="memory 1"), small(3)], ["k", None], entry_limits=entry_limits
+    )
     assert (again.ids, numbers(again.evicted)) == ([uid(1), uid(3)], [2])
 
 
 def test_an_entry_that_the_new_one_supersedes_stays(store):
     put(store, small(1, 0.1), small(2, 0.3))
-    room = Room(user_entries=2, evicts=True)
-    assert put(store, small(3, supersedes=uid(1)), room=room) == [2]
+    entry_limits = EntryLimits(user_entries=2, evicts=True)
+    assert put(store, small(3, supersedes=uid(1)), entry_limits=entry_limits) == [2]
     assert left(store) == [1, 3]
 
 
 def test_a_write_frees_no_more_than_it_adds(store):
     put(store, *(sized(number, 10, number / 100) for number in range(1, 11)))
     assert put(store, sized(11, 10), user_quota=20) == [1]
-    assert put(store, sized(12, 5), room=Room(user_entries=2, evicts=True)) == [2]
+    assert put(store, sized(12, 5), entry_limits=EntryLimits(user_entries=2, evicts=True)) == [2]
     assert len(left(store)) == 10
 
 
@@ -220,7 +230,7 @@ def test_what_frees_nothing_needed_stays(store):
     assert left(store) == [1, 3]
 
 
-def test_without_room_for_the_entry_alone_nothing_goes(store):
+def test_without_space_for_the_entry_alone_nothing_goes(store):
     put(store, sized(1, 50, 0.1))
     with pytest.raises(StorageQuotaExceededError):
         put(store, sized(2, 101), user_quota=100)
@@ -231,7 +241,9 @@ def test_without_room_for_the_entry_alone_nothing_goes(store):
 
 
 @pytest.mark.requirement("C201")
-@pytest.mark.parametrize("rules", [{"quota": Quota(100)}, {"room": Room(entries=2, evicts=True)}])
+@pytest.mark.parametrize(
+    "rules", [{"quota": Quota(100)}, {"entry_limits": EntryLimits(entries=2, evicts=True)}]
+)
 def test_no_users_entries_go_for_another_users(store, rules):
     put(store, sized(1, 50, 0.1, "bob"), sized(2, 50, 0.1, None))
     with pytest.raises(StorageQuotaExceededError) as raised:
@@ -243,14 +255,16 @@ def test_no_users_entries_go_for_another_users(store, rules):
 
 def test_the_same_id_of_another_user_stays(store):
     put(store, small(1, 0.1), small(1, 0.1, "bob"), small(2, 0.9), small(2, 0.9, "bob"))
-    assert put(store, small(3), room=Room(user_entries=2, evicts=True)) == [1]
+    assert put(store, small(3), entry_limits=EntryLimits(user_entries=2, evicts=True)) == [1]
     assert left(store, "bob") == [1, 2]
 
 
 def test_another_agents_entries_stay(store):
     added(store, "b", [small(1, 0.0, agent_id="b")])
     put(store, small(1, 0.1))
-    assert put(store, small(2), room=Room(entries=1, user_entries=1, evicts=True)) == [1]
+    assert put(
+        store, small(2), entry_limits=EntryLimits(entries=1, user_entries=1, evicts=True)
+    ) == [1]
     assert store.get(Scope("b", "alice"), [uid(1)], now=NOON)
 
 
@@ -266,7 +280,7 @@ def test_in_a_batch_of_several_users_each_frees_at_most_what_it_adds(store):
 @pytest.mark.plain_text("counts bytes of plain contents")
 def test_both_limits_of_a_user_and_the_agent_are_kept(store):
     put(store, sized(1, 40, 0.1), sized(2, 40, 0.2), sized(3, 10, 0.3, "bob"))
-    rules = {"quota": Quota(100), "user_quota": 90, "room": Room(3, 2, evicts=True)}
+    rules = {"quota": Quota(100), "user_quota": 90, "entry_limits": EntryLimits(3, 2, evicts=True)}
     assert put(store, sized(4, 50), **rules) == [1]
     assert (store.used_bytes("a"), store.stored_entries(EVERYONE)) == (100, 3)
 
@@ -275,45 +289,48 @@ def test_both_limits_of_a_user_and_the_agent_are_kept(store):
 
 
 def test_without_eviction_a_full_store_refuses(store):
-    room = Room(entries=3, user_entries=2)
-    put(store, small(1), small(2), room=room)
+    entry_limits = EntryLimits(entries=3, user_entries=2)
+    put(store, small(1), small(2), entry_limits=entry_limits)
     with pytest.raises(StorageQuotaExceededError) as raised:
-        put(store, small(3), room=room)
+        put(store, small(3), entry_limits=entry_limits)
     error = raised.value
     assert (
         str(error) == "Storage quota of user 'alice' exceeded. Current: 2 entries, Limit: 2 entries"
     )
     assert (error.unit, error.when_full) == ("entries", "refuse")
-    put(store, small(3, user_id=None), room=room)
+    put(store, small(3, user_id=None), entry_limits=entry_limits)
     with pytest.raises(StorageQuotaExceededError, match=r"quota exceeded\. Current: 3 entries"):
-        put(store, small(4, user_id="bob"), room=room)
+        put(store, small(4, user_id="bob"), entry_limits=entry_limits)
     assert store.stored_entries(EVERYONE) == 3
 
 
 def test_deleted_entries_count_until_they_are_purged(store):
-    room = Room(user_entries=1)
-    put(store, small(1), room=room)
+    entry_limits = EntryLimits(user_entries=1)
+    put(store, small(1), entry_limits=entry_limits)
     store.soft_delete(ALICE, uid(1), NOON).result()
     with pytest.raises(StorageQuotaExceededError):
-        put(store, small(2), room=room)
+        put(store, small(2), entry_limits=entry_limits)
     store.delete(ALICE, uid(1)).result()
-    put(store, small(2), room=room)
+    put(store, small(2), entry_limits=entry_limits)
 
 
 def test_a_replacement_a_retry_and_a_change_add_no_entry(store):
-    room = Room(entries=1, user_entries=1)
-    added(store, "a", [small(1)], ["k"], room=room)
-    added(store, "a", [small(2, content="memory 1")], ["k"], room=room)
-    put(store, small(1, content="other"), on_conflict="replace", room=room)
-    put(store, small(3, content="other"), on_duplicate="skip", room=room)
-    assert updated(store, 1, "longer than before", room=room).content == "longer than before"
+    entry_limits = EntryLimits(entries=1, user_entries=1)
+    added(store, "a", [small(1)], ["k"], entry_limits=entry_limits)
+    added(store, "a", [small(2, content="memory 1")], ["k"], entry_limits=entry_limits)
+    put(store, small(1, content="other"), on_conflict="replace", entry_limits=entry_limits)
+    put(store, small(3, content="other"), on_duplicate="skip", entry_limits=entry_limits)
+    assert (
+        updated(store, 1, "longer than before", entry_limits=entry_limits).content
+        == "longer than before"
+    )
     assert left(store) == [1]
 
 
 # Changes
 
 
-def test_a_change_that_grows_makes_room(store):
+def test_a_change_that_grows_makes_space(store):
     put(store, sized(1, 40, 0.1), sized(2, 40, 0.9))
     entry = updated(store, 2, "y" * 70, user_quota=100)
     assert (entry.content, numbers(entry.evicted)) == ("y" * 70, [1])
@@ -329,7 +346,7 @@ def test_a_change_is_refused_where_what_is_left_is_more_important(store):
 
 
 @pytest.mark.plain_text("counts bytes of plain contents")
-def test_a_change_of_many_makes_room(store):
+def test_a_change_of_many_makes_space(store):
     put(
         store,
         *(sized(number, 20, number / 10, tags=["t"] * (number > 3)) for number in range(1, 6)),
@@ -341,13 +358,13 @@ def test_a_change_of_many_makes_room(store):
         lambda old: update.applied_to(old, NOON),
         now=NOON,
         user_quota=100,
-        room=EVICTS,
+        entry_limits=EVICTS,
     ).result()
     assert (len(changed), numbers(changed.evicted)) == (2, [1, 2])
     assert left(store) == [3, 4, 5]
 
 
-def test_a_replacement_that_grows_makes_room_and_one_that_shrinks_does_not(store):
+def test_a_replacement_that_grows_makes_space_and_one_that_shrinks_does_not(store):
     put(store, sized(1, 40, 0.1), sized(2, 40, 0.9))
     assert put(store, sized(2, 70), on_conflict="replace", user_quota=100) == [1]
     assert put(store, sized(2, 10), on_conflict="replace", user_quota=5) == []
@@ -361,10 +378,10 @@ def test_what_goes_is_deleted_permanently_in_the_same_transaction(store):
     store.link(ALICE, link_of(1, 2), now=NOON).result()
     store.link(ALICE, link_of(2, 1), now=NOON).result()
     before = seq_of(store)
-    assert put(store, small(3), room=Room(user_entries=2, evicts=True)) == [1]
+    assert put(store, small(3), entry_limits=EntryLimits(user_entries=2, evicts=True)) == [1]
     batch = store.rows_since("a", ("m", 2), before)
     assert batch.seq == before + 2
-    assert batch.gone == [1]
+    assert batch.removed == [1]
     assert sorted(record[0] for record in batch.records) == [3]
     assert store.get(ALICE, [uid(1)], now=NOON, include_deleted=True) == {}
     assert store.vectors("a", 1, "m").shape == (0, 0)
@@ -391,7 +408,7 @@ def test_another_opening_hears_of_it(stores):
     mine, other = stores
     put(mine, small(1, 0.1), small(2, 0.9))
     before = seq_of(other)
-    assert put(mine, small(3), room=Room(user_entries=2, evicts=True)) == [1]
+    assert put(mine, small(3), entry_limits=EntryLimits(user_entries=2, evicts=True)) == [1]
     assert sorted(other.changed_rows_since("a", before)) == [1, 3]
     assert numbers(other.get(ALICE, [uid(1), uid(2), uid(3)], now=NOON).values()) == [2, 3]
 
@@ -412,7 +429,7 @@ def test_twenty_writers_at_once_never_pass_the_limits(stores):
 
     async def all_at_once():
         calls = [
-            adding(stores[at % 2], "a", [sized(at, 10, 0.5)], quota=quota, room=EVICTS)
+            adding(stores[at % 2], "a", [sized(at, 10, 0.5)], quota=quota, entry_limits=EVICTS)
             for at in range(1, 21)
         ]
         return await gathered(calls)
@@ -427,12 +444,12 @@ def test_twenty_writers_at_once_never_pass_the_limits(stores):
 @pytest.mark.requirement("C082", "C201")
 @pytest.mark.parametrize("evicts", [False, True])
 def test_threads_never_pass_a_budget_of_entries(store, evicts):
-    room = Room(entries=5, evicts=evicts)
+    entry_limits = EntryLimits(entries=5, evicts=evicts)
     gone, refused = [], []
 
     def work(at):
         try:
-            gone.extend(put(store, small(at), room=room))
+            gone.extend(put(store, small(at), entry_limits=entry_limits))
         except StorageQuotaExceededError:
             refused.append(at)
 
@@ -448,10 +465,12 @@ def test_threads_never_pass_a_budget_of_entries(store, evicts):
 
 def test_writes_of_one_group_each_name_what_went_for_them(store):
     put(store, *(small(number, number / 100) for number in range(1, 6)))
-    room = Room(user_entries=5, evicts=True)
+    entry_limits = EntryLimits(user_entries=5, evicts=True)
 
     async def together():
-        return await gathered([adding(store, "a", [small(at)], room=room) for at in range(10, 15)])
+        return await gathered(
+            [adding(store, "a", [small(at)], entry_limits=entry_limits) for at in range(10, 15)]
+        )
 
     results = asyncio.run(together())
     assert [numbers(result.evicted) for result in results] == [[1], [2], [3], [4], [5]]
@@ -467,11 +486,11 @@ class Kept(NamedTuple):
     number: int
     size: int
     importance: float
-    gone_at: int | None = None
+    ended_at: int | None = None
 
     @property
     def order(self):
-        return self.gone_at is None, self.gone_at or 0, self.importance, self.number
+        return self.ended_at is None, self.ended_at or 0, self.importance, self.number
 
 
 USERS = ["alice", "bob", None]
@@ -502,7 +521,7 @@ class Evictions(RuleBasedStateMachine):
             assert self.store.verify().ok
             self.store.close()
 
-    def lacking(self, limits, added, user=EVERYBODY):
+    def missing(self, limits, added, user=EVERYBODY):
         """Return by how much additions exceed the limits, of bytes and of entries."""
         own = [each for each in self.kept if user in (EVERYBODY, each.user)]
         stored = sum(each.size for each in own), len(own)
@@ -517,9 +536,9 @@ class Evictions(RuleBasedStateMachine):
         users = list(dict.fromkeys(new.user for new, *_ in grown))
         added = {user: [_total(grown, user, 1), _total(grown, user, 2)] for user in users}
         whole = [sum(column) for column in zip(*added.values(), strict=True)]
-        short, gone = self.lacking((quota, entries), whole), []
+        short, gone = self.missing((quota, entries), whole), []
         for user in users:
-            own = self.lacking((user_quota, user_entries), added[user], user)
+            own = self.missing((user_quota, user_entries), added[user], user)
             shares = [max(0, min(pair)) for pair in zip(short, added[user], strict=True)]
             needed = [max(pair) for pair in zip(own, shares, strict=True)]
             freed = [0, 0]
@@ -543,7 +562,7 @@ class Evictions(RuleBasedStateMachine):
             for each in sorted(self.kept, key=lambda kept: kept.order)
             if each.user == user
             and each.number not in touched
-            and (each.gone_at is not None or each.importance <= min([0.99, *bars]))
+            and (each.ended_at is not None or each.importance <= min([0.99, *bars]))
         ]
 
     def attempt(self, write, grown, limits, after):
@@ -558,7 +577,7 @@ class Evictions(RuleBasedStateMachine):
         self.kept = [each for each in after if each not in wanted]
 
     @rule(
-        news=st.lists(
+        row_changes=st.lists(
             st.tuples(st.sampled_from(USERS), st.integers(1, 30), IMPORTANCES),
             min_size=1,
             max_size=4,
@@ -568,9 +587,9 @@ class Evictions(RuleBasedStateMachine):
         entries=BUDGETS,
         user_entries=BUDGETS,
     )
-    def add(self, news, user_quota, quota, entries, user_entries):
+    def add(self, row_changes, user_quota, quota, entries, user_entries):
         new = []
-        for user, size, importance in news:
+        for user, size, importance in row_changes:
             self.last += 1
             new.append(Kept(user, self.last, size, importance))
         limits = user_quota, quota, entries, user_entries
@@ -581,7 +600,7 @@ class Evictions(RuleBasedStateMachine):
                 [sized(one.number, one.size, one.importance, one.user) for one in new],
                 user_quota=user_quota,
                 quota=None if quota is None else Quota(quota),
-                room=Room(entries, user_entries, evicts=True),
+                entry_limits=EntryLimits(entries, user_entries, evicts=True),
             ),
             [(each, each.size, 1) for each in new],
             limits,
@@ -590,7 +609,7 @@ class Evictions(RuleBasedStateMachine):
 
     @rule(at=st.integers(0, 20), size=st.integers(1, 30), user_quota=LIMITS)
     def update(self, at, size, user_quota):
-        living = [one for one in self.kept if one.gone_at is None]
+        living = [one for one in self.kept if one.ended_at is None]
         if not living:
             return
         old = living[at % len(living)]
@@ -603,7 +622,7 @@ class Evictions(RuleBasedStateMachine):
                 lambda stored: update.applied_to(stored, NOON),
                 now=NOON,
                 user_quota=user_quota,
-                room=EVICTS,
+                entry_limits=EVICTS,
             ),
             [(new, size - old.size, 0)],
             (user_quota, None, None, None),
@@ -612,14 +631,14 @@ class Evictions(RuleBasedStateMachine):
 
     @rule(at=st.integers(0, 20))
     def forget(self, at):
-        living = [one for one in self.kept if one.gone_at is None]
+        living = [one for one in self.kept if one.ended_at is None]
         if living:
             old = living[at % len(living)]
             self.time += 1
             moment = NOON + timedelta(seconds=self.time)
             self.store.soft_delete(Scope("a", old.user), uid(old.number), moment).result()
             self.kept = [
-                one._replace(gone_at=self.time) if one is old else one for one in self.kept
+                one._replace(ended_at=self.time) if one is old else one for one in self.kept
             ]
 
     @invariant()

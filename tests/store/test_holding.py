@@ -18,7 +18,7 @@ def read(store, scope, rows=(1, 2)):
     return {row: entry.content for row, entry in found.items()}
 
 
-def test_rows_that_are_held_are_read_as_they_are_stored_and_within_the_walls(store):
+def test_rows_that_are_held_are_read_as_they_are_stored_and_within_the_scopes(store):
     loaded(store)
     assert read(store, ALICE) == {1: "memory 1"}
     assert read(store, BOB) == {2: "memory 2"}
@@ -51,10 +51,10 @@ def test_accesses_of_a_held_row_are_read(store):
 
 def test_what_is_released_takes_no_bytes(store):
     loaded(store)
-    assert (store.held_bytes("a") > 0) == store.notifies_changes  # others read their file
-    assert store.held_bytes("b") == 0
+    assert (store.cached_bytes("a") > 0) == store.notifies_changes  # others read their file
+    assert store.cached_bytes("b") == 0
     store.release("a")
-    assert store.held_bytes("a") == 0
+    assert store.cached_bytes("a") == 0
     assert read(store, ALICE) == {1: "memory 1"}
 
 
@@ -63,5 +63,5 @@ def test_sensitive_texts_are_not_held(store):
     secret = numbered(1, user_id="alice", sensitive=True, content="a secret " * 1000)
     added(store, "a", [secret])
     store.rows_since("a", None, None, state=State.ACTIVE)
-    assert store.held_bytes("a") < 1000
+    assert store.cached_bytes("a") < 1000
     assert read(store, ALICE, (1,)) == {1: secret.content}

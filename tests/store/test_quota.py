@@ -50,7 +50,7 @@ def test_a_quota_is_one_agents_alone(store):
 
 
 @pytest.mark.plain_text("counts bytes of contents")
-def test_what_is_not_stored_again_needs_no_room(store):
+def test_what_is_not_stored_again_needs_no_space(store):
     full = Quota(8, "Tiny")
     added(store, "a", [numbered(1)], ["k"], quota=full)
     again = [numbered(2, content="memory 1", tags=["new"])]

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from mnemic.errors import SealBrokenError
-from mnemic.store.filter_sql import Narrowed
+from mnemic.store.filter_sql import NarrowingCondition
 from mnemic.store.readable_entries import EntryList, first_readable, readable
 from tests.support.entries import numbered
 
@@ -30,7 +30,7 @@ class Rows:
         return [numbered(row) for (row,) in rows]
 
     def listed(self, limit, offset=0):
-        wanted = EntryList(Narrowed("1", [], True), None, "row", limit, offset)  # noqa: FBT003
+        wanted = EntryList(NarrowingCondition("1", [], True), None, "row", limit, offset)  # noqa: FBT003
         entries = first_readable(wanted, self.read, lambda rows: readable(rows, self.entries_of))
         return [entry.id.int for entry in entries]
 

@@ -278,9 +278,9 @@ def test_exports_have_every_status_and_forgotten_ones_if_asked_for(store, everyt
 
 def test_exported_entries_carry_their_vectors_of_one_model(store):
     added(store, "a", [embedded(1, (0.1, -2)), numbered(2)])
-    own, lacking = (stored.entry for stored in exported(store, model="m"))
+    own, missing = (stored.entry for stored in exported(store, model="m"))
     assert own.embedding.tobytes() == embedded(1, (0.1, -2)).embedding.tobytes()
-    assert (own.embedding_model, lacking.embedding) == ("m", None)
+    assert (own.embedding_model, missing.embedding) == ("m", None)
     assert [stored.entry.embedding for stored in exported(store, model="n")] == [None, None]
 
 

@@ -240,7 +240,7 @@ def test_an_index_reads_all_rows_after_a_switch_and_without_vectors_only_the_cha
     batch = store.rows_since("a", NEW, before)
     assert (batch.since, batch.seq, len(batch.records)) == (None, before + 1, 2)
     batch = store.rows_since("a", None, before)
-    assert (batch.since, batch.gone, len(batch.records)) == (before, [], 1)
+    assert (batch.since, batch.removed, len(batch.records)) == (before, [], 1)
     assert store.rows_since("a", NEW, before + 1).since == before + 1
 
 

@@ -192,7 +192,7 @@ def test_given_vectors_take_the_place_of_those_of_the_same_content(store):
     assert vectors_of(store, 1) == [[0, 1]]
     assert result.batch is None
     batch = rows_since(store, since)
-    assert (batch.gone, batch.embedded) == (result.rows, result.rows)
+    assert (batch.removed, batch.embedded) == (result.rows, result.rows)
 
 
 def test_the_batch_is_what_an_index_would_read(store):
@@ -218,7 +218,7 @@ def test_an_index_forgets_the_accesses_of_the_same_content(store):
     assert not store.has_pending_accesses("a", [row])
     assert result.batch is None
     batch = rows_since(store, since, model=MODEL)
-    assert batch.gone == [row]
+    assert batch.removed == [row]
     assert living_numbers(batch) == embedded_numbers(batch) == {1}
 
 

@@ -26,8 +26,8 @@ def codec(encryption=None, stored=None):
     """Return a codec whose keys are kept in a dict."""
     keys = {} if stored is None else stored
 
-    def store(agent_id, key, *, beside_others):
-        if beside_others or not keys.get(agent_id):
+    def store(agent_id, key, *, allow_other_keys):
+        if allow_other_keys or not keys.get(agent_id):
             keys.setdefault(agent_id, []).append(key)
         return keys[agent_id]
 

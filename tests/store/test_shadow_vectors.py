@@ -37,8 +37,8 @@ def kept(store, number, vectors=FIRST, *, model="other", agent="a", entry=None):
 
 def held(store, model="other", agent="a"):
     """Return the numbers of the entries, deleted ones apart, with shadow vectors of a model."""
-    lacking = store.rows_to_embed(agent, (model, 3), 0, 1000)
-    return [number for number, row in sorted(rows_of(store, agent).items()) if row not in lacking]
+    missing = store.rows_to_embed(agent, (model, 3), 0, 1000)
+    return [number for number, row in sorted(rows_of(store, agent).items()) if row not in missing]
 
 
 def dropped(store, model=None, agent="a"):

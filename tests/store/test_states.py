@@ -63,10 +63,10 @@ def test_a_row_that_changes_its_state_goes_from_one_and_comes_to_the_other(store
     store.soft_delete(AGENT, uid(1), NOON).result()
     store.restore(AGENT, uid(4), oldest=NOON - HOUR, now=NOON).result()
     living, forgotten = (batch_of(store, state, before) for state in (State.ACTIVE, State.DELETED))
-    assert (numbers_of(store, living), living.gone) == ([4], [rows[1]])
-    assert (numbers_of(store, forgotten), forgotten.gone) == ([1], [rows[4]])
+    assert (numbers_of(store, living), living.removed) == ([4], [rows[1]])
+    assert (numbers_of(store, forgotten), forgotten.removed) == ([1], [rows[4]])
     outdated = batch_of(store, State.INACTIVE, before)
-    assert (outdated.records, outdated.gone) == ([], sorted([rows[1], rows[4]]))
+    assert (outdated.records, outdated.removed) == ([], sorted([rows[1], rows[4]]))
 
 
 def test_an_entry_is_archived_and_brought_back_by_an_update(store):
@@ -120,7 +120,7 @@ def test_a_forgotten_row_brings_no_links_and_a_restored_one_brings_them_back(sto
     before, rows = seq_of(store), rows_of(store)
     store.soft_delete(AGENT, uid(1), NOON).result()
     batch = batch_of(store, State.ACTIVE, before)
-    assert (batch.gone, batch.linked, batch.links) == ([rows[1]], [rows[1]], [])
+    assert (batch.removed, batch.linked, batch.links) == ([rows[1]], [rows[1]], [])
     before = seq_of(store)
     store.restore(AGENT, uid(1), oldest=NOON - HOUR, now=NOON).result()
     batch = batch_of(store, State.ACTIVE, before)
@@ -133,7 +133,7 @@ def test_a_row_deleted_for_good_is_not_among_those_whose_links_are_replaced(stor
     before, rows = seq_of(store), rows_of(store)
     store.delete(AGENT, uid(2)).result()
     batch = batch_of(store, State.ACTIVE, before)
-    assert (batch.gone, batch.linked, batch.links) == ([rows[2]], [], [])
+    assert (batch.removed, batch.linked, batch.links) == ([rows[2]], [], [])
 
 
 @pytest.mark.requirement("C161")
@@ -145,7 +145,7 @@ def test_supersessions_of_rows_in_another_state_come_with_the_active_ones(store)
     added(store, "a", [numbered(3, supersedes=uid(2))])
     kind = int(LinkType.SUPERSEDES)
     rows, changed = rows_of(store), batch_of(store, State.ACTIVE, before)
-    assert (changed.gone, changed.linked) == ([rows[2]], sorted([rows[2], rows[3]]))
+    assert (changed.removed, changed.linked) == ([rows[2]], sorted([rows[2], rows[3]]))
     assert sorted(links_of(store, changed)) == [(2, 1, kind), (3, 2, kind)]
     whole = batch_of(store, State.ACTIVE, None)
     related = int(link_of(4, 1).type)

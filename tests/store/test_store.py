@@ -330,7 +330,7 @@ def test_no_method_of_the_protocol_is_left_out():
     unscoped = {"close", "executor", "path", "watch", "stale_since"}
     # What is held is tested in test_holding.py; a store that is closed holds nothing.
     assert named - METHODS.keys() == unscoped | {
-        "held_bytes",
+        "cached_bytes",
         "release",
         # tests/store/test_vector_search.py
         *("nearest", "active_rows", "create_vector_index", "rows_without_vectors"),

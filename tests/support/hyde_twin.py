@@ -215,7 +215,7 @@ class Twin:
         self.memories[kept.id] = kept
 
     def unlink(self, id_):
-        """Drop the links from and to a memory that is deleted for good."""
+        """Drop the links from and to a memory that is deleted permanently."""
         self.links = {
             (start, end, kind): strength
             for (start, end, kind), strength in self.links.items()

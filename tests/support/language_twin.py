@@ -1,6 +1,6 @@
 """A naive twin of keyword search over memories of several languages.
 
-It reads the languages of all memories anew for each query. The detector, the stemmers and the stop
+It reads the languages of all memories again for each query. The detector, the stemmers and the stop
 words are the core's; which of them count for a memory or a query is computed here.
 """
 

@@ -31,7 +31,7 @@ from tests.support.places import Places
 
 AGENTS = {"first": "aide", "second": "aide", "other": "other", "front": "aide"}
 USERS = (None, "alice", "bob")
-ROOMS = ("first", "second", "other")
+HANDLES = ("first", "second", "other")
 """The doors that are AsyncLongTermMemory; "front" is Memory."""
 
 
@@ -91,11 +91,11 @@ class DoorsMachine(RuleBasedStateMachine):
 
     # Doors
 
-    def open(self, door, tier, room=0):
+    def open(self, door, tier, spare=0):
         embedder = Failing()
         given = {"agent_id": AGENTS[door], "embedder": embedder, "clock": lambda: self.now}
         limit = (
-            None if tier == LicenseTier.ENTERPRISE else self.twin.bytes_used(AGENTS[door]) + room
+            None if tier == LicenseTier.ENTERPRISE else self.twin.bytes_used(AGENTS[door]) + spare
         )
         given |= {"license": SmallLicense(tier, limit), **self.places.options}
         self.quotas[door] = limit
@@ -237,7 +237,7 @@ class Listing:
 
 
 def own_id(entry_id, user):
-    """Return an id of this user alone; those of promises/test_walls_property.py are shared."""
+    """Return an id of this user alone, unlike promises/test_tenant_isolation_property."""
     return UUID(int=entry_id.int + 100_000 * USERS.index(user))
 
 

@@ -38,7 +38,7 @@ metadata = st.dictionaries(st.sampled_from(["a", "b"]), st.sampled_from([None, 1
 tiers = st.sampled_from(
     [LicenseTier.ENTERPRISE, LicenseTier.TEAMS, LicenseTier.TEAMS, LicenseTier.WRITER_PRO]
 )
-rooms = st.sampled_from([2, 3, 5, 8, 10, 11, 12, 22, 60])
+spares = st.sampled_from([2, 3, 5, 8, 10, 11, 12, 22, 60])
 """Bytes left when a limited door is opened; contents are of 3, 5, 9, 11, 12 and more."""
 limits = st.sampled_from([1, 2, 3, 10, 1000])
 ages = st.sampled_from([0 * DAY, 0 * DAY, timedelta(hours=1), DAY, 200 * DAY, -DAY])

@@ -1,6 +1,6 @@
 """Lists the modules without tests of their own: `python -m tests.support.mirror`.
 
-The tests of `python/mnemic/<room>/<module>.py` are in `tests/<room>/test_<module>.py`, those of
+The tests of `python/mnemic/<folder>/<module>.py` are in `tests/<folder>/test_<module>.py`, those of
 `files/mnemic_files/<module>.py` in `tests/mnemic_files/test_<module>.py`. Files about one aspect,
 `test_<module>_<aspect>.py`, stand beside it and do not count by themselves. Modules whose functions
 have no statements (lists of names, contracts, tables, records) need no tests of their own.

@@ -1,6 +1,6 @@
 """A naive reading of the speakers that a query names: what the core's is compared with.
 
-It looks at every row of a call anew. Names and texts are to be of ASCII letters, and of words that
+It looks at every row of a call again. Names and texts are to be of ASCII letters, and of words that
 stemming leaves alone.
 """
 

@@ -23,10 +23,10 @@ _PLACES += sorted(page.relative_to(ROOT).as_posix() for page in (ROOT / "docs").
 BUILT = "docs/reference/"
 PAGES = [page for page in _PLACES if (ROOT / page).is_file() and not page.startswith(BUILT)]
 if (ROOT / "tools").is_dir():
+    from tools.reference import page_list
     from tools.reference.pages import Reference
-    from tools.reference.rooms import ROOMS
 
-    REFERENCE = [BUILT + file for file in ("README.md", *(room.file for room in ROOMS))]
+    REFERENCE = [BUILT + file for file in ("README.md", *(page.file for page in page_list.PAGES))]
 else:
     REFERENCE = []  # tools/ comes with the repository
 

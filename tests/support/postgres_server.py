@@ -75,7 +75,7 @@ SELECT md5(string_agg(part, '|' ORDER BY part)) FROM (
 """
 """What a test may have changed beside rows: tables, statistics, functions, policies, settings."""
 MAX_BYTES = 64 << 20
-"""Of an empty database that is used again: deleted rows take room, as nothing vacuums."""
+"""Of an empty database that is used again: deleted rows take space, as nothing vacuums."""
 
 
 def as_role(role, url):

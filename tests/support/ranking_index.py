@@ -16,9 +16,9 @@ def index_of(rows):
     return index
 
 
-def batch(rows, *, since=None, seq=1, gone=()):
+def batch(rows, *, since=None, seq=1, removed=()):
     pairs = [(row.number, vector) for row in rows for vector in row.vectors]
     embedded = [number for number, _ in pairs]
     values = np.array([vector for _, vector in pairs], np.float32).reshape(len(pairs), DIM)
     records = [(row.number, *to_row(row.entry)) for row in rows]
-    return RowBatch(since, seq, records, embedded, values, list(gone))
+    return RowBatch(since, seq, records, embedded, values, list(removed))

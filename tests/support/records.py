@@ -19,7 +19,7 @@ from mnemic.model import MemoryFilter, MemoryKind, MemoryStatus, MemoryType
 
 NOON = datetime(2026, 5, 1, 12, 30, 15, 250_000, tzinfo=UTC)
 
-PRIVATE_ROOMS = ("mnemic.store", "mnemic.repository", "mnemic.index", "mnemic.demo")
+PRIVATE_MODULES = ("mnemic.store", "mnemic.repository", "mnemic.index", "mnemic.demo")
 """No call takes or gives their records."""
 
 INTERNAL = {
@@ -36,10 +36,10 @@ def structs():
     modules = [
         importlib.import_module(found.name)
         for found in pkgutil.walk_packages(mnemic.__path__, "mnemic.")
-        if not found.name.startswith(PRIVATE_ROOMS)
+        if not found.name.startswith(PRIVATE_MODULES)
     ]
     found = [one for module in modules for one in vars(module).values() if is_struct(one)]
-    named = {one.__name__: one for one in found if not one.__module__.startswith(PRIVATE_ROOMS)}
+    named = {one.__name__: one for one in found if not one.__module__.startswith(PRIVATE_MODULES)}
     return {name: named[name] for name in sorted(named) if is_public(name)}
 
 

@@ -38,12 +38,12 @@ def record(row, user=None, project=None, session=None, *, created_at=0, expires_
     return (row, *to_row(entry))
 
 
-def batch(records=(), *, since=None, seq=1, gone=(), vectors=None):
+def batch(records=(), *, since=None, seq=1, removed=(), vectors=None):
     """Return a batch in which each record has a vector; `vectors` names those of some, by row."""
     if vectors is None:
         vectors = {row: (1.0, row / 100) for row, *_ in records}
     values = np.array(list(vectors.values()), dtype=np.float32).reshape(len(vectors), DIM)
-    return RowBatch(since, seq, list(records), list(vectors), values, list(gone))
+    return RowBatch(since, seq, list(records), list(vectors), values, list(removed))
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True, eq=False):

@@ -12,7 +12,7 @@ from tests.support.postgres_server import NOBODY
 
 
 class Disk:
-    """A file system, and a file that takes up its room.
+    """A file system, and a file that takes up its space.
 
     Args:
         folder: Where it is mounted.
@@ -23,13 +23,13 @@ class Disk:
         self._rest = folder / "rest"
 
     def fill(self, free):
-        """Take up its room but for some bytes."""
+        """Take up its space but for some bytes."""
         space = os.statvfs(self.folder)
         with self._rest.open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, space.f_bavail * space.f_frsize - free)
 
     def empty(self):
-        """Give the room back."""
+        """Give the space back."""
         self._rest.unlink()
 
 

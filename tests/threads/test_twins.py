@@ -131,7 +131,7 @@ def test_a_form_that_made_another_is_dropped_at_once(memory, made):
         gone = weakref.ref(plain)
         del plain
         assert gone() is None
-        assert type(other.sync) is plain_kind  # made anew
+        assert type(other.sync) is plain_kind  # rebuilt
     finally:
         gc.enable()
 

@@ -277,7 +277,7 @@ def test_memories_of_earlier_versions_are_stored_over(tmp_path, version):
         old = list(memory.list(include_deleted=True, all_users=True, filters=statuses))
         assert len(old) == 3
         for number, kept in enumerate(old):
-            content = kept.content + " anew" * (number % 2)
+            content = kept.content + " again" * (number % 2)
             named = {"id": kept.id, "user_id": kept.user_id}
             new = memory.add(content, on_conflict="replace", **named)
             assert (new.version, new.created_at) == (kept.version + 1, kept.created_at)

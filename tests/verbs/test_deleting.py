@@ -356,8 +356,8 @@ def test_an_index_that_follows_is_one_that_is_built_anew(tmp_path, seed):
         answers(memory)
         for _ in range(12):
             write(memory, chosen, clock)
-            with opened(path, clock=clock, read_only=True) as anew:
-                assert answers(memory) == answers(anew)
+            with opened(path, clock=clock, read_only=True) as again:
+                assert answers(memory) == answers(again)
         assert memory.verify().problems == ()
 
 

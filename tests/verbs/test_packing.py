@@ -91,12 +91,12 @@ def test_a_block_keeps_its_budget_and_cites_each_text_once(entries, budget, name
 
 @PROFILE
 @given(records())
-def test_with_room_for_all_every_text_is_there(entries):
+def test_with_space_for_all_every_text_is_there(entries):
     block = packed(entries, 10**6)
     assert len(block.memories) == len({fingerprint(entry.content) for entry in entries})
 
 
-def test_what_does_not_fit_is_passed_over_and_what_is_shorter_takes_the_room():
+def test_what_does_not_fit_is_passed_over_and_what_is_shorter_takes_the_space():
     entries = [record("long " * 50), record("short"), record("long " * 51), record("brief")]
     block = packed(entries, 50, COUNTERS["letters"])
     assert str(block) == "[1] 2026-05-01 short\n[2] 2026-05-01 brief"

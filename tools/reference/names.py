@@ -6,7 +6,7 @@ import griffe
 from griffe import DocstringSectionKind, Function, Object
 
 from tools.reference.docstrings import items, sections_of
-from tools.reference.rooms import LIKE, ROOMS, Room
+from tools.reference.page_list import LIKE, PAGES, Page
 from tools.reference.source import (
     ALIASES,
     PACKAGE,
@@ -26,32 +26,32 @@ class Names:
 
     Attributes:
         package: The package.
-        by_room: The public names of each page, by its file.
+        by_page: The public names of each page, by its file.
         homeless: Public names without a page.
     """
 
     def __init__(self) -> None:
         self.package = loaded_package()
-        self.by_room: dict[str, list[Public]] = {room.file: [] for room in ROOMS}
+        self.by_page: dict[str, list[Public]] = {page.file: [] for page in PAGES}
         self.homeless: list[str] = []
         self._places: dict[str, str] = {}
         for public in public_names(self.package):
             self._place(public)
-        for room in ROOMS:
-            self.by_room[room.file].sort(key=lambda public, room=room: _order(public, room))  # type: ignore[misc]
+        for page in PAGES:
+            self.by_page[page.file].sort(key=lambda public, page=page: _order(public, page))  # type: ignore[misc]
 
     def _place(self, public: Public) -> None:
         fitting = [
-            (len(source), room.file)
-            for room in ROOMS
-            for source in room.sources
+            (len(source), page.file)
+            for page in PAGES
+            for source in page.sources
             if _is_within(public.path, source)
         ]
         if not fitting:
             self.homeless.append(public.name)
             return
         file = max(fitting)[1]
-        self.by_room[file].append(public)
+        self.by_page[file].append(public)
         self._places[public.path] = f"{file}#{public.name.lower()}"
 
     def link(self, path: str, name: str | None = None) -> str | None:
@@ -93,9 +93,9 @@ def _is_within(path: str, source: str) -> bool:
     return f"{path}.".startswith(f"{source}.")
 
 
-def _order(public: Public, room: Room) -> tuple[bool, int, str, int]:
-    """Order names by the room's sources, then as they are defined; types of arguments come last."""
-    first = next(n for n, source in enumerate(room.sources) if _is_within(public.path, source))
+def _order(public: Public, page: Page) -> tuple[bool, int, str, int]:
+    """Order names by the page's sources, then as they are defined; types of arguments come last."""
+    first = next(n for n, source in enumerate(page.sources) if _is_within(public.path, source))
     module = public.object.module.canonical_path
     return (
         public.module == ALIASES or public.object.is_attribute,
@@ -109,7 +109,7 @@ def index(names: Names) -> Iterator[str]:
     """Yield the lines of the page of all names."""
     yield "# Reference\n"
     yield "Every public name. `make docs` builds these pages from signatures and docstrings.\n"
-    for room in ROOMS:
-        links = [names.link(public.path, public.name) for public in names.by_room[room.file]]
-        yield f"- **[{room.title}]({room.file})**. {room.about}"
+    for page in PAGES:
+        links = [names.link(public.path, public.name) for public in names.by_page[page.file]]
+        yield f"- **[{page.title}]({page.file})**. {page.about}"
         yield f"  {', '.join(link for link in links if link)}"

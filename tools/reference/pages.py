@@ -16,7 +16,7 @@ from tools.reference.docstrings import (
     text_of,
 )
 from tools.reference.names import Names, index
-from tools.reference.rooms import ROOMS, SHARED, Room
+from tools.reference.page_list import PAGES, SHARED, Page
 from tools.reference.source import (
     ERRORS,
     Public,
@@ -61,24 +61,24 @@ class Reference:
 
     def pages(self) -> dict[str, str]:
         """Return the text of each page by the name of its file."""
-        texts = {room.file: _linked("\n\n".join(filter(None, self._page(room)))) for room in ROOMS}
+        texts = {page.file: _linked("\n\n".join(filter(None, self._page(page)))) for page in PAGES}
         self.problems += self._unreadable
         return {"README.md": "\n".join(index(self._names)) + "\n", **texts}
 
-    def _page(self, room: Room) -> Iterator[str]:
-        names = self._names.by_room[room.file]
-        yield f"# {room.title}"
-        yield f"[Reference](README.md). {room.about}"
+    def _page(self, page: Page) -> Iterator[str]:
+        names = self._names.by_page[page.file]
+        yield f"# {page.title}"
+        yield f"[Reference](README.md). {page.about}"
         yield " · ".join(f"[{public.name}](#{public.name.lower()})" for public in names)
         for public in names:
             yield f"## {public.name}"
             yield f"`from {public.module} import {public.name}`"
-            yield from self._described(public, room)
+            yield from self._described(public, page)
 
-    def _described(self, public: Public, room: Room) -> Iterator[str]:
+    def _described(self, public: Public, page: Page) -> Iterator[str]:
         thing = public.object
         if isinstance(thing, Class):
-            yield from self._class(public, thing, room)
+            yield from self._class(public, thing, page)
         elif isinstance(thing, Function):
             yield from self._function(public.name, public.name, thing)
         elif isinstance(thing, Attribute):
@@ -105,7 +105,7 @@ class Reference:
 
     # Classes
 
-    def _class(self, public: Public, thing: Class, room: Room) -> Iterator[str]:
+    def _class(self, public: Public, thing: Class, page: Page) -> Iterator[str]:
         sections = sections_of(thing)
         constructor = constructor_of(thing) if public.is_constructed else None
         yield self._bases(thing)
@@ -118,7 +118,7 @@ class Reference:
             yield self._parameters(public.name, constructor, texts)
         yield self._fields(public.name, thing, items(sections, DocstringSectionKind.attributes))
         yield self._raises(sections)
-        yield from self._members(public, thing, room)
+        yield from self._members(public, thing, page)
 
     def _bases(self, thing: Class) -> str:
         paths = [getattr(base, "canonical_path", str(base)) for base in thing.bases]
@@ -155,29 +155,29 @@ class Reference:
         texts = [items(sections_of(base), DocstringSectionKind.attributes) for base in thing.mro()]
         return next((each[name] for each in texts if name in each), None)
 
-    def _members(self, public: Public, thing: Class, room: Room) -> Iterator[str]:
+    def _members(self, public: Public, thing: Class, page: Page) -> Iterator[str]:
         marks = [mark for name, mark in _PROTOCOLS.items() if _is_supported(thing, name)]
         if marks:
             yield f"Supports {', '.join(marks)}."
         members = list(methods_and_properties(thing))
         elsewhere = [each for each in members if each[1].canonical_path in self._written]
         own = [each for each in members if each not in elsewhere]
-        yield self._properties(public, thing, [each for each in own if is_property(each[1])], room)
+        yield self._properties(public, thing, [each for each in own if is_property(each[1])], page)
         yield from self._written_elsewhere(elsewhere)
         for name, method in own:
             if isinstance(method, Function) and not is_property(method):
                 title = f"{public.name}.{name}"
-                self._written[method.canonical_path] = public.name, _place(room, title)
+                self._written[method.canonical_path] = public.name, _place(page, title)
                 yield f"### {title}"
                 yield from self._function(name, title, method, is_plain=is_plain(thing, name))
 
     def _properties(
-        self, public: Public, thing: Class, found: list[tuple[str, Object]], room: Room
+        self, public: Public, thing: Class, found: list[tuple[str, Object]], page: Page
     ) -> str:
         texts = items(sections_of(thing), DocstringSectionKind.attributes)
         lines = []
         for name, member in found:
-            self._written[member.canonical_path] = public.name, _place(room, public.name)
+            self._written[member.canonical_path] = public.name, _place(page, public.name)
             text = text_of(member.docstring) or texts.get(name)
             kind = getattr(member, "annotation", None) or getattr(member, "returns", None)
             shown = f"**{name}** `{annotation_text(kind)}`"
@@ -248,8 +248,8 @@ def _enum(members: list[Attribute]) -> str:
     return "Members: " + ", ".join(f"`{name}`" for name, _ in texts) + "."
 
 
-def _place(room: Room, title: str) -> str:
-    return f"{room.file}#{re.sub(r'[^a-z0-9_]', '', title.lower())}"
+def _place(page: Page, title: str) -> str:
+    return f"{page.file}#{re.sub(r'[^a-z0-9_]', '', title.lower())}"
 
 
 def _is_supported(thing: Class, name: str) -> bool:

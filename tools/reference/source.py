@@ -9,7 +9,7 @@ from typing import NamedTuple
 import griffe
 from griffe import Alias, Attribute, Class, Function, Object, ParameterKind
 
-from tools.reference.rooms import INTERNAL, MADE_BY_CALLS
+from tools.reference.page_list import INTERNAL, MADE_BY_CALLS
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "mnemic"
@@ -109,7 +109,7 @@ def public_names(package: griffe.Module) -> Iterator[Public]:
 
 
 def _names_of_stub(module: Object) -> list[str]:
-    """Return the names of a room that has them in its stub; see `mnemic.lazy_names`."""
+    """Return the names of a module that has them in its stub; see `mnemic.lazy_names`."""
     has_stub = isinstance(module.filepath, Path) and module.filepath.with_suffix(".pyi").exists()
     names = [name for name, member in module.members.items() if member.is_alias]
     return sorted(set(names) - {"attach"}) if has_stub else []

@@ -567,7 +567,7 @@ class LongTermMemory(LongTermHandle, PlainHandle):
 
         It is the same object each time.
         """
-        from mnemic.memory import Memory  # noqa: PLC0415 - each door names the other
+        from mnemic.memory import Memory  # noqa: PLC0415 - each interface names the other
 
         return self._other_form(Memory)
 

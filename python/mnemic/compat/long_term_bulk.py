@@ -68,7 +68,7 @@ class AsyncLongTermBulkVerbs(ScopedBase):
             all_users: Whether to include all users.
 
         Returns:
-            Number of changed memories; its `evicted` has the ids of those deleted to make room.
+            Number of changed memories; its `evicted` has the ids of those deleted to make space.
 
         Raises:
             InvalidArgumentError: If neither ids nor a filter is given, or no update.

@@ -8,8 +8,8 @@ from mnemic.context.items import ContextItemType as ContextItemType
 from mnemic.context.items import ContextSnapshot as ContextSnapshot
 from mnemic.context.items import ContextWindowStats as ContextWindowStats
 from mnemic.context.memory_context import MemoryContext as MemoryContext
-from mnemic.context.packing import Packed as Packed
-from mnemic.context.packing import Plan as Plan
+from mnemic.context.packing import PackedBlock as PackedBlock
+from mnemic.context.packing import PackingPlan as PackingPlan
 from mnemic.context.packing import pack as pack
 from mnemic.context.tokens import EstimatedTokens as EstimatedTokens
 from mnemic.context.tokens import TokenizerTokens as TokenizerTokens

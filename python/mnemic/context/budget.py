@@ -62,7 +62,7 @@ def enforce_budget(
     The budget holds for the whole rendered block, with header, headings and footer. It is spent by
     score, then newest, then smallest id. The first memory that does not fit is cut, the ellipsis
     within the budget, and is the last one; if fewer than 16 tokens are left for its content, it is
-    passed over, and smaller ones take its room. After 64 that do not fit the search ends.
+    passed over, and smaller ones take its place. After 64 that do not fit the search ends.
 
     Args:
         memories: In the order of the block.
@@ -143,35 +143,35 @@ class _Selection:
 
     def _keep(self, place: int, memory: PayloadMemory, line: str) -> None:
         """Keep a memory, whole or cut, if it fits."""
-        heading, room = self._form.heading(memory), self._remaining
+        heading, remaining = self._form.heading(memory), self._remaining
         if heading not in self._headings:
-            room -= self._count(f"\n{heading}\n")
+            remaining -= self._count(f"\n{heading}\n")
         number = len(self._kept) + 1
         text = f"{self._form.numbered(line, number)}\n"
-        cost = self._count(text) if self._counts_at_once else self._cost(text, room)
-        if cost <= room:
+        cost = self._count(text) if self._counts_at_once else self._cost(text, remaining)
+        if cost <= remaining:
             self._kept[place] = memory, line, cost, memory
-            self._remaining = room - cost
+            self._remaining = remaining - cost
             self._headings.add(heading)
-        elif self._cuts_last and (cut := self._cut(memory, room, number)) is not None:
+        elif self._cuts_last and (cut := self._cut(memory, remaining, number)) is not None:
             self._kept[place] = cut
             self._remaining = 0
         else:
             self._misses_left -= 1
-            reason = f"It takes more than the {max(room, 0)} tokens that were left."
+            reason = f"It takes more than the {max(remaining, 0)} tokens that were left."
             self._rejected.append(Rejection(memory, reason))
 
-    def _cost(self, text: str, room: int) -> int:
+    def _cost(self, text: str, remaining: int) -> int:
         """Return the tokens of a text, or those of its head if they are too many already."""
-        length = room * MAX_CHARACTERS_PER_TOKEN
-        if 0 < length < len(text) and (tokens := self._count(text[:length])) > room:
+        length = remaining * MAX_CHARACTERS_PER_TOKEN
+        if 0 < length < len(text) and (tokens := self._count(text[:length])) > remaining:
             return tokens
         return self._count(text)
 
-    def _cut(self, memory: PayloadMemory, room: int, number: int) -> _Entry | None:
-        if room < MIN_CUT_TOKENS:
+    def _cut(self, memory: PayloadMemory, remaining: int, number: int) -> _Entry | None:
+        if remaining < MIN_CUT_TOKENS:
             return None
-        cut = cut_to(memory, room, self._form, self._count, number=number)
+        cut = cut_to(memory, remaining, self._form, self._count, number=number)
         return None if cut is None else (*cut, memory)
 
     def rendered(self, max_tokens: int) -> BudgetSelection:

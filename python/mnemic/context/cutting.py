@@ -24,13 +24,13 @@ Cut = tuple[PayloadMemory, str, int]
 
 
 def cut_to(
-    memory: PayloadMemory, room: int, form: PromptForm, count: Count, *, number: int
+    memory: PayloadMemory, budget: int, form: PromptForm, count: Count, *, number: int
 ) -> Cut | None:
     """Return a memory with as much of its content as fits.
 
     Args:
         memory: A memory whose line takes more tokens than there are.
-        room: Number of tokens that are left for its line.
+        budget: Number of tokens that are left for its line.
         form: Form of the block.
         count: Counts tokens.
         number: Number of its line.
@@ -44,34 +44,34 @@ def cut_to(
         (line,) = form.lines([cut])
         return cut, line, count(f"{form.numbered(line, number)}\n")
 
-    room_for_content = room - measured("…")[2]
-    if room_for_content < MIN_CUT_TOKENS:
+    content_budget = budget - measured("…")[2]
+    if content_budget < MIN_CUT_TOKENS:
         return None
     cut = _by_estimate if count is estimate_tokens else _by_search
-    return cut(memory.content, room, room_for_content, measured)
+    return cut(memory.content, budget, content_budget, measured)
 
 
 def _by_estimate(
-    content: str, room: int, room_for_content: int, measured: Callable[[str], Cut]
+    content: str, budget: int, content_budget: int, measured: Callable[[str], Cut]
 ) -> Cut | None:
-    tokens = room_for_content + estimate_tokens("…")
+    tokens = content_budget + estimate_tokens("…")
     for _ in range(MAX_PROBES):
         text = truncate_to_tokens(content, tokens) if tokens > 0 else ""
         if text in _NOTHING:
             break
         cut = measured(text)
-        if cut[2] <= room:
+        if cut[2] <= budget:
             return cut
-        tokens -= cut[2] - room  # neutralising has made it longer
+        tokens -= cut[2] - budget  # neutralising has made it longer
     return None
 
 
 def _by_search(
-    content: str, room: int, room_for_content: int, measured: Callable[[str], Cut]
+    content: str, budget: int, content_budget: int, measured: Callable[[str], Cut]
 ) -> Cut | None:
     """Search for the longest head that fits, in proportion to the tokens of the last one."""
     best, fits, misses = None, 0, len(content)
-    guess = room_for_content * CHARACTERS_PER_TOKEN
+    guess = content_budget * CHARACTERS_PER_TOKEN
     for _ in range(MAX_PROBES):
         if not fits < guess < misses:
             guess = (fits + misses) // 2
@@ -79,14 +79,14 @@ def _by_search(
             break
         text = truncate(content, guess)
         cut = None if text in _NOTHING else measured(text)
-        left = 0 if cut is None else room - cut[2]
+        left = 0 if cut is None else budget - cut[2]
         if left < 0:
             misses = guess
         else:
             best, fits = cut or best, guess
         if cut is not None and 0 <= left <= MAX_UNUSED:
             break
-        guess = guess * room_for_content // max(1, room_for_content - left)
+        guess = guess * content_budget // max(1, content_budget - left)
     return best
 
 

@@ -7,7 +7,7 @@ from mnemic.context.item_store import Capacity, ItemStore, newest_first, oldest_
 from mnemic.context.items import CompactionStrategy, ContextItem, ContextItemType
 
 SUMMARY_SHARE = 5
-"""One part in so many of the capacity is left free: for the summary, whose length is unknown
+"""1/n of the capacity is left free: for the summary, whose length is unknown
 before, and so that the next item does not need another summary."""
 
 NEAR_DUPLICATE = 0.9

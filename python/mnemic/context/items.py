@@ -191,7 +191,7 @@ class AddOutcome(Enum):
     """Its source or id was present; the priority of the present item was raised to the new one."""
     PRESENT = "present"
     """Its source or id was present, with that priority or a higher one."""
-    NO_ROOM = "no room"
+    DOES_NOT_FIT = "does not fit"
     """There are too few free tokens for it, or 1000 items; a smaller one may still fit."""
 
 
@@ -200,7 +200,7 @@ class AddResult(Record, frozen=True):
 
     Attributes:
         outcome: The outcome.
-        item: The item in the window, new or present before; None without room.
+        item: The item in the window, new or present before; None if it does not fit.
         tokens_added: Increase of the window's tokens.
     """
 

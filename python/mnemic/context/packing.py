@@ -19,7 +19,7 @@ from mnemic.protocols import TokenCounter
 from mnemic.records import Record
 
 
-class Plan(Record, frozen=True, kw_only=True):
+class PackingPlan(Record, frozen=True, kw_only=True):
     """The options of all steps.
 
     Attributes:
@@ -49,7 +49,7 @@ class Plan(Record, frozen=True, kw_only=True):
     block: PromptForm = PromptBlock()
 
 
-class Packed(Redacted, frozen=True, kw_only=True):
+class PackedBlock(Redacted, frozen=True, kw_only=True):
     """A prompt block, and the way to it.
 
     Attributes:
@@ -72,7 +72,7 @@ class Packed(Redacted, frozen=True, kw_only=True):
     applied: tuple[str, ...]
 
 
-def pack(memories: Sequence[PayloadMemory], plan: Plan) -> Packed:
+def pack(memories: Sequence[PayloadMemory], plan: PackingPlan) -> PackedBlock:
     """Return the prompt block of memories.
 
     The steps are: threshold, redaction, deduplication, interleaving, clipping, budget, form.
@@ -101,7 +101,7 @@ def pack(memories: Sequence[PayloadMemory], plan: Plan) -> Packed:
 class _Packing:
     """The memories that are left, and the reasons against the others."""
 
-    def __init__(self, memories: Sequence[PayloadMemory], plan: Plan) -> None:
+    def __init__(self, memories: Sequence[PayloadMemory], plan: PackingPlan) -> None:
         self._plan = plan
         self._left = list(memories)
         self._dropped: list[DroppedMemory] = []
@@ -148,7 +148,7 @@ class _Packing:
                 for memory, text in zip(self._left, clipped, strict=True)
             ]
 
-    def within_budget(self) -> Packed:
+    def within_budget(self) -> PackedBlock:
         plan = self._plan
         self._applies("token_budget")
         result = select_within_budget(
@@ -156,7 +156,7 @@ class _Packing:
         )
         for memory, reason in result.rejected:
             self._drop(memory, "budget", reason)
-        return Packed(
+        return PackedBlock(
             kept=tuple(map(_with_length, result.kept)),
             dropped=tuple(self._dropped),
             text=result.text,

@@ -47,7 +47,7 @@ _log = logger("mnemic.context")
 class ContextWindow:
     """Items for a language model, never more tokens than its window has.
 
-    `add` makes room by compaction, `try_add` never does. Compaction keeps pinned items and the
+    `add` makes space by compaction, `try_add` never does. Compaction keeps pinned items and the
     system prompt. Items are ordered by type, then priority, highest first, then time, oldest first,
     then order of addition, so the order is total. At most 1000 items.
 
@@ -247,7 +247,7 @@ class ContextWindow:
             if present is not None:
                 return present
             if counted.token_count > self.free_tokens or len(self._store) >= MAX_ITEMS:
-                return AddResult(AddOutcome.NO_ROOM, None, 0)
+                return AddResult(AddOutcome.DOES_NOT_FIT, None, 0)
             self._put(counted)
         return AddResult(AddOutcome.ADDED, counted, counted.token_count)
 

@@ -62,8 +62,8 @@ class Sealer:
         self._invalid_tag = invalid_tag()
         hash_key = master.derive("fingerprint", agent_id, salt)
         mac = hmac.new(hash_key, digestmod="sha256")
-        self._of_content = _begun(mac, b"content")
-        self._of_key = _begun(mac, b"idempotency key")
+        self._of_content = _started(mac, b"content")
+        self._of_key = _started(mac, b"idempotency key")
         self._header = envelope.header(master.key_id)
         self._data = envelope.data_before_entry(master.key_id, agent_id)
 
@@ -126,7 +126,7 @@ class Sealer:
     def fingerprints(self, contents: list[str]) -> list[bytes]:
         """Return the keyed fingerprint of each content, 16 bytes; equal for equivalent texts.
 
-        Without the key nobody can tell whether a fingerprint is that of a guessed text.
+        Without the key it is unknown whether a fingerprint is that of a guessed text.
         """
         return [self.keyed_fingerprint(digest) for digest in fingerprint_digests(contents)]
 
@@ -143,7 +143,7 @@ class Sealer:
         return _keyed(self._of_key, idempotency_key.encode())
 
     def check_value(self) -> bytes:
-        """Return a value to be stored, by which `verify_check` tells this key from others."""
+        """Return a value to be stored, by which `verify_check` recognises this key."""
         return self.seal(_CHECK_TEXT, _NO_ENTRY, _CHECK_FIELD)
 
     def verify_check(self, value: object) -> None:
@@ -188,15 +188,15 @@ class Sealer:
         return _broken(entry_id, field, f"sealed under key {found.hex()}, not {self.key_id.hex()}")
 
 
-def _begun(mac: hmac.HMAC, use: bytes) -> hmac.HMAC:
+def _started(mac: hmac.HMAC, use: bytes) -> hmac.HMAC:
     """Return the code of `joined(use, data)` before the data."""
-    begun = mac.copy()
-    begun.update(envelope.joined(use))
-    return begun
+    started = mac.copy()
+    started.update(envelope.joined(use))
+    return started
 
 
-def _keyed(begun: hmac.HMAC, data: bytes) -> bytes:
-    mac = begun.copy()  # hmac.digest() takes half as long again, to find SHA-256
+def _keyed(started: hmac.HMAC, data: bytes) -> bytes:
+    mac = started.copy()  # hmac.digest() takes half as long again, to find SHA-256
     mac.update(envelope.joined(data))
     return mac.digest()[:_DIGEST_BYTES]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mnemic._core import __version__, simd_kernel
-from mnemic.demo.reading import LeftOut, Piece, UnreadableFileError, read
+from mnemic.demo.reading import Piece, SkippedPart, UnreadableFileError, read
 from mnemic.errors import InvalidArgumentError, MnemicError
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntry, SearchResults
@@ -90,9 +90,9 @@ def _run(given: argparse.Namespace, place: str, embedder: "AnyEmbedder | Literal
         if given.file is None:
             _contradict(memory, given.limit)
         _build_context(memory, _EXAMPLE_TASK if given.file is None else next(iter(answers), ""))
-    begun = time.perf_counter()
+    started = time.perf_counter()
     with Memory(place, AGENT, embedder=embedder) as memory:
-        taken = f"{1000 * (time.perf_counter() - begun):.0f} ms"
+        taken = f"{1000 * (time.perf_counter() - started):.0f} ms"
         _begin("Closing and opening", f"Opened {memory.count()} memories in {taken}. Asking again.")
         same = sum(_found(memory, text, given.limit) == answers[text] for text in answers)
     print(f"{same} of {len(answers)} answers are identical: same memories, order and scores.")
@@ -130,14 +130,16 @@ def _begin(title: str, text: str) -> None:
     print(f"\n{title}\n\n{textwrap.fill(text, _WIDTH)}")
 
 
-def _store(memory: Memory, file: Path, pieces: Sequence[Piece], unread: Sequence[LeftOut]) -> None:
+def _store(
+    memory: Memory, file: Path, pieces: Sequence[Piece], unread: Sequence[SkippedPart]
+) -> None:
     """Store what is not there yet, and name what of the file is left out."""
-    begun, before, left_out = time.perf_counter(), memory.count(), [*unread]
+    started, before, left_out = time.perf_counter(), memory.count(), [*unread]
     with reporting(True, "storing") as report:  # noqa: FBT003 - a bar
         for first in range(0, len(pieces), _AT_ONCE):
             left_out += _add(memory, pieces[first : first + _AT_ONCE])
             report(min(first + _AT_ONCE, len(pieces)), len(pieces))
-    taken, count = time.perf_counter() - begun, memory.count()
+    taken, count = time.perf_counter() - started, memory.count()
     for place, reason in left_out[:_SHOWN_LEFT_OUT]:
         print(f"{file}, {place}: left out: {reason}", file=sys.stderr)
     if len(left_out) > _SHOWN_LEFT_OUT:
@@ -151,13 +153,13 @@ def _store(memory: Memory, file: Path, pieces: Sequence[Piece], unread: Sequence
     )
 
 
-def _add(memory: Memory, pieces: Sequence[Piece]) -> list[LeftOut]:
+def _add(memory: Memory, pieces: Sequence[Piece]) -> list[SkippedPart]:
     """Store memories together, or one by one where one of them cannot be stored."""
     try:
         memory.add_many([piece.fields for piece in pieces], on_duplicate="skip")
     except InvalidArgumentError as error:
         if len(pieces) == 1:
-            return [LeftOut(pieces[0].place, str(error.__cause__ or error))]
+            return [SkippedPart(pieces[0].place, str(error.__cause__ or error))]
         return [bad for piece in pieces for bad in _add(memory, [piece])]
     return []
 
@@ -176,9 +178,9 @@ def _found(memory: Memory, text: str, limit: int) -> SearchResults:
 
 
 def _answer(memory: Memory, question: Question, limit: int) -> SearchResults:
-    begun = time.perf_counter()
+    started = time.perf_counter()
     results = _found(memory, question.text, limit)
-    taken = time.perf_counter() - begun
+    taken = time.perf_counter() - started
     print(f"\n   {question.text} ({1000 * taken:.1f} ms)")
     for hit in results:
         is_evidence = (hit.session_id, hit.entry.position) in question.evidence

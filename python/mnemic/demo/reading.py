@@ -29,14 +29,14 @@ class Piece(NamedTuple):
     fields: dict[str, Any]
 
 
-class LeftOut(NamedTuple):
+class SkippedPart(NamedTuple):
     """A part of a file that gave no memory, and why."""
 
     place: str
     reason: str
 
 
-def read(path: Path) -> tuple[list[Piece], list[LeftOut]]:
+def read(path: Path) -> tuple[list[Piece], list[SkippedPart]]:
     """Return a file's memories in order, and the lines that hold none.
 
     JSON lines: an object a line, with `content` (or `text`) and any argument of `Memory.add`; other
@@ -62,16 +62,16 @@ def read(path: Path) -> tuple[list[Piece], list[LeftOut]]:
     return pieces, left_out
 
 
-def _json_lines(text: str) -> tuple[list[Piece], list[LeftOut]]:
+def _json_lines(text: str) -> tuple[list[Piece], list[SkippedPart]]:
     pieces: list[Piece] = []
-    left_out: list[LeftOut] = []
+    left_out: list[SkippedPart] = []
     for number, line in enumerate(text.split("\n"), start=1):
         place = f"line {number}"
         if line.strip():
             try:
                 pieces.append(Piece(place, _fields_of(json.loads(line))))
             except (TypeError, ValueError, RecursionError) as error:
-                left_out.append(LeftOut(place, str(error)))
+                left_out.append(SkippedPart(place, str(error)))
     return pieces, left_out
 
 

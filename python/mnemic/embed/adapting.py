@@ -65,7 +65,7 @@ class AdaptedEmbedder(AnswersHabits):
         self.given = given
         self.model = model
         self.dimensions = dimensions
-        self.max_tokens = _room(max_tokens, prefix)
+        self.max_tokens = _tokens_after_prefix(max_tokens, prefix)
         self.characters_seen = _seen_after(prefix, getattr(given, "characters_seen", None))
         self.similarity_floor = similarity_floor
         self.languages = languages
@@ -343,7 +343,7 @@ def _joins(given: object, named: object, documents: Function) -> bool:
     return found and documents.takes_many
 
 
-def _room(max_tokens: int | None, prefix: str) -> int | None:
+def _tokens_after_prefix(max_tokens: int | None, prefix: str) -> int | None:
     """Return the tokens that are left for a text after its prefix."""
     if max_tokens is None or not prefix:
         return max_tokens

@@ -32,7 +32,7 @@ class Embedder(Protocol):
       `similarity_floor`;
     - `languages`, the languages whose texts its vectors can compare, as a set of ISO 639-1 codes;
       without it, or with None, any. A hybrid search ranks queries and memories in other languages
-      by their keywords alone; they are told apart by their scripts.
+      by their keywords alone; they are distinguished by their scripts.
     """
 
     @property

@@ -28,7 +28,7 @@ MAX_BYTES: Final = 64 * 2**20
 """Bytes of kept vectors, unless a cache is made with another number: 40,000 of 384 dimensions."""
 
 LARGEST_SHARE: Final = 16
-"""A vector that takes more than one part in so many of the room is not kept."""
+"""A vector that takes more than 1/n of the budget is not kept."""
 
 _ENTRY_BYTES: Final = 128
 """Bytes of an entry of an `OrderedDict` beside its key and value, measured by `tracemalloc`."""
@@ -69,7 +69,7 @@ class CachedEmbedder(AdaptedEmbedder):
         inner = as_embedder(embedder, model=model)
         vars(self).update(vars(inner))
         self._inner = inner
-        self._kept = _KeptVectors(whole("max_bytes", max_bytes, minimum=0))
+        self._cache = _VectorCache(whole("max_bytes", max_bytes, minimum=0))
         self._hash_key = secrets.token_bytes(32)
         self._is_awaited: bool | None = None
 
@@ -106,32 +106,32 @@ class CachedEmbedder(AdaptedEmbedder):
             queries: Whether they are queries, not documents.
         """
         side = _QUERY if queries and self.has_queries else _DOCUMENT
-        return all(self._kept.has(self._key(text, side)) for text in texts)
+        return all(self._cache.has(self._key(text, side)) for text in texts)
 
     @property
     def hits(self) -> int:
         """Number of texts that the embedder was not called for."""
-        return self._kept.hits
+        return self._cache.hits
 
     @property
     def misses(self) -> int:
         """Number of texts that the embedder was called for."""
-        return self._kept.misses
+        return self._cache.misses
 
     @property
     def used_bytes(self) -> int:
         """Bytes in use, overheads included."""
-        return self._kept.used_bytes
+        return self._cache.used_bytes
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._cache)
 
     def __bool__(self) -> bool:
         return True
 
     def clear(self) -> None:
         """Drop all vectors; those of running calls are not kept either."""
-        self._kept.clear()
+        self._cache.clear()
 
     def forget(self, texts: Iterable[str]) -> int:
         """Drop the vectors of texts, as memories and as queries.
@@ -145,7 +145,7 @@ class CachedEmbedder(AdaptedEmbedder):
             Number of dropped vectors.
         """
         given = checked_texts(texts)
-        return self._kept.drop([self._key(text, side) for text in given for side in _SIDES])
+        return self._cache.drop([self._key(text, side) for text in given for side in _SIDES])
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, vectors={len(self)})"
@@ -158,15 +158,15 @@ class CachedEmbedder(AdaptedEmbedder):
 
     def _vectors(self, texts: list[str], side: bytes, embed: _Embed) -> Steps[Array]:
         keys = [self._key(text, side) for text in texts]
-        claim = self._kept.claim(keys, may_wait=self._may_wait)
+        claim = self._cache.claim(keys, may_wait=self._may_wait)
         blobs, by_key = claim.found, dict(zip(keys, texts, strict=True))
         if claim.own:
             try:
                 own = yield from self._embedded([by_key[key] for key in claim.own], embed)
             except BaseException as error:
-                self._kept.release(claim.own, error)
+                self._cache.release(claim.own, error)
                 raise
-            blobs |= self._kept.settle(claim.own, own)
+            blobs |= self._cache.settle(claim.own, own)
         for key, arrival in claim.awaited.items():
             blob = yield from self._arrived(arrival)
             if blob is None:
@@ -179,8 +179,8 @@ class CachedEmbedder(AdaptedEmbedder):
     def _may_wait(self) -> bool:
         """Whether a call may wait for another one.
 
-        Before the first call has returned nobody can tell an embedder that is awaited. Waiting for
-        one in its own event loop would never end.
+        Before the first call has returned an embedder that is awaited cannot be recognised. Waiting
+        for one in its own event loop would never end.
         """
         return self._is_awaited is not None or not _runs_loop()
 
@@ -223,7 +223,7 @@ class _Claim(NamedTuple):
     awaited: dict[_Key, Future[bytes | None]]
 
 
-class _KeptVectors:
+class _VectorCache:
     """Vectors by key, least recently used first out, and the keys that calls are embedding.
 
     Args:

@@ -97,8 +97,8 @@ class Chunker:
 
     def _seen_end(self, text: str, begin: int) -> int:
         """Return the end of the text that a vector beginning here covers."""
-        room = len(text) if self._max_text_tokens is None else self._max_text_tokens
-        size = _CHARACTERS_IN_A_TOKEN * room
+        capacity = len(text) if self._max_text_tokens is None else self._max_text_tokens
+        size = _CHARACTERS_IN_A_TOKEN * capacity
         while True:
             seen = self._seen(text[begin : begin + size])
             if seen < size or begin + size >= len(text):
@@ -125,16 +125,16 @@ class Chunker:
         return spans
 
     def _estimated(self, text: str) -> int:
-        room = (
+        capacity = (
             len(text)
             if self._max_text_tokens is None
             else _LATIN_IN_A_TOKEN * self._max_text_tokens
         )
         if text.isascii():
-            return min(len(text), room)
+            return min(len(text), capacity)
         for seen, character in enumerate(text):
-            room -= 1 if character <= _LAST_LATIN else _LATIN_IN_A_TOKEN
-            if room < 0:
+            capacity -= 1 if character <= _LAST_LATIN else _LATIN_IN_A_TOKEN
+            if capacity < 0:
                 return seen
         return len(text)
 

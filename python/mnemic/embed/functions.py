@@ -87,9 +87,9 @@ class OneTextFunction:
 class UnknownFunction:
     """A function of one text or of several; its first call finds out which.
 
-    The first call passes at least two texts, so that vectors of several texts are told from a
-    vector of all of them, and from the vectors of characters. A function that raises for a list may
-    have failed by chance, so it is one of one text if it raises twice.
+    The first call passes at least two texts, so that vectors of several texts are distinguished
+    from a vector of all of them, and from the vectors of characters. A function that raises for a
+    list may have failed by chance, so it is one of one text if it raises twice.
 
     Args:
         call: The function.
@@ -155,10 +155,10 @@ def run(steps: Steps[Result]) -> Result | Awaitable[Result]:
     except StopIteration as end:
         result: Result = end.value
         return result
-    return _Continued(steps, waits_for)
+    return _Continuation(steps, waits_for)
 
 
-class _Continued(Coroutine[Any, Any, Result]):
+class _Continuation(Coroutine[Any, Any, Result]):
     """The rest of a flow, as a coroutine.
 
     Args:
@@ -180,7 +180,7 @@ class _Continued(Coroutine[Any, Any, Result]):
         return self._coroutine.throw(*error)
 
     def close(self) -> None:
-        """End it; otherwise Python warns that nobody awaited the embedder."""
+        """End it; otherwise Python warns that the embedder was not awaited."""
         self._coroutine.close()
         if isinstance(self._first, Coroutine):
             self._first.close()

@@ -71,7 +71,7 @@ class _Waiting:
         self.leads = 0
         self.is_alone = False
         self.is_cancelled = False
-        self.joined: _Joined | None = None
+        self.joined: _JoinedCall | None = None
         self.patience = STALLED_SECONDS
 
     @property
@@ -112,7 +112,7 @@ class _WaitingThread(_Waiting):
     def __init__(self, texts: list[str], patience: float) -> None:
         super().__init__(texts)
         self.patience = patience
-        # No condition, which is Python: a KeyboardInterrupt in it leaves its lock locked for good.
+        # No condition, which is Python: a KeyboardInterrupt in it leaves its lock locked forever.
         self._inbox: SimpleQueue[None] = SimpleQueue()
 
     def notify(self) -> None:
@@ -173,7 +173,7 @@ class _WaitingTask(_Waiting):
             self._wake()
 
 
-class _Joined:
+class _JoinedCall:
     """One call for the texts of several.
 
     Args:
@@ -262,7 +262,7 @@ class CallJoiner:
             texts: The texts.
             executor: Has a thread for a call of the embedder.
         """
-        import asyncio  # noqa: PLC0415 - a third of the import budget, unused at the front door
+        import asyncio  # noqa: PLC0415 - a third of the import budget, unused by plain calls
 
         loop = asyncio.get_running_loop()
         waiter, threads = loop.create_future(), threads_of(loop)
@@ -325,7 +325,7 @@ class CallJoiner:
             number, leader.leads = leader.leads, 0
         try:
             if members:
-                _Joined(members, self._timed).run()
+                _JoinedCall(members, self._timed).run()
         finally:
             self._end(number)
             for member in members:
@@ -335,12 +335,12 @@ class CallJoiner:
     def _take(self) -> list[_Waiting]:
         """Take the next waiting calls, as many as one call embeds."""
         members: list[_Waiting] = []
-        room = self._max_texts
-        while self._waiting and (not members or len(self._waiting[0].texts) <= room):
+        remaining = self._max_texts
+        while self._waiting and (not members or len(self._waiting[0].texts) <= remaining):
             first = self._waiting.popleft()
             if not first.is_cancelled:
                 members.append(first)
-                room -= len(first.texts)
+                remaining -= len(first.texts)
         return members
 
     def _end(self, number: int) -> None:

@@ -31,7 +31,7 @@ class LimitedEmbedding:
 
     def __init__(self, embedder: ValidatedEmbedder) -> None:
         self._embedder = embedder
-        # No semaphore, which is Python: a KeyboardInterrupt in it leaves its lock locked for good.
+        # No semaphore, which is Python: a KeyboardInterrupt in it leaves its lock locked forever.
         self._slots: SimpleQueue[None] = SimpleQueue()
         for _ in range(MAX_CALLS):
             self._slots.put(None)

@@ -82,7 +82,7 @@ class MiniLmEmbedder(AnswersHabits):
         self._threads = threads
         self._lock = Lock()
         self._runtime: _Runtime | None = None
-        self._told_truncation = False
+        self._has_warned = False
 
     def embed(self, texts: Sequence[str], /) -> Float32Array:
         """Embed each text by its first `max_tokens` tokens.
@@ -110,7 +110,7 @@ class MiniLmEmbedder(AnswersHabits):
         for row, (vector, cut) in enumerate(self._each(checked)):
             vectors[row], truncated[row] = vector, cut
         batch = EmbeddingBatch(vectors, truncated)
-        self._tell_truncation(batch.truncated_count, len(checked))
+        self._warn_of_truncation(batch.truncated_count, len(checked))
         return batch
 
     def characters_seen(self, text: str, /) -> int:
@@ -145,11 +145,11 @@ class MiniLmEmbedder(AnswersHabits):
                     runtime = self._runtime = _load_runtime(self.max_tokens)
         return runtime
 
-    def _tell_truncation(self, count: int, total: int) -> None:
+    def _warn_of_truncation(self, count: int, total: int) -> None:
         if not count:
             return
-        level = logging.DEBUG if self._told_truncation else logging.WARNING
-        self._told_truncation = True
+        level = logging.DEBUG if self._has_warned else logging.WARNING
+        self._has_warned = True
         _logger.log(
             level,
             "%d of %d texts are longer than %d tokens; the rest of them is not in their vectors",

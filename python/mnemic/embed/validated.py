@@ -53,8 +53,8 @@ class ValidatedEmbedder:
         self.score_floors = score_floors(adapted)
         self._adapted = adapted
         self._chunker = Chunker(adapted.max_tokens, adapted.characters_seen)
-        # What it refers to does not refer to this object: a memory that nobody closes is collected
-        # with its last reference.
+        # What it refers to does not refer to this object: a memory that is never closed is
+        # collected with its last reference.
         self._calls = CheckedCalls(adapted)
         self._calls.on_embedded = on_embedded
         self._documents = _batched(self._calls, adapted, queries=False)

@@ -26,7 +26,7 @@ CLOSE_SECONDS = 10.0
 """Seconds that `close` waits for the loop of another thread."""
 
 
-class _Kept(NamedTuple):
+class _OpenClient(NamedTuple):
     client: httpx2.AsyncClient
     keeper: AsyncGenerator[None, None]
 
@@ -44,22 +44,22 @@ class Clients:
     def __init__(self, make: Callable[[], httpx2.AsyncClient]) -> None:
         self._make = make
         self._lock = threading.Lock()
-        self._kept: dict[AbstractEventLoop, _Kept] = {}
+        self._clients: dict[AbstractEventLoop, _OpenClient] = {}
         self.is_closed = False
         _all.add(self)
 
     async def client(self) -> httpx2.AsyncClient:
         """Return the client of the running loop."""
         loop = asyncio.get_running_loop()
-        kept = self._kept.get(loop)
-        if kept is None:
+        open_client = self._clients.get(loop)
+        if open_client is None:
             client = self._make()
-            kept = _Kept(client, self._keep(loop, client))
+            open_client = _OpenClient(client, self._keep(loop, client))
             with self._lock:
                 self._forget_closed_loops()
-                self._kept[loop] = kept
-            await anext(kept.keeper)
-        return kept.client
+                self._clients[loop] = open_client
+            await anext(open_client.keeper)
+        return open_client.client
 
     async def _keep(
         self, loop: AbstractEventLoop, client: httpx2.AsyncClient
@@ -69,22 +69,22 @@ class Clients:
             yield
         finally:
             with self._lock:
-                self._kept.pop(loop, None)
+                self._clients.pop(loop, None)
             await client.aclose()
 
     def _forget_closed_loops(self) -> None:
-        for loop in [loop for loop in self._kept if loop.is_closed()]:
-            del self._kept[loop]
+        for loop in [loop for loop in self._clients if loop.is_closed()]:
+            del self._clients[loop]
 
     async def aclose(self) -> None:
         """Close all clients. Repeated calls have no effect."""
         self.is_closed = True
         here = asyncio.get_running_loop()
-        for loop, kept in self._all_kept():
+        for loop, open_client in self._open_clients():
             if loop is here:
-                await kept.keeper.aclose()
+                await open_client.keeper.aclose()
             elif loop.is_running():
-                closing = asyncio.run_coroutine_threadsafe(kept.keeper.aclose(), loop)
+                closing = asyncio.run_coroutine_threadsafe(open_client.keeper.aclose(), loop)
                 await asyncio.wait([asyncio.wrap_future(closing)], timeout=CLOSE_SECONDS)
 
     def close(self) -> None:
@@ -94,21 +94,21 @@ class Clients:
         """
         self.is_closed = True
         here = _running_loop()
-        for loop, kept in self._all_kept():
+        for loop, open_client in self._open_clients():
             if loop.is_running():
-                closing = asyncio.run_coroutine_threadsafe(kept.keeper.aclose(), loop)
+                closing = asyncio.run_coroutine_threadsafe(open_client.keeper.aclose(), loop)
                 if loop is not here:
                     with suppress(Exception):
                         closing.result(CLOSE_SECONDS)
 
-    def _all_kept(self) -> list[tuple[AbstractEventLoop, _Kept]]:
+    def _open_clients(self) -> list[tuple[AbstractEventLoop, _OpenClient]]:
         with self._lock:
-            return list(self._kept.items())
+            return list(self._clients.items())
 
     def inherit(self) -> None:
         """Forget the clients in a child process: their connections are its parent's."""
         self._lock = threading.Lock()
-        self._kept = {}
+        self._clients = {}
 
 
 def _running_loop() -> AbstractEventLoop | None:

@@ -27,7 +27,7 @@ class BuildWorker:
     """Builds in a thread of its own, one build at a time.
 
     Triggers during a build are one further build after it. The thread ends when no build is due, so
-    an engine that nobody closes leaves none. Thread-safe.
+    an engine that is never closed leaves none. Thread-safe.
 
     Args:
         build: Builds, in the worker's thread; an error leaves the state before.
@@ -77,7 +77,7 @@ class BuildWorker:
             if self._running is not None:
                 self._is_pending = True
                 return
-            running = self._running = _begun()
+            running = self._running = _started()
         thread = threading.Thread(
             target=self._work, args=(running,), name="mnemic-hyde-build", daemon=True
         )
@@ -184,14 +184,14 @@ class BuildWorker:
     def _ended(self, running: "Future[bool]", *, is_built: bool) -> "Future[bool] | None":
         """End a build; return the next one if one is due."""
         with self._lock:
-            following = _begun() if self._is_pending and not self._stop.is_set() else None
+            following = _started() if self._is_pending and not self._stop.is_set() else None
             self._is_pending = False
             self._running = following
         running.set_result(is_built)
         return following
 
 
-def _begun() -> "Future[bool]":
+def _started() -> "Future[bool]":
     """Return a future that a cancelled caller does not cancel."""
     future: Future[bool] = Future()
     future.set_running_or_notify_cancel()

@@ -255,7 +255,7 @@ class HydeEngine(EnteredPlainly, HydeBase[HydeTurn]):
     unless `include_sensitive` is true.
 
     Args:
-        memory: A memory, by any door, or a scoped one, whose scope limits what is found.
+        memory: A memory, by any interface, or a scoped one, whose scope limits what is found.
         embedder: Embeds the hypotheses as memories are embedded, in any of the forms that a memory
             takes: the memory's own, or another one of its model. None disables the engine.
         llm: The language model, in any of the forms of `as_language_model`: an object with

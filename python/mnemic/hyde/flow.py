@@ -15,8 +15,8 @@ from mnemic.hyde.limited import LimitedTasks
 from mnemic.hyde.pipeline import Pipeline, Progress, entries_of
 from mnemic.hyde.telemetry import HydeTelemetry, Stage
 from mnemic.hyde.threads import CallThreads, ThreadedModel
+from mnemic.hyde.turn_cache import Outcome
 from mnemic.hyde.turn_memory import TurnMemory
-from mnemic.hyde.turns import Outcome
 from mnemic.licensing import SEARCHING_BY_MEANING, STORING
 from mnemic.model.deadline import seconds_left
 from mnemic.observability.events import HypothesesRetrievedEvent
@@ -26,7 +26,7 @@ from mnemic.threads.sync_bridge import run_blocking
 Value = TypeVar("Value")
 
 
-class KeptTurn(NamedTuple):
+class CachedTurn(NamedTuple):
     """The memories of a turn.
 
     Attributes:
@@ -44,7 +44,7 @@ class KeptTurn(NamedTuple):
     @classmethod
     def of(
         cls, memories: Sequence[TurnMemory], seq: int, stale_since: datetime | None = None
-    ) -> "KeptTurn":
+    ) -> "CachedTurn":
         """Return the result of memories as they were after a change of the store."""
         times = [
             entry.expires_at
@@ -55,8 +55,8 @@ class KeptTurn(NamedTuple):
         return cls(tuple(memories), seq, min(times, default=None), stale_since)
 
 
-NO_MEMORIES = KeptTurn()
-NOT_KEPT = Outcome(NO_MEMORIES, is_kept=False)
+NO_MEMORIES = CachedTurn()
+NOT_CACHED = Outcome(NO_MEMORIES, is_cacheable=False)
 """The result of a turn that could not be tried."""
 
 
@@ -110,21 +110,21 @@ class Flow:
         self._tasks = tasks
         self._searchable_at: int | None = None  # number of a change of the store
 
-    async def run(self, window: list[str], deadline: float) -> Outcome[KeptTurn]:
+    async def run(self, window: list[str], deadline: float) -> Outcome[CachedTurn]:
         """Return the result of a turn, and publish its end; no failure raises.
 
         Args:
             window: The lines of the conversation.
             deadline: In seconds of `time.monotonic()`.
         """
-        begun, progress = time.perf_counter(), Progress()
+        started, progress = time.perf_counter(), Progress()
         failed: Stage | None = None
         try:
             outcome = await self._outcome(window, deadline, progress)
             failed = progress.failed_stage
         except Exception as error:  # noqa: BLE001 - the turn gets no memories
             outcome, failed = self._failed(error)
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - started
         event = self._telemetry.ended(
             len(outcome.value.memories), failed, seconds, outcome.value.stale_since
         )
@@ -132,24 +132,24 @@ class Flow:
             await self._published(event, deadline)
         return outcome
 
-    def refreshed(self, kept: KeptTurn, now: datetime) -> KeptTurn:
+    def refreshed(self, cached: CachedTurn, now: datetime) -> CachedTurn:
         """Return a result with the present state of its memories."""
         seq = self._repository.finder.position().seq
-        present = self._pipeline.present(kept.memories, now)
-        return KeptTurn.of(present, seq, self._repository.finder.stale_since)
+        present = self._pipeline.present(cached.memories, now)
+        return CachedTurn.of(present, seq, self._repository.finder.stale_since)
 
     async def _outcome(
         self, window: list[str], deadline: float, progress: Progress
-    ) -> Outcome[KeptTurn]:
+    ) -> Outcome[CachedTurn]:
         if not window:
-            return NOT_KEPT
+            return NOT_CACHED
         if not await self._stage("ready", self._is_searchable(deadline), deadline):
-            return NOT_KEPT
+            return NOT_CACHED
         hypotheses = await self._stage("hypotheses", self._hypotheses(window, deadline), deadline)
         if not hypotheses:
             return Outcome(NO_MEMORIES)
         await self._searched(hypotheses, deadline, progress)
-        found = KeptTurn.of(progress.memories or (), progress.seq, progress.stale_since)
+        found = CachedTurn.of(progress.memories or (), progress.seq, progress.stale_since)
         return Outcome(found)
 
     async def _stage(self, stage: Stage, work: Awaitable[Value], deadline: float) -> Value:
@@ -158,7 +158,7 @@ class Flow:
         Raises:
             _StageFailedError: If it fails, or is not done by the deadline.
         """
-        begun = time.perf_counter()
+        started = time.perf_counter()
         try:
             async with asyncio.timeout(seconds_left(deadline)):
                 return await work
@@ -169,7 +169,7 @@ class Flow:
             cause = None if is_late and time.monotonic() >= deadline else error
             raise _StageFailedError(stage, cause) from error
         finally:
-            self._telemetry.took(stage, time.perf_counter() - begun)
+            self._telemetry.took(stage, time.perf_counter() - started)
 
     async def _is_searchable(self, deadline: float) -> bool:
         """Wait for the first build; return whether any memory of the scope can be found."""
@@ -216,14 +216,14 @@ class Flow:
             progress.failed_stage = progress.failed_stage or stage
             self._telemetry.failed(progress.failed_stage, cause)
 
-    def _failed(self, error: Exception) -> tuple[Outcome[KeptTurn], Stage]:
+    def _failed(self, error: Exception) -> tuple[Outcome[CachedTurn], Stage]:
         stage: Stage = "turn"
         cause: Exception | None = error
         if isinstance(error, _StageFailedError):
             stage, cause = error.stage, error.cause
         self._telemetry.failed(stage, cause)
         if stage == "ready":
-            return NOT_KEPT, stage
+            return NOT_CACHED, stage
         return Outcome(NO_MEMORIES, seconds=self._config.failure_backoff), stage
 
     async def _published(self, event: HypothesesRetrievedEvent, deadline: float) -> None:

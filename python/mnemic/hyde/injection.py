@@ -9,7 +9,7 @@ from mnemic._core import truncate as cut_to
 from mnemic.context.tokens import Count, count_of
 from mnemic.errors import InvalidArgumentError
 from mnemic.hyde.config import InjectionForm
-from mnemic.hyde.injection_forms import FORMS, Form, Injected, Version
+from mnemic.hyde.injection_forms import FORMS, Form, InjectedMemory, Version
 from mnemic.hyde.turn_memory import TurnMemory
 from mnemic.model import validation
 from mnemic.model.entry import MemoryEntry
@@ -48,7 +48,7 @@ def format_injection(
 
     The budget holds for the whole text, twice: in tokens, and in characters, of which a token has
     four. It is spent in the order of the memories. One that does not fit is passed over, and
-    smaller ones take its room; the room that is left then goes to contradicting and earlier
+    smaller ones take its place; the space that is left then goes to contradicting and earlier
     versions. Texts, categories and scopes are neutralised: they open nothing in a prompt. A memory
     of the scope "repo" is labelled as untrusted data. Memories without text are left out.
 
@@ -98,7 +98,7 @@ def _checked(memories: Iterable[TurnMemory] | None) -> list[TurnMemory]:
     return checked
 
 
-def _injected(memories: Sequence[TurnMemory], max_versions: int) -> list[Injected]:
+def _injected(memories: Sequence[TurnMemory], max_versions: int) -> list[InjectedMemory]:
     """Return the memories with neutralised texts, without those that have none."""
     texts = _neutral_texts(memories, max_versions)
     contents = {each.id: texts[each.content] for each in memories}
@@ -127,11 +127,11 @@ def _without_heading(text: str) -> str:
 
 def _one(
     ranked: TurnMemory, texts: Mapping[str, str], contents: Mapping[UUID, str], max_versions: int
-) -> Injected:
+) -> InjectedMemory:
     entry = ranked.entry
     scope = _label(texts[entry.scope or ""]) or "user"
     via = ranked.via if ranked.relation is LinkType.CONTRADICTS else None
-    return Injected(
+    return InjectedMemory(
         category=_label(texts[entry.category or ""]) or str(entry.type),
         scope=scope,
         version=file_version(entry) or entry.version,
@@ -180,11 +180,11 @@ def _label(text: str) -> str:
     return cut_to(text, MAX_LABEL_CHARACTERS).translate(_LABEL_MARKS)
 
 
-def _bare(memory: Injected) -> Injected:
+def _bare(memory: InjectedMemory) -> InjectedMemory:
     return memory._replace(contradicting=(), versions=())
 
 
-class _Room:
+class _Remaining:
     """The tokens and characters that are left."""
 
     def __init__(self, budget: int, count: Count) -> None:
@@ -193,7 +193,7 @@ class _Room:
         self._count = count
 
     def take(self, text: str) -> bool:
-        """Take the room for a text, and return whether there is enough."""
+        """Take the tokens of a text, and return whether there is enough."""
         if len(text) > self.characters:
             return False  # before it is counted, which takes longer
         tokens = self._count(text)
@@ -204,14 +204,16 @@ class _Room:
         return True
 
     def holds(self, text: str) -> bool:
-        """Return whether there is room for a text."""
+        """Return whether there is space for a text."""
         return len(text) <= self.characters and self._count(text) <= self.tokens
 
 
 class _Block:
     """The block of some memories in a form, and its budget."""
 
-    def __init__(self, form: Form, entries: Sequence[Injected], budget: int, count: Count) -> None:
+    def __init__(
+        self, form: Form, entries: Sequence[InjectedMemory], budget: int, count: Count
+    ) -> None:
         self._form = form
         self._entries = entries
         self._budget = budget
@@ -222,72 +224,77 @@ class _Block:
         whole = self._rendered(self._entries)
         if not self._budget or self._fits(whole):
             return whole
-        kept, room = self._all_bare() or self._best_first(cuts_first=cuts_first)
-        return self._reduced([self._with_versions(kept[place], place, room) for place in kept])
+        kept, remaining = self._all_bare() or self._best_first(cuts_first=cuts_first)
+        return self._reduced([self._with_versions(kept[place], place, remaining) for place in kept])
 
-    def _all_bare(self) -> tuple[dict[int, Injected], _Room] | None:
-        """Return all memories without other versions, and the room beside them, if they fit."""
+    def _all_bare(self) -> tuple[dict[int, InjectedMemory], _Remaining] | None:
+        """Return all memories without other versions, and the rest of the budget, if they fit."""
         bare = dict(enumerate(map(_bare, self._entries)))
-        room = _Room(self._budget, self._count)
-        return (bare, room) if room.take(self._rendered(list(bare.values()))) else None
+        remaining = _Remaining(self._budget, self._count)
+        return (bare, remaining) if remaining.take(self._rendered(list(bare.values()))) else None
 
-    def _best_first(self, *, cuts_first: bool) -> tuple[dict[int, Injected], _Room]:
-        """Return the memories that fit without other versions, and the room beside them."""
-        room = _Room(self._budget, self._count)
+    def _best_first(self, *, cuts_first: bool) -> tuple[dict[int, InjectedMemory], _Remaining]:
+        """Return the memories that fit without other versions, and the rest of the budget."""
+        remaining = _Remaining(self._budget, self._count)
         frame = self._form.header(len(self._entries), len(self._entries)) + self._form.footer()
-        return self._kept(room, cuts_first=cuts_first) if room.take(frame) else {}, room
+        kept = self._kept(remaining, cuts_first=cuts_first) if remaining.take(frame) else {}
+        return kept, remaining
 
-    def _rendered(self, entries: Sequence[Injected]) -> str:
+    def _rendered(self, entries: Sequence[InjectedMemory]) -> str:
         if not entries:
             return ""
         header = self._form.header(len(entries), len(self._entries))
         return "".join([header, *map(self._form.entry, entries), self._form.footer()])
 
     def _fits(self, text: str) -> bool:
-        return _Room(self._budget, self._count).holds(text)
+        return _Remaining(self._budget, self._count).holds(text)
 
-    def _kept(self, room: _Room, *, cuts_first: bool) -> dict[int, Injected]:
+    def _kept(self, remaining: _Remaining, *, cuts_first: bool) -> dict[int, InjectedMemory]:
         """Return the memories that fit, without other versions, by their places."""
-        kept: dict[int, Injected] = {}
+        kept: dict[int, InjectedMemory] = {}
         for place, entry in enumerate(self._entries):
-            if room.characters < _MIN_ENTRY_CHARACTERS:
+            if remaining.characters < _MIN_ENTRY_CHARACTERS:
                 break
             bare = _bare(entry)
             if cuts_first and place == 0:
-                bare = self._cut(bare, room)
-            if bare.text and room.take(self._form.entry(bare)):
+                bare = self._cut(bare, remaining)
+            if bare.text and remaining.take(self._form.entry(bare)):
                 kept[place] = bare
         return kept
 
-    def _cut(self, entry: Injected, room: _Room) -> Injected:
-        """Return a memory with as much of its text as there is room for."""
-        if room.holds(self._form.entry(entry)):
+    def _cut(self, entry: InjectedMemory, remaining: _Remaining) -> InjectedMemory:
+        """Return a memory with as much of its text as there is space for."""
+        if remaining.holds(self._form.entry(entry)):
             return entry
         best = entry._replace(text="")
-        fits, fails = MIN_CUT_CHARACTERS - 1, min(len(entry.text), room.characters) + 1
+        fits, fails = MIN_CUT_CHARACTERS - 1, min(len(entry.text), remaining.characters) + 1
         while fails - fits > 1:
             length = (fits + fails) // 2
             cut = entry._replace(text=cut_to(entry.text, length))
-            if room.holds(self._form.entry(cut)):
+            if remaining.holds(self._form.entry(cut)):
                 best, fits = cut, length
             else:
                 fails = length
         return best
 
-    def _with_versions(self, bare: Injected, place: int, room: _Room) -> Injected:
-        """Return a memory with the other versions that there is room for."""
+    def _with_versions(
+        self, bare: InjectedMemory, place: int, remaining: _Remaining
+    ) -> InjectedMemory:
+        """Return a memory with the other versions that there is space for."""
         entry = self._entries[place]
-        if entry.contradicting and room.take(
+        if entry.contradicting and remaining.take(
             self._form.others(bare._replace(contradicting=entry.contradicting))
         ):
             bare = bare._replace(contradicting=entry.contradicting)
         for first in range(len(entry.versions)):
             versions = entry.versions[first:]
-            if room.take(self._form.others(entry._replace(contradicting=(), versions=versions))):
+            if remaining.take(
+                self._form.others(entry._replace(contradicting=(), versions=versions))
+            ):
                 return bare._replace(versions=versions)
         return bare
 
-    def _reduced(self, entries: list[Injected]) -> str:
+    def _reduced(self, entries: list[InjectedMemory]) -> str:
         """Return the text of memories; of fewer, if texts together take more tokens than apart."""
         text = self._rendered(entries)
         while entries and not self._fits(text):

@@ -38,7 +38,7 @@ class Version(NamedTuple):
         return f"{'' if self.number is None else f'v{self.number}, '}{self.date.isoformat()}"
 
 
-class Injected(NamedTuple):
+class InjectedMemory(NamedTuple):
     """A memory of the block; all texts are neutralised.
 
     Attributes:
@@ -73,11 +73,11 @@ class Form(Protocol):
         """Return the text before the entries."""
         ...
 
-    def entry(self, memory: Injected, /) -> str:
+    def entry(self, memory: InjectedMemory, /) -> str:
         """Return the text of a memory, with the other versions in it."""
         ...
 
-    def others(self, memory: Injected, /) -> str:
+    def others(self, memory: InjectedMemory, /) -> str:
         """Return the part of a memory's text that has its other versions."""
         ...
 
@@ -86,18 +86,18 @@ class Form(Protocol):
         ...
 
 
-class Markdown:
+class MarkdownForm:
     """A heading, and an entry of some lines for each memory."""
 
     def header(self, shown: int, total: int, /) -> str:
         """Return the heading, and the sentence with the number of memories."""
         return f"{HEADER}\n\n{SENTENCE} {shown} of {total} shown.\n\n"
 
-    def entry(self, memory: Injected, /) -> str:
+    def entry(self, memory: InjectedMemory, /) -> str:
         """Return the lines of a memory and a blank line."""
         return "\n".join([*_heading(memory), memory.text, f"{self.others(memory)}\n"])
 
-    def others(self, memory: Injected, /) -> str:
+    def others(self, memory: InjectedMemory, /) -> str:
         """Return a list under a label for each sort of other versions."""
         lists = ((CONTRADICTING, memory.contradicting), (EARLIER, memory.versions))
         lines = [line for label, versions in lists for line in _listed(label, versions)]
@@ -108,7 +108,7 @@ class Markdown:
         return ""
 
 
-def _heading(memory: Injected) -> list[str]:
+def _heading(memory: InjectedMemory) -> list[str]:
     contradicted = f": {memory.contradicted}" if memory.contradicted else ""
     lines = (
         (True, f"**[{memory.category} | {memory.scope} | v{memory.version}]**"),
@@ -123,14 +123,14 @@ def _listed(label: str, versions: Sequence[Version]) -> list[str]:
     return [label, *(f"- {each.label}: {each.text}" for each in versions)] if versions else []
 
 
-class Tagged:
+class TaggedForm:
     """Tags around the block and around each memory, with attributes."""
 
     def header(self, shown: int, total: int, /) -> str:
         """Return the opening tag, and the sentence with the number of memories."""
         return f"<{WRAPPER}>\n{SENTENCE} {shown} of {total} shown.\n"
 
-    def entry(self, memory: Injected, /) -> str:
+    def entry(self, memory: InjectedMemory, /) -> str:
         """Return the element of a memory."""
         attributes = {
             "category": memory.category,
@@ -144,7 +144,7 @@ class Tagged:
         start = f"<memory{_attributes(attributes)}>\n{memory.text}\n"
         return f"{start}{contradicted}{self.others(memory)}</memory>\n"
 
-    def others(self, memory: Injected, /) -> str:
+    def others(self, memory: InjectedMemory, /) -> str:
         """Return an element for each other version."""
         sorts = (("contradicting", memory.contradicting, ""), ("earlier", memory.versions, STALE))
         return "".join(
@@ -172,5 +172,5 @@ def _element(tag: str, text: str, **attributes: str) -> str:
     return f"<{tag}{_attributes(attributes)}>{text}</{tag}>\n"
 
 
-FORMS: Mapping[InjectionForm, Form] = {"markdown": Markdown(), "tagged": Tagged()}
+FORMS: Mapping[InjectionForm, Form] = {"markdown": MarkdownForm(), "tagged": TaggedForm()}
 """The forms by name."""

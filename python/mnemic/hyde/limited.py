@@ -66,7 +66,7 @@ class LimitedTasks:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._left.discard(task)
         if not task.cancelled():
-            task.exception()  # otherwise asyncio logs that nobody read it
+            task.exception()  # otherwise asyncio logs that it was not read
 
 
 async def _contained(coroutine: Coroutine[Any, Any, Result]) -> Result:

@@ -13,7 +13,7 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import DeadlineExceededError, EmbeddingError
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.search import (
-    Searched,
+    TurnSearchOutcome,
     expanded,
     found_by_hypotheses,
     ranked,
@@ -159,11 +159,11 @@ class Pipeline:
             self._telemetry.failed(stage, None if is_late else error)
 
     def _timed(self, stage: Stage, work: Callable[[], Result], progress: Progress) -> Result:
-        progress.stage, begun = stage, time.perf_counter()
+        progress.stage, started = stage, time.perf_counter()
         try:
             return work()
         finally:
-            self._telemetry.took(stage, time.perf_counter() - begun)
+            self._telemetry.took(stage, time.perf_counter() - started)
 
     def _embedded(self, hypotheses: list[str]) -> NDArray[np.float32]:
         """Return the vectors of all hypotheses, float32, shape (m, d)."""
@@ -172,7 +172,7 @@ class Pipeline:
             raise EmbeddingError("no hypothesis has a vector with a direction")
         return vectors
 
-    def _searched(self, vectors: NDArray[np.float32], deadline: float) -> Searched:
+    def _searched(self, vectors: NDArray[np.float32], deadline: float) -> TurnSearchOutcome:
         """Search by vectors; its deadline leaves time for reading what it found."""
         return found_by_hypotheses(
             self._repository,
@@ -184,7 +184,7 @@ class Pipeline:
             deadline=deadline - min(READ_SECONDS, READ_SHARE * self._config.timeout),
         )
 
-    def _expanded(self, searched: Searched, deadline: float) -> list[TurnMemory]:
+    def _expanded(self, searched: TurnSearchOutcome, deadline: float) -> list[TurnMemory]:
         config, found = self._config, searched.candidates
         if searched.error is not None:
             raise searched.error

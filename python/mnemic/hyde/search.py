@@ -18,8 +18,8 @@ from mnemic.model import SEMANTIC, Expression, LinkType, MemoryEntry, Scope
 from mnemic.model.hops import Hops
 from mnemic.model.search import Search
 from mnemic.model.timestamps import to_microseconds
-from mnemic.repository import Expansion, Found, Repository
-from mnemic.repository.found import Linked
+from mnemic.repository import Expansion, Repository, SearchOutcome
+from mnemic.repository.found import LinkedHits
 
 
 class Candidate(NamedTuple):
@@ -36,7 +36,7 @@ class Candidate(NamedTuple):
     entry: MemoryEntry
 
 
-class Searched(NamedTuple):
+class TurnSearchOutcome(NamedTuple):
     """The memories that the search of a turn found.
 
     Attributes:
@@ -63,7 +63,7 @@ def found_by_hypotheses(
     model: str | None = None,
     filters: Expression | None = None,
     deadline: float | None = None,
-) -> Searched:
+) -> TurnSearchOutcome:
     """Return the active memories nearest to any hypothesis, each once, with its best score.
 
     Order: score, then last changed, then smallest id. At most `retrieval_top_k` memories are
@@ -104,9 +104,9 @@ def found_by_hypotheses(
     if found.partial and not found.hits:
         raise DeadlineExceededError
     candidates = best_first(_candidates(found), config)
-    linked = found.linked or Linked([])
+    linked = found.linked or LinkedHits([])
     neighbours = _neighbours(candidates, linked.hits, found.entries)
-    return Searched(candidates, found.seq, neighbours, linked.error, found.stale_since)
+    return TurnSearchOutcome(candidates, found.seq, neighbours, linked.error, found.stale_since)
 
 
 def best_first(candidates: Iterable[Candidate], config: HydeConfig) -> list[Candidate]:
@@ -201,7 +201,7 @@ def with_versions(
 
 def _united(
     repository: Repository, scope: Scope, searches: Sequence[Search], config: HydeConfig
-) -> Searched:
+) -> TurnSearchOutcome:
     """Return what several searches find, each memory once with its best score."""
     best: dict[int, Candidate] = {}
     seq, stale_since = repository.finder.position().seq, None
@@ -214,10 +214,10 @@ def _united(
             known = best.get(candidate.row)
             if known is None or candidate.score > known.score:
                 best[candidate.row] = candidate
-    return Searched(best_first(best.values(), config), seq, stale_since=stale_since)
+    return TurnSearchOutcome(best_first(best.values(), config), seq, stale_since=stale_since)
 
 
-def _candidates(found: Found) -> list[Candidate]:
+def _candidates(found: SearchOutcome) -> list[Candidate]:
     return [Candidate(hit.row, hit.shown_score, found.entries[hit.row]) for hit in found.hits]
 
 

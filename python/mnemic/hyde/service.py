@@ -1,4 +1,4 @@
-"""The service behind both doors of a HyDE engine."""
+"""The service behind both interfaces of a HyDE engine."""
 
 import asyncio
 import os
@@ -16,13 +16,13 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import InvalidArgumentError
 from mnemic.hyde.build import CLOSE_SECONDS, BuildWorker
 from mnemic.hyde.config import HydeConfig
-from mnemic.hyde.flow import Flow, KeptTurn
+from mnemic.hyde.flow import CachedTurn, Flow
 from mnemic.hyde.limited import LimitedTasks
 from mnemic.hyde.pipeline import Pipeline
 from mnemic.hyde.telemetry import HydeStats, HydeTelemetry
 from mnemic.hyde.threads import CallThreads, ThreadedModel
+from mnemic.hyde.turn_cache import TurnCache
 from mnemic.hyde.turn_memory import TurnMemories
-from mnemic.hyde.turns import Turns
 from mnemic.licensing import SEARCHING_BY_MEANING, STORING
 from mnemic.model import Scope
 from mnemic.model.deadline import seconds_left
@@ -61,11 +61,11 @@ class _ProcessParts(NamedTuple):
         tasks: Runs coroutines of callers.
         worker: Builds the index; None without an embedder.
         flow: Runs the stages; None for a disabled engine.
-        loop: The event loop of the plain door.
+        loop: The event loop of the plain interface.
     """
 
     process: int
-    turns: Turns[KeptTurn]
+    turns: TurnCache[CachedTurn]
     tasks: LimitedTasks
     worker: BuildWorker | None
     flow: Flow | None
@@ -109,7 +109,7 @@ class HydeService:
         self._telemetry = HydeTelemetry(repository.agent_id, repository.events, repository.now)
         self._include_sensitive = include_sensitive
         self._is_closed = False
-        self._in_process = self._begun()
+        self._in_process = self._started()
 
     @property
     def is_enabled(self) -> bool:
@@ -153,15 +153,15 @@ class HydeService:
             return TurnMemories()
         deadline = time.monotonic() + self.config.timeout
         try:
-            kept = self._kept(parts.turns, name)
-            if kept is None:
-                kept = await self._retrieved(parts.turns, parts.flow, name, lines, deadline)
+            cached = self._cached(parts.turns, name)
+            if cached is None:
+                cached = await self._retrieved(parts.turns, parts.flow, name, lines, deadline)
             else:
                 self._telemetry.hit()
-                if self._is_stale(kept):
-                    refreshed = partial(self._refreshed, parts.turns, parts.flow, name, kept)
-                    kept = await run_blocking(refreshed, self._repository)
-            return self._memories_of(kept)
+                if self._is_stale(cached):
+                    refreshed = partial(self._refreshed, parts.turns, parts.flow, name, cached)
+                    cached = await run_blocking(refreshed, self._repository)
+            return self._memories_of(cached)
         except Exception as error:  # noqa: BLE001 - never in the agent's way
             self._failed(error)
             return TurnMemories()
@@ -172,14 +172,14 @@ class HydeService:
         if parts.flow is None or self._is_closed:
             return TurnMemories()
         try:
-            kept = self._kept(parts.turns, name)
-            if kept is None:
+            cached = self._cached(parts.turns, name)
+            if cached is None:
                 seconds = self.config.timeout + 2 * GRACE_SECONDS
                 return parts.loop.run(self.retrieve(turn_id, window), seconds)
             self._telemetry.hit()
-            if self._is_stale(kept):
-                kept = self._refreshed(parts.turns, parts.flow, name, kept)
-            return self._memories_of(kept)
+            if self._is_stale(cached):
+                cached = self._refreshed(parts.turns, parts.flow, name, cached)
+            return self._memories_of(cached)
         except Exception as error:  # noqa: BLE001 - never in the agent's way
             self._failed(error)
             return TurnMemories()
@@ -229,11 +229,11 @@ class HydeService:
         if parts.process != os.getpid():
             self._threads.renew()
             self._telemetry.renew()
-            parts = self._in_process = self._begun()
+            parts = self._in_process = self._started()
         return parts
 
-    def _begun(self) -> _ProcessParts:
-        turns, tasks = Turns[KeptTurn](), LimitedTasks()
+    def _started(self) -> _ProcessParts:
+        turns, tasks = TurnCache[CachedTurn](), LimitedTasks()
         loop = EventLoopThread("hyde")
         if self.embedder is None:
             return _ProcessParts(os.getpid(), turns, tasks, None, None, loop)
@@ -271,50 +271,52 @@ class HydeService:
 
     async def _retrieved(
         self,
-        turns: Turns[KeptTurn],
+        turns: TurnCache[CachedTurn],
         flow: Flow,
         name: str,
         window: list[str],
         deadline: float,
-    ) -> KeptTurn:
-        self._telemetry.begun()
+    ) -> CachedTurn:
+        self._telemetry.started()
         if not name:
             return (await flow.run(window, deadline)).value
         seconds = seconds_left(deadline) + GRACE_SECONDS
         return await turns.shared(name, lambda: flow.run(window, deadline), seconds)
 
-    def _kept(self, turns: Turns[KeptTurn], name: str) -> KeptTurn | None:
+    def _cached(self, turns: TurnCache[CachedTurn], name: str) -> CachedTurn | None:
         """Return the kept result of a turn; none that was stale once the store can be read."""
-        kept = turns.kept(name) if name else None
-        if kept is None or kept.stale_since is None or self._stale_since is not None:
-            return kept
-        turns.forget(name, kept)
+        cached = turns.cached(name) if name else None
+        if cached is None or cached.stale_since is None or self._stale_since is not None:
+            return cached
+        turns.forget(name, cached)
         return None
 
     @property
     def _stale_since(self) -> datetime | None:
         return self._repository.finder.stale_since
 
-    def _memories_of(self, kept: KeptTurn) -> TurnMemories:
-        stale_since = self._stale_since if kept.stale_since is None else kept.stale_since
-        return TurnMemories(kept.memories, stale_since=stale_since)
+    def _memories_of(self, cached: CachedTurn) -> TurnMemories:
+        stale_since = self._stale_since if cached.stale_since is None else cached.stale_since
+        return TurnMemories(cached.memories, stale_since=stale_since)
 
-    def _is_stale(self, kept: KeptTurn) -> bool:
+    def _is_stale(self, cached: CachedTurn) -> bool:
         """Return whether memories of a kept result may be deleted, changed or expired."""
-        if not kept.memories:
+        if not cached.memories:
             return False
-        if kept.expires_at is not None and self._now() >= kept.expires_at:
+        if cached.expires_at is not None and self._now() >= cached.expires_at:
             return True
-        return self._repository.finder.position().seq != kept.seq
+        return self._repository.finder.position().seq != cached.seq
 
-    def _refreshed(self, turns: Turns[KeptTurn], flow: Flow, name: str, kept: KeptTurn) -> KeptTurn:
+    def _refreshed(
+        self, turns: TurnCache[CachedTurn], flow: Flow, name: str, cached: CachedTurn
+    ) -> CachedTurn:
         """Return a kept result with the present state of its memories, and keep that.
 
         What is known while the store cannot be read is not kept.
         """
-        fresh = flow.refreshed(kept, self._now())
+        fresh = flow.refreshed(cached, self._now())
         if fresh.stale_since is None:
-            turns.replace(name, kept, fresh)
+            turns.replace(name, cached, fresh)
         return fresh
 
     def _failed(self, error: Exception) -> None:

@@ -74,7 +74,7 @@ class HydeTelemetry:
         self._latency_ms: dict[str, float] = {}
 
     def renew(self) -> None:
-        """Take a new lock: that of another process may be held for good."""
+        """Take a new lock: that of another process may never be released."""
         self._lock = threading.Lock()
 
     def hit(self) -> None:
@@ -82,7 +82,7 @@ class HydeTelemetry:
         with self._lock:
             self._cache_hits += 1
 
-    def begun(self) -> None:
+    def started(self) -> None:
         """Count a call without a kept result."""
         with self._lock:
             self._turns += 1

@@ -49,7 +49,7 @@ class CallThreads:
         self.renew()
 
     def renew(self) -> None:
-        """Forget the threads of another process, whose locks may be held for good."""
+        """Forget the threads of another process, whose locks may never be released."""
         self._lock = threading.Lock()
         self._waiting: deque[_Job] = deque()
         self._active = 0  # threads, those that wait for a function apart

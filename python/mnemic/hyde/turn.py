@@ -134,7 +134,7 @@ class HydeTurn(EnteredPlainly, TurnBase):
         window: The lines of the conversation that hypotheses are written from.
         memories: The memories, the best first.
         text: The block of memories; "" without memories.
-        stale_since: When the store's server was last heard of, if it is away: changes made since
+        stale_since: When the store's server last answered, if it is unreachable: changes made since
             by other processes may be missing. Else None.
     """
 

@@ -43,7 +43,7 @@ class TurnMemories(RecordList[TurnMemory]):
         stale_since: As below.
 
     Attributes:
-        stale_since: When the store's server was last heard of, if it is away: changes made since
+        stale_since: When the store's server last answered, if it is unreachable: changes made since
             by other processes may be missing. Else None.
     """
 

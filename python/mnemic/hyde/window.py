@@ -30,7 +30,7 @@ def build_conversation_window(
     r"""Return the newest messages of the user and the assistant, the oldest first.
 
     Other roles, tool calls, tool results and messages without text are left out. Messages are read
-    from the newest one back, as many as there is room for. The current message is always in the
+    from the newest one back, as many as there is space for. The current message is always in the
     window, and once; one that is too long loses its middle.
 
     Args:
@@ -91,7 +91,7 @@ def _newest_first(messages: Sequence[object], start: int) -> Iterator[Utterance]
 def _last_of_user(
     utterances: Iterator[Utterance], newer: list[Utterance], most: int
 ) -> Utterance | None:
-    """Return the user's last utterance, and collect those after it as far as there may be room."""
+    """Return the user's last utterance, and collect those after it as far as there may be space."""
     length = 0
     for utterance in utterances:
         if utterance.role == "user":
@@ -120,7 +120,7 @@ class _Window:
         self._is_full = False
 
     def add_always(self, utterance: Utterance) -> None:
-        """Add the current message, cut to all the room if need be."""
+        """Add the current message, cut to all the space if need be."""
         self.current = [line for line in [self._fitted(utterance, 1)] if line]
 
     def take(self, utterances: Iterator[Utterance]) -> list[str]:
@@ -136,15 +136,15 @@ class _Window:
         return lines
 
     def _fitted(self, utterance: Utterance, least: int) -> str:
-        room = self._left - len(SEPARATOR) - len(utterance.role) - 2
-        fits = len(utterance.text) <= room
+        available = self._left - len(SEPARATOR) - len(utterance.role) - 2
+        fits = len(utterance.text) <= available
         self._is_full = self._is_full or not fits
-        if not fits and room < least:
+        if not fits and available < least:
             return ""
         line = (
             utterance.line
             if fits
-            else Utterance(utterance.role, without_middle(utterance.text, room)).line
+            else Utterance(utterance.role, without_middle(utterance.text, available)).line
         )
         self._left -= len(line) + len(SEPARATOR)
         return line

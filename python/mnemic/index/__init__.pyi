@@ -7,11 +7,11 @@ from mnemic.index.base import NeighbourSearch as NeighbourSearch
 from mnemic.index.base import RankedPage as RankedPage
 from mnemic.index.base import RankedRow as RankedRow
 from mnemic.index.base import RankInputs as RankInputs
-from mnemic.index.candidates import Beginning as Beginning
 from mnemic.index.candidates import CandidateSource as CandidateSource
 from mnemic.index.candidates import HeldSource as HeldSource
+from mnemic.index.candidates import IndexSelection as IndexSelection
+from mnemic.index.candidates import InitialVectors as InitialVectors
 from mnemic.index.candidates import RowSet as RowSet
-from mnemic.index.candidates import Selected as Selected
 from mnemic.index.candidates import SourceFactory as SourceFactory
 from mnemic.index.exact_source import ExactSource as ExactSource
 from mnemic.index.native import NativeIndex as NativeIndex

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 from mnemic.arrays import Float32Array, Int64Array
-from mnemic.index.candidates import RowSet, Selected
+from mnemic.index.candidates import IndexSelection, RowSet
 from mnemic.index.loading import Loader
 from mnemic.model import Expression, MemorySortOrder, Scope
 from mnemic.model.filter import Field
@@ -304,7 +304,7 @@ class Index(Protocol):
         """Return where tokens are written in a text, each with the positions of its tokens."""
         ...
 
-    def selected(self, search: Search, inputs: RankInputs, few: int) -> Selected | None:
+    def selected(self, search: Search, inputs: RankInputs, few: int) -> IndexSelection | None:
         """Return the rows that the scope, the time, the filters and exclusions of a search select.
 
         Floors of the search do not count. None is returned if there are at most `few` rows, and if

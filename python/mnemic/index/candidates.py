@@ -49,7 +49,7 @@ class RowSet(NamedTuple):
         return found
 
 
-class Selected(NamedTuple):
+class IndexSelection(NamedTuple):
     """The rows of an index that a search selects by scope, time, filters and exclusions.
 
     Attributes:
@@ -140,7 +140,7 @@ class CandidateSource(Protocol):
         ...
 
 
-class Beginning(NamedTuple):
+class InitialVectors(NamedTuple):
     """The vectors that a source has before any change, from a file or from an index.
 
     Attributes:
@@ -166,15 +166,15 @@ class HeldSource(Protocol):
         self,
         rows: Int64Array,
         *,
-        anew: bool,
+        rebuild: bool,
         is_stopped: Callable[[], bool] = lambda: False,
     ) -> bool:
         """Prepare `save` without some rows, and without those that were removed.
 
         Args:
             rows: Rows to leave out, shape (n,).
-            anew: Whether to make an index anew where this one has rows that the file must not have.
-                That takes as long as building.
+            rebuild: Whether to rebuild an index where this one has rows that the file must not
+                have. That takes as long as building.
             is_stopped: Ends that once it is true.
 
         Returns:
@@ -183,8 +183,8 @@ class HeldSource(Protocol):
         ...
 
     @property
-    def may_make_anew(self) -> bool:
-        """Whether making an index anew would take a small part of the time since the last one."""
+    def may_rebuild(self) -> bool:
+        """Whether rebuilding the index would take a small part of the time since the last one."""
         ...
 
     def save(self, path: str, label: bytes) -> bool:

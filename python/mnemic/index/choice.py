@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final, Literal, TypeAlias, cast
 
 from mnemic.errors import InvalidArgumentError, MnemicError
-from mnemic.index.candidates import Beginning, CandidateSource, SourceFactory
+from mnemic.index.candidates import CandidateSource, InitialVectors, SourceFactory
 from mnemic.index.faiss_kinds import FaissOptions, checked_options, faiss_library
 from mnemic.reporting.description import described
 
@@ -64,7 +64,7 @@ class FaissSources:
         self._options = options
         self._count = count
 
-    def __call__(self, dim: int, beginning: Beginning | None = None) -> CandidateSource | None:
+    def __call__(self, dim: int, beginning: InitialVectors | None = None) -> CandidateSource | None:
         """Return a source of vectors of a dimension, or none.
 
         Args:
@@ -79,7 +79,7 @@ class FaissSources:
         return _source(self._options, dim, beginning)
 
 
-def _source(options: FaissOptions, dim: int, beginning: Beginning | None) -> CandidateSource:
+def _source(options: FaissOptions, dim: int, beginning: InitialVectors | None) -> CandidateSource:
     from mnemic.index.faiss_source import FaissSource  # noqa: PLC0415 - most memories need none
 
     try:

@@ -21,7 +21,7 @@ _BYTES_OF_LINK: Final = 4
 _PIECE: Final = 1 << 20
 """Bytes that are written or read at once."""
 
-_ROOM: Final = 4 << 20
+_BYTES_OF_CALL: Final = 4 << 20
 _ADDED: Final = 4
 _BYTES_OF_HIT: Final = 64
 """Bytes that FAISS may take for a call, for each hit, and for each byte of what is added."""
@@ -172,7 +172,7 @@ class FaissIndex:
 
     def add(self, vectors: Float32Array) -> None:
         """Add vectors at the next positions."""
-        self.require_room(_ADDED * vectors.nbytes)
+        self.require_memory(_ADDED * vectors.nbytes)
         self._index.add(vectors)
 
     def vectors(self, positions: Int64Array) -> Float32Array:
@@ -192,7 +192,7 @@ class FaissIndex:
             share: The share of positions that it selects.
         """
         faiss, options = self._faiss, self._options
-        self.require_room(_BYTES_OF_HIT * k * len(queries))
+        self.require_memory(_BYTES_OF_HIT * k * len(queries))
         if options.kind == "hnsw":
             depth = int(max(k, options.search_depth) / max(share, 1 / 8))
             parameters = faiss.SearchParametersHNSW(efSearch=depth, sel=selector)
@@ -205,10 +205,12 @@ class FaissIndex:
         scores, positions = zip(*found, strict=True)
         return np.concatenate(scores), np.concatenate(positions)
 
-    def require_room(self, further: int = 0) -> None:
+    def require_memory(self, further: int = 0) -> None:
         """Raise MemoryError if there is little memory: C++ ends the process where it finds none."""
         try:
-            mmap.mmap(-1, _ROOM + further + self._index.ntotal).close()  # a byte marks each visited
+            mmap.mmap(
+                -1, _BYTES_OF_CALL + further + self._index.ntotal
+            ).close()  # a byte marks each visited
         except OSError as error:
             raise MemoryError("there is too little memory for FAISS") from error
 

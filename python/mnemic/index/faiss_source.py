@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mnemic.index.candidates import Beginning, RowSet, SourceState
+from mnemic.index.candidates import InitialVectors, RowSet, SourceState
 from mnemic.index.faiss_kinds import FaissIndex, FaissOptions, faiss_library
 from mnemic.index.open_sources import register
 from mnemic.index.saved_index import SavedIndex, SavedIndexError, read_index, write_index
@@ -34,11 +34,11 @@ INCREMENT: Final = 16
 
 MIN_VACANT: Final = 1024
 VACANT_SHARE: Final = 0.2
-"""An index is made anew once so many positions, and this share of them, are vacant."""
+"""An index is rebuilt once so many positions, and this share of them, are vacant."""
 
 MIN_ANEW_SECONDS: Final = 600.0
 ANEW_SHARE: Final = 10.0
-"""An index is made anew for a file if so many times the seconds that making it took have passed
+"""An index is rebuilt for a file if so many times the seconds that making it took have passed
 since, and at least so many; small changes do not count as making it."""
 
 _VACANT: Final = -1
@@ -76,7 +76,7 @@ class FaissSource:
         self,
         dim: int,
         options: FaissOptions | None = None,
-        beginning: Beginning | None = None,
+        beginning: InitialVectors | None = None,
     ) -> None:
         self._options = FaissOptions() if options is None else options
         self._dim = dim
@@ -95,7 +95,7 @@ class FaissSource:
                 self._start_thread()
 
     def _reset(self) -> None:
-        """Begin without a thread, and with locks that nobody has."""
+        """Begin without a thread, and with locks that are free."""
         self._lock = SharedLock()  # of the index and its positions
         self._queue_lock = threading.Lock()
         self._step_lock = threading.Lock()  # of whatever changes the index, or reads it for long
@@ -155,7 +155,7 @@ class FaissSource:
             target=_work, args=(weakref.ref(self),), name="mnemic-faiss", daemon=True
         )
         try:
-            self._index.require_room()  # `start` waits for good for one that finds no memory
+            self._index.require_memory()  # `start` waits forever for one that finds no memory
             thread.start()
         except (MemoryError, RuntimeError):  # the next change tries again
             _log.warning("No thread can be started for an index of FAISS")
@@ -205,9 +205,9 @@ class FaissSource:
         self._step_lock.release()
 
     def savable(
-        self, without: NDArray[np.int64], *, anew: bool, is_stopped: Callable[[], bool]
+        self, without: NDArray[np.int64], *, rebuild: bool, is_stopped: Callable[[], bool]
     ) -> SavedIndex | None:
-        """Return the index if it has no rows that it should not have, or one made anew.
+        """Return the index if it has no rows that it should not have, or one rebuilt.
 
         The caller holds the source.
         """
@@ -215,15 +215,15 @@ class FaissSource:
         kept = kept[~np.isin(rows[kept], without)]
         if len(kept) == self._index.size:
             return SavedIndex(self._index, rows.copy(), b"")
-        if not anew or not len(kept):
+        if not rebuild or not len(kept):
             return None
-        begun = time.monotonic()
+        started = time.monotonic()
         with self._index.own_threads():
             made = self._made_of(kept, lambda: self._is_given_up or is_stopped())
         if made is None:
             return None
         self._made_at = time.monotonic()
-        self._making = self._made_at - begun
+        self._making = self._made_at - started
         # A copy: the positions own what their rows are a view of.
         return SavedIndex(made[0], made[1].rows.copy(), b"")
 
@@ -233,7 +233,7 @@ class FaissSource:
         return write_index(path, saved, self._options, self._dim, is_stopped=stopped)
 
     @property
-    def may_make_anew(self) -> bool:
+    def may_rebuild(self) -> bool:
         """Whether making the index would take a small part of the time since it was made last."""
         return time.monotonic() - self._made_at >= max(MIN_ANEW_SECONDS, ANEW_SHARE * self._making)
 
@@ -264,7 +264,7 @@ class FaissSource:
 
     def _search(
         self, queries: NDArray[np.float32], enough: int, selected: RowSet | None
-    ) -> "_Scored":
+    ) -> "_ScoredRows":
         """Return rows of the index, enough if it has them, each with its inner products."""
         positions = self._positions
         if not positions.size:
@@ -278,7 +278,7 @@ class FaissSource:
             rows = positions.rows[found[is_found]]
             is_all = wanted == positions.size or not is_found.all()
             if is_all or len(np.unique(rows)) >= enough:
-                return _Scored(rows, scores[is_found])
+                return _ScoredRows(rows, scores[is_found])
             wanted *= 2  # several chunks of a row were among them
 
     def advance(self) -> bool:
@@ -295,18 +295,18 @@ class FaissSource:
             self._begin_with(self._beginning)
             return True
         with self._step_lock:
-            begun = time.monotonic()
+            started = time.monotonic()
             self._apply_next()
             if self._positions.is_mostly_vacant:
                 self._compact()
-            self._making += time.monotonic() - begun
+            self._making += time.monotonic() - started
         return True
 
     @property
     def _has_work(self) -> bool:
         return self._beginning is not None or bool(self._waiting)
 
-    def _begin_with(self, beginning: Beginning) -> None:
+    def _begin_with(self, beginning: InitialVectors) -> None:
         """Take over the index of a file; without one, its vectors wait before all changes."""
         saved = self._read(beginning)
         parts = [] if saved is not None else beginning.parts()
@@ -324,7 +324,7 @@ class FaissSource:
             self._number_waiting += sum(len(change.rows) for change in changes)
             self._beginning = None
 
-    def _read(self, beginning: Beginning) -> SavedIndex | None:
+    def _read(self, beginning: InitialVectors) -> SavedIndex | None:
         if beginning.path is None:
             return None
         try:
@@ -383,7 +383,7 @@ class FaissSource:
             self._positions.append(change.rows)
 
     def _compact(self) -> None:
-        """Make the index anew, of the vectors that are not replaced."""
+        """Make the index again, of the vectors that are not replaced."""
         made = self._made_of(self._positions.occupied(), lambda: self._is_closed)
         if made is not None:
             with self._lock.writing():
@@ -416,19 +416,19 @@ class HeldFaissSource:
         self._saved: SavedIndex | None = None
 
     @property
-    def may_make_anew(self) -> bool:
-        """Whether making an index anew would take a small part of the time since the last one."""
-        return self._source.may_make_anew
+    def may_rebuild(self) -> bool:
+        """Whether making an index again would take a small part of the time since the last one."""
+        return self._source.may_rebuild
 
     def leave_out(
         self,
         rows: NDArray[np.int64],
         *,
-        anew: bool,
+        rebuild: bool,
         is_stopped: Callable[[], bool] = lambda: False,
     ) -> bool:
         """Prepare `save` without some rows; see `HeldSource`."""
-        self._saved = self._source.savable(rows, anew=anew, is_stopped=is_stopped)
+        self._saved = self._source.savable(rows, rebuild=rebuild, is_stopped=is_stopped)
         return self._saved is not None
 
     def save(self, path: str, label: bytes) -> bool:
@@ -467,14 +467,14 @@ def _stepped(source: FaissSource) -> bool:
         return False
 
 
-class _Scored(NamedTuple):
+class _ScoredRows(NamedTuple):
     """Rows, some repeated, each with an inner product."""
 
     rows: NDArray[np.int64]
     scores: NDArray[np.float32]
 
 
-_NOTHING: Final = _Scored(np.empty(0, np.int64), np.empty(0, np.float32))
+_NOTHING: Final = _ScoredRows(np.empty(0, np.int64), np.empty(0, np.float32))
 
 
 class _Selector(NamedTuple):
@@ -525,7 +525,7 @@ class _Positions:
 
     @property
     def is_mostly_vacant(self) -> bool:
-        """Whether the index should be made anew."""
+        """Whether the index should be rebuilt."""
         return self.vacant > MIN_VACANT and self.vacant > VACANT_SHARE * self.size
 
     def append(self, rows: NDArray[np.int64]) -> None:
@@ -597,12 +597,12 @@ def _rows_of(waiting: list[_Change]) -> NDArray[np.int64]:
     return np.unique(np.concatenate([change.replaced for change in waiting]))
 
 
-def _without(found: _Scored, changed: NDArray[np.int64]) -> _Scored:
+def _without(found: _ScoredRows, changed: NDArray[np.int64]) -> _ScoredRows:
     """Return found rows but for those that have changed since."""
     if not len(changed):
         return found
     is_kept = ~np.isin(found.rows, changed)
-    return _Scored(found.rows[is_kept], found.scores[is_kept])
+    return _ScoredRows(found.rows[is_kept], found.scores[is_kept])
 
 
 def _current(waiting: list[_Change]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -620,14 +620,14 @@ def _current(waiting: list[_Change]) -> tuple[NDArray[np.int64], NDArray[np.floa
 
 def _compared(
     waiting: list[_Change], queries: NDArray[np.float32], selected: RowSet | None
-) -> _Scored:
+) -> _ScoredRows:
     """Return the rows with waiting vectors, each with its inner product."""
     rows, vectors = _current(waiting)
     if selected is not None:
         is_selected = selected.contains(rows)
         rows, vectors = rows[is_selected], vectors[is_selected]
     scores = (vectors @ queries.T).max(axis=1) if len(vectors) else np.empty(0, np.float32)
-    return _Scored(rows, scores)
+    return _ScoredRows(rows, scores)
 
 
 def _best_rows(rows: NDArray[np.int64], scores: NDArray[np.float32]) -> NDArray[np.int64]:

@@ -25,7 +25,7 @@ def put(index: MemoryIndex, batch: RowBatch) -> None:
             batch.records,
             batch.embedded,
             batch.vectors if batch.embedded else None,
-            batch.gone,
+            batch.removed,
             batch.linked,
             batch.links,
         )

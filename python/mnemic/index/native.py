@@ -22,10 +22,10 @@ from mnemic.index.base import (
     RankInputs,
 )
 from mnemic.index.candidates import (
-    Beginning,
     HeldSource,
+    IndexSelection,
+    InitialVectors,
     RowSet,
-    Selected,
     SourceFactory,
     SourceState,
 )
@@ -88,7 +88,7 @@ class NativeIndex:
         coverage: The languages of the embedder; None for any.
         language: The language of the rows by its code, "auto" to detect that of each, or None to
             leave words as they are written.
-        repair: Loads the rows anew, after the file that they came from was found damaged; None
+        repair: Loads the rows again, after the file that they came from was found damaged; None
             raises instead.
     """
 
@@ -148,7 +148,7 @@ class NativeIndex:
             self._append_deferred()
             return True
 
-    def restore(self, core: MemoryIndex, seq: int, beginning: Beginning) -> None:
+    def restore(self, core: MemoryIndex, seq: int, beginning: InitialVectors) -> None:
         """Take over rows that were loaded from a file, as of a change.
 
         Args:
@@ -156,7 +156,7 @@ class NativeIndex:
             seq: Number of the change.
             beginning: Their vectors, for a candidate source.
         """
-        source = self._begun_source(beginning)
+        source = self._started_source(beginning)
         with self._lock:
             self._core, self._source, self._summary = core, source, None
             self._pending, self._pending_rows = [], 0
@@ -172,7 +172,7 @@ class NativeIndex:
             if self._seq is None:
                 return None
             core, unembedded = self._core.snapshot(), self._core.unembedded()
-            # Last: if anything else failed, nobody would release it.
+            # Last: if anything else failed, it would not be released.
             held = None if self._source is None else self._source.hold()
             return Snapshot(core, self._seq, unembedded, held)
 
@@ -252,13 +252,13 @@ class NativeIndex:
         """Whether a candidate source is in use; see `Index.has_source`."""
         return self._source is not None and self._source.is_open
 
-    def selected(self, search: Search, inputs: RankInputs, few: int) -> Selected | None:
+    def selected(self, search: Search, inputs: RankInputs, few: int) -> IndexSelection | None:
         """Return the rows that a search selects; see `Index.selected`."""
         found = self._current().selected(search, inputs.scope, inputs.now, few)
         if found is None:
             return None
         size, rows = found
-        return Selected(size, None if rows is None else RowSet.of(rows))
+        return IndexSelection(size, None if rows is None else RowSet.of(rows))
 
     def nearest(self, vectors: Float32Array, k: int, selected: RowSet | None) -> Int64Array | None:
         """Return the proposals of the candidate source; see `Index.nearest`."""
@@ -405,7 +405,7 @@ class NativeIndex:
         source = self._make_source(self._dim)
         return None if source is None else SourceGuard(source)
 
-    def _begun_source(self, beginning: Beginning) -> SourceGuard | None:
+    def _started_source(self, beginning: InitialVectors) -> SourceGuard | None:
         """Return a candidate source that has some vectors, or will have them soon."""
         if self._dim is not None and isinstance(self._make_source, FaissSources):
             source = self._make_source(self._dim, beginning)
@@ -423,14 +423,14 @@ def _merged_batch(batches: Sequence[RowBatch]) -> RowBatch:
     Vectors of a row stay while its content does, as in the core. A row that went and came again
     stays among those that went: the core removes them before it adds records.
     """
-    gone: set[int] = set()
+    removed: set[int] = set()
     records: dict[int, Record] = {}
     parts: dict[int, list[Float32Array]] = {}
     linked: set[int] = set()
     links: dict[int, list[Link]] = {}
     for batch in batches:
-        for row in batch.gone:
-            gone.add(row)
+        for row in batch.removed:
+            removed.add(row)
             records.pop(row, None)
             parts.pop(row, None)
             linked.discard(row)
@@ -443,7 +443,7 @@ def _merged_batch(batches: Sequence[RowBatch]) -> RowBatch:
         for record in batch.records:
             known = records.get(record[0])
             if known is not None and known[_CONTENT] != record[_CONTENT]:
-                gone.add(record[0])
+                removed.add(record[0])
                 parts.pop(record[0], None)
             records[record[0]] = record
         given: dict[int, list[Float32Array]] = {}
@@ -459,7 +459,7 @@ def _merged_batch(batches: Sequence[RowBatch]) -> RowBatch:
         records=list(records.values()),
         embedded=[row for row, of_row in parts.items() for _ in of_row],
         vectors=np.stack(vectors) if vectors else None,
-        gone=sorted(gone),
+        removed=sorted(removed),
         linked=sorted(linked),
         links=[link for of_row in links.values() for link in of_row],
     )

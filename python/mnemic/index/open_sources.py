@@ -29,11 +29,11 @@ _SOURCES: Final[dict[int, "weakref.ref[OpenSource]"]] = {}
 def register(source: OpenSource) -> None:
     """Have a source end its work before the interpreter does, and let go of it after a fork."""
     number = id(source)
-    _SOURCES[number] = weakref.ref(source, lambda gone: _unregister(number, gone))
+    _SOURCES[number] = weakref.ref(source, lambda dead: _unregister(number, dead))
 
 
-def _unregister(number: int, gone: "weakref.ref[OpenSource]") -> None:
-    if _SOURCES.get(number) is gone:  # the next object may have the same identity
+def _unregister(number: int, dead: "weakref.ref[OpenSource]") -> None:
+    if _SOURCES.get(number) is dead:  # the next object may have the same identity
         del _SOURCES[number]
 
 

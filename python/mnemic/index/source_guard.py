@@ -57,8 +57,8 @@ class SourceGuard:
 
     def apply(self, batch: "RowBatch") -> None:
         """Pass on a batch of changes."""
-        if batch.gone:
-            self._change(lambda source: source.remove(np.array(batch.gone, np.int64)))
+        if batch.removed:
+            self._change(lambda source: source.remove(np.array(batch.removed, np.int64)))
         if batch.vectors is not None:
             self.add(np.array(batch.embedded, np.int64), batch.vectors)
 
@@ -86,7 +86,7 @@ class SourceGuard:
         try:
             change(self._source)
         except Exception as error:  # noqa: BLE001 - the rows are in the index
-            self._source = None  # out of step: it would miss memories for good
+            self._source = None  # out of step: it would miss memories forever
             self._report("cannot apply a change, and is not used until the next full load", error)
 
     def _report(self, problem: str, error: Exception) -> None:

@@ -230,7 +230,7 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False):
 
     @property
     def evicted(self) -> tuple[UUID, ...]:
-        """Ids of the memories that the call that returned this one deleted to make room for it."""
+        """Ids of the memories that the call that returned this one deleted to make space for it."""
         return ()
 
     def is_active(self, now: datetime) -> bool:

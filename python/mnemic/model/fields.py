@@ -1,6 +1,6 @@
 """Declarations of the fields of a memory; each annotation of `MemoryEntry` has one.
 
-Checks, stored columns and their readers, filters and exports follow from the declarations: a room
+Checks, stored columns and their readers, filters and exports follow from the declarations: a module
 has one table, from the kinds of values to its treatment of them.
 """
 

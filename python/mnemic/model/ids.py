@@ -42,7 +42,7 @@ class UuidFactory:
             return _uuid(self._millisecond, self._counter)
 
     def _start(self, millisecond: int) -> None:
-        # The counter's top bit starts at zero, which leaves room for 2**41 steps.
+        # The counter's top bit starts at zero, which leaves space for 2**41 steps.
         self._millisecond = millisecond
         self._counter = self._random(10) & (_COUNTER_END // 2 - 1)
 

@@ -53,7 +53,7 @@ class PayloadMemory(Redacted, frozen=True, kw_only=True, gc=False):
         type: A message, a fact or a summary.
         role: Role of the speaker, such as "user" or "assistant".
         speaker: Name of the speaker.
-        confidence: The fact's own confidence, 0 to 1; None where nobody gave one.
+        confidence: The fact's own confidence, 0 to 1; None without one.
         provenance: Where the text came from.
     """
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Filters: TypeAlias = MemoryFilter | Mapping[str, Any] | None
 else:
     Filters = (
-        Any  # msgspec decodes no union of a record and a dict; the constructor tells them apart
+        Any  # msgspec decodes no union of a record and a dict; the constructor distinguishes them
     )
 
 
@@ -260,7 +260,7 @@ class MemoryRetrievalResult(Listing[RankedMemory], frozen=True, kw_only=True):
         partial: Whether the timeout passed, so that better results may be missing.
         approximate: Whether an approximate index chose the memories that were ranked: better ones
             may be missing.
-        stale_since: When the store's server was last heard of, if it is away: changes made since
+        stale_since: When the store's server last answered, if it is unreachable: changes made since
             by other processes may be missing. Else None.
     """
 

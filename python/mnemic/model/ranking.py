@@ -468,7 +468,7 @@ HYBRID = Ranking(
     strip_speaker_names=True,
     max_speaker_share=_MAX_SPEAKER_SHARE,
 )
-"""The front door's default, chosen by measurement; see docs/lab/quality.md."""
+"""The default of `Memory`, chosen by measurement; see docs/lab/quality.md."""
 
 SEMANTIC = Ranking()
 """Cosine alone."""

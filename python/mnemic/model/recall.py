@@ -273,7 +273,7 @@ class MemoryRecallResult(Listing[ScoredMemory], frozen=True):
         partial: Whether the timeout passed, so that better memories may be missing.
         approximate: Whether an approximate index chose the memories that were ranked: better ones
             may be missing.
-        stale_since: When the store's server was last heard of, if it is away: changes made since
+        stale_since: When the store's server last answered, if it is unreachable: changes made since
             by other processes may be missing. Else None.
     """
 

@@ -70,7 +70,7 @@ class IndexInfo(Record, frozen=True):
         waiting: Vectors that are not in it yet. A search compares them all; while more than 4,096
             wait it compares all memories.
         removed: Places in it whose memories are deleted or changed. At a fifth of all it is made
-            anew.
+            again.
         proposes: Whether searches use it now.
         nbytes: Bytes of both in memory, partly estimated.
     """
@@ -304,7 +304,7 @@ class ImportResult(Record, frozen=True):
         stored: Number of new memories.
         skipped: Number of memories whose ids existed.
         links: Number of new links, without those of supersession.
-        evicted: Ids of the memories that were deleted to make room, in the order in which they
+        evicted: Ids of the memories that were deleted to make space, in the order in which they
             went; with many new ones, earlier ones of the import may be among them.
     """
 
@@ -331,7 +331,7 @@ class SearchResults(Listing[SearchHit], frozen=True, eq=False):
             scope and the filters let through, that match the query, and that reach the floors. None
             unless requested, and in a partial result.
         hint: A sentence about the cause of an empty result, if one is likely; else None.
-        stale_since: When the store's server was last heard of, if it is away: changes made since
+        stale_since: When the store's server last answered, if it is unreachable: changes made since
             by other processes may be missing. Else None.
         searched_in: "memory" if the index of all memories was ranked, "database" if the database
             selected those that were; scores and order are the same.

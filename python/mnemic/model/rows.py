@@ -22,11 +22,11 @@ Link: TypeAlias = tuple[int, int, int, float]
 class State(enum.Enum):
     """State of a memory; each has an index of its own. Expired memories are in all of them."""
 
-    ACTIVE = "living"
+    ACTIVE = "active"
     """Neither deleted nor inactive: found by every search."""
-    INACTIVE = "outdated"
+    INACTIVE = "inactive"
     """Archived or superseded, and not deleted."""
-    DELETED = "forgotten"
+    DELETED = "deleted"
     """Deleted, and not permanently."""
 
 
@@ -40,11 +40,11 @@ class RowBatch(Redacted, frozen=True, eq=False):
         embedded: Those of them with a vector of the requested model; a row with several chunks is
             repeated, next to each other.
         vectors: Shape (n, dim), in the order of `embedded`; None for none.
-        gone: Rows that left the state, and rows of which an index must keep nothing when it takes
-            their records.
+        removed: Rows that left the state, and rows of which an index must keep nothing when it
+            takes their records.
         linked: Changed rows whose links are all replaced by those in `links`: rows of the state,
-            and those that are still there in another state. A row of `gone` that is not among them
-            was deleted for good, and so were links to it.
+            and those that are still there in another state. A row of `removed` that is not among
+            them was deleted permanently, and so were links to it.
         links: Their links, also to rows of another state. Of active rows all links, of others those
             of type SUPERSEDES alone: a link to a superseded row leads on to its successor.
     """
@@ -56,6 +56,6 @@ class RowBatch(Redacted, frozen=True, eq=False):
     records: list[Record]
     embedded: list[int]
     vectors: Float32Array | None
-    gone: list[int]
+    removed: list[int]
     linked: list[int] = msgspec.field(default_factory=list)
     links: list[Link] = msgspec.field(default_factory=list)

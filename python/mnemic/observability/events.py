@@ -101,9 +101,9 @@ class MemoryForgottenEvent(Record, frozen=True, kw_only=True):
     Attributes:
         agent_id: The agent.
         entry_id: The memory's id.
-        permanent: Whether it was deleted for good.
+        permanent: Whether it was deleted permanently.
         timestamp: Time of the deletion.
-        evicted: Whether it was deleted to make room for another memory, by `when_full="evict"`.
+        evicted: Whether it was deleted to make space for another memory, by `when_full="evict"`.
     """
 
     agent_id: str
@@ -290,7 +290,7 @@ class HypothesesRetrievedEvent(Record, frozen=True, kw_only=True):
         partial: Whether there are memories though a stage failed.
         latency_ms: Duration.
         timestamp: Time of the end.
-        stale_since: When the store's server was last heard of, if it is away: changes made since
+        stale_since: When the store's server last answered, if it is unreachable: changes made since
             by other processes may be missing. Else None.
     """
 

@@ -39,7 +39,7 @@ _TOKENS = (0.0, 50.0, 100.0, 200.0, 400.0, 600.0, 800.0, 1000.0, 1250.0, 1500.0,
 _RESULTS = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 
 
-class Counted(Protocol):
+class CountedStore(Protocol):
     """The interface of a store for gauges."""
 
     @property
@@ -56,15 +56,15 @@ class Counted(Protocol):
         ...
 
 
-Reading = Callable[[Counted, Scope, datetime], int]
+Reading = Callable[[CountedStore, Scope, datetime], int]
 """Reads a gauge for an agent at a time."""
 
 
-def _entries(store: Counted, agent: Scope, now: datetime) -> int:
+def _entries(store: CountedStore, agent: Scope, now: datetime) -> int:
     return store.count(agent, now=now)
 
 
-def _storage_bytes(store: Counted, agent: Scope, _now: datetime) -> int:
+def _storage_bytes(store: CountedStore, agent: Scope, _now: datetime) -> int:
     return store.used_bytes(agent.agent_id)
 
 
@@ -105,7 +105,7 @@ _HISTOGRAMS = (
     ),
 )
 _COUNTERS = (
-    (LONG_TERM + "evictions", "{entry}", "Memories that were deleted to make room for others"),
+    (LONG_TERM + "evictions", "{entry}", "Memories that were deleted to make space for others"),
     (RETRIEVAL + "total", "{retrieval}", "Queries that were answered"),
     (RETRIEVAL + "cache_hits", "{retrieval}", "Queries whose answer was known"),
     (RETRIEVAL + "augmentations", "{augmentation}", "Times that a context window was augmented"),
@@ -133,11 +133,11 @@ class Meter:
     def __init__(self, agent_id: str, clock: Clock) -> None:
         self.now = clock
         self.agent = Scope(agent_id, all_users=True)
-        self.store: Counted | None = None
+        self.store: CountedStore | None = None
         self.place = ""
         self._attributes = {"agent_id": agent_id}
 
-    def opened(self, store: Counted) -> None:
+    def opened(self, store: CountedStore) -> None:
         """Let the gauges read a store, until `closed` or until the meter is collected."""
         in_process = store.path == ":memory:"
         self.place = f"{id(store)}" if in_process else os.path.realpath(store.path)
@@ -166,7 +166,7 @@ class Meter:
         self._record(LONG_TERM + "embedding_time_ms", milliseconds)
 
     def evicted(self, number: int) -> None:
-        """Count memories that were deleted to make room."""
+        """Count memories that were deleted to make space."""
         self._count(LONG_TERM + "evictions", number)
 
     def retrieval(self, milliseconds: float, results: int, *, from_cache: bool) -> None:
@@ -307,7 +307,7 @@ class _Process:
     def _totals(self, name: str, read: Reading) -> dict[str, int]:
         """Return a reading of each agent, summed over its files, each of them read once."""
         readings: dict[tuple[str, str], int] = {}
-        for meter in self._living():
+        for meter in self._open_meters():
             known, store = (meter.agent.agent_id, meter.place), meter.store
             if store is None or known in readings:
                 continue
@@ -321,7 +321,7 @@ class _Process:
             totals[agent_id] = totals.get(agent_id, 0) + reading
         return totals
 
-    def _living(self) -> list[Meter]:
+    def _open_meters(self) -> list[Meter]:
         found = (meter() for meter in self._meters.valuerefs())  # a copy, made in one step
         return [meter for meter in found if meter is not None]
 

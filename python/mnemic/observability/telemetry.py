@@ -17,7 +17,7 @@ from mnemic.observability.events import (
     MemoryStoredEvent,
     MemoryUpdatedEvent,
 )
-from mnemic.observability.metrics import Counted, Meter
+from mnemic.observability.metrics import CountedStore, Meter
 from mnemic.protocols import Clock
 from mnemic.reporting.description import hidden
 from mnemic.reporting.logs import logger
@@ -62,7 +62,7 @@ class Telemetry:
         self._reminded_at: dict[str, float] = {}
         self.meter = Meter(agent_id, clock)
 
-    def opened(self, store: Counted) -> None:
+    def opened(self, store: CountedStore) -> None:
         """Log that the memory is open; from now on gauges read its store."""
         self.meter.opened(store)
         _log.info("Long-term memory initialized for agent %s", self._agent_id)
@@ -71,13 +71,13 @@ class Telemetry:
         """Stop the gauges. Repeated calls have no effect."""
         self.meter.closed()
 
-    def record_store(self, begun: float) -> None:
+    def record_store(self, started: float) -> None:
         """Measure a call that stored; it began at this `time.perf_counter()`."""
-        self.meter.stored(milliseconds_since(begun))
+        self.meter.stored(milliseconds_since(started))
 
-    def record_retrieval(self, begun: float) -> None:
+    def record_retrieval(self, started: float) -> None:
         """Measure a call that retrieved by ids; it began at this `time.perf_counter()`."""
-        self.meter.retrieved(milliseconds_since(begun))
+        self.meter.retrieved(milliseconds_since(started))
 
     def record_embedding(self, milliseconds: float) -> None:
         """Measure one call of the embedder."""
@@ -274,11 +274,11 @@ class Telemetry:
         await self._publish_deleted(ids, permanent=True)
 
     async def evicted(self, ids: Sequence[UUID]) -> None:
-        """Log, count and publish memories deleted permanently to make room for others."""
+        """Log, count and publish memories deleted permanently to make space for others."""
         for first in range(0, len(ids), LOGGED_IDS):
             shown = ids[first : first + LOGGED_IDS]
             _log.info(
-                "%d memory entries evicted for agent %s to make room: %s",
+                "%d memory entries evicted for agent %s to make space: %s",
                 len(shown),
                 self._agent_id,
                 ", ".join(map(str, shown)),
@@ -330,9 +330,9 @@ def _step_passed(percent: float) -> int:
     return max((step for step in QUOTA_WARNINGS if percent >= step), default=0)
 
 
-def milliseconds_since(begun: float) -> float:
+def milliseconds_since(started: float) -> float:
     """Return the milliseconds since a `time.perf_counter()`."""
-    return (time.perf_counter() - begun) * 1000
+    return (time.perf_counter() - started) * 1000
 
 
 def shortened(query: str) -> str:

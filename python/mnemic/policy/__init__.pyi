@@ -3,8 +3,8 @@ from mnemic.context.clipping import clip as clip
 from mnemic.context.deduplication import deduplicate as deduplicate
 from mnemic.context.interleaving import InterleavingStrategy as InterleavingStrategy
 from mnemic.context.interleaving import interleave as interleave
-from mnemic.context.packing import Packed as Packed
-from mnemic.context.packing import Plan as Plan
+from mnemic.context.packing import PackedBlock as PackedBlock
+from mnemic.context.packing import PackingPlan as PackingPlan
 from mnemic.context.packing import pack as pack
 from mnemic.context.prompt_block import NumberedLines as NumberedLines
 from mnemic.context.prompt_block import PromptBlock as PromptBlock

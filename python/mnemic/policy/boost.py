@@ -15,9 +15,9 @@ from mnemic.index import RankedRow
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.search import Search
 from mnemic.model.timestamps import to_microseconds
-from mnemic.repository import Found
+from mnemic.repository import SearchOutcome
 
-Find = Callable[[Scope, Search], Found]
+Find = Callable[[Scope, Search], SearchOutcome]
 """Finds memories of a scope."""
 
 MAX_RANKED = 256
@@ -27,7 +27,7 @@ DEEPER = 16
 """Factor of the memories that are ranked next."""
 
 
-class Candidate(NamedTuple):
+class ScoredEntry(NamedTuple):
     """A found memory with its final score."""
 
     entry: MemoryEntry
@@ -45,7 +45,7 @@ class SessionBoost(NamedTuple):
     session_id: str | None
     factor: float
 
-    def found(self, find: Find, scope: Scope, search: Search) -> Found:
+    def found(self, find: Find, scope: Scope, search: Search) -> SearchOutcome:
         """Return enough memories for the best ones by their boosted scores to be among them."""
         deep = search
         while True:
@@ -59,7 +59,7 @@ class SessionBoost(NamedTuple):
             limit = min(MAX_RANKED, DEEPER * deep.limit)
             deep = msgspec.structs.replace(search, limit=limit)
 
-    def candidates(self, found: Found, limit: int) -> list[Candidate]:
+    def candidates(self, found: SearchOutcome, limit: int) -> list[ScoredEntry]:
         """Return the best memories by their boosted scores.
 
         Order: score, then newest, then smallest id. Scores are from 0 to 1.
@@ -68,11 +68,11 @@ class SessionBoost(NamedTuple):
         if self.factor != 1:
             hits = sorted(hits, key=lambda hit: self._key(hit, found))
         return [
-            Candidate(found.entries[hit.row], min(1.0, max(0.0, self._score(hit, found))))
+            ScoredEntry(found.entries[hit.row], min(1.0, max(0.0, self._score(hit, found))))
             for hit in hits[:limit]
         ]
 
-    def _can_rise(self, found: Found, limit: int) -> bool:
+    def _can_rise(self, found: SearchOutcome, limit: int) -> bool:
         """Return whether a memory after all that were found may be among the best ones.
 
         It would have at most the last one's score, and come after it in a tie.
@@ -84,7 +84,9 @@ class SessionBoost(NamedTuple):
         highest = (-self.factor * last.score, *self._key(last, found)[1:])
         return highest < keys[limit - 1]
 
-    def _with_session(self, found: Found, find: Find, scope: Scope, search: Search) -> Found:
+    def _with_session(
+        self, found: SearchOutcome, find: Find, scope: Scope, search: Search
+    ) -> SearchOutcome:
         narrowed = scope.narrowed(session_id=self.session_id)
         best = find(narrowed, msgspec.structs.replace(search, needs_evidence=False))
         if best.degraded != found.degraded:  # their scores cannot be compared
@@ -99,10 +101,10 @@ class SessionBoost(NamedTuple):
             stale_since=found.stale_since or best.stale_since,
         )
 
-    def _score(self, hit: RankedRow, found: Found) -> float:
+    def _score(self, hit: RankedRow, found: SearchOutcome) -> float:
         is_of_session = found.entries[hit.row].session_id == self.session_id
         return hit.score * self.factor if is_of_session and hit.score > 0 else hit.score
 
-    def _key(self, hit: RankedRow, found: Found) -> tuple[float, int, bytes]:
+    def _key(self, hit: RankedRow, found: SearchOutcome) -> tuple[float, int, bytes]:
         entry = found.entries[hit.row]
         return -self._score(hit, found), -to_microseconds(entry.created_at), entry.id.bytes

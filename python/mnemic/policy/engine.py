@@ -1,4 +1,4 @@
-"""The engine of a retrieval policy: trigger, search, steps and payload, shared by both doors."""
+"""The engine of a retrieval policy: trigger, search, steps and payload, for both interfaces."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ from mnemic.policy.guard import Guard, Outcome
 from mnemic.policy.limits import RateLimiter
 from mnemic.policy.payload import RetrievalMetadata, RetrievalPayload
 from mnemic.policy.request import RetrievalRequest
-from mnemic.policy.run import Retrieved, Retriever
+from mnemic.policy.run import RetrievalOutcome, Retriever
 from mnemic.policy.telemetry import PolicyTelemetry, RetrievalPolicyStats
 from mnemic.protocols import TokenCounter
 from mnemic.reporting.description import described
@@ -28,19 +28,19 @@ from mnemic.threads.sync_bridge import run_blocking
 Result = TypeVar("Result")
 
 
-class Run(NamedTuple):
+class PolicyRun(NamedTuple):
     """One request on its way.
 
     Attributes:
         request: The request.
         scope: The scope of its user and project, within that of the policy.
-        begun: When it began, by the policy's timer.
+        started: When it began, by the policy's timer.
         deadline: When its search gives up, in seconds of `time.monotonic()`; None is never.
     """
 
     request: RetrievalRequest
     scope: Scope
-    begun: float
+    started: float
     deadline: float | None
 
 
@@ -86,7 +86,7 @@ class PolicyEngine:
 
     async def run(self, request: RetrievalRequest) -> RetrievalPayload:
         """Return the payload of a request."""
-        run = self._begun(request)
+        run = self._started(request)
         unmet = unmet_condition(request)
         if unmet is not None:
             return self._without_memories(run, unmet)
@@ -105,19 +105,19 @@ class PolicyEngine:
 
     async def trigger(self, request: RetrievalRequest) -> Trigger:
         """Return whether retrieval would run for a request."""
-        return await self._trigger(self._begun(request))
+        return await self._trigger(self._started(request))
 
-    def _begun(self, request: object) -> Run:
+    def _started(self, request: object) -> PolicyRun:
         if not isinstance(request, RetrievalRequest):
             raise InvalidArgumentError(
                 f"request must be a RetrievalRequest, got {described(request)}"
             )
-        begun = self._clock()
+        started = self._clock()
         deadline = TimeLimit.after(self.config.timeout, "raise").deadline
         scope = self.scope.narrowed(request.user_id, request.project_id)
-        return Run(request, scope, begun, deadline)
+        return PolicyRun(request, scope, started, deadline)
 
-    async def _trigger(self, run: Run) -> Trigger:
+    async def _trigger(self, run: PolicyRun) -> Trigger:
         unmet = unmet_condition(run.request)
         if unmet is not None:
             return unmet
@@ -129,7 +129,7 @@ class PolicyEngine:
         )
         return MET if has_memories else NO_MEMORIES
 
-    def _search(self, run: Run, scope: Scope) -> RetrievalPayload | None:
+    def _search(self, run: PolicyRun, scope: Scope) -> RetrievalPayload | None:
         """Search and pack, in the caller's thread; None if the user has no memories.
 
         Args:
@@ -146,11 +146,11 @@ class PolicyEngine:
             raise EntryNotFoundError("the user's last memory was deleted during the search")
         return self._payload(retrieved)
 
-    def _search_scope(self, run: Run) -> Scope:
+    def _search_scope(self, run: PolicyRun) -> Scope:
         is_bound = self.config.same_session_only or run.scope.session_id is not None
         return run.scope.narrowed(session_id=run.request.session_id) if is_bound else run.scope
 
-    def _payload(self, retrieved: Retrieved) -> RetrievalPayload:
+    def _payload(self, retrieved: RetrievalOutcome) -> RetrievalPayload:
         packed, found = retrieved.packed, retrieved.found
         metadata = RetrievalMetadata(
             trigger=MET,
@@ -168,7 +168,7 @@ class PolicyEngine:
         )
         return RetrievalPayload(memories=packed.kept, metadata=metadata)
 
-    def _payload_of(self, run: Run, outcome: Outcome) -> RetrievalPayload:
+    def _payload_of(self, run: PolicyRun, outcome: Outcome) -> RetrievalPayload:
         """Return the payload of an outcome, with the figures of this run."""
         given = outcome.payload
         if given is None:
@@ -184,7 +184,7 @@ class PolicyEngine:
         return msgspec.structs.replace(given, metadata=metadata)
 
     def _without_memories(
-        self, run: Run, trigger: Trigger, error: RetrievalError | None = None
+        self, run: PolicyRun, trigger: Trigger, error: RetrievalError | None = None
     ) -> RetrievalPayload:
         metadata = RetrievalMetadata(
             trigger=trigger,
@@ -195,8 +195,8 @@ class PolicyEngine:
         )
         return RetrievalPayload(memories=(), metadata=metadata)
 
-    def _milliseconds(self, run: Run) -> float:
-        return (self._clock() - run.begun) * 1000
+    def _milliseconds(self, run: PolicyRun) -> float:
+        return (self._clock() - run.started) * 1000
 
     async def _work(self, work: Callable[[], Result]) -> Result:
         return await run_blocking(work, self.repository)

@@ -68,8 +68,8 @@ class _PerUser:
         with self._lock:
             return len(self._free_at)
 
-    def _room_for(self, user: str | None, now: float) -> float:
-        """Make room for a user; return the seconds until there is some, 0 if there is."""
+    def _wait_for_capacity(self, user: str | None, now: float) -> float:
+        """Return the seconds until another user can be remembered, 0 if one can now."""
         free_at = self._free_at
         if user in free_at or len(free_at) < self._max_users:
             self._drop_oldest(now)
@@ -157,7 +157,7 @@ class FixedWindow(_PerUser):
             return Allowance(is_granted=False, retry_after=left) if is_refused else GRANTED
 
     def _begin(self, user: str | None, now: float) -> Allowance:
-        wait = self._room_for(user, now)
+        wait = self._wait_for_capacity(user, now)
         if wait > 0:
             return Allowance(is_granted=False, retry_after=wait)
         self._keep(user, now + self.seconds)
@@ -207,7 +207,7 @@ class TokenBucket(_PerUser):
         with self._lock:
             now = self._now()
             missing = self._missing(user, now)
-            wait = self._wait(missing) or self._room_for(user, now)
+            wait = self._wait(missing) or self._wait_for_capacity(user, now)
             if wait > 0:
                 return Allowance(is_granted=False, retry_after=wait)
             self._keep(user, now + missing + 1 / self.rate)

@@ -32,7 +32,7 @@ class RetrievalMetadata(Record, frozen=True, kw_only=True):
         degraded: Whether the embedder failed, so that the search was one by keywords.
         partial: Whether the search was cut at its time limit.
         approximate: Whether an approximate index chose the memories that were ranked.
-        stale_since: When the store's server was last heard of, if it is away: changes made since
+        stale_since: When the store's server last answered, if it is unreachable: changes made since
             by other processes may be missing. Else None.
     """
 

@@ -22,7 +22,7 @@ CACHED_BYTES = 16 * 1024 * 1024
 """Maximum bytes of all cached payloads."""
 
 USER_SHARE = 8
-"""One user's payloads are at most one in so many of all, in number and in bytes."""
+"""One user's payloads are at most 1/n of all, in number and in bytes."""
 
 
 class PayloadKey(NamedTuple):
@@ -85,8 +85,8 @@ class PayloadCache(Generic[Payload]):
     another process has outdated, never one older than the time to live. A payload is dropped when
     a memory of its user expires.
 
-    The oldest payloads make room. No user's are dropped for another's as long as they are less than
-    the largest part. Safe for threads and event loops.
+    The oldest payloads make space. No user's are dropped for another's as long as they are less
+    than the largest part. Safe for threads and event loops.
 
     Args:
         ttl: Maximum age.
@@ -170,7 +170,7 @@ class PayloadCache(Generic[Payload]):
             part.keys[key] = None
             part.bytes += cached.size
             self._bytes += cached.size
-            self._make_room(part)
+            self._evict_others(part)
 
     def drop_users(self, changed: Collection[ChangedUser]) -> None:
         """Drop the payloads of users whose memories have changed; a listener of the store."""
@@ -194,7 +194,7 @@ class PayloadCache(Generic[Payload]):
                 return
             self._drop(key)
 
-    def _make_room(self, part: "_Part") -> None:
+    def _evict_others(self, part: "_Part") -> None:
         max_count, max_bytes = max(1, self._size // USER_SHARE), self._max_bytes // USER_SHARE
         while len(part.keys) > max_count or part.bytes > max_bytes:
             self._drop(next(iter(part.keys)))

@@ -122,7 +122,7 @@ class RetrievalPolicy(PolicyBase):
     from several threads at once, and run in the caller's thread.
 
     Args:
-        memory: A memory, by any door, or a scoped one; its scope applies to every run.
+        memory: A memory, by any interface, or a scoped one; its scope applies to every run.
         config: The configuration.
         settings: An administrator's settings, which override the configuration.
         counter: Token counter; an estimate by script unless given.

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from mnemic.context.packing import Packed, Plan, pack
+from mnemic.context.packing import PackedBlock, PackingPlan, pack
 from mnemic.embed.floors import score_floors
 from mnemic.licensing import SEARCHING_BY_MEANING
 from mnemic.model import Scope, SearchType
@@ -14,16 +14,16 @@ from mnemic.policy.config import RetrievalConfig
 from mnemic.policy.ranges import AUTO
 from mnemic.policy.request import RetrievalRequest
 from mnemic.protocols import TokenCounter
-from mnemic.repository import Found, Repository
+from mnemic.repository import Repository, SearchOutcome
 
 OVER_FETCH = 2
-"""Candidates for each place in a payload: duplicates and weak ones leave room for others."""
+"""Candidates for each place in a payload: duplicates and weak ones leave space for others."""
 
 DOCUMENTED_MIN_SCORE = 0.3
 """Minimum score of a search by the vectors of an embedder without floors of its own."""
 
 
-class Retrieved(NamedTuple):
+class RetrievalOutcome(NamedTuple):
     """The outcome of a search and of all steps after it.
 
     Attributes:
@@ -34,11 +34,11 @@ class Retrieved(NamedTuple):
         found: The search's marks: `degraded`, `partial`, `approximate`, `stale_since`.
     """
 
-    packed: Packed
+    packed: PackedBlock
     config: RetrievalConfig
     total: int
     search_type: SearchType
-    found: Found
+    found: SearchOutcome
 
 
 class Retriever:
@@ -66,7 +66,7 @@ class Retriever:
 
     def retrieve(
         self, scope: Scope, request: RetrievalRequest, deadline: float | None
-    ) -> Retrieved:
+    ) -> RetrievalOutcome:
         """Return the memories for a request.
 
         Args:
@@ -91,7 +91,7 @@ class Retriever:
         candidates = boost.candidates(found, OVER_FETCH * config.top_k)
         memories = PayloadMemory.of(candidates, search_type)
         packed = pack(memories, self._plan(config))
-        return Retrieved(packed, config, len(memories), search_type, found)
+        return RetrievalOutcome(packed, config, len(memories), search_type, found)
 
     def active_config(self) -> RetrievalConfig:
         """Return the configuration with the minimum score of an embedder without floors."""
@@ -120,15 +120,15 @@ class Retriever:
             deadline=deadline,
         )
 
-    def _found(self, scope: Scope, search: Search, boost: SessionBoost) -> Found:
-        def find(scope: Scope, search: Search) -> Found:
+    def _found(self, scope: Scope, search: Search, boost: SessionBoost) -> SearchOutcome:
+        def find(scope: Scope, search: Search) -> SearchOutcome:
             return self._repository.find(scope, search, SEARCHING_BY_MEANING)
 
         return boost.found(find, scope, search)
 
-    def _plan(self, config: RetrievalConfig) -> Plan:
+    def _plan(self, config: RetrievalConfig) -> PackingPlan:
         floor = config.min_score if isinstance(config.min_score, float) else None
-        return Plan(
+        return PackingPlan(
             redaction=config.redaction,
             near=config.near_duplicates,
             limit=config.top_k,
@@ -142,5 +142,5 @@ class Retriever:
         )
 
 
-def _is_by_keywords(found: Found) -> bool:
+def _is_by_keywords(found: SearchOutcome) -> bool:
     return found.degraded or found.share == 0

@@ -65,7 +65,7 @@ from mnemic.recall.requests import (
 from mnemic.recall.telemetry import RecallTelemetry
 from mnemic.recall.traversal import Traversal
 from mnemic.reporting.description import described, quoted
-from mnemic.repository import Found, FoundLinked, Repository
+from mnemic.repository import LinkedOutcome, Repository, SearchOutcome
 from mnemic.threads.calling import called
 from mnemic.threads.sync_bridge import run_blocking
 
@@ -144,7 +144,7 @@ class RecallEngine:
                     "AsyncMemoryRetriever.recall_temporal"
                 )
             return await self.temporal(scope, options, times, query)
-        begun, limit = time.perf_counter(), options.time_limit
+        started, limit = time.perf_counter(), options.time_limit
         self._check_license()
         mode = options.mode
         bounded("query", text("query", query))
@@ -153,9 +153,9 @@ class RecallEngine:
         else:
             search = search_of(options, *times.tests, order=_ORDERS[mode])
             request = Recall(search, REASONS[mode])
-        result = await self._recalled(scope, request, begun, limit)
+        result = await self._recalled(scope, request, started, limit)
         self._telemetry.recalled(
-            mode.name.capitalize(), query, len(result), milliseconds_since(begun)
+            mode.name.capitalize(), query, len(result), milliseconds_since(started)
         )
         return result
 
@@ -167,7 +167,7 @@ class RecallEngine:
         topic: str | None,
     ) -> MemoryRecallResult:
         """Return the memories created in a time range, newest first."""
-        begun, limit = time.perf_counter(), options.time_limit
+        started, limit = time.perf_counter(), options.time_limit
         self._check_license()
         times.check_order()
         search = search_of(options, *times.tests, order=Order.NEWEST)
@@ -178,9 +178,9 @@ class RecallEngine:
         else:
             topical = msgspec.structs.replace(search, text=topic, min_similarity=self._floor())
             request = Recall(topical, topical_reason)
-        result = await self._recalled(scope, request, begun, limit)
+        result = await self._recalled(scope, request, started, limit)
         self._telemetry.recalled_temporal(
-            len(result), times.start, times.end, milliseconds_since(begun)
+            len(result), times.start, times.end, milliseconds_since(started)
         )
         return result
 
@@ -195,13 +195,13 @@ class RecallEngine:
         depth: int,
     ) -> MemoryRecallResult:
         """Return the memories reached by links, strongest path first; None and [] are all types."""
-        begun, time_limit = time.perf_counter(), options.time_limit
+        started, time_limit = time.perf_counter(), options.time_limit
         self._check_license()
         _check_depth(depth)
         way, named = checked_direction(direction), () if types is None else items("types", types)
         kinds = {LinkType.parse(kind) for kind in named} or None
 
-        def find() -> FoundLinked | None:
+        def find() -> LinkedOutcome | None:
             row = self.repository.finder.row_of(
                 scope, entry_id, include_inactive=uses_store(options)
             )
@@ -220,7 +220,7 @@ class RecallEngine:
         except DeadlineExceededError:
             if not time_limit.takes_partial:
                 raise
-            found, partial = FoundLinked([], {}, 0), True
+            found, partial = LinkedOutcome([], {}, 0), True
         if found is None:
             raise not_found(entry_id, scope)
         memories = tuple(
@@ -230,9 +230,9 @@ class RecallEngine:
         self._count(memories, [hit.row for hit in found.hits])
         self.repository.note_returned(found.entries)
         stale_since = self.repository.finder.stale_since
-        marks = Found([], {}, None, partial=partial, stale_since=stale_since)
-        result = _result(memories, found.total, begun, marks)
-        self._telemetry.recalled("Linked", "", len(result), milliseconds_since(begun))
+        marks = SearchOutcome([], {}, None, partial=partial, stale_since=stale_since)
+        result = _result(memories, found.total, started, marks)
+        self._telemetry.recalled("Linked", "", len(result), milliseconds_since(started))
         return result
 
     def _linked(
@@ -246,7 +246,7 @@ class RecallEngine:
         depth: int,
         limit: int,
         deadline: float | None,
-    ) -> FoundLinked | None:
+    ) -> LinkedOutcome | None:
         """Return the memories reached by links: active ones by the index, all by the store."""
         if uses_store(options):
             statuses, allows = statuses_of(options), self._allowed(options)
@@ -301,7 +301,7 @@ class RecallEngine:
 
         The log never shows a sensitive text.
         """
-        begun, time_limit = time.perf_counter(), options.time_limit
+        started, time_limit = time.perf_counter(), options.time_limit
         self._check_license()
         least = fraction("min_confidence", min_confidence)
         found = await self._candidates(scope, content, options, exclude, time_limit)
@@ -332,12 +332,12 @@ class RecallEngine:
             partial=found.partial or is_late,
             stale_since=self.repository.finder.stale_since or found.stale_since,
         )
-        result = _result(memories, len(scored), begun, found)
+        result = _result(memories, len(scored), started, found)
         self._telemetry.recalled(
             "Contradictions",
             content,
             len(result),
-            milliseconds_since(begun),
+            milliseconds_since(started),
             is_sensitive=is_sensitive,
         )
         return result
@@ -349,7 +349,7 @@ class RecallEngine:
         options: RecallOptions,
         exclude: tuple[UUID, ...],
         time_limit: TimeLimit,
-    ) -> Found:
+    ) -> SearchOutcome:
         """Return the memories that a text may contradict."""
         if not text("content", content).strip():
             raise InvalidArgumentError(
@@ -502,7 +502,7 @@ class RecallEngine:
         return Recall(relevant, relevant_reason)
 
     async def _recalled(
-        self, scope: Scope, recall: Recall, begun: float, time_limit: TimeLimit
+        self, scope: Scope, recall: Recall, started: float, time_limit: TimeLimit
     ) -> MemoryRecallResult:
         salience = self.options.salience
         ranking = msgspec.structs.replace(recall.search.ranking, salience=salience)
@@ -526,7 +526,7 @@ class RecallEngine:
             for entry in (found.entries[hit.row],)
         )
         self._count(memories, [hit.row for hit in found.hits])
-        return _result(memories, _total(found), begun, found)
+        return _result(memories, _total(found), started, found)
 
     def _explained(self, hit: RankedRow, entry: MemoryEntry, now: datetime) -> RankedRow:
         """Return a hit with its salience, which the index omits if its weight is 0."""
@@ -555,7 +555,7 @@ class RecallEngine:
     async def _write_accesses(self) -> None:
         """Write accesses if the interval depends on them; searches by accesses do so themselves.
 
-        Nothing is written to a server that is away: that would wait for it.
+        Nothing is written to an unreachable server: that would wait for it.
         """
         if self._spaces_accesses and self.repository.finder.stale_since is None:
             with suppress(StoreError):  # then it is written later
@@ -572,16 +572,16 @@ class RecallEngine:
 
 
 def _result(
-    memories: tuple[ScoredMemory, ...], total: int, begun: float, found: Found
+    memories: tuple[ScoredMemory, ...], total: int, started: float, found: SearchOutcome
 ) -> MemoryRecallResult:
     """Return memories as a result with the marks of what was found."""
-    took = timedelta(milliseconds=milliseconds_since(begun))
+    took = timedelta(milliseconds=milliseconds_since(started))
     return MemoryRecallResult(
         memories, total, took, found.partial, found.approximate, found.stale_since
     )
 
 
-def _total(found: Found) -> int:
+def _total(found: SearchOutcome) -> int:
     return len(found.hits) if found.total is None else found.total
 
 

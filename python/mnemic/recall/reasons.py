@@ -8,7 +8,7 @@ from mnemic.index import RankedRow
 from mnemic.model import LinkType, RecallMode
 
 Reason: TypeAlias = Callable[[RankedRow], tuple[float, str]]
-"""Gives the score of a hit, and its reason in words."""
+"""The score of a hit, and its reason in words."""
 
 
 def relevant_reason(hit: RankedRow) -> tuple[float, str]:

@@ -333,7 +333,7 @@ class MemoryRetriever(RetrieverBase):
     the result is computed and does not delay it.
 
     Args:
-        memory: A memory, by any door, or a scoped one; its scope applies to every call.
+        memory: A memory, by any interface, or a scoped one; its scope applies to every call.
         options: Ranking options.
         judge: Judges contradictions; rules over English, without a network, unless given.
         log_queries: Whether logs show queries, cut to 50 characters, if the memory was opened with

@@ -7,7 +7,7 @@ from mnemic.index import LinkedRow
 from mnemic.model import LinkType, MemoryEntry, MemoryStatus, Scope
 from mnemic.model.deadline import check_deadline
 from mnemic.model.link import Direction
-from mnemic.repository import FoundLinked, Repository
+from mnemic.repository import LinkedOutcome, Repository
 
 Allows: TypeAlias = Callable[[MemoryEntry], bool]
 """Whether a memory may be found and traversed."""
@@ -51,7 +51,7 @@ class Traversal:
         self._deadline = deadline
         self._entries: dict[int, MemoryEntry] = {}
 
-    def traverse(self, row: int, depth: int, limit: int) -> FoundLinked | None:
+    def traverse(self, row: int, depth: int, limit: int) -> LinkedOutcome | None:
         """Return the memories within a number of hops, strongest first; None without the first."""
         if row not in self._present([row]):
             return None
@@ -64,7 +64,7 @@ class Traversal:
             (LinkedRow(each, self._entries[each].id.bytes, *path) for each, path in found.items()),
             key=self._sort_key,
         )
-        return FoundLinked(hits[:limit], {each: self._entries[each] for each in found}, len(hits))
+        return LinkedOutcome(hits[:limit], {each: self._entries[each] for each in found}, len(hits))
 
     def _hop(self, first: int, edge: dict[int, _Path], found: dict[int, _Path]) -> dict[int, _Path]:
         better: dict[int, _Path] = {}

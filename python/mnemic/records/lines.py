@@ -34,10 +34,10 @@ def cut(text: str, width: int) -> str:
     flat = "".join(letter if letter.isprintable() else " " for letter in " ".join(head.split()))
     if len(head) == len(text) and display_width(flat) <= width:
         return flat
-    kept, room = [], width - 1
+    kept, remaining = [], width - 1
     for letter in flat:
-        room -= _width_of(letter)
-        if room < 0:
+        remaining -= _width_of(letter)
+        if remaining < 0:
             break
         kept.append(letter)
     return "".join(kept).rstrip() + "…"

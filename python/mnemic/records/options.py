@@ -109,7 +109,9 @@ def fields_of(kind: type[msgspec.Struct], given: object, path: str = "") -> dict
         if name is None:
             raise _unknown(kind, alias, path)
         if name in found:
-            raise _given_twice(name, [each for each in given if known.get(each) == name], path)
+            raise _given_under_two_names(
+                name, [each for each in given if known.get(each) == name], path
+            )
         found[name] = value
     return found
 
@@ -126,7 +128,7 @@ def field_names(kind: type[msgspec.Struct]) -> dict[str, str]:
 
 
 def converted(kind: type[Options], given: object, path: str) -> Options:
-    """Return a record of another room from a mapping; a record of this class is returned itself.
+    """Return a record of another module from a mapping; a record of this class is returned itself.
 
     Raises:
         InvalidArgumentError: If it has unknown fields, or values that the record refuses.
@@ -195,7 +197,7 @@ def _unknown(kind: type[msgspec.Struct], name: object, path: str) -> InvalidArgu
     return InvalidArgumentError(f"{kind.__name__} has no field {shown}; {hint} {known}")
 
 
-def _given_twice(name: str, aliases: list[str], path: str) -> InvalidArgumentError:
+def _given_under_two_names(name: str, aliases: list[str], path: str) -> InvalidArgumentError:
     written = " and as ".join(sorted(aliases, key=lambda alias: alias != name))
     return InvalidArgumentError(f"{_joined(path, name)} is given twice, as {written}")
 

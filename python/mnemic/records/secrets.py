@@ -8,7 +8,7 @@ _LOGIN = r"://(?:[^\s/?#@:]*:\S*@|[^\s/?#]*@)"
 
 _OPTION = r"([?&;])([\w-]+)=[^&;#\s'\"]+"
 _HIDDEN_NAMES = r"(?i)password|passwd|pwd|secret|token|api[_-]?key|signature"
-# Compiled on first use, and kept by `re`: compiling them takes as long as importing this room.
+# Compiled on first use, and kept by `re`: compiling them takes as long as importing this module.
 # Each takes time in proportion to a text: no part of one is read again from another start.
 
 

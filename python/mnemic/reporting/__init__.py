@@ -1,1 +1,1 @@
-"""What is told to people: values in messages, the nearest right name, progress, lines of logs."""
+"""Texts for people: values in messages, the nearest right name, progress, lines of logs."""

@@ -53,7 +53,7 @@ ADVICE: Mapping[str, Mapping[str, str]] = {
 }
 """What is said of an argument that a call has not, by the call and the argument.
 
-A call is `Memory` or `Memory.search`, for the coroutine doors and views too, and `Memory.*` is
+A call is `Memory` or `Memory.search`, for the coroutine interfaces and views too, and `Memory.*` is
 every method. `{name}` is the argument.
 """
 

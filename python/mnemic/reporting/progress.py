@@ -26,7 +26,7 @@ BAR_WIDTH: Final = 20
 
 
 def silent(done: int, total: int | None) -> None:
-    """Report to nobody."""
+    """Ignore a report."""
     del done, total
 
 
@@ -51,7 +51,7 @@ def reporting(progress: Progress | None, name: str) -> Generator[Report, None, N
         finally:
             display.close()
     else:
-        yield _Guarded(_of_two(progress))
+        yield _GuardedReport(_of_two(progress))
 
 
 def checked_progress(progress: object) -> None:
@@ -74,7 +74,7 @@ def _is_coroutine(function: Callable[..., object]) -> bool:
     return iscoroutinefunction(function) or iscoroutinefunction(type(function).__call__)
 
 
-class _Guarded:
+class _GuardedReport:
     """Calls a function until it fails."""
 
     def __init__(self, function: Report) -> None:

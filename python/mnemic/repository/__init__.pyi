@@ -3,8 +3,8 @@ from mnemic.repository.arguments import required_uuid as required_uuid
 from mnemic.repository.arguments import required_uuids as required_uuids
 from mnemic.repository.arguments import unlimited as unlimited
 from mnemic.repository.found import Expansion as Expansion
-from mnemic.repository.found import Found as Found
-from mnemic.repository.found import FoundLinked as FoundLinked
+from mnemic.repository.found import LinkedOutcome as LinkedOutcome
+from mnemic.repository.found import SearchOutcome as SearchOutcome
 from mnemic.repository.options import Options as Options
 from mnemic.repository.repository import Repository as Repository
 from mnemic.repository.repository import check_limit as check_limit

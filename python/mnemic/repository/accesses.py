@@ -93,7 +93,7 @@ class AccessCounter:
 
 
 def show_accesses(entries: Mapping[int, MemoryEntry], accesses: Iterable[Access]) -> None:
-    """Show accesses that are not in the store yet, in memories that nobody else holds."""
+    """Show accesses that are not in the store yet, in memories that no caller holds."""
     for row, last, count in accesses:
         entry = entries.get(row)
         if entry is not None and count > entry.access_count:

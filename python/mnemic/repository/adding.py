@@ -19,10 +19,10 @@ from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.repository.new_vectors import NewVectors
 from mnemic.store import Store
-from mnemic.store.values import Stored
+from mnemic.store.values import WriteResult
 
 
-class Added(NamedTuple):
+class AdditionResult(NamedTuple):
     """The outcome of an addition.
 
     Attributes:
@@ -32,7 +32,7 @@ class Added(NamedTuple):
     """
 
     given: Sequence[NewEntry]
-    stored: Stored
+    stored: WriteResult
     fresh: list[MemoryEntry]
 
 
@@ -84,7 +84,7 @@ class Adder:
         on_conflict: OnConflict = "raise",
         is_import: bool = False,
         report: Report = silent,
-    ) -> Added:
+    ) -> AdditionResult:
         """Store checked entries, all or none.
 
         Args:
@@ -99,11 +99,11 @@ class Adder:
         milliseconds = 0.0
         erasure = Erasure(self._store, _has_sealed)
 
-        async def write() -> tuple[Sequence[NewEntry], Stored]:
+        async def write() -> tuple[Sequence[NewEntry], WriteResult]:
             nonlocal milliseconds
-            begun = time.perf_counter()
+            started = time.perf_counter()
             embedded = await self._vectors.embedded(entries, on_conflict, on_embed_error, report)
-            milliseconds = milliseconds_since(begun)
+            milliseconds = milliseconds_since(started)
             return embedded, await erasure.arrived(
                 self._store.add(
                     self._agent_id,
@@ -111,7 +111,7 @@ class Adder:
                     now=self._now(),
                     quota=self._limits.quota,
                     user_quota=self._limits.user_quota,
-                    room=self._limits.room,
+                    entry_limits=self._limits.entry_limits,
                     on_conflict=on_conflict,
                     on_duplicate=on_duplicate,
                     is_import=is_import,
@@ -121,7 +121,7 @@ class Adder:
         try:
             entries = [new._replace(entry=self._store.marked(new.entry)) for new in entries]
             if on_duplicate == "keep" and on_conflict == "raise":
-                await self._limits.check_room(entries)
+                await self._limits.check_capacity(entries)
             embedded, stored = await self._models.written(write)
         except MnemicError as error:
             self._telemetry.store_failed(error)
@@ -142,9 +142,9 @@ class Adder:
             await self._publish_changed(stored.changed)
         await self._eviction.report(stored.evicted)
         await self._limits.warn()
-        return Added(embedded, stored, fresh)
+        return AdditionResult(embedded, stored, fresh)
 
-    async def entries_of(self, added: Added) -> list[MemoryEntry]:
+    async def entries_of(self, added: AdditionResult) -> list[MemoryEntry]:
         """Return each entry as it is stored now: as given, or as it was stored before."""
         if len(added.fresh) == len(added.given):
             return added.fresh
@@ -158,7 +158,7 @@ class Adder:
         ]
 
     @staticmethod
-    def _own_entries(added: Added) -> dict[int, MemoryEntry]:
+    def _own_entries(added: AdditionResult) -> dict[int, MemoryEntry]:
         """Return by position the entries that were stored, in new rows or over others."""
         stored = added.stored
         own = {at: new.returned for at, new in enumerate(added.given) if stored.is_new[at]}
@@ -175,5 +175,5 @@ class Adder:
         return self._store.get_rows(self._everyone, rows, now=self._now(), include_deleted=True)
 
 
-def _has_sealed(stored: Stored) -> bool:
+def _has_sealed(stored: WriteResult) -> bool:
     return any(replaced.is_sealed_now for replaced in stored.replaced.values())

@@ -67,7 +67,7 @@ class Audit:
 
         Args:
             report: Gets the number of memories so far, and the total.
-            total: Number of memories before the audit; None if nobody gets it.
+            total: Number of memories before the audit; None without a report.
 
         Raises:
             DeadlineExceededError: If the deadline passes.
@@ -88,7 +88,7 @@ class Audit:
         return self._tally.audit()
 
     def _sealed(self) -> int:
-        """Return the number of sealed memories, those included that nobody can read."""
+        """Return the number of sealed memories, those included that cannot be read."""
         deadline = self._request.deadline
         return self._store.stats(self._scope, now=self._now, deadline=deadline).sealed_entries
 

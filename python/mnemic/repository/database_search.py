@@ -32,7 +32,7 @@ _BYTES_OF_COMPONENT: Final = 6
 """Bytes of an index for each memory and for each component of its vector, roughly."""
 
 _SMALL_SHARE: Final = 4
-"""A user's memories are loaded alone if they are at most one in so many of the agent's."""
+"""A user's memories are loaded alone if they are at most 1/n of the agent's."""
 
 _MAX_COUNTS: Final = 1_024
 
@@ -114,17 +114,17 @@ class DatabaseSearch:
             return False
         if self._fits(memories) and self._seconds * _LOADED_PER_SECOND >= memories:
             self._active.load_later()
-        return is_by_vectors(search) or self._loads_alone(_wall(scope))
+        return is_by_vectors(search) or self._loads_alone(_user_scope(scope))
 
-    def _loads_alone(self, wall: Scope) -> bool:
+    def _loads_alone(self, scope: Scope) -> bool:
         """Return whether a user's memories are loaded without the rest of the agent's.
 
         They are if they are few beside the rest, or if the agent exceeds the budget.
         """
-        if wall.all_users:
+        if scope.all_users:
             return False
         memories = self._counts.of(self._agent)
-        return not self._fits(memories) or self._counts.of(wall) * _SMALL_SHARE <= memories
+        return not self._fits(memories) or self._counts.of(scope) * _SMALL_SHARE <= memories
 
     def _fits(self, memories: int) -> bool:
         """Return whether an index of so many memories fits into the budget."""
@@ -135,12 +135,12 @@ class DatabaseSearch:
     @contextmanager
     def timed(self) -> Generator[None, None, None]:
         """Count the time of a search in the database."""
-        begun = time.perf_counter()
+        started = time.perf_counter()
         try:
             yield
         finally:
             with self._lock:
-                self._seconds += time.perf_counter() - begun
+                self._seconds += time.perf_counter() - started
 
     def nearest(
         self, scope: Scope, search: Search, vectors: Float32Array, now: int
@@ -171,13 +171,15 @@ class DatabaseSearch:
         found = self._store.nearest(wanted, deadline=search.deadline)
         return None if found is None else self._indexed(found)
 
-    def wall(self, scope: Scope, search: Search) -> Selection | None:
+    def load_user(self, scope: Scope, search: Search) -> Selection | None:
         """Return an index of all memories of a search's user; None if the agent has to load."""
-        if self._search_in == "auto" and not self._loads_alone(_wall(scope)):
+        if self._search_in == "auto" and not self._loads_alone(_user_scope(scope)):
             return None
         if search.uses_accesses:
             self._active.write_accesses()
-        rows = self._store.active_rows(_wall(scope), self._active.model, deadline=search.deadline)
+        rows = self._store.active_rows(
+            _user_scope(scope), self._active.model, deadline=search.deadline
+        )
         if rows is None:
             return None
         selection = self._indexed(rows)
@@ -189,7 +191,7 @@ class DatabaseSearch:
         return Selection(index, rows)
 
 
-def _wall(scope: Scope) -> Scope:
+def _user_scope(scope: Scope) -> Scope:
     """Return the scope of all memories whose words count in a search: those of its user."""
     return msgspec.structs.replace(scope, project_id=None, session_id=None)
 

@@ -12,7 +12,7 @@ from mnemic.model import MemoryEntry, Scope
 from mnemic.model.rows import Access
 from mnemic.model.timestamps import from_microseconds
 from mnemic.store.base import Store
-from mnemic.store.values import Located, LogPosition
+from mnemic.store.values import EntryRow, LogPosition
 
 CACHED_ENTRIES = 1000
 
@@ -47,7 +47,7 @@ class EntryCache:
         self._rows: dict[_Name, int] = {}
         self._position = LogPosition(0, 0)
 
-    def get(self, scope: Scope, ids: Sequence[UUID], now: datetime) -> dict[UUID, Located]:
+    def get(self, scope: Scope, ids: Sequence[UUID], now: datetime) -> dict[UUID, EntryRow]:
         """Return the active entries with these ids in a scope, and their rows.
 
         Raises:
@@ -56,7 +56,7 @@ class EntryCache:
         """
         if scope.all_users:  # only the store can detect an id of several users
             read = self._store.located(scope, ids, now=now)
-            return {key: Located(row, entry.detached()) for key, (row, entry) in read.items()}
+            return {key: EntryRow(row, entry.detached()) for key, (row, entry) in read.items()}
         names = {entry_id: (scope.user_id, entry_id.bytes) for entry_id in ids}
         position, rows, kept = self._cached_by_name(
             names.values(), self._store.position(self._agent_id)
@@ -68,7 +68,7 @@ class EntryCache:
             found |= self._insert(position, dict(read.values()))
             rows |= {names[key]: row for key, (row, _) in read.items()}
         located = ((key, rows.get(name)) for key, name in names.items())
-        return {key: Located(row, found[row]) for key, row in located if row in found}
+        return {key: EntryRow(row, found[row]) for key, row in located if row in found}
 
     def get_rows(
         self,

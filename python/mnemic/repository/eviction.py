@@ -1,4 +1,4 @@
-"""Reports memories that a write deleted to make room, and erases their bytes."""
+"""Reports memories that a write deleted to make space, and erases their bytes."""
 
 from collections.abc import Sequence
 from uuid import UUID

@@ -26,7 +26,7 @@ from mnemic.threads.sync_bridge import arrived, run_blocking
 BATCH = 1000
 
 
-class Part(NamedTuple):
+class ExportSelection(NamedTuple):
     """The exported part of a store.
 
     Attributes:
@@ -44,7 +44,7 @@ class Part(NamedTuple):
 
 def export(
     store: Store,
-    part: Part,
+    part: ExportSelection,
     target: Target,
     *,
     overwrite: bool,
@@ -58,7 +58,7 @@ def export(
         part: The exported part.
         target: A path or a file.
         overwrite: Whether to replace a file.
-        total: Number of memories before the export, for reports; None if nobody gets them.
+        total: Number of memories before the export, for reports; None without reports.
         report: Gets the numbers so far.
 
     Returns:

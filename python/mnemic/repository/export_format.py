@@ -19,7 +19,7 @@ from mnemic.errors import ExportFormatError, InvalidEntryError
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, MemoryStatus, MemoryType, validation
 from mnemic.model.entry import MEMORY_FIELDS
 from mnemic.model.fields import Kind, MemoryField
-from mnemic.repository.export_json import decoded, refuse_twice_named
+from mnemic.repository.export_json import decoded, refuse_duplicate_keys
 
 FORMAT: Final = "mnemic"
 LINKS_NAME_USERS: Final = 3
@@ -288,7 +288,7 @@ def parse_header(number: int, line: bytes) -> ExportHeader:
             number, f"version must be from 1 to {VERSION}, got {preamble.version}"
         )
     read = decoded(_to_header, number, line)
-    refuse_twice_named(number, line)
+    refuse_duplicate_keys(number, line)
     try:
         return ExportHeader(
             validation.name("agent_id", read.agent_id),
@@ -307,7 +307,7 @@ def parse_record(number: int, line: bytes) -> ExportedMemory | ExportedLink | Ex
     """
     read = decoded(_to_line, number, line)
     record = _of_line(number, read)
-    refuse_twice_named(number, line)
+    refuse_duplicate_keys(number, line)
     return record
 
 

@@ -65,7 +65,7 @@ def _broken(line: bytes, error: msgspec.DecodeError) -> str:
     return f"not JSON: {error}{cut}"
 
 
-def refuse_twice_named(number: int, line: bytes) -> None:
+def refuse_duplicate_keys(number: int, line: bytes) -> None:
     """Refuse a line with an object that has a key twice: readers disagree on which one counts."""
     keys = [match[0] for match in _STRING.finditer(line) if match[1]]
     if len(set(keys)) == len(keys) and not any(b"\\" in key for key in keys):
@@ -73,21 +73,21 @@ def refuse_twice_named(number: int, line: bytes) -> None:
     import json  # noqa: PLC0415 - nearly never needed
 
     try:
-        json.loads(line, object_pairs_hook=_once_named)
-    except _TwiceNamedError as error:
+        json.loads(line, object_pairs_hook=_with_unique_keys)
+    except _DuplicateKeyError as error:
         name = quoted(error.args[0])
     else:
         return
     raise ExportFormatError(number, f"the key {name} stands twice in one object")
 
 
-class _TwiceNamedError(Exception):
+class _DuplicateKeyError(Exception):
     """An object has a key twice; the argument is the key."""
 
 
-def _once_named(pairs: list[tuple[str, object]]) -> None:
+def _with_unique_keys(pairs: list[tuple[str, object]]) -> None:
     names = set()
     for name, _ in pairs:
         if name in names:
-            raise _TwiceNamedError(name)
+            raise _DuplicateKeyError(name)
         names.add(name)

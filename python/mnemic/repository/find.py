@@ -39,10 +39,10 @@ from mnemic.repository.found import (
     NOT_IN_TIME,
     NOTHING,
     Expansion,
-    Found,
-    FoundLinked,
-    FoundNeighbours,
-    Linked,
+    LinkedHits,
+    LinkedOutcome,
+    NeighbourOutcome,
+    SearchOutcome,
 )
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.proposals import EXACT_LIMIT, rank
@@ -127,7 +127,9 @@ class Finder:
         """Return the description of a search for those that are awaited together with it."""
         return self._vectors.announced(scope, search)
 
-    def find(self, scope: Scope, search: Search, expansion: Expansion | None = None) -> Found:
+    def find(
+        self, scope: Scope, search: Search, expansion: Expansion | None = None
+    ) -> SearchOutcome:
         """Return the best memories of a scope, best first, without events or metrics.
 
         Args:
@@ -151,7 +153,9 @@ class Finder:
         stale_since = self._store.stale_since or stale_since
         return found if stale_since is None else found._replace(stale_since=stale_since)
 
-    def _find(self, scope: Scope, search: Search, expansion: Expansion | None = None) -> Found:
+    def _find(
+        self, scope: Scope, search: Search, expansion: Expansion | None = None
+    ) -> SearchOutcome:
         """Find by the vectors of one model: again, if the model changes meanwhile."""
         while True:
             generation = self._indexes.generation
@@ -164,7 +168,9 @@ class Finder:
                 if not self._indexes.is_changed(generation):
                     return found
 
-    def _find_once(self, scope: Scope, search: Search, expansion: Expansion | None = None) -> Found:
+    def _find_once(
+        self, scope: Scope, search: Search, expansion: Expansion | None = None
+    ) -> SearchOutcome:
         search = self._vectors.with_floor(self._vectors.covered(search))
         try:
             found = None
@@ -183,7 +189,7 @@ class Finder:
 
     def _find_in_database(
         self, scope: Scope, search: Search, expansion: Expansion | None
-    ) -> Found | None:
+    ) -> SearchOutcome | None:
         """Return the best of the memories that the database selects; None if it cannot."""
         check_deadline(search.deadline)
         position, now = self.position(), self._now()
@@ -195,7 +201,7 @@ class Finder:
                 return None
             selection = self._database.nearest(scope, search, vectors, time)
         if selection is None:
-            selection = self._database.wall(scope, search)
+            selection = self._database.load_user(scope, search)
             if selection is None:
                 return None
             vectors, context = self._vectors.of(scope, search, time, selection.ranked)
@@ -205,7 +211,9 @@ class Finder:
         found = self._find_active(search, inputs, moment, expansion)
         return found._replace(approximate=selection.rows.approximate, in_database=True)
 
-    def _find_in_memory(self, scope: Scope, search: Search, expansion: Expansion | None) -> Found:
+    def _find_in_memory(
+        self, scope: Scope, search: Search, expansion: Expansion | None
+    ) -> SearchOutcome:
         position = self._refresh(search)
         now = self._now()
         vectors, context = self._vectors.of(scope, search, to_microseconds(now))
@@ -234,7 +242,7 @@ class Finder:
         filters: Expression | None,
         with_accesses: bool,
         deadline: float | None = None,
-    ) -> FoundLinked:
+    ) -> LinkedOutcome:
         """Return the active memories of a scope that links lead to.
 
         Args:
@@ -267,7 +275,7 @@ class Finder:
         )
         hits, total = self._active.index.linked(search)
         entries, _ = self._entries(scope, hits, _Moment(now, position, deadline))
-        return FoundLinked([hit for hit in hits if hit.row in entries], entries, total)
+        return LinkedOutcome([hit for hit in hits if hit.row in entries], entries, total)
 
     def neighbours(
         self,
@@ -277,7 +285,7 @@ class Finder:
         *,
         filters: Expression | None = None,
         deadline: float | None = None,
-    ) -> FoundNeighbours:
+    ) -> NeighbourOutcome:
         """Return the active memories of a scope that links lead to from several of its memories.
 
         Each has the score of its best path: that of the start, times decay and strength of each
@@ -295,7 +303,7 @@ class Finder:
             DeadlineExceededError: If the deadline passes.
         """
         if not starts or not hops.depth or not hops.limit:
-            return FoundNeighbours([], {})
+            return NeighbourOutcome([], {})
         check_deadline(deadline)
         position = self._active.catch_up(deadline=deadline)
         now = self._now()
@@ -309,7 +317,7 @@ class Finder:
         )
         hits = self._active.index.neighbours(search)
         entries, _ = self._entries(scope, hits, _Moment(now, position, deadline))
-        return FoundNeighbours([hit for hit in hits if hit.row in entries], entries)
+        return NeighbourOutcome([hit for hit in hits if hit.row in entries], entries)
 
     def _linked(
         self,
@@ -318,11 +326,11 @@ class Finder:
         hits: Sequence[RankedRow],
         expansion: Expansion,
         index: NativeIndex,
-    ) -> Linked:
+    ) -> LinkedHits:
         """Return the neighbours of hits, by an index as it is."""
         starts, hops = expansion.starts(hits), expansion.hops
         if not (starts and hops.depth and hops.limit):
-            return Linked([])
+            return LinkedHits([])
         wanted = NeighbourSearch(
             scope=inputs.scope,
             now=inputs.now,
@@ -332,9 +340,9 @@ class Finder:
             deadline=search.deadline,
         )
         try:
-            return Linked(index.neighbours(wanted))
+            return LinkedHits(index.neighbours(wanted))
         except Exception as error:  # noqa: BLE001 - the search has its result
-            return Linked([], error)
+            return LinkedHits([], error)
 
     def row_of(self, scope: Scope, entry_id: UUID, *, include_inactive: bool = False) -> int | None:
         """Return the row of an active memory of a scope, or of a present one if requested."""
@@ -357,7 +365,7 @@ class Finder:
         return self._store.link_ends(scope, row, direction, kinds, now=self._now())
 
     def position(self) -> LogPosition:
-        """Return the agent's position in its logs, as far as the store has heard of it."""
+        """Return the agent's position in its logs, as far as the store knows it."""
         return self._store.known_position(self._agent_id)
 
     @property
@@ -425,7 +433,7 @@ class Finder:
         inputs: RankInputs,
         moment: _Moment,
         expansion: Expansion | None = None,
-    ) -> Found:
+    ) -> SearchOutcome:
         index = self._active.index if moment.selection is None else moment.selection.ranked
         limit = search.limit
         while True:
@@ -442,7 +450,7 @@ class Finder:
             partial = page.partial or is_cut
             hits = [hit for hit in page.ranked if hit.row in entries]
             if partial or len(hits) >= search.limit or len(page.ranked) < limit:
-                found = Found(
+                found = SearchOutcome(
                     hits[: search.limit],
                     entries,
                     page.total,
@@ -492,7 +500,7 @@ class Finder:
         selected = self._active.index.selected(search, inputs, 0)
         return 0 if selected is None else selected.size
 
-    def _find_in_states(self, search: Search, inputs: RankInputs, moment: _Moment) -> Found:
+    def _find_in_states(self, search: Search, inputs: RankInputs, moment: _Moment) -> SearchOutcome:
         """Find memories of several states, whose indexes do not change at one moment."""
         if search.offset:
             whole = msgspec.structs.replace(search, limit=search.limit + search.offset, offset=0)
@@ -518,7 +526,7 @@ class Finder:
             found = self._find_in_each(search, inputs, moment)
         return found
 
-    def _find_in_each(self, search: Search, inputs: RankInputs, moment: _Moment) -> Found:
+    def _find_in_each(self, search: Search, inputs: RankInputs, moment: _Moment) -> SearchOutcome:
         found = [self._find_active(search, inputs, moment)]
         try:
             for state in search.states:
@@ -531,7 +539,9 @@ class Finder:
             found.append(NOT_IN_TIME)
         return _merged(found, search)
 
-    def _find_in(self, state: State, search: Search, inputs: RankInputs, moment: _Moment) -> Found:
+    def _find_in(
+        self, state: State, search: Search, inputs: RankInputs, moment: _Moment
+    ) -> SearchOutcome:
         """Find inactive or deleted memories, which are not in the entry cache."""
         sync = self._indexes.of(state)
         sync.catch_up(with_accesses=True, deadline=moment.deadline)
@@ -545,7 +555,7 @@ class Finder:
         entries, is_cut = _in_time([hit.row for hit in page.ranked], moment, read)
         show_accesses(entries, _accesses(page.ranked))
         hits = [hit for hit in page.ranked if hit.row in entries]
-        return Found(hits, entries, page.total, partial=page.partial or is_cut)
+        return SearchOutcome(hits, entries, page.total, partial=page.partial or is_cut)
 
     def _entries(
         self, scope: Scope, hits: Sequence[RankedRow | LinkedRow | NeighbourRow], moment: _Moment
@@ -562,13 +572,13 @@ class Finder:
         return entries, is_cut
 
 
-def _explained(found: Found, search: Search, index: NativeIndex) -> Found:
+def _explained(found: SearchOutcome, search: Search, index: NativeIndex) -> SearchOutcome:
     """Return hits with the reasons for their scores, by the index that ranked them."""
     whys = {hit.row: why_of(hit, found.entries[hit.row], search.text, index) for hit in found.hits}
     return found._replace(reasons={row: why for row, why in whys.items() if why is not None})
 
 
-def _read(linked: Linked, entries: Mapping[int, MemoryEntry]) -> Linked:
+def _read(linked: LinkedHits, entries: Mapping[int, MemoryEntry]) -> LinkedHits:
     """Return the neighbours whose entries were read."""
     return linked._replace(hits=[hit for hit in linked.hits if hit.row in entries])
 
@@ -612,7 +622,7 @@ def _best_match_search(search: Search) -> Search:
     )
 
 
-def _merged(parts: Sequence[Found], search: Search) -> Found:
+def _merged(parts: Sequence[SearchOutcome], search: Search) -> SearchOutcome:
     """Return the best of several rankings, with the ties of the core (`rank/`, `columns/tie.rs`).
 
     Ties in a sort order are decided by salience first.
@@ -633,4 +643,6 @@ def _merged(parts: Sequence[Found], search: Search) -> Found:
     best = sorted(hits.values(), key=sort_key)[: search.limit]
     approximate = any(part.approximate for part in parts)
     share = parts[0].share  # that of active memories
-    return Found(best, entries, total, partial=partial, approximate=approximate, share=share)
+    return SearchOutcome(
+        best, entries, total, partial=partial, approximate=approximate, share=share
+    )

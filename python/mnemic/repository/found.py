@@ -22,7 +22,7 @@ class Expansion(NamedTuple):
     starts: Callable[[Sequence[RankedRow]], list[tuple[int, float]]]
 
 
-class Linked(NamedTuple):
+class LinkedHits(NamedTuple):
     """The neighbours of a search's hits.
 
     Attributes:
@@ -34,7 +34,7 @@ class Linked(NamedTuple):
     error: Exception | None = None
 
 
-class Found(NamedTuple):
+class SearchOutcome(NamedTuple):
     """The memories that a search found.
 
     Attributes:
@@ -63,7 +63,7 @@ class Found(NamedTuple):
     share: float | None = None
     reasons: Mapping[int, Why] = MappingProxyType({})
     seq: int = -1
-    linked: Linked | None = None
+    linked: LinkedHits | None = None
     stale_since: datetime | None = None
     in_database: bool = False
 
@@ -92,14 +92,14 @@ class Found(NamedTuple):
         )
 
 
-NOTHING = Found([], {}, 0)
+NOTHING = SearchOutcome([], {}, 0)
 """The answer of a search by a vector among memories without any."""
 
-NOT_IN_TIME = Found([], {}, None, partial=True)
+NOT_IN_TIME = SearchOutcome([], {}, None, partial=True)
 """The partial answer of a search that found nothing before its deadline."""
 
 
-class FoundLinked(NamedTuple):
+class LinkedOutcome(NamedTuple):
     """The memories that links lead to.
 
     Attributes:
@@ -113,7 +113,7 @@ class FoundLinked(NamedTuple):
     total: int
 
 
-class FoundNeighbours(NamedTuple):
+class NeighbourOutcome(NamedTuple):
     """The neighbours of found memories.
 
     Attributes:

@@ -16,10 +16,10 @@ DEFAULT_BYTES: Final = 1 << 30
 
 HALF_LIFE: Final = 2000
 """Uses of a pool after which an earlier use counts half. Of 1,000 agents drawn by Zipf's law with
-room for 100, the hit rate was 0.68 from here on, 0.59 by recency alone, and 0.71 at best."""
+capacity for 100, the hit rate was 0.68 from here on, 0.59 by recency alone, and 0.71 at best."""
 
 
-class Pooled(Protocol):
+class PooledIndex(Protocol):
     """An index that can be dropped and loaded again."""
 
     @property
@@ -77,10 +77,10 @@ class PooledIndexes:
         _POOLS.add(self)
 
     def forget(self) -> None:
-        """Begin anew; after a fork, for another thread may have held a lock."""
+        """Start again; after a fork, for another thread may have held a lock."""
         self._lock = threading.Lock()
         self._loading = threading.Lock()
-        self._uses: WeakKeyDictionary[Pooled, _Use] = WeakKeyDictionary()
+        self._uses: WeakKeyDictionary[PooledIndex, _Use] = WeakKeyDictionary()
         self._turn = 0
 
     def __len__(self) -> int:
@@ -94,7 +94,7 @@ class PooledIndexes:
         with self._lock:
             return sum(use.nbytes for use in self._uses.values())
 
-    def used(self, index: Pooled) -> None:
+    def used(self, index: PooledIndex) -> None:
         """Record a use of an index, loaded or about to be."""
         with self._lock:
             self._turn += 1
@@ -106,27 +106,27 @@ class PooledIndexes:
         with self._loading:
             yield
 
-    def measured(self, index: Pooled) -> None:
+    def measured(self, index: PooledIndex) -> None:
         """Take in the size of an index, and drop others that no longer fit."""
         nbytes = index.nbytes  # without the lock, which every search takes: it may apply changes
         with self._lock:
             use = self._uses.setdefault(index, _Use())
             use.nbytes, use.is_loaded = nbytes, True
-        self._make_room(index)
+        self._evict_others(index)
 
-    def _make_room(self, kept: Pooled) -> None:
+    def _evict_others(self, kept: PooledIndex) -> None:
         for index in self._beyond_budget(kept):
             if index.unload():
                 with self._lock:
                     use = self._uses[index]
                     use.nbytes, use.is_loaded = 0, False
 
-    def _beyond_budget(self, kept: Pooled) -> list[Pooled]:
+    def _beyond_budget(self, kept: PooledIndex) -> list[PooledIndex]:
         with self._lock:
             excess = sum(use.nbytes for use in self._uses.values()) - self.max_bytes
             if excess <= 0:
                 return []
-            chosen: list[Pooled] = []
+            chosen: list[PooledIndex] = []
             loaded = [item for item in self._uses.items() if item[1].is_loaded]
             for index, use in sorted(loaded, key=lambda item: item[1].count_at(self._turn)):
                 if excess > 0 and index is not kept:
@@ -134,7 +134,7 @@ class PooledIndexes:
                     excess -= use.nbytes
             return chosen
 
-    def closed(self, index: Pooled) -> None:
+    def closed(self, index: PooledIndex) -> None:
         """Forget an index that is used no more."""
         with self._lock:
             self._uses.pop(index, None)

@@ -1,7 +1,7 @@
 """Snapshots of an index: saved beside the store's file, and loaded in place of all rows.
 
 A snapshot is a cache. It is used if it was made from the history that the store has, by this
-version of mnemic, for the same model, languages and coverage; else it is made anew.
+version of mnemic, for the same model, languages and coverage; else it is rebuilt.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from mnemic.errors import (
     VectorFileDamagedError,
     VectorFileError,
 )
-from mnemic.index import Beginning, HeldSource, Snapshot
+from mnemic.index import HeldSource, InitialVectors, Snapshot
 from mnemic.reporting.logs import logger
 from mnemic.store import Store
 
@@ -56,7 +56,7 @@ Due: TypeAlias = Literal["all", "source"]
 """An index with its approximate index, or for the sake of the latter."""
 
 
-class Kind(msgspec.Struct, frozen=True):
+class IndexKind(msgspec.Struct, frozen=True):
     """What an index is made for: an index made for anything else is another one.
 
     Attributes:
@@ -84,13 +84,13 @@ class _Label(msgspec.Struct, frozen=True):
         accesses: Number of access writes that it contains, at least.
     """
 
-    kind: Kind
+    kind: IndexKind
     seq: int
     nonce: int
     accesses: int
 
 
-class Restored(NamedTuple):
+class RestoredIndex(NamedTuple):
     """An index from a file.
 
     Attributes:
@@ -103,7 +103,7 @@ class Restored(NamedTuple):
     core: MemoryIndex
     seq: int
     accesses: int
-    beginning: Beginning
+    beginning: InitialVectors
 
 
 class IndexSnapshots:
@@ -115,7 +115,7 @@ class IndexSnapshots:
         coverage: The coverage that `kind` names, as the core takes it.
     """
 
-    def __init__(self, store: Store, kind: Kind, coverage: Coverage | None) -> None:
+    def __init__(self, store: Store, kind: IndexKind, coverage: Coverage | None) -> None:
         self._store = store
         self._kind = kind
         self._coverage = coverage
@@ -123,7 +123,7 @@ class IndexSnapshots:
         self._saved_source: int | None = None  # number of the last change of its file
         self._next_check = self._next_source = 0.0
 
-    def restored(self) -> Restored | None:
+    def restored(self) -> RestoredIndex | None:
         """Load the index from its file, if there is one that fits the store.
 
         A file that does not fit, or is damaged, is removed; one of another account is not read.
@@ -143,16 +143,18 @@ class IndexSnapshots:
             self._drop(path, "it was made from another state of the store, or for other options")
             return None
         self._saved_seq = found.seq
-        return Restored(index, found.seq, found.accesses, self._beginning(index, found.seq, label))
+        return RestoredIndex(
+            index, found.seq, found.accesses, self._beginning(index, found.seq, label)
+        )
 
-    def _beginning(self, core: MemoryIndex, seq: int, label: bytes) -> Beginning:
+    def _beginning(self, core: MemoryIndex, seq: int, label: bytes) -> InitialVectors:
         """Return the vectors of an index, whose approximate index may be in a file."""
         path, snapshot = self._source_path, core.snapshot()
         if path is not None and not os.path.lexists(path):
             path = None
         self._saved_source = None if path is None else seq
         parts = partial(_parts, snapshot)
-        return Beginning(path, label, snapshot.vector_count, parts, self._drop_source)
+        return InitialVectors(path, label, snapshot.vector_count, parts, self._drop_source)
 
     def due(self, seq: int, rows: int, has_source: Callable[[], bool]) -> Due | None:
         """Return what of an index with so many rows to save as of a change.
@@ -225,7 +227,7 @@ class IndexSnapshots:
         outdated = np.array(snapshot.unembedded, np.int64)
         sealed = np.array(self._store.sealed_rows(self._kind.agent_id), np.int64)
         without = np.concatenate([snapshot.core.sensitive(), sealed, outdated])
-        if source.leave_out(without, anew=source.may_make_anew, is_stopped=is_stopped):
+        if source.leave_out(without, rebuild=source.may_rebuild, is_stopped=is_stopped):
             return source
         self._next_source = time.monotonic() + SOURCE_SECONDS
         return None
@@ -284,7 +286,7 @@ class IndexSnapshots:
             self._drop(path, reason)
 
     def _drop(self, path: str, reason: str) -> None:
-        """Remove a file; it is made anew."""
+        """Remove a file; it is rebuilt."""
         _log.info("The snapshot %s is not used: %s", path, reason)
         with suppress(OSError):
             os.unlink(path)  # noqa: PTH108 - pathlib is slow to import

@@ -23,7 +23,7 @@ from mnemic.model.rows import Record, RowBatch, State
 from mnemic.reporting.logs import logger
 from mnemic.repository.access_buffer import AccessBuffer
 from mnemic.repository.index_pool import PooledIndexes
-from mnemic.repository.index_snapshots import Due, IndexSnapshots, Kind, save_quietly
+from mnemic.repository.index_snapshots import Due, IndexKind, IndexSnapshots, save_quietly
 from mnemic.repository.load_progress import LoadProgress
 from mnemic.repository.missing_vectors import PATIENCE_SECONDS, MissingVectors
 from mnemic.repository.vector_model import VectorModel
@@ -45,9 +45,9 @@ which for each alone would slow writers down."""
 
 
 def _repair(sync: "weakref.ref[IndexSync]") -> None:
-    living = sync()
-    if living is not None:
-        living.repair()
+    alive = sync()
+    if alive is not None:
+        alive.repair()
 
 
 class _StoppedError(Exception):
@@ -159,7 +159,7 @@ class IndexSync:
         self._access_lock = threading.Lock()
         self._reporting_thread: int | None = None
         if embedder is not None and not is_lazy:  # without one, they may never be searched
-            self.catch_up(patience=None)
+            self.catch_up(max_seconds=None)
 
     @property
     def index(self) -> NativeIndex:
@@ -176,7 +176,7 @@ class IndexSync:
     @property
     def nbytes(self) -> int:
         """Bytes of the index and of the rows that the store holds beside it, partly estimated."""
-        held = self._store.held_bytes(self._agent_id) if self._state is State.ACTIVE else 0
+        held = self._store.cached_bytes(self._agent_id) if self._state is State.ACTIVE else 0
         return self._index.nbytes + held
 
     @property
@@ -337,7 +337,7 @@ class IndexSync:
     async def apply(self, batch: RowBatch | None) -> None:
         """Apply a change; read it from the store if it does not follow the index's number."""
         if batch is not None and batch.linked and self._index.seq is not None:
-            self._push_accesses()  # rows stored anew have none of the old ones
+            self._push_accesses()  # rows stored again have none of the old ones
         # While the model changes, a batch may have vectors of another one than the index.
         if batch is None or self._is_switching or not self._index.apply(batch):
             await self.refresh()
@@ -351,7 +351,7 @@ class IndexSync:
         *,
         with_accesses: bool = False,
         deadline: float | None = None,
-        patience: float | None = PATIENCE_SECONDS,
+        max_seconds: float | None = PATIENCE_SECONDS,
     ) -> LogPosition:
         """Apply all changes of the store, and embed entries without a vector.
 
@@ -359,7 +359,7 @@ class IndexSync:
             with_accesses: Whether to apply accesses too, which are not changes.
             deadline: Limit of reading the changes, in seconds of `time.monotonic()`; see
                 `Store.rows_since`.
-            patience: Maximum seconds that embedding takes here, before it goes on in the
+            max_seconds: Maximum seconds that embedding takes here, before it goes on in the
                 background; None for no maximum.
 
         Returns:
@@ -376,7 +376,7 @@ class IndexSync:
         if position.seq != self._index.seq:
             self._apply_changes(deadline)
         if self._missing is not None and not self._is_switching and self._missing.due():
-            self._missing.embed_until(deadline, patience)
+            self._missing.embed_until(deadline, max_seconds)
             self._apply_changes(deadline)
         if with_accesses:  # after the changes, which may add rows without their accesses
             self._catch_up_with_accesses(position)
@@ -415,7 +415,7 @@ class IndexSync:
         """
         if self._missing is not None:
             self._missing.retry_all()
-        self.catch_up(patience=None)
+        self.catch_up(max_seconds=None)
         return len(self._index.unembedded())
 
     def current_position(self) -> LogPosition | None:
@@ -497,9 +497,7 @@ class IndexSync:
         except _StoppedError:
             pass
         except MnemicError as error:
-            _log.warning(
-                "The index of agent %s cannot be made anew: %s", self._agent_id, str(error)
-            )
+            _log.warning("The index of agent %s cannot be rebuilt: %s", self._agent_id, str(error))
         finally:
             self._rebuild_at = time.monotonic() + REBUILD_SECONDS
             self._rebuilding = None
@@ -531,7 +529,7 @@ class IndexSync:
 
     def _new_index(self, model: Model | None, coverage: Coverage | None) -> NativeIndex:
         dim = None if model is None else model[1]
-        # By a weak reference: a memory that nobody closes is collected with its last reference.
+        # By a weak reference: a memory that is never closed is collected with its last reference.
         repair = partial(_repair, weakref.ref(self))
         return NativeIndex(dim, self._make_source, coverage, self._language, repair)
 
@@ -540,7 +538,7 @@ class IndexSync:
         if self._state is not State.ACTIVE or not self._keeps_snapshots:
             return None
         named = None if model is None else (model[0], model[1])
-        kind = Kind(self._agent_id, named, self._language, self._languages)
+        kind = IndexKind(self._agent_id, named, self._language, self._languages)
         return IndexSnapshots(self._store, kind, self._coverage)
 
     def _load_fresh(self) -> None:
@@ -746,7 +744,7 @@ class IndexSync:
             self._reporting_thread = None
 
     def _reports_here(self) -> bool:
-        """Return whether a progress function calls this, from within the load it is told of."""
+        """Return whether a progress function calls this, from within the load it reports."""
         return self._reporting_thread == threading.get_ident()
 
     def _restores_accessed_rows(self, batch: RowBatch) -> bool:

@@ -13,7 +13,13 @@ from mnemic.observability.telemetry import Telemetry
 from mnemic.reporting.description import quoted
 from mnemic.repository.options import WhenFull
 from mnemic.store import Store
-from mnemic.store.quota import NO_ROOM, Room, check_entries, check_quota, check_user_quota
+from mnemic.store.quota import (
+    NO_ENTRY_LIMITS,
+    EntryLimits,
+    check_entries,
+    check_quota,
+    check_user_quota,
+)
 
 
 class Usage(NamedTuple):
@@ -30,7 +36,7 @@ class Limits:
         license: The host's policy; with None nothing is checked.
         quota: What the agent may store, beside the policy's quota; None is no limit.
         user_quota: Bytes of content that each user may store; None is no limit.
-        room: Budgets of entries, and whether the least important go for new ones.
+        entry_limits: Budgets of entries, and whether the least important go for new ones.
         store: Knows the bytes used.
         agent_id: Whose bytes.
         telemetry: Publishes warnings.
@@ -38,7 +44,7 @@ class Limits:
     Attributes:
         license: The host's policy.
         user_quota: Bytes of content that each user may store; None is no limit.
-        room: Budgets of entries, and whether the least important go for new ones.
+        entry_limits: Budgets of entries, and whether the least important go for new ones.
     """
 
     def __init__(
@@ -47,7 +53,7 @@ class Limits:
         quota: Quota | None,
         user_quota: int | None,
         *,
-        room: Room = NO_ROOM,
+        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
         store: Store,
         agent_id: str,
         telemetry: Telemetry,
@@ -55,7 +61,7 @@ class Limits:
         self.license = license
         self._own_quota = quota
         self.user_quota = user_quota
-        self.room = room
+        self.entry_limits = entry_limits
         self._store = store
         self._agent_id = agent_id
         self._telemetry = telemetry
@@ -77,14 +83,14 @@ class Limits:
         """Raise LicenseRestrictionError if the policy does not include long-term memory."""
         self.require(STORING)
 
-    async def check_room(self, entries: Sequence[NewEntry]) -> None:
+    async def check_capacity(self, entries: Sequence[NewEntry]) -> None:
         """Raise StorageQuotaExceededError if entries cannot fit; the write itself checks again.
 
         Entries with an idempotency key may be stored already, and are left to the write; so is
         everything where less important entries go for new ones.
         """
         quota = self.quota
-        if self.room.evicts:
+        if self.entry_limits.evicts:
             return
         self._check_number(entries)
         if quota is None and self.user_quota is None:
@@ -101,7 +107,7 @@ class Limits:
             check_quota(quota, self._store.used_bytes(self._agent_id), sizes.total())
 
     def _check_number(self, entries: Sequence[NewEntry]) -> None:
-        limits = self.room.user_entries, self.room.entries
+        limits = self.entry_limits.user_entries, self.entry_limits.entries
         if limits == (None, None):
             return
         numbers = Counter(new.entry.user_id for new in entries if new.key is None)
@@ -134,15 +140,15 @@ class Limits:
             await self._telemetry.used(used, quota.limit)
 
     async def reset_warnings(self) -> None:
-        """Let warnings come again after memories were deleted for good."""
+        """Let warnings come again after memories were deleted permanently."""
         quota = self.quota
         if quota is not None:
             self._telemetry.freed(self._store.used_bytes(self._agent_id), quota.limit)
 
 
-def checked_room(
+def checked_entry_limits(
     max_entries: int | None, user_max_entries: int | None, when_full: WhenFull
-) -> Room:
+) -> EntryLimits:
     """Return budgets of entries and what becomes of a write that exceeds a limit.
 
     Raises:
@@ -152,7 +158,7 @@ def checked_room(
         raise InvalidArgumentError(
             f"when_full must be 'refuse' or 'evict', got {quoted(when_full)}"
         )
-    return Room(
+    return EntryLimits(
         None if max_entries is None else validation.whole("max_entries", max_entries),
         None
         if user_max_entries is None

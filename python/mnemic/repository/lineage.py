@@ -50,7 +50,8 @@ class LineageReader:
 
         Raises:
             DeadlineExceededError: If the deadline passes.
-            StoreUnavailableError: If versions are to be read, and the store's server is away.
+            StoreUnavailableError: If versions are to be read, and the store's server is
+                unreachable.
         """
         now = self._now()
         lineages = [Lineage(entry) for entry in entries]
@@ -61,18 +62,19 @@ class LineageReader:
         }
         if heads and self._store.stale_since is not None:  # waiting for it would take the deadline
             raise StoreUnavailableError(
-                f"{self._store.path}: earlier versions are read from the server, which is away"
+                f"{self._store.path}: earlier versions are read from the server, and it is "
+                "unreachable"
             )
         for user in {entry.user_id for entry in heads.values()}:
             own = msgspec.structs.replace(scope, user_id=user, all_users=False)
-            chains = _Chains(self._store, own, now, deadline)
+            chains = _VersionChains(self._store, own, now, deadline)
             of_user = {at: entry for at, entry in heads.items() if entry.user_id == user}
             for at, lineage in chains.lineages(of_user, max_versions).items():
                 lineages[at] = lineage
         return lineages
 
 
-class _Chains:
+class _VersionChains:
     """The versions of one user's memories, read in one call."""
 
     def __init__(self, store: Store, scope: Scope, now: datetime, deadline: float | None) -> None:

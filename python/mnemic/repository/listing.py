@@ -214,10 +214,10 @@ class Lister:
         Whatever follows, both together take at most twice as long as the better way alone
         (Karlin et al., Competitive Snoopy Caching, 1988: the ski rental).
         """
-        begun = perf_counter()
+        started = perf_counter()
         answer = from_store()
         if not self._is_loaded:
-            self._store_seconds += perf_counter() - begun
+            self._store_seconds += perf_counter() - started
             if self._store_seconds > self._loading_seconds:
                 count = self._store.count(self._everyone, All(()), now=self._now())
                 self._loading_seconds = LOADING_SECONDS * max(count, LEAST_LOADED)

@@ -138,7 +138,7 @@ class MissingVectors:
             if is_unknown or self.due():
                 self._begin()
 
-    def embed_until(self, deadline: float | None, patience: float | None) -> None:
+    def embed_until(self, deadline: float | None, max_seconds: float | None) -> None:
         """Embed entries without a vector; past the deadline another thread goes on with it.
 
         So a hanging embedder is not waited for, a slow one gets on in spite of short deadlines, and
@@ -146,16 +146,16 @@ class MissingVectors:
 
         Args:
             deadline: In seconds of `time.monotonic()`; None for none.
-            patience: Maximum seconds that it takes here; None for no maximum.
+            max_seconds: Maximum seconds that it takes here; None for no maximum.
         """
-        if patience is None:
+        if max_seconds is None:
             self._embed_in_turn()
             return
         embedding = self._begin()
-        patient_until = self._began + patience
-        if deadline is not None and deadline <= patient_until:
+        wait_until = self._began + max_seconds
+        if deadline is not None and deadline <= wait_until:
             result_until(embedding, deadline)
-        elif wait([embedding], max(0.0, patient_until - time.monotonic())).done:
+        elif wait([embedding], max(0.0, wait_until - time.monotonic())).done:
             embedding.result()
 
     def _begin(self) -> "Future[None]":

@@ -177,7 +177,7 @@ class NewVectors:
         of_content = [at for at in texts if entries[at].embed is None and texts[at]]
         given = [entries[at].entry for at in of_content]
         needed = self._store.need_vectors(self._agent_id, given, model, on_conflict)
-        # An id that comes again is compared with an entry of this call, which nobody knows yet.
+        # An id that comes again is compared with an entry of this call, which is not stored yet.
         times = Counter((new.entry.user_id, new.entry.id) for new in entries)
         left_out = {
             at

@@ -30,7 +30,7 @@ class Options(TypedDict, total=False):
             that of most of the user's memories. With None words stay as they are written. Nothing
             of it is stored: a file may be opened with another language each time.
         license: The host's license policy, such as `DocumentedLicenses(tier)`. What it does not
-            include is refused with `LicenseRestrictionError`, and what its quota leaves no room
+            include is refused with `LicenseRestrictionError`, and what its quota leaves no space
             for with `StorageQuotaExceededError`. With None nothing is checked.
         quota: How many bytes of content an agent may store; of two limits the smaller one holds.
             None is no limit beside the license's.
@@ -46,8 +46,8 @@ class Options(TypedDict, total=False):
             the longest ago first; then superseded ones and then all others, the least important
             first, of equal ones the least accessed, and then the one whose last access or creation
             is the longest ago. What is more important than the new memory stays, and so does
-            everything of importance 1; if that leaves too little room, the write is refused. Ids of
-            what went are in the result (`evicted`), in a `MemoryForgottenEvent` each, and in the
+            everything of importance 1; if that leaves too little space, the write is refused. Ids
+            of what went are in the result (`evicted`), in a `MemoryForgottenEvent` each, and in the
             log.
         retention: Time for which a deleted memory can be restored, as a timedelta or a number of
             days; 90 days unless given. `purge` deletes permanently what was deleted or expired
@@ -85,7 +85,7 @@ class Options(TypedDict, total=False):
             memories. Such results are `approximate`: a better memory may be missing, and every
             score is exact.
         snapshots: Keep snapshots of the agent's index beside the file, from which it is opened in
-            a fraction of the time. They take as much room as the vectors and texts. True unless
+            a fraction of the time. They take as much space as the vectors and texts. True unless
             given; with False none is read or written, and those that are there stay.
         encryption: Seal sensitive memories where they are stored, and read those that are sealed:
             an `Encryption`. With None nothing is sealed; memories that are sealed are not found,

@@ -61,7 +61,7 @@ class QueryCache:
             return found
 
     def put(self, key: Key, vectors: Float32Array) -> None:
-        """Keep a copy of the vectors of a query; the least recently used ones make room."""
+        """Keep a copy of the vectors of a query; the least recently used ones make space."""
         if not self._size or _bytes_of(key, vectors) > self._max_bytes:
             return
         kept = vectors.copy()

@@ -13,7 +13,7 @@ from mnemic.model import Scope
 from mnemic.model.search import EvidenceFloor, Search
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.query_cache import QUERY_CACHE, QueryCache, key_of
-from mnemic.repository.turn_texts import Announced, TurnTexts, Vectors, announced_to
+from mnemic.repository.turn_texts import AnnouncedSearch, TurnTexts, Vectors, announced_to
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
 from mnemic.threads.loop_threads import current_turn
@@ -70,10 +70,10 @@ class QueryVectors:
         also = tuple(filter(embedder.covers, search.also))
         return search if also == search.also else msgspec.structs.replace(search, also=also)
 
-    def announced(self, scope: Scope, search: Search) -> Announced | None:
+    def announced(self, scope: Scope, search: Search) -> AnnouncedSearch | None:
         """Return the description of a search for those beside it; None if it embeds nothing."""
         has_text = self._embedder is not None and search.text is not None
-        return Announced(self, scope, search) if has_text else None
+        return AnnouncedSearch(self, scope, search) if has_text else None
 
     def with_floor(self, search: Search) -> Search:
         """Return a search with the floor of the evidence that it needs, by the embedder's own."""
@@ -138,7 +138,7 @@ class QueryVectors:
         if vectors is not None and model not in {None, self._model.name}:
             raise EmbeddingModelMismatchError(
                 f"the query's vectors are of {model!r}, and those of the memories of "
-                f"{self._model.name!r} now; make anew what embeds the queries"
+                f"{self._model.name!r} now; recreate what embeds the queries"
             )
         is_comparable = vectors is not None and self._model.check_query(vectors)
         # The index learns the dimension when it takes the first vectors in.
@@ -198,7 +198,7 @@ class QueryVectors:
         shared = turn.only(self, lambda: TurnTexts(lambda: self._texts_of(beside, now)))
         return shared.embedded(texts, lambda all_texts: embed(all_texts, None))
 
-    def _texts_of(self, announced: Sequence[Announced], now: int) -> list[str]:
+    def _texts_of(self, announced: Sequence[AnnouncedSearch], now: int) -> list[str]:
         """Return the texts that searches without a time limit embed, and that are not kept."""
         found: list[str] = []
         for _, scope, given in announced:

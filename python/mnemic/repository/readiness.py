@@ -73,10 +73,10 @@ class Readiness:
             EmbeddingError: If there are memories, and none of them has a vector.
             StoreError: If the store cannot be read.
         """
-        lacking = self._active.embed_all()
+        missing = self._active.embed_all()
         if not self._has_any_vector() and self._finder.has_memories(self._agent):
             raise EmbeddingError("no memory has a vector, and the embedder gives none")
-        return lacking
+        return missing
 
     def has_vectors(self, scope: Scope, deadline: float | None = None) -> bool:
         """Return whether a scope has active memories, and the agent any vectors.
@@ -89,8 +89,8 @@ class Readiness:
     def _has_any_vector(self) -> bool:
         if self._active.model is None:
             return False
-        lacking = len(self._active.index.unembedded())
-        return not lacking or lacking < self._finder.active_count(self._agent)
+        missing = len(self._active.index.unembedded())
+        return not missing or missing < self._finder.active_count(self._agent)
 
     def present(
         self, scope: Scope, entries: Iterable[MemoryEntry], now: datetime

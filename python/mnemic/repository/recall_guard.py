@@ -46,7 +46,7 @@ class _Window:
         """Return the versions of the memories that were returned since a time, by row."""
         return {row: version for row, version, at in self.results if at >= since}
 
-    def lacking(self, versions: Mapping[int, int]) -> dict[int, int]:
+    def missing(self, versions: Mapping[int, int]) -> dict[int, int]:
         """Return those of memories that lack a digest."""
         digests = self.digests
         return {
@@ -74,7 +74,7 @@ class RecallGuard:
         agent_id: The agent.
         action: Whether a repeated text is flagged or refused.
         now: Gives the time.
-        clock: Gives seconds that never go back.
+        clock: Returns seconds that never go back.
     """
 
     def __init__(
@@ -155,11 +155,11 @@ class RecallGuard:
             if window is None:
                 return None
             versions = window.versions(self._clock() - SECONDS)
-            lacking = window.lacking(versions)
+            missing = window.missing(versions)
             known = window.digests
-            if not lacking and len(known) == len(versions):
+            if not missing and len(known) == len(versions):
                 return window.texts
-        made = self._digests(user_id, lacking) if lacking else {}
+        made = self._digests(user_id, missing) if missing else {}
         with self._lock:
             window.replace({row: made.get(row) or known[row] for row in versions})
             return window.texts

@@ -50,17 +50,17 @@ class _Job:
     Attributes:
         embedder: Of the new model.
         skips_failed: Whether the new model is used without the vectors of failed memories.
-        is_patient: Whether it is tried for ever; nobody else would begin it again.
+        retries_forever: Whether it is tried for ever; nobody else would begin it again.
         result: Its report, or its error.
         stopped: Ends it.
     """
 
     def __init__(
-        self, embedder: ValidatedEmbedder, *, skips_failed: bool, is_patient: bool
+        self, embedder: ValidatedEmbedder, *, skips_failed: bool, retries_forever: bool
     ) -> None:
         self.embedder = embedder
         self.skips_failed = skips_failed
-        self.is_patient = is_patient
+        self.retries_forever = retries_forever
         self.result: Future[ReembedReport] = Future()
         self.result.set_running_or_notify_cancel()  # whoever waits for it does not cancel it
         self.stopped = threading.Event()
@@ -75,11 +75,11 @@ class _Job:
             report(*self._last)
 
     def forget(self, report: Report) -> None:
-        """Report to one less; end the work if nobody is left who waits for it."""
+        """Report to one less; end the work if no waiter is left."""
         listeners = list(self._listeners)
         listeners.remove(report)
         self._listeners = listeners
-        if not (listeners or self.is_patient):
+        if not (listeners or self.retries_forever):
             self.stopped.set()
 
     def report(self, done: int, total: int | None) -> None:
@@ -140,7 +140,7 @@ class Reembedding:
         """Begin in the background what the memory waits for: the vectors of its own embedder."""
         embedder = self._models.embedder
         if embedder is not None:
-            self._start(_Job(embedder, skips_failed=True, is_patient=True))
+            self._start(_Job(embedder, skips_failed=True, retries_forever=True))
 
     async def run(
         self, embedder: ValidatedEmbedder | None, progress: Progress | None, *, skip_failed: bool
@@ -188,7 +188,7 @@ class Reembedding:
                 raise EmbedderRequiredError(
                     "this memory was opened with embedder=None; give reembed an embedder"
                 )
-            job = _Job(chosen, skips_failed=skip_failed, is_patient=False)
+            job = _Job(chosen, skips_failed=skip_failed, retries_forever=False)
             job.listen(report)
             self._start(job)
             return job
@@ -220,14 +220,14 @@ class Reembedding:
                 StoreClosedError("the memory was closed while it was being embedded again")
             )
         except BaseException as error:  # noqa: BLE001 - raised where it is waited for
-            if job.is_patient:
+            if job.retries_forever:
                 _log.error(
                     "The memories of agent %s are not embedded again: %s", self._agent_id, error
                 )
             job.result.set_exception(error)
 
     def _reembedded(self, job: _Job) -> ReembedReport:
-        begun, embedder = time.perf_counter(), job.embedder
+        started, embedder = time.perf_counter(), job.embedder
         filling = VectorFilling(
             self._store,
             self._agent_id,
@@ -235,7 +235,7 @@ class Reembedding:
             self._now,
             stopped=job.stopped,
             report=job.report,
-            is_patient=job.is_patient,
+            retries_forever=job.retries_forever,
         )
         previous = self._store.embedding_model(self._agent_id)
         model = filling.model()
@@ -249,7 +249,7 @@ class Reembedding:
             embedded=filling.embedded,
             kept=filling.kept,
             failed=self._ids(filling.failed),
-            seconds=time.perf_counter() - begun,
+            seconds=time.perf_counter() - started,
         )
 
     def _check_name(self, previous: Model | None, model: Model) -> None:
@@ -266,15 +266,15 @@ class Reembedding:
         Each time that memories were written meanwhile, more of them may lack theirs: the next
         search embeds them.
         """
-        max_lacking = 0
+        max_missing = 0
         while self._store.embedding_model(self._agent_id) != model:
             self._fill(job, filling, model)
             failed = filling.failed
             if failed and not job.skips_failed:
                 return False
-            if self._switch(job.embedder, model, failed, max_lacking):
+            if self._switch(job.embedder, model, failed, max_missing):
                 return True
-            max_lacking = max(1, max_lacking) * LACKING_GROWTH
+            max_missing = max(1, max_missing) * LACKING_GROWTH
         now = self._models.now
         if now.embedder is None or now.name != model[0] or not self._indexes.active.is_of(now):
             self._indexes.begin_switch()
@@ -289,28 +289,28 @@ class Reembedding:
             except StoreClosedError:
                 raise StoppedError from None
             except StoreError as error:
-                if not job.is_patient:
+                if not job.retries_forever:
                     raise
                 _log.warning("The re-embedding of agent %s waits: %s", self._agent_id, error)
                 if job.stopped.wait(MAX_RETRY_SECONDS):
                     raise StoppedError from None
 
     def _switch(
-        self, embedder: ValidatedEmbedder, model: Model, failed: list[int], max_lacking: int
+        self, embedder: ValidatedEmbedder, model: Model, failed: list[int], max_missing: int
     ) -> bool:
         """Make the vectors the agent's own, and use them; return False if some are lacking."""
         self._indexes.begin_switch()
-        begun = time.perf_counter()
+        started = time.perf_counter()
         with self._models.switching:
             try:
                 is_switched = self._store.switch_model(
-                    self._agent_id, model, failed, max_lacking
+                    self._agent_id, model, failed, max_missing
                 ).result()
             except BaseException:
                 self._indexes.end_switch()
                 raise
             if is_switched:
-                self.switch_seconds = time.perf_counter() - begun
+                self.switch_seconds = time.perf_counter() - started
                 self._models.adopt(VectorModel(self._store, self._agent_id, embedder))
         if is_switched:
             self._adopt(embedder)

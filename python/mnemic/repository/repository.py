@@ -54,7 +54,7 @@ from mnemic.observability.telemetry import Telemetry, milliseconds_since
 from mnemic.reporting.description import quoted
 from mnemic.reporting.progress import Progress, checked_progress, reporting, silent
 from mnemic.repository.accesses import AccessCounter
-from mnemic.repository.adding import Added, Adder
+from mnemic.repository.adding import Adder, AdditionResult
 from mnemic.repository.chosen_embedder import chosen_embedder
 from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.database_search import (
@@ -66,7 +66,7 @@ from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.entry_vectors import EntryVectorReader
 from mnemic.repository.eviction import EvictionReporter
 from mnemic.repository.find import Finder
-from mnemic.repository.found import Expansion, Found
+from mnemic.repository.found import Expansion, SearchOutcome
 from mnemic.repository.index_pool import SHARED, IndexPool, PooledIndexes, indexes_of
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.key_rotation import KeyRotation
@@ -87,7 +87,7 @@ from mnemic.repository.vector_index import VectorIndexReader
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store, open_store
 from mnemic.store.change_listeners import ChangeListener
-from mnemic.store.values import Located
+from mnemic.store.values import EntryRow
 from mnemic.threads.sync_bridge import run_blocking
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ NO_USER_HINT = (
 _FEW_IDS = 16
 
 
-class Like(NamedTuple):
+class SimilaritySearch(NamedTuple):
     """A search for the memories most similar to one.
 
     Attributes:
@@ -157,7 +157,7 @@ class Repository:
                 settings.license,
                 settings.quota,
                 settings.user_quota,
-                room=settings.room,
+                entry_limits=settings.entry_limits,
                 store=self._store,
                 agent_id=self.agent_id,
                 telemetry=self._telemetry,
@@ -203,7 +203,7 @@ class Repository:
                 settings.embedder.close()
             self._store.close()
             raise
-        # Without this object: a cycle would keep the file of a memory that nobody closes.
+        # Without this object: a cycle would keep the file of a memory that is never closed.
         make_vectors = partial(
             _query_vectors,
             store=self._store,
@@ -360,7 +360,7 @@ class Repository:
 
     @property
     def executor(self) -> "Executor":
-        """The store's threads, for blocking work of the asynchronous doors."""
+        """The store's threads, for blocking work of the asynchronous interfaces."""
         return self._store.executor
 
     @property
@@ -434,7 +434,7 @@ class Repository:
         return AddedMemories(stored, added.stored.evicted)
 
     async def _flagged(
-        self, added: Added, stored: list[MemoryEntry], repeats: dict[int, UUID]
+        self, added: AdditionResult, stored: list[MemoryEntry], repeats: dict[int, UUID]
     ) -> list[MemoryEntry]:
         """Flag those of stored entries that repeat others; those stored before are not."""
         for place, memory_id in repeats.items():
@@ -454,7 +454,7 @@ class Repository:
     ) -> dict[UUID, MemoryEntry]:
         """Return the memories with these ids in a scope, and count accesses."""
         self.limits.require_storing()
-        begun, now = time.perf_counter(), self.now()
+        started, now = time.perf_counter(), self.now()
         if flag("include_forgotten", include_deleted):
             found = await run_blocking(
                 lambda: self._store.located(scope, ids, now=now, include_deleted=True), self._store
@@ -463,7 +463,7 @@ class Repository:
             found = self._cache.get(scope, ids, now)
         else:
             found = await run_blocking(lambda: self._cache.get(scope, ids, now), self._store)
-        self._telemetry.record_retrieval(begun)
+        self._telemetry.record_retrieval(started)
         if self._settings.track_access:
             self.accesses.count([row for row, entry in found.values() if entry.is_active(now)], now)
         entries = {entry_id: entry for entry_id, (_, entry) in found.items()}
@@ -508,7 +508,7 @@ class Repository:
         )
         return found
 
-    async def like(self, scope: Scope, entry_id: UUID, search: Search) -> Like | None:
+    async def like(self, scope: Scope, entry_id: UUID, search: Search) -> SimilaritySearch | None:
         """Return the search for the memories most similar to one of a scope, without itself.
 
         Args:
@@ -522,7 +522,7 @@ class Repository:
         row, entry = located
         exclude = (entry_id, *search.exclude)
         search = msgspec.structs.replace(search, text=entry.content, exclude=exclude, like=row)
-        return Like(self.vectors.like(search, row), entry)
+        return SimilaritySearch(self.vectors.like(search, row), entry)
 
     def _hint(self, scope: Scope, search: Search) -> str | None:
         """Return a hint if an empty result leaves out the memories of users."""
@@ -538,14 +538,14 @@ class Repository:
 
     async def _timed(self, scope: Scope, search: Search) -> tuple[SearchResults, float]:
         """Return the results of a search, and the milliseconds it takes."""
-        begun = time.perf_counter()
+        started = time.perf_counter()
         # One piece of work: each change to another thread takes as long as a short search.
         found = await run_blocking(
             lambda: self.find(scope, search, SEARCHING_BY_MEANING),
             self._store,
             announced=self.finder.announced(scope, search),
         )
-        return found.results(), milliseconds_since(begun)
+        return found.results(), milliseconds_since(started)
 
     def find(
         self,
@@ -554,7 +554,7 @@ class Repository:
         *needs: Need,
         expansion: Expansion | None = None,
         is_returned: bool = True,
-    ) -> Found:
+    ) -> SearchOutcome:
         """Return the best memories of a scope, best first; runs in the caller's thread.
 
         The only way to a ranking: license, index, vectors, ranking, memories. It publishes no event
@@ -580,7 +580,7 @@ class Repository:
             self.check_embedder()
         is_wanted = search.limit or search.with_total
         if not is_wanted:
-            return Found([], {}, None)
+            return SearchOutcome([], {}, None)
         found = self.finder.find(scope, search, expansion)
         if self._guard is not None and is_returned:
             self._guard.note(found.entries)
@@ -631,7 +631,7 @@ class Repository:
         )
         return {entry_id: entry for entry_id, (_, entry) in found.items()}
 
-    async def locate(self, scope: Scope, entry_id: UUID) -> Located | None:
+    async def locate(self, scope: Scope, entry_id: UUID) -> EntryRow | None:
         """Return a memory of a scope and its row without counting that as an access."""
         return self._store.located(scope, [entry_id], now=self.now()).get(entry_id)
 
@@ -651,7 +651,7 @@ class Repository:
     async def close(self) -> None:
         """Finish writing and release the file. Repeated calls have no effect.
 
-        A forked process has nothing to finish, and its locks may be held for good.
+        A forked process has nothing to finish, and its locks may never be released.
         """
         if os.getpid() != self._process:
             self._store.close()

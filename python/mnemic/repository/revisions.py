@@ -17,7 +17,7 @@ _User: TypeAlias = tuple[str | None, bool]
 class Revisions:
     """The revisions of one agent's users. Thread-safe.
 
-    A store that hears of changes is asked once for each user and change of the agent.
+    A store that is notified of changes is asked once for each user and change of the agent.
 
     Args:
         store: Where the memories are.
@@ -30,7 +30,8 @@ class Revisions:
         self._agent_id = agent_id
         self._size = size
         self._lock = threading.Lock()
-        self._kept: OrderedDict[_User, tuple[int, int]] = OrderedDict()  # change number, revision
+        # By user: number of the change, and revision.
+        self._revisions = OrderedDict[_User, tuple[int, int]]()
 
     def of(self, scope: Scope, deadline: float | None = None) -> tuple[LogPosition, int] | None:
         """Return the agent's position, and the revision of the scope's user.
@@ -41,7 +42,7 @@ class Revisions:
 
         Returns:
             None where a search may find an older state: while the store cannot be read, and for the
-            moment in which it has not heard of a change yet. What is found then must not be cached.
+            moment in which it has not received a change yet. What is found then must not be cached.
 
         Raises:
             DeadlineExceededError: If the deadline passes.
@@ -53,8 +54,8 @@ class Revisions:
         if self._is_stale:  # at once: the search that follows waits for a lost connection
             return None
         known = self._known_position()
-        kept = self._revision_at(known.seq, scope)
-        return self._read(scope, deadline) if kept is None else (known, kept)
+        revision = self._revision_at(known.seq, scope)
+        return self._read(scope, deadline) if revision is None else (known, revision)
 
     def _read(self, scope: Scope, deadline: float | None) -> tuple[LogPosition, int] | None:
         try:
@@ -65,17 +66,17 @@ class Revisions:
                 return None
             raise
         with self._lock:
-            self._kept[_user(scope)] = position.seq, revision
-            self._kept.move_to_end(_user(scope))
-            if len(self._kept) > self._size:
-                self._kept.popitem(last=False)
+            self._revisions[_user(scope)] = position.seq, revision
+            self._revisions.move_to_end(_user(scope))
+            if len(self._revisions) > self._size:
+                self._revisions.popitem(last=False)
         is_heard_of = self._known_position().seq >= position.seq
         return (position, revision) if is_heard_of else None
 
     def _revision_at(self, seq: int, scope: Scope) -> int | None:
         """Return the revision of a user after a change of the agent, if it is kept."""
         with self._lock:
-            at, revision = self._kept.get(_user(scope), (None, 0))
+            at, revision = self._revisions.get(_user(scope), (None, 0))
         return revision if at == seq else None
 
     def _known_position(self) -> LogPosition:

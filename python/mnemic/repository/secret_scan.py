@@ -8,14 +8,14 @@ from mnemic.errors import RedactionBudgetError
 from mnemic.model import MemoryEntry
 
 
-class Scanned(NamedTuple):
+class ScanResult(NamedTuple):
     """The patterns that match in a memory, and whether a text of it could not be scanned."""
 
     patterns: tuple[str, ...]
     is_unscanned: bool
 
 
-_NOTHING = Scanned((), is_unscanned=False)
+_NOTHING = ScanResult((), is_unscanned=False)
 
 
 class SecretScan:
@@ -35,7 +35,7 @@ class SecretScan:
             for pattern in self._all.patterns
         }
 
-    def scan(self, entries: Sequence[MemoryEntry]) -> list[Scanned]:
+    def scan(self, entries: Sequence[MemoryEntry]) -> list[ScanResult]:
         """Scan the content, the tags, the metadata, category and source of each memory."""
         if not self._each:
             return [_NOTHING] * len(entries)
@@ -51,7 +51,7 @@ class SecretScan:
             for of_one, is_suspect in zip(texts, suspects, strict=True)
         ]
 
-    def _scanned(self, texts: Sequence[str]) -> Scanned:
+    def _scanned(self, texts: Sequence[str]) -> ScanResult:
         matching: list[str] = []
         is_unscanned = False
         for name, redaction in self._each.items():
@@ -60,7 +60,7 @@ class SecretScan:
                     matching.append(name)
             except RedactionBudgetError:
                 is_unscanned = True
-        return Scanned(tuple(matching), is_unscanned)
+        return ScanResult(tuple(matching), is_unscanned)
 
 
 def _name(pattern: str | RedactionPattern) -> str:

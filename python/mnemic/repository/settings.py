@@ -20,13 +20,13 @@ from mnemic.reporting.progress import Progress, checked_progress
 from mnemic.repository.arguments import checked_language
 from mnemic.repository.chosen_embedder import chosen_embedder
 from mnemic.repository.index_pool import IndexPool
-from mnemic.repository.limits import checked_room
+from mnemic.repository.limits import checked_entry_limits
 from mnemic.repository.options import WhenFull
 from mnemic.repository.proposals import EXACT_LIMIT
 from mnemic.repository.query_cache import QUERY_CACHE
 from mnemic.repository.retention import RETENTION, checked_retention
 from mnemic.store import MAX_STALE
-from mnemic.store.quota import Room
+from mnemic.store.quota import EntryLimits
 
 if TYPE_CHECKING:
     from mnemic.embed.base import AnyEmbedder
@@ -45,7 +45,7 @@ class Settings(NamedTuple):
     license: LicensePolicy | None
     quota: Quota | None
     user_quota: int | None
-    room: Room
+    entry_limits: EntryLimits
     retention: timedelta | None
     clock: Clock
     id_factory: IdFactory
@@ -113,7 +113,7 @@ class Settings(NamedTuple):
         checked_progress(progress)
         analysed_in = checked_language(language)
         kept_for = checked_retention(retention)
-        room = checked_room(max_entries, user_max_entries, when_full)
+        entry_limits = checked_entry_limits(max_entries, user_max_entries, when_full)
         named = Scope(agent_id)
         logs_content = flag("log_content", log_content)
         place = checked_search_in(search_in)
@@ -136,7 +136,7 @@ class Settings(NamedTuple):
             license=checked_policy(license),
             quota=None if quota is None else Quota(whole("quota", quota, minimum=0)),
             user_quota=None if user_quota is None else whole("user_quota", user_quota, minimum=0),
-            room=room,
+            entry_limits=entry_limits,
             retention=kept_for,
             clock=clock,
             id_factory=UuidFactory() if id_factory is None else id_factory,

@@ -21,7 +21,7 @@ from mnemic.threads.sync_bridge import run_blocking
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from mnemic.repository.export import Part
+    from mnemic.repository.export import ExportSelection
 
 
 class Transfer:
@@ -65,7 +65,7 @@ class Transfer:
     ) -> int:
         """Write the memories of a scope and the links between them; return their number."""
         try:
-            from mnemic.repository.export import Part, export  # noqa: PLC0415 - slow to import, rarely needed
+            from mnemic.repository.export import ExportSelection, export  # noqa: PLC0415 - slow
         except OSError as error:  # no descriptor is left to read it by
             raise typed(error, str(target)) from error
         self._limits.require_storing()
@@ -75,7 +75,7 @@ class Transfer:
         with reporting(progress, "export") as report:
             await self._accesses.write()
             model = self._models.now.stored_name if embeddings else None
-            part = Part(scope, self._now(), include_deleted, model)
+            part = ExportSelection(scope, self._now(), include_deleted, model)
             total = None
             if report is not silent:
                 total = await run_blocking(lambda: self._number(part), self._store)
@@ -86,7 +86,7 @@ class Transfer:
                 self._store,
             )
 
-    def _number(self, part: "Part") -> int:
+    def _number(self, part: "ExportSelection") -> int:
         """Return the number of memories of a part."""
         stats = self._store.stats(part.scope, now=part.now)
         if part.include_deleted:

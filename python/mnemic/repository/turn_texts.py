@@ -9,12 +9,12 @@ from mnemic.arrays import Float32Array
 from mnemic.errors import EmbeddingError
 from mnemic.model import Scope
 from mnemic.model.search import Search
-from mnemic.threads.loop_threads import Turn
+from mnemic.threads.loop_threads import LoopTurn
 
 Vectors: TypeAlias = list[Float32Array]
 
 
-class Announced(NamedTuple):
+class AnnouncedSearch(NamedTuple):
     """A search that a piece of work of an event loop is about to make.
 
     Attributes:
@@ -67,7 +67,7 @@ class TurnTexts:
             self._vectors = dict(zip(different, embed(different), strict=True))
 
 
-def announced_to(turn: Turn, embeds: object) -> list[Announced]:
+def announced_to(turn: LoopTurn, embeds: object) -> list[AnnouncedSearch]:
     """Return the searches of a turn that one `QueryVectors` embeds."""
-    announced = [each for each in turn.announced if isinstance(each, Announced)]
+    announced = [each for each in turn.announced if isinstance(each, AnnouncedSearch)]
     return [each for each in announced if each.embeds is embeds]

@@ -127,7 +127,7 @@ class Updater:
                     now=now,
                     quota=self._limits.quota,
                     user_quota=self._limits.user_quota,
-                    room=self._limits.room,
+                    entry_limits=self._limits.entry_limits,
                     include_archived=update.status is not None,
                     replace_vectors=own.are_given,
                 )
@@ -237,7 +237,7 @@ class Updater:
                     now=now,
                     quota=self._limits.quota,
                     user_quota=self._limits.user_quota,
-                    room=self._limits.room,
+                    entry_limits=self._limits.entry_limits,
                     include_archived=update.status is not None or tests_status,
                 )
             )

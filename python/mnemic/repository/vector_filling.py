@@ -40,8 +40,8 @@ class StoppedError(Exception):
     """The work was stopped."""
 
 
-class _AgainError(Exception):
-    """The embedder was away, and may be back."""
+class _RetryLaterError(Exception):
+    """The embedder was unavailable, and may be back."""
 
 
 class _Failure(NamedTuple):
@@ -68,7 +68,7 @@ class VectorFilling:
         clock: Gives the time.
         stopped: Ends the work.
         report: Gets the number of memories that have their vectors, and of all.
-        is_patient: Whether an embedder that is away is waited for without end.
+        retries_forever: Whether an unavailable embedder is waited for without end.
 
     Attributes:
         embedded: Number of memories embedded so far.
@@ -84,7 +84,7 @@ class VectorFilling:
         *,
         stopped: threading.Event,
         report: Report,
-        is_patient: bool = False,
+        retries_forever: bool = False,
     ) -> None:
         self._store = store
         self._agent_id = agent_id
@@ -93,9 +93,9 @@ class VectorFilling:
         self._now = clock
         self._stopped = stopped
         self._report = report
-        self._is_patient = is_patient
+        self._is_patient = retries_forever
         self._failures: dict[int, _Failure] = {}
-        self._suspects: list[int] = []
+        self._failed_rows: list[int] = []
         self._outages = 0
         self._after = 0
         self.embedded = self.kept = 0
@@ -133,15 +133,15 @@ class VectorFilling:
             StoppedError: If the work was stopped.
             StoreError: If the store cannot be read or written.
         """
-        lacking, wanted = self._store.to_embed(self._agent_id, model)
-        self.kept = max(self.kept, wanted - lacking - self.embedded)
-        self._report(wanted - lacking, wanted)
-        end = self._tried + lacking
+        missing, wanted = self._store.to_embed(self._agent_id, model)
+        self.kept = max(self.kept, wanted - missing - self.embedded)
+        self._report(wanted - missing, wanted)
+        end = self._tried + missing
         while self._tried < end and (rows := self._next_rows(model)):
             due = [row for row in rows if self._is_due(row)]
             if not due:
                 self._wait(min(self._failures[row].at for row in rows) - time.monotonic())
-            with suppress(_AgainError):
+            with suppress(_RetryLaterError):
                 while due:
                     some, due = due[:EMBEDDED_AT_ONCE], due[EMBEDDED_AT_ONCE:]
                     self._embed(model, some)
@@ -155,7 +155,7 @@ class VectorFilling:
         """Try a failed text again once it is due, unless it has its vectors by then, or is gone."""
         self._wait(self._failures[row].at - time.monotonic())
         if self._store.rows_to_embed(self._agent_id, model, row - 1, 1) == [row]:
-            with suppress(_AgainError):
+            with suppress(_RetryLaterError):
                 self._embed(model, [row])
         else:
             del self._failures[row]
@@ -197,7 +197,7 @@ class VectorFilling:
             self._embed(model, [row for row in rows[at : at + size] if self._is_due(row)])
 
     def _embed_together(self, model: Model, rows: list[int]) -> None:
-        begun, used = time.perf_counter(), time.thread_time()
+        started, used = time.perf_counter(), time.thread_time()
         entries = self._store.get_rows(self._everyone, rows, now=self._now(), include_deleted=True)
         found = self._embedder.embed_contents([entry.content for entry in entries.values()])
         vectors = dict(zip(entries, found, strict=True))
@@ -206,32 +206,32 @@ class VectorFilling:
         for row in rows:
             self._failures.pop(row, None)
         used = time.thread_time() - used
-        self._wait(used / WORKING_SHARE - (time.perf_counter() - begun))
+        self._wait(used / WORKING_SHARE - (time.perf_counter() - started))
 
     def _succeed(self) -> None:
-        self._suspects.clear()
+        self._failed_rows.clear()
         self._outages = 0
 
     def _fail(self, row: int, error: EmbeddingError) -> None:
         """Note a failure; where every text fails it is the embedder's, and not theirs."""
         attempts = self._failures[row].attempts + 1 if row in self._failures else 1
         self._failures[row] = _Failure(attempts, time.monotonic() + _pause(attempts))
-        self._suspects.append(row)
+        self._failed_rows.append(row)
         _log.debug("A memory of agent %s is not embedded: %s", self._agent_id, error.kind)
-        if len(self._suspects) < FAILURES_OF_AN_OUTAGE:
+        if len(self._failed_rows) < FAILURES_OF_AN_OUTAGE:
             return
         try:
             self._embedder.embed([f"is the embedder there, {time.time_ns()}?"])  # in no cache
         except EmbeddingError:
-            for suspect in self._suspects:
-                del self._failures[suspect]
-            self._suspects.clear()
+            for failed_row in self._failed_rows:
+                del self._failures[failed_row]
+            self._failed_rows.clear()
             self._wait_out(error)
-            raise _AgainError from None
+            raise _RetryLaterError from None
         self._succeed()
 
     def _wait_out(self, error: EmbeddingError) -> None:
-        """Wait for an embedder that is away; raise its error once that is in vain."""
+        """Wait for an unavailable embedder; raise its error once it is given up."""
         self._outages += 1
         if self._outages > MAX_OUTAGES and not self._is_patient:
             raise error

@@ -30,7 +30,7 @@ _EXACT: Final = SourceState("exact", proposes=False)
 Result = TypeVar("Result")
 
 
-class _Measured(NamedTuple):
+class _Measurement(NamedTuple):
     """One query: the share that was found, and the seconds of both indexes."""
 
     recall: float
@@ -112,13 +112,13 @@ class VectorIndexReader:
             if not state.is_at_work or is_late:
                 return not state.waiting
             time.sleep(SECONDS_BETWEEN_LOOKS)
-            index = self._indexes.active.index  # it may have been loaded anew
+            index = self._indexes.active.index  # it may have been reloaded
 
     def _audit(self, sample: int, k: int, seed: int, report: Report) -> IndexAudit:
         index = self._current()
         rows = self._drawn(index, sample, np.random.default_rng(seed))
         queries = self._vectors_of(rows)
-        measured: list[_Measured] = []
+        measured: list[_Measurement] = []
         for done, (row, vectors) in enumerate(queries.items(), 1):
             measured.append(self._measured(index, row, vectors, k))
             report(done, len(queries))
@@ -168,21 +168,23 @@ class VectorIndexReader:
             owned[name]: each.vectors for name, each in found.items() if each.vectors is not None
         }
 
-    def _measured(self, index: NativeIndex, row: int, vectors: Float32Array, k: int) -> _Measured:
+    def _measured(
+        self, index: NativeIndex, row: int, vectors: Float32Array, k: int
+    ) -> _Measurement:
         """Compare both indexes for the vectors of a row, which itself does not count."""
         search = Search(text=None, ranking=SEMANTIC, limit=k + 1)
         inputs = RankInputs(self._scope, to_microseconds(self._now()), vectors)
         exact_seconds, exact = _timed(lambda: index.rank(search, inputs))
         state = _state_of(index)
         if not state.proposes:
-            return _Measured(1.0, 0.0, exact_seconds)
+            return _Measurement(1.0, 0.0, exact_seconds)
         source_seconds, proposed = _timed(lambda: index.nearest(vectors, k + 1, None))
         rows = np.empty(0, np.int64) if proposed is None else proposed
         ranked = index.rank(search, inputs._replace(proposed=rows))
         found = set(rows.tolist())
         best = [hit.score for hit in exact.ranked if hit.row != row][:k]
         scores = [hit.score for hit in ranked.ranked if hit.row != row and hit.row in found]
-        return _Measured(_recall(best, scores), source_seconds, exact_seconds)
+        return _Measurement(_recall(best, scores), source_seconds, exact_seconds)
 
 
 def _state_of(index: NativeIndex) -> SourceState:
@@ -197,6 +199,6 @@ def _recall(best: list[float], found: list[float]) -> float:
 
 
 def _timed(call: Callable[[], Result]) -> tuple[float, Result]:
-    begun = time.perf_counter()
+    started = time.perf_counter()
     result = call()
-    return time.perf_counter() - begun, result
+    return time.perf_counter() - started, result

@@ -28,17 +28,17 @@ CACHED_BYTES = 64 * 1024 * 1024
 """Maximum bytes of all cached results."""
 
 SCOPE_SHARE = 8
-"""One user's part is at most one in so many of all bytes, so that so many full parts fit."""
+"""One user's part is at most 1/n of all bytes, so that so many full parts fit."""
 
 ANSWER_SHARE = 4
-"""One result is at most one in so many of a user's bytes; a larger one is not cached."""
+"""One result is at most 1/n of a user's bytes; a larger one is not cached."""
 
 FREED_SHARE = 16
-"""One in so many of all bytes is freed at once: sorting the users by size gets slower with their
+"""1/n of all bytes is freed at once: sorting the users by size gets slower with their
 number."""
 
 
-class Hit(NamedTuple):
+class CachedHit(NamedTuple):
     """The cached part of one memory of a result.
 
     Attributes:
@@ -71,7 +71,7 @@ class CachedAnswer(NamedTuple):
         stale_since: Since when changes may be missing; such a result is not cached either.
     """
 
-    hits: tuple[Hit, ...]
+    hits: tuple[CachedHit, ...]
     total: int
     expanded: str | None
     computed_at: datetime
@@ -330,14 +330,14 @@ def _fair_level(sizes: Iterable[int], wanted: int) -> int:
 def _running_loop() -> "AbstractEventLoop | None":
     if runs_sync():
         return None
-    import asyncio  # noqa: PLC0415 - a third of the import budget, unused at the front door
+    import asyncio  # noqa: PLC0415 - a third of the import budget, unused by plain calls
 
     return asyncio.get_running_loop()
 
 
 _SCORES = RelevanceScores(**dict.fromkeys(RelevanceScores.__struct_fields__, 0.5))
 _HIT_BYTES = (
-    getsizeof(Hit(0, 0.5, _SCORES))
+    getsizeof(CachedHit(0, 0.5, _SCORES))
     + getsizeof(_SCORES)
     + getsizeof(0.5) * (1 + len(RelevanceScores.__struct_fields__))
     + getsizeof(2**31)

@@ -46,9 +46,15 @@ from mnemic.model.rows import State
 from mnemic.model.search import Search
 from mnemic.observability.telemetry import milliseconds_since
 from mnemic.reporting.description import described
-from mnemic.repository import Found, Repository, check_limit
+from mnemic.repository import Repository, SearchOutcome, check_limit
 from mnemic.retrieval.augmentation import augment, window_contents
-from mnemic.retrieval.cache import CACHED_ANSWERS, CACHED_BYTES, AnswerCache, CachedAnswer, Hit
+from mnemic.retrieval.cache import (
+    CACHED_ANSWERS,
+    CACHED_BYTES,
+    AnswerCache,
+    CachedAnswer,
+    CachedHit,
+)
 from mnemic.retrieval.expansion import MIN_CONFIDENCE, Expander, Related
 from mnemic.retrieval.given_expanders import expansion_of
 from mnemic.retrieval.keys import Key, depends_on_accesses, key_of
@@ -139,13 +145,13 @@ class RetrievalEngine:
         self, scope: Scope, query: MemoryQuery, time_limit: TimeLimit = NO_LIMIT
     ) -> MemoryRetrievalResult:
         """Return the memories of a scope that match a query, best first."""
-        begun = time.perf_counter()
+        started = time.perf_counter()
         if not isinstance(query, MemoryQuery):
             raise InvalidArgumentError(f"query must be a MemoryQuery, got {described(query)}")
         self._check_license(query)  # before the cache lookup
         given = await self._lookup(scope, query, time_limit)
         self._count([(hit.row, given.entries[hit.row]) for hit in given.answer.hits])
-        milliseconds = milliseconds_since(begun)
+        milliseconds = milliseconds_since(started)
         result = _result(query, given, milliseconds)
         expanded = given.answer.expanded
         self._statistics.retrieved(
@@ -269,8 +275,8 @@ class RetrievalEngine:
     def _count(self, found: Sequence[tuple[int, MemoryEntry]]) -> None:
         """Count accesses of returned memories, except deleted ones."""
         if self._track_access:
-            living = [row for row, entry in found if entry.forgotten_at is None]
-            self.repository.accesses.record(living)
+            current = [row for row, entry in found if entry.forgotten_at is None]
+            self.repository.accesses.record(current)
 
     def stats(self) -> RetrievalStats:
         """Return the statistics so far."""
@@ -287,7 +293,7 @@ class RetrievalEngine:
         needs = (STORING, RETRIEVING_BY_MEANING) if by_meaning else (STORING,)
         self.repository.limits.require(*needs)
 
-    def _find(self, scope: Scope, search: Search) -> Found:
+    def _find(self, scope: Scope, search: Search) -> SearchOutcome:
         return self.repository.find(scope, search, RETRIEVING_BY_MEANING)
 
     def _related(self, scope: Scope, text: str, time_limit: TimeLimit) -> Related:
@@ -318,7 +324,7 @@ class RetrievalEngine:
         if not query.use_cache or depends_on_accesses(query, expression):
             return await self._compute(scope, query, time_limit)
         stands = self.repository.finder.position_and_revision(scope, time_limit.deadline)
-        if stands is None:  # nothing tells whether a cached result is outdated
+        if stands is None:  # it is unknown whether a cached result is outdated
             return await self._compute(scope, query, time_limit)
         position, revision = stands
         key = key_of(scope, query, expression, revision)
@@ -380,7 +386,7 @@ class RetrievalEngine:
                 expansion_failed = expansion.failed
                 if expansion.added_terms:
                     also, expanded = (expansion.expanded,), expansion.expanded
-        begun = self.repository.now()
+        started = self.repository.now()
         search = _search(query, *self._floors(query), also, time_limit)
         found = await run_blocking(
             lambda: self._rank(scope, query, search, time_limit),
@@ -391,10 +397,10 @@ class RetrievalEngine:
             hits=tuple(_hit(hit) for hit in found.hits),
             total=len(found.hits) if found.total is None else found.total,
             expanded=expanded,
-            computed_at=begun,
+            computed_at=started,
             lifetime=query.cache_ttl,
             # Only now the index contains all the memories of the result.
-            expires_at=self._first_expiry(scope, query, begun) if query.use_cache else None,
+            expires_at=self._first_expiry(scope, query, started) if query.use_cache else None,
             expansion_failed=expansion_failed,
             degraded=found.degraded,
             degraded_reason=found.degraded_reason,
@@ -409,7 +415,7 @@ class RetrievalEngine:
 
     def _rank(
         self, scope: Scope, query: MemoryQuery, search: Search, time_limit: TimeLimit
-    ) -> Found:
+    ) -> SearchOutcome:
         if query.order is MemorySortOrder.ACCESSED_DESCENDING:
             found = self._by_access(scope, search)
         else:
@@ -418,7 +424,7 @@ class RetrievalEngine:
             found = self._scored(scope, query, found, time_limit)
         return found._replace(hits=found.hits[query.offset :])
 
-    def _by_access(self, scope: Scope, search: Search) -> Found:
+    def _by_access(self, scope: Scope, search: Search) -> SearchOutcome:
         """Return memories by their last access; those without one come last, newest first."""
         replace = msgspec.structs.replace
         accessed = replace(search, filters=_and(search.filters, _WAS_ACCESSED))
@@ -428,7 +434,7 @@ class RetrievalEngine:
         last, first = (self._find(scope, each) for each in (others, accessed))
         ranked = {hit.row: hit for hit in [*first.hits, *last.hits]}
         twice = len(first.hits) + len(last.hits) - len(ranked)
-        return Found(
+        return SearchOutcome(
             [*ranked.values()][: search.limit],
             {**last.entries, **first.entries},
             (first.total or 0) + (last.total or 0) - twice if search.with_total else None,
@@ -438,8 +444,8 @@ class RetrievalEngine:
         )
 
     def _scored(
-        self, scope: Scope, query: MemoryQuery, found: Found, time_limit: TimeLimit
-    ) -> Found:
+        self, scope: Scope, query: MemoryQuery, found: SearchOutcome, time_limit: TimeLimit
+    ) -> SearchOutcome:
         """Return the memories of a given order with their scores; those that get one in time."""
         ordered = found.hits
         ids = tuple(UUID(bytes=hit.id) for hit in ordered)
@@ -588,7 +594,7 @@ def _result(query: MemoryQuery, given: CacheLookup, milliseconds: float) -> Memo
     )
 
 
-def _hit(ranked: RankedRow) -> Hit:
+def _hit(ranked: RankedRow) -> CachedHit:
     part = ranked.components.get
     scores = RelevanceScores(
         similarity=part("similarity"),
@@ -598,4 +604,4 @@ def _hit(ranked: RankedRow) -> Hit:
         context_boost=part("context"),
         keyword=part("keyword"),
     )
-    return Hit(ranked.row, ranked.shown_score, scores)
+    return CachedHit(ranked.row, ranked.shown_score, scores)

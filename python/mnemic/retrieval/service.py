@@ -259,7 +259,7 @@ class RetrievalService(RetrievalBase):
     once.
 
     Args:
-        memory: A memory, by any door, or a scoped one; its scope applies to every call.
+        memory: A memory, by any interface, or a scoped one; its scope applies to every call.
         expander: Adds related terms to queries: a function or a coroutine function from a text to a
             list of texts, a dict of synonyms, or an object with `expand`; by default from the
             memories themselves.

@@ -8,7 +8,7 @@ from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import Record, RowBatch
 from mnemic.store.new_rows import AddedRows, NewRow, Outcome
 from mnemic.store.row_codec import RowCodec, uuid_of
-from mnemic.store.values import Model, Stored
+from mnemic.store.values import Model, WriteResult
 
 
 def stored_vectors(new: NewEntry) -> Sequence[Float32Array]:
@@ -34,9 +34,9 @@ def vectors_of(
     return (model, parts.shape[1]), vector_blobs(parts)
 
 
-def stored_of(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> Stored:
+def stored_of(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> WriteResult:
     """Return what an addition stored: its outcomes, and the change for an index."""
-    return Stored(
+    return WriteResult(
         ids=[
             new.entry.id if outcome.is_new else uuid_of(outcome.entry_id)
             for new, outcome in zip(rows, added.outcomes, strict=True)
@@ -62,14 +62,14 @@ def _batch(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> RowBatc
     records: list[Record] = []
     embedded: list[int] = []
     vectors: list[Float32Array] = []
-    gone: list[int] = []
+    removed: list[int] = []
     linked: list[int] = []
     for outcome, new in stored:
         row, replacement = outcome.row, outcome.replacement
         is_active, own = _is_active(new.entry), [(row, *new.plain)]
         if replacement is not None:
             linked.append(row)
-            gone += [] if is_active else [row]
+            removed += [] if is_active else [row]
             own = codec.records([(row, *replacement.columns)])
         if is_active:
             records += own
@@ -81,7 +81,7 @@ def _batch(codec: RowCodec, added: AddedRows, rows: Sequence[NewRow]) -> RowBatc
         records=records,
         embedded=embedded,
         vectors=_stacked(vectors),
-        gone=gone,
+        removed=removed,
         linked=linked,
     )
 
@@ -94,7 +94,7 @@ def _are_all_changes(added: AddedRows, stored: Sequence[Outcome]) -> bool:
     if not replacements:
         return True
     has_repeated = len({outcome.row for outcome in stored}) < len(stored)
-    return not has_repeated and not any(one.is_anew for one in replacements)
+    return not has_repeated and not any(one.clears_index for one in replacements)
 
 
 def _is_active(entry: MemoryEntry) -> bool:

@@ -9,8 +9,8 @@ from mnemic.arrays import Float32Array
 from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, OnConflict, OnDuplicate
 from mnemic.model.new_entry import NewEntry
-from mnemic.store.quota import NO_ROOM, Room
-from mnemic.store.values import Stored
+from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits
+from mnemic.store.values import WriteResult
 
 
 class Additions(Protocol):
@@ -24,11 +24,11 @@ class Additions(Protocol):
         now: datetime,
         quota: Quota | None = None,
         user_quota: int | None = None,
-        room: Room = NO_ROOM,
+        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
         on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
         is_import: bool = False,
-    ) -> Future[Stored]:
+    ) -> Future[WriteResult]:
         """Store entries of an agent, all or none, with their embeddings.
 
         An entry whose idempotency key was used before, in an earlier call or in this one, is not
@@ -41,8 +41,8 @@ class Additions(Protocol):
             now: Entries expired by now are not duplicates; merged entries are updated now.
             quota: Maximum bytes of content of the agent.
             user_quota: Maximum bytes of content of each user, and of the entries without a user.
-            room: Budgets of entries, and whether the write deletes entries to keep to all limits:
-                see `eviction`.
+            entry_limits: Budgets of entries, and whether the write deletes entries to keep to all
+                limits: see `eviction`.
             on_conflict: Treatment of an entry whose id the user already has, in any state and in
                 any project and session. It comes after the idempotency key and before the text.
                 "skip" leaves the stored entry as it is. "replace" stores the new one in its row,
@@ -71,7 +71,7 @@ class Additions(Protocol):
         model: str,
         on_conflict: OnConflict,
     ) -> list[bool]:
-        """Return for each entry whether an `add` of it needs its vectors, as things stand.
+        """Return for each entry whether an `add` of it needs its vectors, in the current state.
 
         With "replace" it needs none if its id is stored with the same content and vectors of the
         model; with "skip" none if its id is stored. The write decides again: an entry that needed

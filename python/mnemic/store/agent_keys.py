@@ -59,14 +59,14 @@ class StoreKey(Protocol):
     """Stores a key of an agent as its newest; returns the keys that are stored then, durably."""
 
     def __call__(
-        self, agent_id: str, key: StoredKey, /, *, beside_others: bool
+        self, agent_id: str, key: StoredKey, /, *, allow_other_keys: bool
     ) -> Sequence[StoredKey]:
         """Store a key unless the agent has it.
 
         Args:
             agent_id: The agent.
             key: The key.
-            beside_others: Whether it is stored also if the agent has another.
+            allow_other_keys: Whether it is stored also if the agent has another.
         """
         ...
 
@@ -116,7 +116,7 @@ class Keyring:
         """Return `keys`; a key is made and stored if the agent has none."""
         keys = self.keys(agent_id)
         keys = keys if keys.stored else self.refreshed(agent_id)
-        return keys if keys.stored else self._with_new_key(agent_id, beside_others=False)
+        return keys if keys.stored else self._with_new_key(agent_id, allow_other_keys=False)
 
     def take_in(
         self,
@@ -184,7 +184,7 @@ class Keyring:
         wanted = encryption.master_key().key_id
         if keys.stored and keys.stored[-1].key_id == wanted:
             return keys
-        return self._with_new_key(agent_id, beside_others=True)
+        return self._with_new_key(agent_id, allow_other_keys=True)
 
     def forget(self, agent_id: str) -> None:
         """Keep the keys of an agent no longer."""
@@ -212,9 +212,11 @@ class Keyring:
         check_value = Sealer(master, agent_id, salt).check_value()
         return StoredKey(master.key_id, master.name, salt, check_value)
 
-    def _with_new_key(self, agent_id: str, *, beside_others: bool) -> AgentKeys:
+    def _with_new_key(self, agent_id: str, *, allow_other_keys: bool) -> AgentKeys:
         made = self._new_key(agent_id)
-        return self._known_from(agent_id, self._store(agent_id, made, beside_others=beside_others))
+        return self._known_from(
+            agent_id, self._store(agent_id, made, allow_other_keys=allow_other_keys)
+        )
 
     def _known_from(self, agent_id: str, stored: Sequence[StoredKey]) -> AgentKeys:
         sealers = {}

@@ -17,16 +17,16 @@ from mnemic.store.additions import Additions
 from mnemic.store.bulk import BulkWrites
 from mnemic.store.change_listeners import ChangeListener
 from mnemic.store.lists import Lists
-from mnemic.store.quota import NO_ROOM, Room
+from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits
 from mnemic.store.reembedding import Reembedding
 from mnemic.store.sealing import Sealing
 from mnemic.store.snapshots import Snapshots
 from mnemic.store.usage import UsageReads
 from mnemic.store.values import (
     AccessedRows,
+    EntryRow,
     EntryVectors,
     LinkEnd,
-    Located,
     LogPosition,
     Model,
     OwnedId,
@@ -130,19 +130,19 @@ class Store(
     """
 
     notifies_changes: bool
-    """Whether the store hears of changes of other processes; False: each read asks for them."""
+    """Whether the store is notified of other processes' changes; False: each read asks for them."""
 
     @property
     def stale_since(self) -> datetime | None:
         """Since when changes of other processes may be missing in reads; None while none can be.
 
-        A store that hears of changes gives out its `known_position` while its server is away, for
-        a limited time.
+        A store that is notified of changes gives out its `known_position` while its server is
+        unreachable, for a limited time.
         """
         ...
 
-    def held_bytes(self, agent_id: str) -> int:
-        """Return the bytes of an agent's rows that are held for searches; 0 if they are not."""
+    def cached_bytes(self, agent_id: str) -> int:
+        """Return the bytes of an agent's rows that are cached for searches; 0 if they are not."""
         ...
 
     def release(self, agent_id: str) -> None:
@@ -191,7 +191,7 @@ class Store(
         now: datetime,
         include_deleted: bool = False,
         deadline: float | None = None,
-    ) -> dict[UUID, Located]:
+    ) -> dict[UUID, EntryRow]:
         """Return the entries of `get` with their rows."""
         ...
 
@@ -244,7 +244,7 @@ class Store(
         now: datetime,
         quota: Quota | None = None,
         user_quota: int | None = None,
-        room: Room = NO_ROOM,
+        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
         include_archived: bool = False,
         replace_vectors: bool = False,
     ) -> Future[MemoryEntry | None]:
@@ -262,7 +262,7 @@ class Store(
             now: Entries expired by now do not exist.
             quota: Checked as in `add` if the content grows.
             user_quota: As above.
-            room: As above.
+            entry_limits: As above.
             include_archived: Also change an archived entry.
             replace_vectors: Store the vectors in place of the old ones if the content stays, too.
 
@@ -449,11 +449,11 @@ class Store(
         ...
 
     def known_position(self, agent_id: str) -> LogPosition:
-        """Return the agent's position as far as the store has heard of it, for searches.
+        """Return the agent's position as far as the store knows it, for searches.
 
         It has all commits of this process, and is never behind an earlier `position`. A store that
-        hears of changes asks nobody for it, and gives it out while its server is away; see
-        `stale_since`.
+        is notified of changes reads no server for it, and gives it out while its server is
+        unreachable; see `stale_since`.
         """
         ...
 
@@ -528,7 +528,7 @@ class Store(
             with_sensitive: Treat sensitive and sealed rows as changed, also those that have not
                 since `seq`: for an index that was loaded from a snapshot of that change.
             deadline: Limit for reading changes. All rows are read to the end whatever it is: cut
-                short, the next call would begin anew and never end either.
+                short, the next call would start again and never end either.
 
         Raises:
             EmbeddingModelMismatchError: If the agent's vectors come from another model.
@@ -547,7 +547,7 @@ class Store(
     def backup(self, target: str | os.PathLike[str], *, report: Report = silent) -> None:
         """Copy everything, as of one moment, to a new place; writers may continue meanwhile.
 
-        Snapshots of indexes are not copied; they are made anew.
+        Snapshots of indexes are not copied; they are rebuilt.
 
         Args:
             target: The new place.

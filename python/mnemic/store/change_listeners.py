@@ -29,9 +29,9 @@ class ChangeListeners:
         method = weakref.WeakMethod(listener)
         with self._lock:
             for known, methods in list(self._methods.items()):
-                living = tuple(each for each in methods if each() is not None)
-                if living:
-                    self._methods[known] = living
+                alive = tuple(each for each in methods if each() is not None)
+                if alive:
+                    self._methods[known] = alive
                 else:
                     del self._methods[known]
             self._methods[file] = (*self._methods.get(file, ()), method)

@@ -12,21 +12,21 @@ from mnemic.errors import StorageQuotaExceededError
 from mnemic.model import Scope
 from mnemic.store.changes import Change
 from mnemic.store.filter_sql import Condition
-from mnemic.store.quota import NO_ROOM, Quotas
+from mnemic.store.quota import NO_ENTRY_LIMITS, Quotas
 from mnemic.store.row_codec import RowCodec
 
 EVICTION_ORDER: Final = (
-    "gone_at IS NULL, gone_at, status <> 2, importance, access_count, "
+    "ended_at IS NULL, ended_at, status <> 2, importance, access_count, "
     "coalesce(last_accessed_at, created_at), created_at, id"
 )
 """The order, in SQL: deleted and expired entries, the longest ago first; then superseded ones, and
 then all others; of these the least important, the least accessed, the one whose last access or
 creation is the longest ago, the oldest, the smallest id."""
 
-GONE_AT: Final = "coalesce(forgotten_at, CASE WHEN expires_at <= {now} THEN expires_at END)"
+ENDED_AT: Final = "coalesce(forgotten_at, CASE WHEN expires_at <= {now} THEN expires_at END)"
 """When an entry was deleted or has expired, in SQL; NULL for one that is present."""
 
-MAY_GO: Final = "(gone_at IS NOT NULL OR (importance < 1 AND importance <= {bar}))"
+IS_EVICTABLE: Final = "(ended_at IS NOT NULL OR (importance < 1 AND importance <= {bar}))"
 """Condition, in SQL, of entries that may go for one of an importance."""
 
 _AT_ONCE: Final = 16
@@ -173,10 +173,10 @@ class SqlEvictionReads:
         """Return the first rows of a user that may go for the write."""
         write, mark, table = self._write, self._sql.mark, self._sql.table
         where, values = self._sql.in_scope(Scope(write.agent_id, user_id))
-        gone_at = GONE_AT.format(now=mark)
+        ended_at = ENDED_AT.format(now=mark)
         sql = (
-            f"SELECT row, size FROM (SELECT *, {self._size} AS size, {gone_at} AS gone_at "
-            f"FROM {table} WHERE {where}) AS own WHERE {MAY_GO.format(bar=mark)} "
+            f"SELECT row, size FROM (SELECT *, {self._size} AS size, {ended_at} AS ended_at "
+            f"FROM {table} WHERE {where}) AS own WHERE {IS_EVICTABLE.format(bar=mark)} "
             f"AND NOT ({self._sql.among}) ORDER BY {EVICTION_ORDER} LIMIT {mark}"
         )
         kept = self._sql.rows([*write.kept, *(change.row for change in write.changes)])
@@ -248,7 +248,7 @@ def rows_to_evict(reads: EvictionReads, write: Write) -> list[int]:
             quota, and not enough may go.
     """
     agent_id, changes, quotas, *_ = write
-    if quotas.room == NO_ROOM or not changes:
+    if quotas.entry_limits == NO_ENTRY_LIMITS or not changes:
         return []
     added = _added_by_user(changes)
     agent = _agent_account(reads, agent_id, list(added.values()), quotas)
@@ -258,7 +258,7 @@ def rows_to_evict(reads: EvictionReads, write: Write) -> list[int]:
         user = _user_account(reads, Scope(agent_id, user_id), amount, quotas)
         freed = Amount()
         needed = user.excess.greater(excess.lesser(amount))
-        if quotas.room.evicts and any(needed):
+        if quotas.entry_limits.evicts and any(needed):
             chosen, freed = _first_rows(reads, user_id, needed)
             rows += chosen
         _check(user, user.excess.without(freed), quotas)
@@ -288,11 +288,11 @@ def _agent_account(
     size, tier = (None, None) if quotas.agent is None else quotas.agent
     total = Amount(sum(one.size for one in added), sum(one.entries for one in added))
     everyone = Scope(agent_id, all_users=True)
-    return _account(reads, everyone, total, Limit(size, quotas.room.entries, tier))
+    return _account(reads, everyone, total, Limit(size, quotas.entry_limits.entries, tier))
 
 
 def _user_account(reads: EvictionReads, scope: Scope, added: Amount, quotas: Quotas) -> _Account:
-    return _account(reads, scope, added, Limit(quotas.user, quotas.room.user_entries))
+    return _account(reads, scope, added, Limit(quotas.user, quotas.entry_limits.user_entries))
 
 
 def _account(reads: EvictionReads, scope: Scope, added: Amount, limit: Limit) -> _Account:
@@ -302,7 +302,7 @@ def _account(reads: EvictionReads, scope: Scope, added: Amount, limit: Limit) ->
 
 def _check(account: _Account, excess: Amount, quotas: Quotas) -> None:
     """Raise if a write still exceeds a limit; without eviction bytes are checked elsewhere."""
-    evicts = quotas.room.evicts
+    evicts = quotas.entry_limits.evicts
     if excess.entries or (excess.size and evicts):
         raise account.error(is_of_entries=bool(excess.entries), evicts=evicts)
 
@@ -325,10 +325,10 @@ def _enough(found: Sequence[Candidate], needed: Amount) -> tuple[list[int], Amou
     rows: list[int] = []
     freed = Amount()
     for row, size in found:
-        lacking = needed.without(freed)
-        if not any(lacking):
+        missing = needed.without(freed)
+        if not any(missing):
             break
-        if lacking.entries or size:
+        if missing.entries or size:
             rows.append(row)
             freed = freed.plus(Amount(size, 1))
     return rows, freed

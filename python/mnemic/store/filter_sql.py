@@ -51,7 +51,7 @@ class Dialect(Protocol):
         ...
 
 
-class Narrowed(NamedTuple):
+class NarrowingCondition(NamedTuple):
     """An SQL condition that holds for every match.
 
     Attributes:
@@ -101,7 +101,7 @@ class FilterSql:
 
     def narrowed(
         self, expression: Expression, *, is_negated: bool = False, seals: bool = False
-    ) -> Narrowed:
+    ) -> NarrowingCondition:
         """Return a condition that holds for every match of a filter, or of its negation.
 
         Negations are pushed to the tests, because the negation of a condition that holds for too
@@ -125,15 +125,17 @@ class FilterSql:
             case Test():
                 condition = self._condition(expression)
                 if condition is None:
-                    return Narrowed(self._always, [], is_exact=False)
+                    return NarrowingCondition(self._always, [], is_exact=False)
                 sql, values = self._negated(condition) if is_negated else condition
                 if seals and _COLUMNS[expression.field.name] in SEALED_COLUMNS:
-                    return Narrowed(f"({self._is_sealed} OR {sql})", values, is_exact=False)
-                return Narrowed(sql, values, is_exact=True)
+                    return NarrowingCondition(
+                        f"({self._is_sealed} OR {sql})", values, is_exact=False
+                    )
+                return NarrowingCondition(sql, values, is_exact=True)
 
     def _joined(
         self, word: str, parts: Sequence[Expression], *, is_negated: bool, seals: bool
-    ) -> Narrowed:
+    ) -> NarrowingCondition:
         narrow = [self.narrowed(part, is_negated=is_negated, seals=seals) for part in parts]
         # Constants go, which leaves at most as many parts as the tree has tests: SQLite counts
         # depth.
@@ -141,13 +143,15 @@ class FilterSql:
         deciding, neutral = constants if word == "AND" else constants[::-1]
         decided = [part for part in narrow if part.sql == deciding]
         if decided:
-            return Narrowed(deciding, [], is_exact=any(part.is_exact for part in decided))
+            return NarrowingCondition(deciding, [], is_exact=any(part.is_exact for part in decided))
         is_exact = all(part.is_exact for part in narrow)
         kept = [part for part in narrow if part.sql != neutral]
         if not kept:
-            return Narrowed(neutral, [], is_exact)
+            return NarrowingCondition(neutral, [], is_exact)
         joined = f" {word} ".join(part.sql for part in kept)
-        return Narrowed(f"({joined})", [value for part in kept for value in part.values], is_exact)
+        return NarrowingCondition(
+            f"({joined})", [value for part in kept for value in part.values], is_exact
+        )
 
     def _condition(self, test: Test) -> Condition | None:  # noqa: PLR0911 - one for each operator
         """Return the exact condition of a test; None if the core has to decide it."""

@@ -130,7 +130,7 @@ class _JobError(Exception):
     """A job of a group failed; the cause is its error."""
 
 
-class _Pending(WriteFuture[Result]):
+class _PendingWrite(WriteFuture[Result]):
     """The future of a job submitted by an event loop.
 
     The loop wakes the writer once it has run its other callers. Waiting in a thread wakes the
@@ -216,7 +216,7 @@ class Writer:
         return self._submit(_Item(job, WriteFuture(), finish))
 
     def _write_soon(self, loop: "AbstractEventLoop", job: Job, finish: Finish) -> Future[Any]:
-        future = _Pending[Any](self._wake)
+        future = _PendingWrite[Any](self._wake)
         self._enqueue(_Item(job, future, finish))
         # Woken once the loop has run what is ready, so that all its callers form one group.
         if self._waking_loop is not loop:
@@ -259,7 +259,7 @@ class Writer:
             error = future.exception()
             if error is not None:
                 reason = str(error) if isinstance(error, MnemicError) else failure(error)
-                _log.warning("A write that nobody waits for was dropped: %s", reason)
+                _log.warning("A write that no caller waits for was dropped: %s", reason)
             if ended is not None:
                 ended()
 

@@ -8,7 +8,7 @@ from mnemic.model import MemoryEntry, OnConflict, OnDuplicate
 from mnemic.model.new_entry import NewEntry
 from mnemic.store.quota import NO_QUOTAS, Quotas
 from mnemic.store.row_codec import COLUMN_NAMES, Columns, RowCodec, UsedKey
-from mnemic.store.values import Model, Replaced, StoredKey
+from mnemic.store.values import Model, ReplacedEntry, StoredKey
 
 _CONTENT: Final = COLUMN_NAMES.index("content")
 
@@ -116,12 +116,12 @@ class Replacement(NamedTuple):
     Attributes:
         shown: The entry, as the store returns it.
         columns: Its columns, as they are stored.
-        is_anew: Whether an index must not keep anything of the old one; see `changes`.
+        clears_index: Whether an index must not keep anything of the old one; see `changes`.
     """
 
-    shown: Replaced
+    shown: ReplacedEntry
     columns: Columns
-    is_anew: bool
+    clears_index: bool
 
 
 class Outcome(NamedTuple):
@@ -153,7 +153,7 @@ class AddedRows(NamedTuple):
         steps: Number of changes.
         outcomes: One for each entry.
         changed: Other existing rows that changed.
-        evicted: Ids of the entries that were deleted to make room.
+        evicted: Ids of the entries that were deleted to make space.
     """
 
     seq: int

@@ -30,7 +30,7 @@ def open_store(
         url: A path, ":memory:", `sqlite:///` followed by either, or `postgresql://`; see
             `mnemic.store.url` and `mnemic.store.postgres.target`.
         read_only: Whether to open an existing store without changing it.
-        max_stale: Maximum seconds since the last sign of a server that is away for which positions
+        max_stale: Maximum seconds since the last sign of an unreachable server for which positions
             are given from memory.
         row_security: Whether policies of the database must keep agents apart; they are put in force
             unless they are.

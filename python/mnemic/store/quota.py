@@ -7,7 +7,7 @@ from mnemic.licensing import Quota
 from mnemic.model import Scope
 
 
-class Room(NamedTuple):
+class EntryLimits(NamedTuple):
     """Budgets of entries, and what becomes of a write that exceeds a quota or a budget.
 
     Attributes:
@@ -22,7 +22,7 @@ class Room(NamedTuple):
     evicts: bool = False
 
 
-NO_ROOM: Final = Room()
+NO_ENTRY_LIMITS: Final = EntryLimits()
 """No budgets, and nothing is deleted."""
 
 
@@ -32,12 +32,12 @@ class Quotas(NamedTuple):
     Attributes:
         agent: Maximum bytes of content of the agent; None is no limit.
         user: Maximum bytes of content of each user, and of the entries without a user.
-        room: Budgets of entries, and whether a write may delete others.
+        entry_limits: Budgets of entries, and whether a write may delete others.
     """
 
     agent: Quota | None = None
     user: int | None = None
-    room: Room = NO_ROOM
+    entry_limits: EntryLimits = NO_ENTRY_LIMITS
 
 
 NO_QUOTAS: Final = Quotas()

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mnemic.errors import SealBrokenError
 from mnemic.model import Expression, MemoryEntry
-from mnemic.store.filter_sql import Narrowed
+from mnemic.store.filter_sql import NarrowingCondition
 from mnemic.store.sealing_codec import log_broken
 
 Rows: TypeAlias = Sequence[tuple[Any, ...]]
@@ -23,7 +23,7 @@ class EntryList(NamedTuple):
         offset: Number of first entries to skip.
     """
 
-    narrow: Narrowed
+    narrow: NarrowingCondition
     expression: Expression
     order: str
     limit: int

@@ -10,15 +10,15 @@ from mnemic.model import MemoryEntry
 from mnemic.store.values import Model
 
 
-class ToEmbed(NamedTuple):
+class ReembeddingProgress(NamedTuple):
     """How far another model's vectors are filled.
 
     Attributes:
-        lacking: Number of entries that still lack their vectors.
+        missing: Number of entries that still lack their vectors.
         wanted: Number of entries that need them.
     """
 
-    lacking: int
+    missing: int
     wanted: int
 
 
@@ -72,7 +72,7 @@ class Reembedding(Protocol):
         """
         ...
 
-    def to_embed(self, agent_id: str, model: Model) -> ToEmbed:
+    def to_embed(self, agent_id: str, model: Model) -> ReembeddingProgress:
         """Return how many entries lack the shadow vectors of a model, and how many need them.
 
         Raises:
@@ -92,7 +92,7 @@ class Reembedding(Protocol):
         ...
 
     def switch_model(
-        self, agent_id: str, model: Model, skipped: Collection[int] = (), max_lacking: int = 0
+        self, agent_id: str, model: Model, skipped: Collection[int] = (), max_missing: int = 0
     ) -> Future[bool]:
         """Make the shadow vectors of a model the agent's own, unless entries lack them.
 
@@ -104,7 +104,7 @@ class Reembedding(Protocol):
             agent_id: The agent.
             model: The model; its name is another than that of the agent's vectors.
             skipped: Rows that may lack vectors, and have none then.
-            max_lacking: Number of other rows that may lack them, and have none then.
+            max_missing: Number of other rows that may lack them, and have none then.
 
         Returns:
             Whether that was done; nothing changes where more entries lack their vectors.

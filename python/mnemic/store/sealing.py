@@ -40,7 +40,7 @@ class Sealing(Protocol):
         """Seal entries of an agent under the current key of these options from now on.
 
         Entries that are sealed under other keys can be read all the while; `reseal` seals them
-        anew.
+        again.
 
         Raises:
             InvalidArgumentError: If the store was opened without encryption.

@@ -261,12 +261,12 @@ class SealingRowCodec:
         sealer = self.keyring.keys(agent_id).current
         if sealer is None:
             raise KeyUnavailableError(
-                f"agent {agent_id!r} has no key any more: it was destroyed; open the memory anew"
+                f"agent {agent_id!r} has no key any more: it was destroyed; open the memory again"
             )
         return sealer
 
     def _opened(self, place: Place, field: bytes, name: str, model: str = "") -> bytes:
-        """Return the plain bytes of a sealed field; one of a key that was made anew opens too."""
+        """Return the plain bytes of a sealed field; one of a key that was recreated opens too."""
         agent_id, entry_id = place
         sealer = self._sealer_of(agent_id, entry_id, field)
         try:

@@ -25,7 +25,7 @@ class LogPosition(NamedTuple):
 
 
 class ChangeMark(NamedTuple):
-    """A change of an agent, told from the changes with the same number in other histories.
+    """A change of an agent, distinguished from the changes with the same number in other histories.
 
     A history is what was written to one store up to a change. Two stores that were one once, as
     after a restored backup, have a change in common exactly if they had it before they parted.
@@ -76,7 +76,7 @@ class UpdatedEntry(NamedTuple):
 
 
 class UpdatedEntries(list[UpdatedEntry]):
-    """The entries that a write for many has updated, and those that it deleted to make room.
+    """The entries that a write for many has updated, and those that it deleted to make space.
 
     Attributes:
         evicted: Ids of the deleted ones, in the order in which they went.
@@ -89,7 +89,7 @@ class UpdatedEntries(list[UpdatedEntry]):
         self.evicted = list(evicted)
 
 
-class Located(NamedTuple):
+class EntryRow(NamedTuple):
     """An entry and its row."""
 
     row: int
@@ -144,7 +144,7 @@ class LinkEnd(NamedTuple):
     strength: float
 
 
-class Replaced(NamedTuple):
+class ReplacedEntry(NamedTuple):
     """An entry that was stored over the one with its id.
 
     Attributes:
@@ -158,7 +158,7 @@ class Replaced(NamedTuple):
     is_sealed_now: bool = False
 
 
-class Stored(NamedTuple):
+class WriteResult(NamedTuple):
     """Result of one `add`, in the order of its entries.
 
     Attributes:
@@ -168,7 +168,7 @@ class Stored(NamedTuple):
         changed: Other existing rows that changed: merged into, superseded, or superseding no more.
         batch: The change for an index; None if the index must read it from the store.
         replaced: By position, the entries that were stored over others.
-        evicted: Ids of the entries that were deleted permanently to make room.
+        evicted: Ids of the entries that were deleted permanently to make space.
     """
 
     ids: list[UUID]
@@ -176,5 +176,5 @@ class Stored(NamedTuple):
     is_new: list[bool]
     changed: list[int]
     batch: RowBatch | None
-    replaced: Mapping[int, Replaced]
+    replaced: Mapping[int, ReplacedEntry]
     evicted: Sequence[UUID] = ()

@@ -60,7 +60,7 @@ class VectorSearch(Protocol):
     ) -> SelectedRows | None:
         """Return memories among which the most similar ones are, and all that tie with the last.
 
-        None if the store cannot tell them: it has no such search or the filter is beyond it, a
+        None if the store does not know them: it has no such search or the filter is beyond it, a
         memory of the scope has no vector, or too many are not similar at all.
 
         Args:

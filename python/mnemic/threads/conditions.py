@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Final
 
 # Entered and left in C: a KeyboardInterrupt in `threading.Condition.__enter__` or `__exit__`, which
-# are Python, leaves the lock locked for good, and other threads wait for it.
+# are Python, leaves the lock locked forever, and other threads wait for it.
 Condition: Final[Callable[..., threading.Condition]] = type(
     "Condition",
     (threading.Condition,),

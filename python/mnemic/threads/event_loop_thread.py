@@ -21,7 +21,7 @@ CLOSE_SECONDS = 10.0
 """Seconds that `close` waits for a coroutine that ignores its cancellation."""
 
 
-class _Running(NamedTuple):
+class _RunningLoop(NamedTuple):
     """A running loop, its stop event, its thread, and its process."""
 
     loop: AbstractEventLoop
@@ -50,7 +50,7 @@ class EventLoopThread:
     def __init__(self, owner: str = "embedder") -> None:
         self._owner = owner
         self._lock = threading.Lock()
-        self._running: _Running | None = None
+        self._running: _RunningLoop | None = None
         self._is_closed = False
 
     @property
@@ -105,12 +105,12 @@ class EventLoopThread:
             with self._lock:
                 return asyncio.run_coroutine_threadsafe(coroutine, self._started().loop)
         except BaseException:
-            coroutine.close()  # otherwise Python warns that nobody awaited them
+            coroutine.close()  # otherwise Python warns that they were not awaited
             if isinstance(awaitable, Coroutine):
                 awaitable.close()
             raise
 
-    def _started(self) -> _Running:
+    def _started(self) -> _RunningLoop:
         if self._is_closed:
             raise RuntimeError(f"the event loop of the {self._owner} is closed")
         if self._running is None or self._running.process != os.getpid():
@@ -121,7 +121,7 @@ class EventLoopThread:
         return self._running
 
 
-def _start(name: str) -> _Running:
+def _start(name: str) -> _RunningLoop:
     import asyncio  # noqa: PLC0415 - as above
 
     started: Future[tuple[AbstractEventLoop, Event]] = Future()
@@ -134,10 +134,10 @@ def _start(name: str) -> _Running:
     # A daemon, so that a program which forgets to close can end; `finalize` ends it before that.
     thread = threading.Thread(target=lambda: asyncio.run(serve()), name=name, daemon=True)
     thread.start()
-    return _Running(*started.result(), thread, os.getpid())
+    return _RunningLoop(*started.result(), thread, os.getpid())
 
 
-def _stop(running: _Running, seconds: float = CLOSE_SECONDS) -> None:
+def _stop(running: _RunningLoop, seconds: float = CLOSE_SECONDS) -> None:
     """End a loop; `asyncio.run` cancels its running tasks."""
     # A forked child has no such thread, and shares the pipe that would wake the parent's.
     if running.process != os.getpid() or not running.thread.is_alive():

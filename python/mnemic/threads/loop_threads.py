@@ -71,8 +71,8 @@ class Call:
 
     def __init__(self, work: Callable[[], Any], announced: object = None) -> None:
         self.announced = announced
-        self.turn: Turn | None = None
-        self.whole_turn: Turn | None = None
+        self.turn: LoopTurn | None = None
+        self.whole_turn: LoopTurn | None = None
         self._work = work
         self._context: Context = copy_context()
         self._result: Any = None
@@ -144,7 +144,7 @@ def current_call() -> Call | None:
     return _current.get()
 
 
-class Turn:
+class LoopTurn:
     """Values shared by the work that one turn of an event loop handed over.
 
     Args:
@@ -184,7 +184,7 @@ def shared_in_turn(key: Hashable, compute: Callable[[], Result]) -> Result:
     return turn.value(key, compute)
 
 
-def current_turn() -> Turn | None:
+def current_turn() -> LoopTurn | None:
     """Return the turn of the work that this thread does for an event loop, or None."""
     call = _current.get()
     return None if call is None else call.whole_turn
@@ -222,7 +222,7 @@ class LoopThreads:
         queue = self._queues.get(executor)
         if queue is None:
             queue = self._queues[executor] = _WorkQueue(self)
-        queue.put(_Awaited(call, waiter), executor)
+        queue.put(_AwaitedCall(call, waiter), executor)
         try:
             await waiter
         except BaseException:
@@ -238,7 +238,7 @@ class LoopThreads:
         if self._is_scheduled or (others and len(self._due) < RETURNED_AT_ONCE):
             return
         self._is_scheduled = True
-        with suppress(RuntimeError):  # the event loop was closed: nobody waits there any more
+        with suppress(RuntimeError):  # the event loop was closed: no waiter is left
             self.loop.call_soon_threadsafe(self.wake)
 
     def wake(self) -> None:
@@ -250,7 +250,7 @@ class LoopThreads:
                 waiter.set_result(None)
 
 
-class _Awaited(NamedTuple):
+class _AwaitedCall(NamedTuple):
     """A call, and the waiter that the loop wakes after it."""
 
     call: Call
@@ -266,14 +266,14 @@ class _WorkQueue:
 
     def __init__(self, threads: LoopThreads) -> None:
         self._threads = threads
-        self._new: list[_Awaited] = []  # of this turn; used by the loop alone
+        self._new: list[_AwaitedCall] = []  # of this turn; used by the loop alone
         self._lock = threading.Lock()
-        self._waiting: deque[_Awaited] = deque()
+        self._waiting: deque[_AwaitedCall] = deque()
         self._active = 0  # threads at work, or about to be
         self._finished = 0
         self._is_watched = False
 
-    def put(self, work: _Awaited, executor: "Executor") -> None:
+    def put(self, work: _AwaitedCall, executor: "Executor") -> None:
         """Queue work; it is handed over once the loop has run what is ready."""
         self._new.append(work)
         if len(self._new) == 1:
@@ -282,7 +282,7 @@ class _WorkQueue:
     def _hand_over(self, executor: "Executor") -> None:
         new, self._new = self._new, []
         announced = [work.call.announced for work in new if work.call.announced is not None]
-        turn = Turn(announced)
+        turn = LoopTurn(announced)
         for work in new:
             work.call.turn = work.call.whole_turn = turn
         with self._lock:

@@ -63,11 +63,11 @@ async def run_blocking(
         work: The work.
         threads: Has the thread it runs in; None takes one of the event loop's own.
         announced: A description of the work for that beside it in one turn of the event loop; see
-            `mnemic.threads.loop_threads.Turn`.
+            `mnemic.threads.loop_threads.LoopTurn`.
     """
     if runs_sync():
         return work()
-    import asyncio  # noqa: PLC0415 - a third of the import budget, unused at the front door
+    import asyncio  # noqa: PLC0415 - a third of the import budget, unused by plain calls
 
     loop = asyncio.get_running_loop()
     if threads is not None:

@@ -1,1 +1,1 @@
-"""The verbs of a memory, behind its doors."""
+"""The verbs of a memory, behind its interfaces."""

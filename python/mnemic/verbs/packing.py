@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import to_builtins
 
-from mnemic.context import MemoryContext, Plan, pack
+from mnemic.context import MemoryContext, PackingPlan, pack
 from mnemic.context.prompt_block import NumberedLines
 from mnemic.model import SearchHit, SearchResults
 from mnemic.model.payload import PayloadMemory, Provenance
@@ -25,7 +25,7 @@ def context_of(
         counter: Token counter; an estimate by script unless given.
         explain: Whether the result holds the dropped hits.
     """
-    plan = Plan(
+    plan = PackingPlan(
         strategy=None, cuts_last=False, block=_LINES, max_tokens=max_tokens, counter=counter
     )
     ids = _ids(found.hits)

@@ -105,7 +105,7 @@ pub struct VectorSums {
 }
 
 impl VectorSums {
-    /// Make room for so many more rows.
+    /// Reserve so many more rows.
     ///
     /// # Errors
     ///

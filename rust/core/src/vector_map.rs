@@ -15,7 +15,7 @@ use crate::search::top_k::Hit;
 use crate::storage::snapshot_store::SnapshotStore;
 use crate::storage::vector_file::{self, RowsDirectory};
 use crate::system::data_file::{DataFile, DataFileWriter, Section};
-use crate::system::memory_budget::{CALL, filled, headroom, with_room};
+use crate::system::memory_budget::{CALL, filled, headroom, try_with_capacity};
 use crate::{Error, Prior, simd};
 
 /// How two vectors are compared. Higher is nearer.
@@ -154,7 +154,7 @@ impl VectorMap {
     /// When the rows do not fit memory, or their file is damaged.
     pub fn rows(&self) -> Result<(Vec<i64>, Vec<f32>), Error> {
         let vectors = &self.store.snapshot().vectors;
-        let mut rows = with_room(vectors.places.len().saturating_mul(self.dim))?;
+        let mut rows = try_with_capacity(vectors.places.len().saturating_mul(self.dim))?;
         let ids: Vec<i64> = vectors.places.ids().collect();
         for row in ids.iter().filter_map(|id| vectors.vector(*id)) {
             rows.extend_from_slice(&row[..self.dim]);
@@ -241,7 +241,7 @@ impl VectorMap {
     /// When an id has no row, or the rows do not fit memory.
     pub fn get(&self, ids: &[i64]) -> Result<Vec<f32>, Error> {
         let snapshot = self.store.snapshot();
-        let mut rows = with_room(ids.len().saturating_mul(self.dim))?;
+        let mut rows = try_with_capacity(ids.len().saturating_mul(self.dim))?;
         for id in ids {
             let len = snapshot.vectors.places.len();
             let row = snapshot.vectors.vector(*id).ok_or(Error::UnknownId { id: *id, len })?;
@@ -264,7 +264,7 @@ impl VectorMap {
         if queries.is_empty() {
             return Ok(Vec::new());
         }
-        self.check_room(queries, search)?;
+        self.check_memory(queries, search)?;
         self.found(queries, search, &self.scope(search)?)
     }
 
@@ -280,13 +280,13 @@ impl VectorMap {
         search: &Search<'_>,
     ) -> Result<Vec<Vec<Hit>>, Error> {
         self.check_search(queries, search)?;
-        self.check_room(queries, &Search { k: 0, ..*search })?;
+        self.check_memory(queries, &Search { k: 0, ..*search })?;
         let scope = self.scope(search)?;
         let counts = self.counted(queries, search, &scope)?;
         let queries = queries.chunks_exact(self.dim);
         let found = queries.zip(counts).map(|(query, k)| {
             let search = Search { k, ..*search };
-            self.check_room(query, &search)?;
+            self.check_memory(query, &search)?;
             Ok(self.found(query, &search, &scope)?.into_iter().flatten().collect())
         });
         found.collect()
@@ -325,7 +325,7 @@ impl VectorMap {
     /// As for [`VectorMap::search`].
     pub fn count(&self, queries: &[f32], search: &Search<'_>) -> Result<Vec<usize>, Error> {
         self.check_search(queries, search)?;
-        self.check_room(queries, search)?;
+        self.check_memory(queries, search)?;
         self.counted(queries, search, &self.scope(search)?)
     }
 
@@ -358,7 +358,7 @@ impl VectorMap {
 
     /// Check that the memory is available that a search may need: for each query its hits and the
     /// state of each segment, and for each row its priors and selection.
-    fn check_room(&self, queries: &[f32], search: &Search<'_>) -> Result<(), Error> {
+    fn check_memory(&self, queries: &[f32], search: &Search<'_>) -> Result<(), Error> {
         let rows = self.len();
         let searches = queries.len() / self.dim;
         let hits = search.k.min(rows).saturating_mul(size_of::<Hit>() * 4);
@@ -413,7 +413,7 @@ fn first_repeat(ids: &[i64]) -> Result<Option<i64>, Error> {
     if ids.len() < 2 || ids.is_sorted_by(|one, next| one < next) {
         return Ok(None);
     }
-    let mut sorted = with_room(ids.len())?;
+    let mut sorted = try_with_capacity(ids.len())?;
     sorted.extend_from_slice(ids);
     sorted.sort_unstable();
     Ok(sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]))

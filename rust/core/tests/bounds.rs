@@ -528,7 +528,7 @@ fn priors_far_above_every_similarity_do_not_hide_the_order() {
     }
 }
 
-/// A row whose bounds leave no room for [`tight_query`]: each of 1,024 components lies half a step
+/// A row whose bounds leave no slack for [`tight_query`]: each of 1,024 components lies half a step
 /// from its code on the query's side, and what the codes leave out is a hair shorter than a length
 /// that needs no rounding up. Nearly all of the bound cancels, which leaves the rounding of its
 /// terms. The other components are met by their codes, and keep the steps as wide as the range.
@@ -547,7 +547,7 @@ fn tight_query(value: f32) -> Vec<f32> {
 }
 
 #[test]
-fn rows_whose_bounds_leave_no_room_are_not_lost_to_rounding() {
+fn rows_whose_bounds_leave_no_slack_are_not_lost_to_rounding() {
     let dim = 1144;
     let mut numbers = Numbers::new(31);
     for count in sizes(dim) {

@@ -1,6 +1,6 @@
 //! From whatever Python calls an array to plain vectors, with the shape checked.
 
-use mnemic_core::system::memory_budget::with_room;
+use mnemic_core::system::memory_budget::try_with_capacity;
 use numpy::ndarray::Dimension;
 use numpy::{
     PyArray, PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray,
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::errors::{
-    ArrayTypeError, DimensionMismatchError, InvalidArgumentError, passes, raised, room,
+    ArrayTypeError, DimensionMismatchError, InvalidArgumentError, passes, raised, require_memory,
 };
 
 /// Vectors copied out of Python, row after row.
@@ -73,7 +73,7 @@ pub(crate) fn numbers(argument: &Bound<'_, PyAny>, what: &'static str) -> PyResu
 }
 
 fn narrowed(wide: &[f64]) -> PyResult<Vec<f32>> {
-    let mut narrow = with_room(wide.len()).map_err(raised)?;
+    let mut narrow = try_with_capacity(wide.len()).map_err(raised)?;
     narrow.extend(wide.iter().map(|value| *value as f32));
     Ok(narrow)
 }
@@ -168,6 +168,6 @@ fn copied<T: numpy::Element + Copy>(
 fn copied_from<T: numpy::Element + Copy, D: Dimension>(
     array: &Bound<'_, PyArray<T, D>>,
 ) -> PyResult<Vec<T>> {
-    room(array.len().saturating_mul(size_of::<T>()))?;
+    require_memory(array.len().saturating_mul(size_of::<T>()))?;
     Ok(array.to_vec()?)
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use mnemic_core::checksum::{self, MASK, Value, VectorCheck, VectorSums};
-use mnemic_core::system::memory_budget::with_room;
+use mnemic_core::system::memory_budget::try_with_capacity;
 use mnemic_core::system::write_ahead_log;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
@@ -170,8 +170,9 @@ pub(crate) fn read_vectors<'py>(
     vectors: &Bound<'py, PyList>,
     sums: &mut PyVectorSums,
 ) -> PyResult<ReadVectors<'py>> {
-    let mut rows = with_room(vectors.len()).map_err(raised)?;
-    let mut values: Vec<f32> = with_room(vectors.len().saturating_mul(dim)).map_err(raised)?;
+    let mut rows = try_with_capacity(vectors.len()).map_err(raised)?;
+    let mut values: Vec<f32> =
+        try_with_capacity(vectors.len().saturating_mul(dim)).map_err(raised)?;
     let mut check = VectorCheck::new(model, &mut sums.0);
     let mut have_dim = true;
     for found in vectors.iter() {

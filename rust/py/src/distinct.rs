@@ -2,7 +2,7 @@
 
 use mnemic_core::columns::DistinctValues;
 use mnemic_core::filter::Operand;
-use mnemic_core::system::memory_budget::with_room;
+use mnemic_core::system::memory_budget::try_with_capacity;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -42,7 +42,7 @@ pub(crate) fn page_of<'py>(
     limit: usize,
 ) -> PyResult<Page<'py>> {
     let found = values.page(offset, limit);
-    let mut page = with_room(found.len()).map_err(raised)?;
+    let mut page = try_with_capacity(found.len()).map_err(raised)?;
     for (value, count) in &found {
         page.push((json(py, value)?, *count));
     }

@@ -4,7 +4,7 @@ use mnemic_core::system::memory_budget::of_folding;
 use mnemic_core::text::duplicates as core_duplicates;
 use pyo3::prelude::*;
 
-use crate::errors::{raised, room};
+use crate::errors::{raised, require_memory};
 use crate::text::{DETACH_BYTES, collect};
 
 /// For each byte of a text: its trigrams in a list, in a table and in the lists of their texts.
@@ -19,7 +19,7 @@ pub(crate) fn duplicates(texts: &Bound<'_, PyAny>, near: Option<f64>) -> PyResul
     let length: usize = texts.iter().map(|text| text.len()).sum();
     let longest = texts.iter().map(|text| of_folding(text)).max().unwrap_or(0);
     let per_byte = if near.is_some() { BYTES_PER_TRIGRAM } else { 2 };
-    room(longest.saturating_add(length.saturating_mul(per_byte)))?;
+    require_memory(longest.saturating_add(length.saturating_mul(per_byte)))?;
     let compare = || core_duplicates(&texts, near);
     let found = if length < DETACH_BYTES { compare() } else { py.detach(compare) };
     found.map_err(raised)

@@ -69,7 +69,7 @@ pub(crate) fn system_error(error: io::Error, path: Option<&Path>) -> PyErr {
 }
 
 /// Make sure that so many bytes can be had, before work that would end the process without them.
-pub(crate) fn room(bytes: usize) -> PyResult<()> {
+pub(crate) fn require_memory(bytes: usize) -> PyResult<()> {
     headroom(bytes).map_err(raised)
 }
 

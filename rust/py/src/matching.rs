@@ -1,7 +1,7 @@
 //! `matches`: a filter over records that are in no index.
 
 use mnemic_core::columns::{self, Record};
-use mnemic_core::system::memory_budget::with_room;
+use mnemic_core::system::memory_budget::try_with_capacity;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -22,7 +22,7 @@ pub(crate) fn matches(
     records: &Bound<'_, PyList>,
 ) -> PyResult<Vec<bool>> {
     let filter = filter::read(filter)?;
-    let mut passed = with_room(records.len()).map_err(raised)?;
+    let mut passed = try_with_capacity(records.len()).map_err(raised)?;
     for_each_batch(records, |batch| {
         passed.extend(py.detach(|| columns::matches(&filter, batch)).map_err(raised)?);
         Ok(())

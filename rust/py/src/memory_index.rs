@@ -19,7 +19,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use crate::arrays;
 use crate::deadline::deadline_at;
 use crate::distinct::page_of;
-use crate::errors::{raised, room};
+use crate::errors::{raised, require_memory};
 use crate::filter;
 use crate::listing::ListRequest;
 use crate::records::{GivenAccess, accesses_of, link_of, records_of};
@@ -149,8 +149,8 @@ impl PyMemoryIndex {
     }
 
     #[doc = stub!("MemoryIndex.apply")]
-    #[pyo3(signature = (records, embedded, vectors, gone, linked = Listed(vec![]), links = Listed(vec![]), /),
-        text_signature = "($self, records, embedded, vectors, gone, linked=[], links=[], /)")]
+    #[pyo3(signature = (records, embedded, vectors, removed, linked = Listed(vec![]), links = Listed(vec![]), /),
+        text_signature = "($self, records, embedded, vectors, removed, linked=[], links=[], /)")]
     #[expect(clippy::too_many_arguments, reason = "the parts of a batch")]
     fn apply(
         &self,
@@ -158,16 +158,16 @@ impl PyMemoryIndex {
         records: &Bound<'_, PyList>,
         embedded: &Bound<'_, PyAny>,
         vectors: Option<&Bound<'_, PyAny>>,
-        gone: Listed<i64>,
+        removed: Listed<i64>,
         linked: Listed<i64>,
         links: Listed<(i64, i64, u8, f64)>,
     ) -> PyResult<()> {
-        let (gone, linked) = (gone.0, linked.0);
+        let (removed, linked) = (removed.0, linked.0);
         let records = records_of(records)?;
         let (embedded, vectors) = self.vectors_of(embedded, vectors)?;
         let links = links.0.into_iter().map(link_of).collect::<PyResult<Vec<Link>>>()?;
         let links = Links { from: &linked, links: &links };
-        py.detach(|| self.0.apply_with_links(&gone, &records, &embedded, &vectors, &links))
+        py.detach(|| self.0.apply_with_links(&removed, &records, &embedded, &vectors, &links))
             .map_err(raised)
     }
 
@@ -224,7 +224,7 @@ impl PyMemoryIndex {
         now: i64,
         deadline: Option<f64>,
     ) -> PyResult<String> {
-        room(self.0.bytes_of_reading(0, text.len()))?;
+        require_memory(self.0.bytes_of_reading(0, text.len()))?;
         let deadline = deadline_at(py, deadline)?;
         let ask = Ask { scope: scope.0.scope(), now, deadline: &deadline, ..Ask::default() };
         py.detach(|| self.0.in_first_person(text, &ask)).map_err(raised)
@@ -357,7 +357,7 @@ impl PyMemoryIndex {
         request: Given<LinkSearch<'py>>,
     ) -> PyResult<(Bound<'py, PyList>, usize)> {
         let given = request.0;
-        room(self.0.bytes_of_reading(self.0.docids() / 8, 0))?; // links lead to fewer rows with less data
+        require_memory(self.0.bytes_of_reading(self.0.docids() / 8, 0))?; // links lead to fewer rows with less data
         let filter = given.filter.as_ref().map(filter::read).transpose()?;
         let (hops, deadline) = (given.hops()?, deadline_at(py, given.deadline)?);
         let ask = Ask {
@@ -381,7 +381,7 @@ impl PyMemoryIndex {
         request: Given<NeighbourSearch<'py>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let given = request.0;
-        room(self.0.bytes_of_reading(self.0.docids() / 8, 0))?; // as for linked rows
+        require_memory(self.0.bytes_of_reading(self.0.docids() / 8, 0))?; // as for linked rows
         let filter = given.filter.as_ref().map(filter::read).transpose()?;
         let (walk, deadline) = (given.hops.walk()?, deadline_at(py, given.deadline)?);
         let ask = Ask {
@@ -406,7 +406,7 @@ impl PyMemoryIndex {
         text: &str,
         tokens: Listed<PyBackedStr>,
     ) -> PyResult<Vec<(String, Vec<usize>)>> {
-        room(self.0.bytes_of_reading(0, text.len()))?;
+        require_memory(self.0.bytes_of_reading(0, text.len()))?;
         let found = py.detach(|| self.0.surface_forms(text, &tokens.0));
         Ok(found.into_iter().map(|form| (form.text, form.tokens)).collect())
     }
@@ -423,7 +423,7 @@ impl PyMemoryIndex {
         limit: usize,
     ) -> PyResult<Vec<(String, f64)>> {
         let length: usize = texts.0.iter().map(|(text, _)| text.len()).sum();
-        room(self.0.bytes_of_reading(0, length.saturating_add(query.len())))?;
+        require_memory(self.0.bytes_of_reading(0, length.saturating_add(query.len())))?;
         let related = py.detach(|| self.0.related(query, &texts.0, scope.0.users(), limit));
         Ok(related.into_iter().map(weighed).collect())
     }
@@ -438,7 +438,7 @@ impl PyMemoryIndex {
         scope: Given<GivenScope>,
         limit: usize,
     ) -> PyResult<Vec<(String, f64)>> {
-        room(self.0.bytes_of_reading(0, text.len()))?;
+        require_memory(self.0.bytes_of_reading(0, text.len()))?;
         let phrases = py.detach(|| self.0.key_phrases(text, scope.0.users(), limit));
         Ok(phrases.into_iter().map(weighed).collect())
     }

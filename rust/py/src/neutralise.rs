@@ -6,10 +6,10 @@ use mnemic_core::text::neutralise as core_neutralise;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
-use crate::errors::room;
+use crate::errors::require_memory;
 use crate::text::{DETACH_BYTES, collect, utf8};
 
-/// Three copies: one without invisible characters, one rewritten, and room to grow.
+/// Three copies: one without invisible characters, one rewritten, and capacity to grow.
 const COPIES: usize = 8;
 
 #[doc = stub!("neutralise")]
@@ -18,7 +18,7 @@ const COPIES: usize = 8;
 pub(crate) fn neutralise<'py>(text: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyString>> {
     let py = text.py();
     let given = utf8(text.clone(), || "text".to_owned())?;
-    room(given.len().saturating_mul(COPIES))?;
+    require_memory(given.len().saturating_mul(COPIES))?;
     let work = || core_neutralise(&given);
     Ok(match if given.len() < DETACH_BYTES { work() } else { py.detach(work) } {
         Cow::Borrowed(_) => text.clone(),
@@ -33,7 +33,7 @@ pub(crate) fn neutralise_batch<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bound
     let py = texts.py();
     let texts = collect(texts)?;
     let length = texts.iter().map(|text| text.len()).sum::<usize>();
-    room(length.saturating_mul(COPIES))?;
+    require_memory(length.saturating_mul(COPIES))?;
     let work = || texts.iter().map(|text| core_neutralise(text)).collect::<Vec<_>>();
     let lines = if length < DETACH_BYTES { work() } else { py.detach(work) };
     PyList::new(py, lines)

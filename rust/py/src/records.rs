@@ -7,7 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
-use crate::errors::{InvalidArgumentError, raised, room};
+use crate::errors::{InvalidArgumentError, raised, require_memory};
 
 /// A column of a memory's row.
 pub(crate) struct RowColumn {
@@ -127,7 +127,7 @@ pub(crate) fn link_of((from, to, kind, strength): (i64, i64, u8, f64)) -> PyResu
 }
 
 pub(crate) fn records_of(given: &Bound<'_, PyList>) -> PyResult<Vec<Record>> {
-    room(given.len().saturating_mul(size_of::<Record>()))?;
+    require_memory(given.len().saturating_mul(size_of::<Record>()))?;
     given.iter().map(|record| record_of(&record)).collect()
 }
 

@@ -4,7 +4,7 @@ use mnemic_core::columns::{Scope, Users};
 use mnemic_core::memory::links::{Direction, Hops, MAX_DEPTH};
 use mnemic_core::memory::neighbours::{KINDS, Start, Walk};
 use mnemic_core::rank::sort_key::SortKey;
-use mnemic_core::system::memory_budget::with_room;
+use mnemic_core::system::memory_budget::try_with_capacity;
 use mnemic_core::{
     AdaptiveShare, EvidenceFloor, KeywordFields, Recency, Salience, ScoringConfig, Session, Weights,
 };
@@ -36,7 +36,7 @@ where
 
     fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let given = given.to_owned();
-        let mut values = with_room(given.len()?).map_err(raised)?;
+        let mut values = try_with_capacity(given.len()?).map_err(raised)?;
         for value in given.try_iter()? {
             values.push(value?.extract().map_err(Into::into)?);
         }

@@ -10,7 +10,7 @@ use mnemic_core::text::{
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
-use crate::errors::{InvalidArgumentError, room};
+use crate::errors::{InvalidArgumentError, require_memory};
 use crate::text::{DETACH_BYTES, collect, utf8};
 
 /// A tuple of two ints, and its place in a list.
@@ -27,7 +27,7 @@ pub(crate) fn sentences(text: Bound<'_, PyString>) -> PyResult<Vec<(usize, usize
     } else {
         py.detach(|| places_in_characters(&text))
     };
-    room(places.len().saturating_mul(BYTES_PER_SENTENCE))?;
+    require_memory(places.len().saturating_mul(BYTES_PER_SENTENCE))?;
     Ok(places)
 }
 

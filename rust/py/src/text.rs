@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-use crate::errors::{InvalidArgumentError, raised, room};
+use crate::errors::{InvalidArgumentError, raised, require_memory};
 
 /// A digest, and a reference to the digested text.
 const BYTES_PER_TEXT: usize = 256;
@@ -46,7 +46,7 @@ impl PyCoverage {
 pub(crate) fn fingerprint(text: Bound<'_, PyString>) -> PyResult<String> {
     let py = text.py();
     let text = utf8(text, || "text".to_owned())?;
-    room(of_folding(&text))?;
+    require_memory(of_folding(&text))?;
     let digest = if text.len() < DETACH_BYTES {
         core_fingerprint(&text)
     } else {
@@ -63,7 +63,7 @@ pub(crate) fn fingerprint_digests<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bo
     let texts = collect(texts)?;
     let is_short = texts.iter().map(|text| text.len()).sum::<usize>() < DETACH_BYTES;
     let longest = texts.iter().map(|text| of_folding(text)).max().unwrap_or(0);
-    room(longest.saturating_add(texts.len().saturating_mul(BYTES_PER_TEXT)))?;
+    require_memory(longest.saturating_add(texts.len().saturating_mul(BYTES_PER_TEXT)))?;
     let digests = if is_short { fingerprints(&texts) } else { py.detach(|| fingerprints(&texts)) };
     PyList::new(py, digests.iter().map(|digest| PyBytes::new(py, digest)))
 }
@@ -74,7 +74,7 @@ pub(crate) fn fingerprint_digests<'py>(texts: &Bound<'py, PyAny>) -> PyResult<Bo
 pub(crate) fn fold(text: Bound<'_, PyString>) -> PyResult<String> {
     let py = text.py();
     let text = utf8(text, || "text".to_owned())?;
-    room(of_folding(&text))?;
+    require_memory(of_folding(&text))?;
     if text.len() < DETACH_BYTES {
         Ok(core_fold(&text))
     } else {
@@ -87,7 +87,7 @@ pub(crate) fn fold(text: Bound<'_, PyString>) -> PyResult<String> {
 #[pyo3(signature = (text, /))]
 pub(crate) fn detect_language(text: Bound<'_, PyString>) -> PyResult<Option<&'static str>> {
     let text = utf8(text, || "text".to_owned())?;
-    room(of_folding(&text))?;
+    require_memory(of_folding(&text))?;
     Ok(detect(&text).map(Language::code))
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn detect_language(text: Bound<'_, PyString>) -> PyResult<Option<&'st
 #[pyo3(signature = (text, /, language = "en"), text_signature = "(text, /, language='en')")]
 pub(crate) fn tokens(text: Bound<'_, PyString>, language: Option<&str>) -> PyResult<Vec<String>> {
     let text = utf8(text, || "text".to_owned())?;
-    room(of_folding(&text))?;
+    require_memory(of_folding(&text))?;
     let analysis = match analyser_of(language)? {
         Analyser::Fixed(analysis) => analysis,
         Analyser::Detecting => Analysis { language: detect(&text).or(Some(Language::English)) },

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyIterator, PySlice, PyString, PyTuple, PyType};
 
 use crate::arrays;
-use crate::errors::{InvalidArgumentError, passes, raised, room};
+use crate::errors::{InvalidArgumentError, passes, raised, require_memory};
 
 /// Two copies of an id, one of them sorted.
 const BYTES_PER_ID: usize = 16;
@@ -245,7 +245,7 @@ impl PyVectorMap {
     #[expect(clippy::unused_self, reason = "the map is where users look for it")]
     fn select(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<PySelection> {
         let ids = arrays::ids(ids)?;
-        room(ids.len().saturating_mul(BYTES_PER_ID))?;
+        require_memory(ids.len().saturating_mul(BYTES_PER_ID))?;
         Ok(PySelection(Arc::new(py.detach(|| Selection::new(&ids)))))
     }
 
@@ -553,13 +553,13 @@ fn selection(argument: &Bound<'_, PyAny>) -> PyResult<Arc<Selection>> {
         return Ok(Arc::clone(&selection.get().0));
     }
     let ids = arrays::ids(argument)?;
-    room(ids.len().saturating_mul(BYTES_PER_ID))?;
+    require_memory(ids.len().saturating_mul(BYTES_PER_ID))?;
     Ok(Arc::new(Selection::new(&ids)))
 }
 
 fn single_hits(py: Python<'_>, found: &[Vec<Hit>]) -> PyResult<PyHits> {
     let hits = found.first().map_or(&[][..], Vec::as_slice);
-    room(hits.len().saturating_mul(2 * size_of::<Hit>()))?;
+    require_memory(hits.len().saturating_mul(2 * size_of::<Hit>()))?;
     let ids = PyArray1::from_iter(py, hits.iter().map(|hit| hit.id));
     let scores = PyArray1::from_iter(py, hits.iter().map(|hit| hit.score));
     Ok(PyHits { ids: ids.into_any().unbind(), scores: scores.into_any().unbind(), counts: None })
@@ -567,7 +567,7 @@ fn single_hits(py: Python<'_>, found: &[Vec<Hit>]) -> PyResult<PyHits> {
 
 fn range_hits(py: Python<'_>, found: &[Vec<Hit>]) -> PyResult<PyRangeHits> {
     let hits: usize = found.iter().map(Vec::len).sum();
-    room(hits.saturating_mul(2 * size_of::<Hit>()))?;
+    require_memory(hits.saturating_mul(2 * size_of::<Hit>()))?;
     let mut limits = vec![0];
     limits.extend(found.iter().scan(0, |end, hits| {
         *end += hits.len() as i64;

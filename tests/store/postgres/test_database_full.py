@@ -67,7 +67,7 @@ def test_a_full_disk_is_a_typed_error_and_the_store_works_when_space_returns():
         assert memory.verify().ok
 
 
-def test_every_acknowledged_memory_is_there_after_a_server_ended_for_want_of_room_for_its_log():
+def test_every_acknowledged_memory_is_there_after_a_server_ended_for_want_of_space_for_its_log():
     durable = {"fsync": "on", "synchronous_commit": "on", "restart_after_crash": "off"}
     with (
         small_disk(100 * MEGA) as disk,

@@ -363,7 +363,7 @@ def test_a_process_that_is_stopped_in_the_midst_of_a_write_holds_up_no_other_one
         with Memory(database, "a", embedder=None) as memory:
             memory.add("an apple")
             resume(other)
-            assert other.stdout.readline() == "stopping\n"  # its write is begun anew
+            assert other.stdout.readline() == "stopping\n"  # its write is restarted
             resume(other)
             assert other.stdout.readline() == "True\n"
             assert memory.count() == 2

@@ -63,7 +63,7 @@ CALLS = {
 
 @pytest.fixture
 def nowhere(tmp_path):
-    """Return a database whose server is away."""
+    """Return a database whose server is unreachable."""
     return target_of(f"postgresql://mnemic@/none?host={tmp_path}")
 
 

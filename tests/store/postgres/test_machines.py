@@ -63,7 +63,7 @@ def soon(worker, expected, word, **options):
     return found
 
 
-def test_what_one_writes_changes_and_deletes_the_other_finds_and_no_wall_falls(places):
+def test_what_one_writes_changes_and_deletes_the_other_finds_and_no_scope_falls(places):
     (first_url, at_first), (second_url, at_second) = places
     with Worker(first_url, at_first) as first, Worker(second_url, at_second) as second:
         ann = {"user_id": "ann", "search_type": "keyword"}

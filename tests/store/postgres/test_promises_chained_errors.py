@@ -20,7 +20,7 @@ CALLS = {
     "add many": (REFUSED_ROWS, lambda memory, _: memory.add_many([TEXT] * 40)),
     "update": (REFUSED_ROWS, lambda memory, one: memory.update(one, content=TEXT)),
     "delete": (REFUSED_CHANGES, lambda memory, one: memory.delete(one)),
-    "delete for good": (REFUSED_CHANGES, lambda memory, one: memory.delete(one, permanent=True)),
+    "delete permanently": (REFUSED_CHANGES, lambda memory, one: memory.delete(one, permanent=True)),
 }
 
 

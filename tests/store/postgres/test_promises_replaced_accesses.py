@@ -1,4 +1,4 @@
-"""A memory stored anew has none of the old one's accesses."""
+"""A memory stored again has none of the old one's accesses."""
 
 import threading
 
@@ -31,9 +31,9 @@ def test_accesses_that_are_being_written_are_not_those_of_the_memory_stored_anew
     for agent in AGENTS:
         taken.clear()
         may_go_on.clear()
-        anew = {"on_conflict": "replace"}
-        old, new = numbered(1, agent_id=agent), numbered(1, agent_id=agent, content="anew")
-        replacing = threading.Thread(target=added, args=(store, agent, [new]), kwargs=anew)
+        again = {"on_conflict": "replace"}
+        old, new = numbered(1, agent_id=agent), numbered(1, agent_id=agent, content="again")
+        replacing = threading.Thread(target=added, args=(store, agent, [new]), kwargs=again)
         (row,) = added(store, agent, [old]).rows
         store.touch(agent, [row], NOON)
         # What the store's own timer does a second after the access:

@@ -74,7 +74,7 @@ def test_two_processes_together_store_no_more_than_the_agents_quota(racing, memo
         memory.delete(kept.id, permanent=True)
 
 
-def test_two_processes_that_make_room_together_keep_a_users_limits(racing, memory):
+def test_two_processes_that_make_space_together_keep_a_users_limits(racing, memory):
     workers = racing(user_quota=20, user_max_entries=3, when_full="evict")
     for _ in range(ROUNDS):
         answers = together(workers, "add", "six by", user_id="alice")

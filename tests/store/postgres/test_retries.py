@@ -1,4 +1,4 @@
-"""Writes that the server ends for another one's sake: they are begun anew, for a while."""
+"""Writes that the server ends for another one's sake: they are restarted, for a while."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Row-level security: a second wall between agents, which no statement of mnemic's can pass."""
+"""Row-level security: a second isolation of agents, which no statement of mnemic's can pass."""
 
 import time
 

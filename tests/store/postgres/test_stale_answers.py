@@ -271,17 +271,17 @@ def test_an_answer_that_is_cached_has_the_changes_of_its_revision_heard_of_or_no
 def unheard(memory):
     """Hold up the notifications of changes."""
     feed, held = memory.repository._store._database.feed, []
-    heard = feed._heard
+    heard = feed._on_notification
 
     def late(channel, payload):
-        if channel == feed._beat.channel:
+        if channel == feed._heartbeat.channel:
             heard(channel, payload)
         else:
             held.append((channel, payload))
 
-    feed._heard = late
+    feed._on_notification = late
     yield
-    feed._heard = heard
+    feed._on_notification = heard
     for each in held:
         heard(*each)
 

@@ -219,8 +219,8 @@ def test_a_store_closed_during_a_backup_leaves_no_log(tmp_path, monkeypatch):
             store.close()
             return copy(self.connection, *arguments)
 
-    lent = store._connections.copying
-    monkeypatch.setattr(store._connections, "copying", lambda: Lent(lent(), Closing))
+    lease = store._connections.copying
+    monkeypatch.setattr(store._connections, "copying", lambda: Lent(lease(), Closing))
     store.backup(tmp_path / "b.db")
     assert names_in(tmp_path) == ["a.db", "b.db"]
     assert seqs(tmp_path / "b.db") == {"a": 7, "a-again": 7}

@@ -114,7 +114,7 @@ def test_deletions_that_nobody_searches_after_do_not_gather_for_good():
     index = NativeIndex(2)
     index.apply(batch(seq=0))
     for number in range(2000):
-        index.apply(batch(since=number, seq=number + 1, gone=[number]))
+        index.apply(batch(since=number, seq=number + 1, removed=[number]))
     assert len(index._pending) <= 256
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from mnemic.errors import StoreClosedError, StoreError
 from mnemic.store.futures import WriteFuture
-from mnemic.store.group_commit import Writer, _Pending
+from mnemic.store.group_commit import Writer, _PendingWrite
 from mnemic.store.sqlite.connections import Connections
 from mnemic.store.sqlite.transactions import FileTransactions
 from mnemic.threads.sync_bridge import arrived
@@ -367,7 +367,7 @@ def test_a_failing_job_that_nobody_waits_for_is_logged_and_takes_nothing_along(
     writer.close()
     assert stored(connections) == [1, 2]
     (line,) = [record.getMessage() for record in caplog.records]
-    assert line.startswith("A write that nobody waits for was dropped: ZeroDivisionError at ")
+    assert line.startswith("A write that no caller waits for was dropped: ZeroDivisionError at ")
     assert "nobody asked" not in line, "what is not mnemic's own error may quote a memory"
 
 
@@ -389,7 +389,7 @@ def test_closing_while_callers_write_themselves_loses_nothing(connections):
     assert stored(connections) == sorted(done)
 
 
-@pytest.mark.parametrize("make", [WriteFuture, lambda: _Pending(int)])
+@pytest.mark.parametrize("make", [WriteFuture, lambda: _PendingWrite(int)])
 def test_a_wait_that_is_interrupted_at_any_moment_does_not_stop_who_settles_the_future(make):
     for moment in count():
         future = make()

@@ -237,7 +237,7 @@ def test_replacing_never_takes_the_seal_off_silently(store, path):
 
 
 def test_a_replacement_that_is_not_sensitive_leaves_nothing_of_the_sealed_one(store, path):
-    """It takes everything anew, the mark too."""
+    """It takes everything again, the mark too."""
     added(store, "a", [secret(1)], ["k"])
     added(store, "a", [numbered(1, content="not marked")], on_conflict="replace")
     found = one(store, AGENT, 1)

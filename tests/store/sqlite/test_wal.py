@@ -223,7 +223,7 @@ def test_a_long_log_is_copied_after_a_commit_and_not_before(store, tmp_path, mon
     assert (tmp_path / "a.db").stat().st_size > size + 300_000
 
 
-def test_only_the_room_between_a_pages_list_and_its_cells_is_zeroed():
+def test_only_the_space_between_a_pages_list_and_its_cells_is_zeroed():
     page = bytearray(b"\xff" * 512)
     page[0], page[3:5], page[5:7] = 13, (2).to_bytes(2, "big"), (400).to_bytes(2, "big")
     zeroed = wal.zeroed(bytes(page), 512)

@@ -39,7 +39,7 @@ def current_key(session: Session, codec: RowCodec, agent_id: str) -> StoredKey |
     return codec.keyring.take_in(
         agent_id,
         stored_keys(session, agent_id),
-        lambda key: store_key(session, agent_id, key, beside_others=False),
+        lambda key: store_key(session, agent_id, key, allow_other_keys=False),
     )
 
 
@@ -49,14 +49,14 @@ def stored_keys(session: Session, agent_id: str) -> list[StoredKey]:
 
 
 def store_key(
-    session: Session, agent_id: str, key: StoredKey, *, beside_others: bool
+    session: Session, agent_id: str, key: StoredKey, *, allow_other_keys: bool
 ) -> list[StoredKey]:
     """Store a key unless the agent has it, or another and it is to have one; return all then.
 
     In a transaction with the agent's lock: of two processes the second finds the key of the first.
     """
     stored = stored_keys(session, agent_id)
-    if stored and not beside_others:
+    if stored and not allow_other_keys:
         return stored
     if any(old.key_id == key.key_id for old in stored):
         session.run(_MAKE_NEWEST, (agent_id, agent_id, key.key_id))

@@ -32,7 +32,8 @@ class _CancelRequest:
         threading.Thread(target=self._send, name="mnemic-cancel", daemon=True).start()
 
     def _send(self) -> None:
-        with self._lock, suppress(psycopg.Error):  # the server is away, and the statement with it
+        # An error is that of an unreachable server: its statement ends too.
+        with self._lock, suppress(psycopg.Error):
             if not self._has_ended:
                 self._is_sent = True
                 self._connection.cancel_safe(timeout=_SECONDS)

@@ -46,7 +46,7 @@ class _State(Enum):
         IDLE: It was not asked for yet.
         CONNECTING: It was lost, or never made, and the next attempt has no result yet.
         CATCHING_UP: It is there; changes of the time without it are being read.
-        LIVE: Every commit is heard of.
+        LIVE: Every commit is received.
         DOWN: The last attempt failed.
         SILENT: Connections work, but notifications do not arrive, as through PgBouncer.
     """
@@ -65,7 +65,7 @@ class ChangeFeed:
     Positions of agents that were asked for once are known without a round trip until a notification
     says that one has moved. It is not taken for the new position, for any role of the database can
     send one: the server is asked. After the connection was lost, the last known positions are given
-    out, as stale, for a limited time; once it is there again, not before all were read anew.
+    out, as stale, for a limited time; once it is there again, not before all were reread.
 
     Args:
         target: The database.
@@ -82,11 +82,11 @@ class ChangeFeed:
         self._lock = Condition()
         self._state = _State.IDLE
         self._positions: dict[str, LogPosition] = {}
-        self._moved: dict[str, LogPosition] = {}  # heard of, and not asked for yet
+        self._moved: dict[str, LogPosition] = {}  # received, and not asked for yet
         self._agents: dict[str, str] = {}  # by digest
-        self._heard_at: datetime | None = None
+        self._last_answer_at: datetime | None = None
         self._connections = 0  # made so far
-        self._beat = _Beat()
+        self._heartbeat = _Heartbeat()
         self._is_closed = False
         self._woken, self._wake = socket.socketpair()
         self._thread: threading.Thread | None = None
@@ -94,12 +94,14 @@ class ChangeFeed:
     @property
     def stale_since(self) -> datetime | None:
         """Since when changes of other processes may be missing; None while none can be."""
-        is_stale = self._state in (_State.DOWN, _State.CONNECTING) and self._heard_at is not None
-        return self._heard_at if is_stale else None
+        is_stale = (
+            self._state in (_State.DOWN, _State.CONNECTING) and self._last_answer_at is not None
+        )
+        return self._last_answer_at if is_stale else None
 
     @property
     def is_live(self) -> bool:
-        """Whether every commit is heard of."""
+        """Whether every commit is received."""
         return self._state is _State.LIVE
 
     def position(
@@ -113,7 +115,7 @@ class ChangeFeed:
             max_stale: Maximum seconds since the last sign of the server.
 
         Raises:
-            StoreUnavailableError: If the server is away for longer.
+            StoreUnavailableError: If the server is unreachable for longer.
         """
         if self._state is _State.LIVE and agent_id not in self._moved:
             known = self._positions.get(agent_id)
@@ -137,7 +139,7 @@ class ChangeFeed:
         with self._lock:
             self._start()
             known = self._positions.get(agent_id)
-            if known is None or self._heard_at is None or self._state is _State.SILENT:
+            if known is None or self._last_answer_at is None or self._state is _State.SILENT:
                 return None
             self._await_connection()
             if self._state is _State.LIVE:
@@ -150,11 +152,11 @@ class ChangeFeed:
         self._lock.wait_for(lambda: self._state is not _State.CATCHING_UP, _CATCHING_UP)
 
     def _check_age(self, max_stale: float) -> None:
-        assert self._heard_at is not None  # noqa: S101 - its caller knows
-        age = (datetime.now(UTC) - self._heard_at).total_seconds()
+        assert self._last_answer_at is not None  # noqa: S101 - its caller knows
+        age = (datetime.now(UTC) - self._last_answer_at).total_seconds()
         if age > max_stale or self._state is _State.CATCHING_UP:
             raise StoreUnavailableError(
-                f"{self._target.shown}: the server has not been heard of for {age:.0f} s, and "
+                f"{self._target.shown}: the server has not answered for {age:.0f} s, and "
                 f"max_stale is {max_stale:g} s; try again once it can be reached"
             )
 
@@ -199,7 +201,7 @@ class ChangeFeed:
                 with psycopg.connect(self._target.conninfo, autocommit=True) as connection:
                     prepare(connection)
                     self._follow(connection)
-            except Exception as error:  # noqa: BLE001 - without this thread, news would be missed
+            except Exception as error:  # noqa: BLE001 - without this thread, changes would be missed
                 _log.info("The change feed is interrupted: %s", type(error).__name__)
             if self._connections > made:  # it had caught up, and was lost later
                 pause = 0.0
@@ -223,24 +225,26 @@ class ChangeFeed:
         if self._state is not _State.SILENT:
             self._enter(_State.CATCHING_UP)
         session = Session(connection)
-        connection.add_notify_handler(lambda heard: self._heard(heard.channel, heard.payload))
+        connection.add_notify_handler(
+            lambda notification: self._on_notification(notification.channel, notification.payload)
+        )
         session.run(f"LISTEN {CHANNEL}")
-        session.run(f"LISTEN {self._beat.channel}")
-        self._beat.sent()
-        session.run(f"NOTIFY {self._beat.channel}")
+        session.run(f"LISTEN {self._heartbeat.channel}")
+        self._heartbeat.sent()
+        session.run(f"NOTIFY {self._heartbeat.channel}")
         while not self._is_closed:
             self._receive(connection)
-            if self._beat.is_lost():
-                self._fall_silent()
+            if self._heartbeat.is_lost():
+                self._give_up_notifications()
                 return
-            if self._beat.is_back() and self._state is not _State.LIVE:
+            if self._heartbeat.is_back() and self._state is not _State.LIVE:
                 self._catch_up(session)
                 continue  # notifications may have come with the answers
-            if self._beat.is_due():
-                self._beat.sent()
-                connection.pgconn.send_query(f"NOTIFY {self._beat.channel}".encode())
+            if self._heartbeat.is_due():
+                self._heartbeat.sent()
+                connection.pgconn.send_query(f"NOTIFY {self._heartbeat.channel}".encode())
                 connection.pgconn.flush()
-            _await_data(connection, self._woken, seconds=self._beat.left())
+            _await_data(connection, self._woken, seconds=self._heartbeat.left())
 
     def _enter(self, state: _State) -> None:
         with self._lock:
@@ -252,10 +256,10 @@ class ChangeFeed:
         pgconn.consume_input()
         while not pgconn.is_busy() and pgconn.get_result() is not None:
             pass
-        while (heard := pgconn.notifies()) is not None:
-            self._heard(heard.relname.decode(), heard.extra.decode())
+        while (notification := pgconn.notifies()) is not None:
+            self._on_notification(notification.relname.decode(), notification.extra.decode())
 
-    def _fall_silent(self) -> None:
+    def _give_up_notifications(self) -> None:
         """Give notifications up on this connection, which may be a pool's in between."""
         if self._state is _State.LIVE:  # it is only lost
             self._enter(_State.CONNECTING)
@@ -275,7 +279,7 @@ class ChangeFeed:
                 known = dict(self._positions)
                 left = [agent_id for agent_id in known if agent_id not in read]
                 if not left:
-                    self._heard_at = datetime.now(UTC)
+                    self._last_answer_at = datetime.now(UTC)
                     self._connections += 1
                     self._state = _State.LIVE
                     self._lock.notify_all()
@@ -293,16 +297,16 @@ class ChangeFeed:
                     else:
                         self._advance(agent_id, position)
 
-    def _heard(self, channel: str, payload: str) -> None:
-        if self._state is _State.LIVE:  # until it has caught up, news may be missing
-            self._heard_at = datetime.now(UTC)
-        if channel == self._beat.channel:
-            self._beat.returned()
+    def _on_notification(self, channel: str, payload: str) -> None:
+        if self._state is _State.LIVE:  # until it has caught up, changes may be missing
+            self._last_answer_at = datetime.now(UTC)
+        if channel == self._heartbeat.channel:
+            self._heartbeat.returned()
             return
-        heard = parsed(payload)
-        agent_id = None if heard is None else self._agents.get(heard.digest)
-        if heard is not None and agent_id is not None:
-            self._note(agent_id, heard.position)
+        notification = parsed(payload)
+        agent_id = None if notification is None else self._agents.get(notification.digest)
+        if notification is not None and agent_id is not None:
+            self._note(agent_id, notification.position)
 
     def _note(self, agent_id: str, position: LogPosition) -> None:
         """Note that an agent has moved, unless that is known, as of this process's own commits."""
@@ -339,7 +343,7 @@ def _await_data(*sources: Connection | socket.socket, seconds: float) -> None:
         selector.select(seconds)
 
 
-class _Beat:
+class _Heartbeat:
     """Notifications of a connection to itself, one after the other.
 
     Attributes:

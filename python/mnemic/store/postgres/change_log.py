@@ -21,7 +21,7 @@ from mnemic.store.postgres.session import Columns, Session, uuids
 from mnemic.store.postgres.sql import (
     EMBEDDINGS,
     ENTRIES,
-    IS_HELD,
+    HAS_ACTIVE_STATUS,
     LINKS,
     ROW,
     SEALED_VECTORS,
@@ -35,7 +35,7 @@ from mnemic.store.row_codec import RowCodec
 from mnemic.store.values import AccessedRows, LogPosition, Model
 
 _AGENTS: Final = "mnemic.agent_memory_agents"
-_WALLS: Final = "mnemic.agent_memory_walls"
+_USERS: Final = "mnemic.agent_memory_walls"
 _CHANGES: Final = "mnemic.agent_memory_changes"
 _PART: Final = 8192
 """Rows that a full load reads at once."""
@@ -49,7 +49,7 @@ _ADVANCE: Final = (
     "RETURNING seq, accesses, used_bytes, model, dimensions"
 )
 _ADVANCE_USERS: Final = (
-    f"INSERT INTO {_WALLS} AS wall (agent_id, user_key, revision, used_bytes) "
+    f"INSERT INTO {_USERS} AS wall (agent_id, user_key, revision, used_bytes) "
     "SELECT %s, * FROM unnest(%s::text[], %s::bigint[], %s::bigint[]) "
     "ON CONFLICT (agent_id, user_key) DO UPDATE SET "
     "revision = wall.revision + excluded.revision, "
@@ -67,7 +67,7 @@ _HAS_VECTORS: Final = (
     f"AND octet_length(sealed) = 4 * %s + {OVERHEAD})"
 )
 _HAS_STATE: Final = {
-    State.ACTIVE: IS_HELD,
+    State.ACTIVE: HAS_ACTIVE_STATUS,
     State.INACTIVE: "forgotten_at IS NULL AND status <> 0",
     State.DELETED: "forgotten_at IS NOT NULL",
 }
@@ -111,7 +111,7 @@ def position_and_revision(session: Session, scope: Scope) -> tuple[LogPosition, 
         stands = position(session, scope.agent_id)
         return stands, stands.seq
     sql = (
-        f"SELECT seq, accesses, (SELECT revision FROM {_WALLS} AS wall "
+        f"SELECT seq, accesses, (SELECT revision FROM {_USERS} AS wall "
         "WHERE wall.agent_id = agent.agent_id AND user_key = %s) "
         f"FROM {_AGENTS} AS agent WHERE agent_id = %s"
     )
@@ -133,7 +133,7 @@ def used_bytes(session: Session, agent_id: str) -> int:
 
 def used_by_user(session: Session, agent_id: str, user_id: str | None) -> int:
     """Return the bytes of a user's contents, deleted entries included."""
-    sql = f"SELECT used_bytes FROM {_WALLS} WHERE agent_id = %s AND user_key = %s"
+    sql = f"SELECT used_bytes FROM {_USERS} WHERE agent_id = %s AND user_key = %s"
     found = session.fetch(sql, (agent_id, user_id or ""))
     return int(found[0][0]) if found else 0
 
@@ -211,10 +211,10 @@ def _advance(
     names, steps, sizes = map(list, zip(*users, strict=True))
     by_user = agent_id, [name or "" for name in names], steps, sizes
     in_all = agent_id, sum(steps), sum(sizes), *(model or (None, None))
-    walls, ((last, accesses, used, *known),) = session.fetch_each(
+    user_bytes, ((last, accesses, used, *known),) = session.fetch_each(
         (_ADVANCE_USERS, by_user), (_ADVANCE, in_all)
     )
-    _check_user_quotas(users, dict(walls), quotas.user)
+    _check_user_quotas(users, dict(user_bytes), quotas.user)
     if model is not None and _check_model(session, agent_id, known, model):
         sql = f"UPDATE {_AGENTS} SET model = %s, dimensions = %s WHERE agent_id = %s"
         session.run(sql, (*model, agent_id))
@@ -262,13 +262,13 @@ def rows_since(
     where = "agent_id = %s AND row = ANY(%s)"
     sql = f"SELECT {ROW} FROM {ENTRIES} WHERE {where} AND {_HAS_STATE[state]}"
     records = records_of(codec, session.fetch(sql, here))
-    living = {columns[0] for columns in records}
+    current = {columns[0] for columns in records}
     embedded = _embedded(session, codec, agent_id, records, model)
     links = session.fetch(
         f"SELECT {_LINK} FROM {LINKS} AS l WHERE agent_id = %s AND from_row = ANY(%s)",
-        (agent_id, sorted(living)),
+        (agent_id, sorted(current)),
     )
-    others = sorted(set(touched) - living)
+    others = sorted(set(touched) - current)
     kept: set[int] = set()
     if others:
         sql = f"SELECT row FROM {ENTRIES} WHERE {where}"
@@ -284,8 +284,8 @@ def rows_since(
         vectors=_stacked([vector for own in embedded.values() for vector in own], model)
         if embedded
         else None,
-        gone=sorted((set(touched) - living) | replaced),
-        linked=sorted(living | kept),
+        removed=sorted((set(touched) - current) | replaced),
+        linked=sorted(current | kept),
         links=links,
     )
 
@@ -389,7 +389,7 @@ def _full_batch(
         records=collected.records,
         embedded=[row for rows in collected.rows for row in rows.tolist()],
         vectors=np.concatenate(collected.vectors) if collected.vectors else None,
-        gone=[],
+        removed=[],
         links=links,
     )
 

@@ -19,7 +19,7 @@ from mnemic.store.eviction import Write
 from mnemic.store.filter_sql import Condition
 from mnemic.store.postgres.agent_keys import current_key
 from mnemic.store.postgres.change_log import log_changes
-from mnemic.store.postgres.eviction import make_room, remove
+from mnemic.store.postgres.eviction import evict_entries, remove
 from mnemic.store.postgres.reads import matching_rows
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import (
@@ -39,8 +39,8 @@ from mnemic.store.postgres.vectors import (
     as_stored,
     delete_own_vectors,
     delete_shadow_vectors,
-    put_vectors,
     seal_vectors,
+    upsert_vectors,
 )
 from mnemic.store.postgres.writes import STORED_ROW, write_changed
 from mnemic.store.quota import Quotas
@@ -133,7 +133,7 @@ def update(
     include_archived: bool,
     replace_vectors: bool,
 ) -> MemoryEntry | None:
-    """Change a living entry; a new content takes the old vectors away, and brings its own."""
+    """Change a current entry; a new content takes the old vectors away, and brings its own."""
     where, values = with_id(scope, entry_id)
     is_there = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
     where = f"{where} AND {visible(codec)}"
@@ -143,12 +143,12 @@ def update(
         return None
     (changed,) = _changed(session, codec, scope, [found], change)
     done = _write_update(session, codec, changed, vectors, replace_vectors=replace_vectors)
-    room = make_room(session, codec, Write(scope.agent_id, [done.change], quotas, now))
-    log_changes(session, scope.agent_id, [done.change, *room], done.model, quotas)
-    return written(done.entry, [uuid_of(gone.entry_id) for gone in room])
+    evicted = evict_entries(session, codec, Write(scope.agent_id, [done.change], quotas, now))
+    log_changes(session, scope.agent_id, [done.change, *evicted], done.model, quotas)
+    return written(done.entry, [uuid_of(change.entry_id) for change in evicted])
 
 
-class _Changed(NamedTuple):
+class _ChangedRow(NamedTuple):
     """A row with all of `STORED_ROW`, and its entry before and after a change."""
 
     stored: Columns
@@ -162,11 +162,11 @@ def _changed(
     scope: Scope,
     found: Sequence[Columns],
     change: Callable[[MemoryEntry], MemoryEntry],
-) -> list[_Changed]:
+) -> list[_ChangedRow]:
     """Return rows changed, which may be written then."""
     entries = entries_of(codec, found, scope)
     changed = [
-        _Changed(stored, before, with_changed(before, change(before)))
+        _ChangedRow(stored, before, with_changed(before, change(before)))
         for stored, before in zip(found, entries, strict=True)
     ]
     if any(after.is_encrypted for *_, after in changed):
@@ -174,7 +174,7 @@ def _changed(
     return changed
 
 
-class _Updated(NamedTuple):
+class _EntryUpdate(NamedTuple):
     """An updated entry, its change to log, and the model of its new vectors."""
 
     entry: MemoryEntry
@@ -185,11 +185,11 @@ class _Updated(NamedTuple):
 def _write_update(
     session: Session,
     codec: RowCodec,
-    changed: _Changed,
+    changed: _ChangedRow,
     vectors: Vectors | None,
     *,
     replace_vectors: bool = False,
-) -> _Updated:
+) -> _EntryUpdate:
     (row, *_), before, after = changed
     size = write_changed(session, codec, changed.stored, after)
     model = None
@@ -204,11 +204,11 @@ def _write_update(
             model = name, parts.shape[1]
             time = to_microseconds(after.updated_at)
             new = NewVectors(row, time, as_stored(codec, after, name, parts))
-            put_vectors(session, after.agent_id, model, [new])
+            upsert_vectors(session, after.agent_id, model, [new])
     elif after.is_encrypted and not before.is_encrypted:
         seal_vectors(session, codec, row, after)
     kind: ChangeKind = "replace" if replace_vectors and not changes_content else "update"
-    return _Updated(after, Change(row, after.id.bytes, kind, after.user_id, size), model)
+    return _EntryUpdate(after, Change(row, after.id.bytes, kind, after.user_id, size), model)
 
 
 def update_all(
@@ -240,9 +240,9 @@ def update_all(
             model = done.model or model
     if not changes:
         return UpdatedEntries([])
-    room = make_room(session, codec, Write(scope.agent_id, changes, quotas, now))
-    log_changes(session, scope.agent_id, [*changes, *room], model, quotas)
-    return UpdatedEntries(updated, [uuid_of(gone.entry_id) for gone in room])
+    evicted = evict_entries(session, codec, Write(scope.agent_id, changes, quotas, now))
+    log_changes(session, scope.agent_id, [*changes, *evicted], model, quotas)
+    return UpdatedEntries(updated, [uuid_of(change.entry_id) for change in evicted])
 
 
 def soft_delete_all(

@@ -1,4 +1,4 @@
-"""Connections to a database: a pool of them, lent to one thread at a time."""
+"""Connections to a database: a pool of them, leased to one thread at a time."""
 
 import os
 import time
@@ -23,7 +23,7 @@ from mnemic.store.postgres.cancellation import cancelled_with_task
 from mnemic.store.postgres.migrating import check_readable, lock_migrations, migrate
 from mnemic.store.postgres.postgres_errors import (
     REPEATABLE,
-    Failed,
+    FailedCall,
     attempted,
     typed,
     with_typed_errors,
@@ -40,7 +40,7 @@ PATIENCE: Final = 10.0
 """Seconds that a call waits for a free connection, or for the server to come back."""
 
 _BACKOFF: Final = 2.0
-"""Seconds of attempts to connect, at ever larger intervals, before they begin anew: after a long
+"""Seconds of attempts to connect, at ever larger intervals, before they start again: after a long
 absence of the server a call waits no longer for its return than after a short one."""
 
 _NAMES_NO_AGENTS: Final = (
@@ -60,7 +60,7 @@ _LIMIT_LOCKS_OF_SEVERAL: Final = "SET LOCAL lock_timeout = '200ms'"
 """A group of several agents is split soon, if another program has the lock of one of them."""
 
 _LIMIT_PAUSES: Final = "SET LOCAL idle_in_transaction_session_timeout = '60s'"
-"""A process that is stopped in the midst of a write does not hold its locks for good."""
+"""A process that is stopped in the midst of a write does not hold its locks forever."""
 
 _ATTEMPTS: Final = 5
 """Times that a transaction is begun which others made fail."""
@@ -219,7 +219,7 @@ class Connections:
         while True:
             check_deadline(deadline)
             done = attempted(once)
-            if not isinstance(done, Failed):
+            if not isinstance(done, FailedCall):
                 return done
             if time.monotonic() > ends or not self.is_repeated(done.error):
                 raise self.typed(done.error)
@@ -255,7 +255,7 @@ class Connections:
     ) -> Result:
         """Run work in one transaction that holds the locks of agents.
 
-        It is begun anew after a serialisation failure, a deadlock, or a connection that was lost
+        It is restarted after a serialisation failure, a deadlock, or a connection that was lost
         before the commit.
 
         Args:
@@ -263,11 +263,11 @@ class Connections:
             work: The work; it may run several times, and has no effect outside the connection.
             outcome_check: Called after the connection was lost during the commit; returns how to
                 find out, under the locks, whether the last run of the work was committed. None,
-                from it or in its place, if that cannot be told.
+                from it or in its place, if that is unknown.
 
         Raises:
             OutcomeUnknownError: If the connection was lost during the commit, and the outcome
-                cannot be told, or not in time.
+                is unknown, or not known in time.
         """
         self.check_writable()
         ends = time.monotonic() + PATIENCE
@@ -283,7 +283,7 @@ class Connections:
 
         for attempt in range(1, _ATTEMPTS + 1):
             done = attempted(lambda: self._write_once(agents, once, unknown))
-            if not isinstance(done, Failed):
+            if not isinstance(done, FailedCall):
                 return done
             if unknown and outcome_check is not None:
                 was_committed = outcome_check()
@@ -295,7 +295,7 @@ class Connections:
         raise AssertionError("unreachable")
 
     def is_repeated(self, error: BaseException) -> bool:
-        """Return whether `write` begins its work anew after an error."""
+        """Return whether `write` restarts its work after an error."""
         if isinstance(error, _NAMES_NO_AGENTS):
             return not self.has_row_security
         if isinstance(error, REPEATABLE):
@@ -363,7 +363,7 @@ class Connections:
         time.sleep(0.05)
 
     def close(self) -> None:
-        """Close every connection; one that is lent is closed when it comes back."""
+        """Close every connection; one that is leased is closed when it comes back."""
         if self._is_closed or self.is_foreign:
             return
         self._is_closed = True

@@ -13,10 +13,10 @@ from mnemic.store.change_listeners import COMMITTED, ChangedUser
 from mnemic.store.futures import Workers, WriteFuture, succeeded
 from mnemic.store.group_commit import Writer
 from mnemic.store.pending_accesses import AccessFlush, PendingAccesses
+from mnemic.store.postgres.cached_rows import CachedAgents
 from mnemic.store.postgres.change_feed import ChangeFeed
 from mnemic.store.postgres.change_log import position, positions
 from mnemic.store.postgres.connections import MAX_CONNECTIONS, Connections
-from mnemic.store.postgres.held_rows import HeldAgents
 from mnemic.store.postgres.jobs import AccessJob, TurnJob
 from mnemic.store.postgres.row_security import naming
 from mnemic.store.postgres.session import Session
@@ -50,7 +50,7 @@ class Database:
         connections: The connections.
         workers: Threads for blocking calls.
         accesses: Accesses that are not written yet.
-        held: Rows of active entries of the agents whose indexes are loaded.
+        cached: Rows of active entries of the agents whose indexes are loaded.
         vector_indexes: Builds approximate indexes.
         is_closed: Whether it is not used any more.
     """
@@ -62,7 +62,7 @@ class Database:
         self.workers = Workers(MAX_CONNECTIONS)
         self.is_closed = False
         self.accesses = PendingAccesses()
-        self.held = HeldAgents()
+        self.cached = CachedAgents()
         self.vector_indexes = VectorIndexBuilds(target)
         self._feed = ChangeFeed(target, self._positions)
 
@@ -157,7 +157,7 @@ class Database:
         return future
 
     def _end(self, flush: AccessFlush, written: Future[None]) -> None:
-        """End a flush; while the server is away, its accesses are kept for the next one."""
+        """End a flush; while the server is unreachable, its accesses are kept for the next one."""
         if not written.cancelled() and isinstance(written.exception(), StoreUnavailableError):
             flush.postponed()
         else:
@@ -183,7 +183,7 @@ class Database:
 
     def close(self) -> None:
         """Finish everything, and release the connections."""
-        if self.connections.is_foreign:  # in a forked process its locks may be held for good
+        if self.connections.is_foreign:  # in a forked process its locks may never be released
             return
         self.is_closed = True
         self.workers.close()
@@ -215,12 +215,12 @@ def _all_of(futures: Sequence[Future[None]]) -> Future[None]:
 
 
 def _flush(database: "weakref.ref[Database]") -> None:
-    living = database()
-    if living is not None and living.accesses.is_pending() and not living.is_closed:
-        living.flush_quietly()
+    alive = database()
+    if alive is not None and alive.accesses.is_pending() and not alive.is_closed:
+        alive.flush_quietly()
 
 
-class _Shared:
+class _SharedDatabases:
     """The databases that are open in this process, each with the number of its stores."""
 
     def __init__(self) -> None:
@@ -229,7 +229,7 @@ class _Shared:
             os.register_at_fork(after_in_child=self._forget)
 
     def _forget(self) -> None:
-        """Begin anew; after a fork, for another thread may have held a lock."""
+        """Start again; after a fork, for another thread may have held a lock."""
         self._lock = threading.RLock()  # the garbage collector may release one at any time
         self._opening: dict[_Key, threading.RLock] = {}
         self._open: dict[_Key, tuple[Database, int]] = {}
@@ -275,5 +275,5 @@ class _Shared:
             return [each for each, _ in self._open.values() if each.connections.database == name]
 
 
-SHARED: Final = _Shared()
+SHARED: Final = _SharedDatabases()
 """The databases of this process."""

@@ -1,4 +1,4 @@
-"""Deletes entries to make room for a write, in its transaction."""
+"""Deletes entries to make space for a write, in its transaction."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from mnemic.store.postgres.sql import AMONG, ENTRIES, in_scope
 from mnemic.store.row_codec import RowCodec
 
 
-def make_room(session: Session, codec: RowCodec, write: Write) -> list[Change]:
+def evict_entries(session: Session, codec: RowCodec, write: Write) -> list[Change]:
     """Delete entries so that a write keeps to its quotas; the caller logs that with the write.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Jobs of group commits: each with its agents, and how to tell whether it was committed."""
+"""Jobs of group commits: each with its agents, and how to find whether it was committed."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
@@ -60,7 +60,7 @@ class AgentJob:
 class AccessJob:
     """A job that writes the accesses of an agent.
 
-    It takes them under the agent's lock: a memory may be stored anew while it waits for that, and
+    It takes them under the agent's lock: a memory may be stored again while it waits for that, and
     must not get the accesses of the old one.
 
     Args:
@@ -124,7 +124,7 @@ class AgentAddJob(AddJob):
 
 
 def check_add_keys(session: Session, jobs: Sequence[AddJob]) -> None:
-    """Check the keys of what jobs of one kind store; seal it anew if the agent has another now.
+    """Check the keys of what jobs of one kind store; reseal it if the agent has another now.
 
     Raises:
         KeyUnavailableError: If sensitive entries are stored without a key.
@@ -143,10 +143,10 @@ def check_add_keys(session: Session, jobs: Sequence[AddJob]) -> None:
         key = keys[job.rules.codec]
         if job.rules.key != key:
             job.rules = job.rules._replace(key=key)
-            job.rows = _sealed_anew(job.rows, job.rules)
+            job.rows = _sealed_again(job.rows, job.rules)
 
 
-def _sealed_anew(rows: Sequence[NewRow], rules: AddOptions) -> list[NewRow]:
+def _sealed_again(rows: Sequence[NewRow], rules: AddOptions) -> list[NewRow]:
     entries = [new.given for new in rows]
     model = None if rules.model is None else rules.model[0]
     return encoded(rules.codec, entries, [new.vectors for new in rows], model)
@@ -160,7 +160,7 @@ def outcome_check(jobs: Sequence[AgentsJob]) -> Callable[[Session], bool] | None
 
     Returns:
         A function to be called under the locks of the jobs' agents, which the lost transaction held
-        until its end; None if the outcome cannot be told.
+        until its end; None if the outcome is unknown.
     """
     ran = [job.stored for job in jobs]
     if ran and all(stored is not None and not stored.steps for stored in ran):

@@ -69,13 +69,13 @@ def supersede(
 
 
 def end_supersession(session: Session, agent_id: str, row: int, at: int) -> list[Change]:
-    """Let the entries that superseded a row do so no more, before the row is stored anew.
+    """Let the entries that superseded a row do so no more, before the row is stored again.
 
     They superseded its old content. Otherwise an import, or a later reader, would take the new one
     for superseded.
 
     Args:
-        session: In the transaction that stores the row anew.
+        session: In the transaction that stores the row again.
         agent_id: The agent.
         row: The row.
         at: The time now, in microseconds since 1970 in UTC.

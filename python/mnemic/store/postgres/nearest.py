@@ -17,9 +17,9 @@ from mnemic.store.postgres.sql import (
     AMONG,
     EMBEDDINGS,
     ENTRIES,
+    HAS_ACTIVE_STATUS,
     HAS_NO_VECTOR,
     IS_ACTIVE,
-    IS_HELD,
     ROW,
     narrowed,
     visible,
@@ -76,7 +76,8 @@ def rows_without_vectors(
     """Return the active rows of an agent, or those of some rows, without a vector of a model."""
     some, values = ("", []) if among is None else (f"AND {AMONG}", [list(among)])
     sql = (
-        f"SELECT row FROM {ENTRIES} WHERE agent_id = %s AND {IS_HELD} AND {visible(codec)} {some} "
+        f"SELECT row FROM {ENTRIES} WHERE agent_id = %s AND {HAS_ACTIVE_STATUS} "
+        f"AND {visible(codec)} {some} "
         f"AND {HAS_NO_VECTOR}"
     )
     found = session.fetch(sql, (agent_id, *values, agent_id, model, agent_id, model))
@@ -217,6 +218,6 @@ def _batch(codec: RowCodec, found: Sequence[_Row]) -> RowBatch:
         records=records_of(codec, [row.columns for row in found]),
         embedded=[row for row, _ in chunks],
         vectors=np.stack(vectors) if vectors else None,
-        gone=[],
+        removed=[],
         links=[],
     )

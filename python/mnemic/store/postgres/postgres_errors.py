@@ -24,18 +24,18 @@ REPEATABLE: Final = (
     errors.DeadlockDetected,
     errors.IdleInTransactionSessionTimeout,
 )
-"""Errors after which a transaction is begun anew."""
+"""Errors after which a transaction is restarted."""
 
 _FULL: Final = (errors.DiskFull, errors.OutOfMemory, errors.InsufficientResources)
 
 
-class Failed(NamedTuple):
+class FailedCall(NamedTuple):
     """The error of a call."""
 
     error: psycopg.Error
 
 
-def attempted(call: Callable[[], Result]) -> Result | Failed:
+def attempted(call: Callable[[], Result]) -> Result | FailedCall:
     """Return the result of a call, or PostgreSQL's error.
 
     Whoever raises another error for it does so outside its `except` block: an error raised within
@@ -44,13 +44,13 @@ def attempted(call: Callable[[], Result]) -> Result | Failed:
     try:
         return call()
     except psycopg.Error as error:
-        return Failed(error)
+        return FailedCall(error)
 
 
 def with_typed_errors(call: Callable[[], Result], place: str) -> Result:
     """Return the result of a call; raise mnemic's error in place of PostgreSQL's."""
     done = attempted(call)
-    if isinstance(done, Failed):
+    if isinstance(done, FailedCall):
         raise typed(done.error, place)
     return done
 

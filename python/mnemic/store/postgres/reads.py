@@ -24,14 +24,14 @@ from mnemic.model.results import PageCursor
 from mnemic.model.rows import Record
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.duplicates import single
-from mnemic.store.filter_sql import Condition, Narrowed, order_by, text_after
+from mnemic.store.filter_sql import Condition, NarrowingCondition, order_by, text_after
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import (
     AMONG,
     EMBEDDINGS,
     ENTRIES,
+    HAS_ACTIVE_STATUS,
     IS_ACTIVE,
-    IS_HELD,
     IS_PRESENT,
     ROW,
     SEALED_VECTORS,
@@ -53,7 +53,7 @@ from mnemic.store.postgres.vectors import Vectors, sealed_vectors
 from mnemic.store.readable_entries import EntryList, first_readable
 from mnemic.store.row_codec import EncodedRow, RowCodec, key_of
 from mnemic.store.selection import Decide, batches, by_filter, selected
-from mnemic.store.values import Located, OwnedId, StoredEntry
+from mnemic.store.values import EntryRow, OwnedId, StoredEntry
 
 _AT_ONCE: Final = 512
 """Rows that a list reads at once."""
@@ -69,16 +69,16 @@ def entries_of_ids(
     now: int,
     *,
     include_deleted: bool,
-) -> dict[UUID, Located]:
+) -> dict[UUID, EntryRow]:
     """Return the entries with these ids in the scope, in any state if requested."""
     where, values = visible_in(scope, codec)
     if not include_deleted:
         where, values = f"{where} AND {IS_ACTIVE}", [*values, now]
     sql = f"SELECT {ROW} FROM {ENTRIES} WHERE {where} AND id = ANY(%s)"
     found = session.fetch(sql, (*values, list(ids)))
-    by_id: dict[UUID, list[Located]] = {}
+    by_id: dict[UUID, list[EntryRow]] = {}
     for columns, entry in zip(found, entries_of(codec, found, scope), strict=True):
-        by_id.setdefault(entry.id, []).append(Located(columns[0], entry))
+        by_id.setdefault(entry.id, []).append(EntryRow(columns[0], entry))
     located = {}
     for entry_id in ids:
         one = single(by_id.get(entry_id, []), scope, entry_id)
@@ -213,7 +213,7 @@ def matching_rows(
     session: Session, codec: RowCodec, expression: Expression, where: Condition
 ) -> list[int]:
     """Return the rows of a condition that match a filter, decided in batches by the core."""
-    narrow = Narrowed(*where, is_exact=False)
+    narrow = NarrowingCondition(*where, is_exact=False)
     found = _listed(session, codec, EntryList(narrow, expression, "row", sys.maxsize))
     return [row for row, *_ in found]
 
@@ -276,7 +276,7 @@ def _with_vectors(
 
 def _narrowed_list(
     codec: RowCodec, scope: Scope, expression: Expression, now: int, *, include_deleted: bool
-) -> Narrowed:
+) -> NarrowingCondition:
     """Return the condition of a list; without a test of the status only active entries match."""
     where, values = visible_in(scope, codec)
     if not include_deleted:
@@ -284,7 +284,7 @@ def _narrowed_list(
     if not references(expression, "status"):
         where = f"{where} AND status = 0"
     sql, bound, is_exact = narrowed(expression, seals=codec.seals)
-    return Narrowed(f"{where} AND ({sql})", [*values, *bound], is_exact)
+    return NarrowingCondition(f"{where} AND ({sql})", [*values, *bound], is_exact)
 
 
 def count(
@@ -438,7 +438,7 @@ def contents(
     """Return the contents of those of these rows that are active."""
     sql = (
         f"SELECT {ROW} FROM {ENTRIES} "
-        f"WHERE agent_id = %s AND {IS_HELD} AND {visible(codec)} AND {AMONG}"
+        f"WHERE agent_id = %s AND {HAS_ACTIVE_STATUS} AND {visible(codec)} AND {AMONG}"
     )
     found = session.fetch(sql, (agent_id, [int(row) for row in rows]))
     entries = readable_entries(codec, found, Scope(agent_id, all_users=True))

@@ -15,8 +15,8 @@ from mnemic.store.postgres.change_log import log_changes
 from mnemic.store.postgres.session import Columns, Session, Vector
 from mnemic.store.postgres.sql import AMONG, EMBEDDINGS, ENTRIES, ROW, SEALED_VECTORS, lacks
 from mnemic.store.postgres.stored import entries_of
-from mnemic.store.postgres.vectors import NewVectors, as_stored, put_vectors
-from mnemic.store.reembedding import ToEmbed
+from mnemic.store.postgres.vectors import NewVectors, as_stored, upsert_vectors
+from mnemic.store.reembedding import ReembeddingProgress
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.values import Model
 
@@ -98,7 +98,7 @@ def add_shadow_vectors(
     session.run(f"DELETE FROM {EMBEDDINGS} WHERE {where} AND is_companion", written)
     if codec.seals:
         session.run(f"DELETE FROM {SEALED_VECTORS} WHERE {where}", written)
-    put_vectors(
+    upsert_vectors(
         session,
         agent_id,
         (model, 0),
@@ -131,13 +131,13 @@ def drop_shadow_vectors(session: Session, agent_id: str, model: str | None) -> i
     return len(set(found))
 
 
-def to_embed(session: Session, agent_id: str, model: Model) -> ToEmbed:
+def to_embed(session: Session, agent_id: str, model: Model) -> ReembeddingProgress:
     """Return how many entries lack the shadow vectors of a model, and how many need them."""
-    lacking = session.value(
+    missing = session.value(
         f"SELECT count(*) {_WANTED} AND {_LACKS}", (agent_id, 0, *_stored(model))
     )
     wanted = session.value(f"SELECT count(*) {_WANTED}", (agent_id, 0))
-    return ToEmbed(int(lacking), int(wanted))
+    return ReembeddingProgress(int(missing), int(wanted))
 
 
 def has_sealed(session: Session, agent_id: str) -> bool:
@@ -160,11 +160,11 @@ def rows_to_embed(
 
 
 def switch_model(
-    session: Session, agent_id: str, model: Model, skipped: AbstractSet[int], max_lacking: int
+    session: Session, agent_id: str, model: Model, skipped: AbstractSet[int], max_missing: int
 ) -> bool:
     """Make the shadow vectors of a model the agent's own, unless entries lack them."""
-    lacking = rows_to_embed(session, agent_id, model, 0, len(skipped) + max_lacking + 1)
-    if len(set(lacking) - skipped) > max_lacking:
+    missing = rows_to_embed(session, agent_id, model, 0, len(skipped) + max_missing + 1)
+    if len(set(missing) - skipped) > max_missing:
         return False
     zero = _zero_rows(session, agent_id)
     old = session.fetch(

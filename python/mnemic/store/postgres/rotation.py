@@ -1,4 +1,4 @@
-"""SQL statements that seal entries anew under another key; each runs in a transaction."""
+"""SQL statements that reseal entries under another key; each runs in a transaction."""
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
@@ -82,7 +82,7 @@ def _reseal(
     stored: list[Columns],
     vectors: Mapping[int, list[Columns]],
 ) -> int:
-    """Seal rows anew; return how many. Those that do not open are logged, and stay as they are."""
+    """Reseal rows; return how many. Those that do not open are logged, and stay as they are."""
     found = [vector for row in stored for vector in vectors.get(row[0], ())]
     try:
         with reading_stored("a memory"):

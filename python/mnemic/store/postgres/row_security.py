@@ -1,4 +1,4 @@
-"""Row-level security: a second wall between agents, by policies of the database.
+"""Row-level security: a second isolation of agents, by policies of the database.
 
 Each transaction names the agents that it is about, and sees no rows of others, whatever its
 statements say. A session that names none gets an error instead of an empty answer.

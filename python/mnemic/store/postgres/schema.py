@@ -32,7 +32,7 @@ def _partitions(table: str) -> str:
 
 # Texts are ordered by their bytes, which in UTF-8 is the order of code points, as in the core.
 # Times are microseconds since 1970 in UTC, as in every store. `json` keeps a text as it came, where
-# `jsonb` would order its keys anew. Rows are numbered by a sequence: no number comes again.
+# `jsonb` would reorder its keys. Rows are numbered by a sequence: no number comes again.
 _FIRST: Final = f"""
 CREATE SEQUENCE mnemic.agent_memory_rows AS bigint;
 

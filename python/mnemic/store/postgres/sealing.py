@@ -62,11 +62,11 @@ class PostgresSealing(Protocol):
         )
 
     def _store_key(
-        self, agent_id: str, key: StoredKey, *, beside_others: bool
+        self, agent_id: str, key: StoredKey, *, allow_other_keys: bool
     ) -> Sequence[StoredKey]:
         return self._write(
             agent_id,
-            lambda on: agent_keys.store_key(on, agent_id, key, beside_others=beside_others),
+            lambda on: agent_keys.store_key(on, agent_id, key, allow_other_keys=allow_other_keys),
         ).result()
 
     def marked(self, entry: MemoryEntry) -> MemoryEntry:
@@ -121,7 +121,7 @@ class PostgresSealing(Protocol):
     def _under_former_keys(self, agent_id: str, rows: Sequence[Columns]) -> list[int]:
         """Return the numbers of sealed rows that no present key of their agent opens.
 
-        They were sealed anew since they were read: that changes nothing of them, and is not logged.
+        They were resealed since they were read: that changes nothing of them, and is not logged.
         """
         if not isinstance(self._codec, SealingRowCodec):
             return []

@@ -103,7 +103,7 @@ def uuids(ids: Iterable[bytes]) -> list[UUID]:
 
 
 class Session:
-    """A connection lent to one thread.
+    """A connection leased to one thread.
 
     Args:
         connection: The connection, after `prepare`.

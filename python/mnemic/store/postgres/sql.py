@@ -34,7 +34,7 @@ CHANGEABLE: Final = ", ".join(f"{name} = %s" for name in (*CHANGED_NAMES, "finge
 IS_ACTIVE: Final = "forgotten_at IS NULL AND status = 0 AND (expires_at IS NULL OR expires_at > %s)"
 """Condition of entries that can be found; the value to bind is the time now."""
 
-IS_HELD: Final = "forgotten_at IS NULL AND status = 0"
+HAS_ACTIVE_STATUS: Final = "forgotten_at IS NULL AND status = 0"
 """Condition of entries that an index of active ones has, expired ones included."""
 
 IS_PRESENT: Final = "forgotten_at IS NULL AND (expires_at IS NULL OR expires_at > %s)"

@@ -43,8 +43,8 @@ from mnemic.store.postgres import (
     writes,
 )
 from mnemic.store.postgres.backup import backup_to
+from mnemic.store.postgres.cached_rows import CachedRows, cached_rows, row_changes
 from mnemic.store.postgres.database import SHARED, Database
-from mnemic.store.postgres.held_rows import HeldRows, held_rows, news
 from mnemic.store.postgres.jobs import AgentAddJob, AgentJob
 from mnemic.store.postgres.nearest import entries_among, nearest, rows_without_vectors
 from mnemic.store.postgres.sealing import PostgresSealing
@@ -52,10 +52,10 @@ from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.store_reads import PostgresReads
 from mnemic.store.postgres.target import target_of
 from mnemic.store.postgres.vectors import MAX_DIMENSIONS
-from mnemic.store.quota import NO_ROOM, Quotas, Room
+from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.snapshots import NoSnapshots
-from mnemic.store.values import LogPosition, Model, Stored, StoredLink, UpdatedEntries
+from mnemic.store.values import LogPosition, Model, StoredLink, UpdatedEntries, WriteResult
 from mnemic.store.vector_search import NearestRequest, SelectedRows
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
         read_only: Whether nothing may be changed. Then the tables must be there, and every write is
             a `ReadOnlyError`.
         codec: Codec of the entries; if None, plain text, or what the encryption makes of it.
-        max_stale: Maximum seconds since the last sign of a server that is away for which searches
+        max_stale: Maximum seconds since the last sign of an unreachable server for which searches
             are answered from memory.
         row_security: Whether policies keep agents apart; they are put in force unless they are.
         encryption: Seals sensitive entries; None seals none, and cannot read those that are.
@@ -178,7 +178,7 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
         return found
 
     def known_position(self, agent_id: str) -> LogPosition:
-        """Return the agent's position as far as this process has heard of it."""
+        """Return the agent's position as far as this process knows it."""
         return self._usable().known_position(agent_id, self._max_stale)
 
     def rows_since(
@@ -196,7 +196,7 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
         database = self._usable()
 
         def work(on: Session) -> RowBatch:
-            held = HeldRows(change_log.position(on, agent_id))
+            cached = CachedRows(change_log.position(on, agent_id))
             holds = state is State.ACTIVE
             batch = change_log.rows_since(
                 on,
@@ -207,54 +207,54 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
                 codec=self._codec,
                 state=state,
                 with_sensitive=with_sensitive,
-                hold=held.put if holds else None,
+                hold=cached.put if holds else None,
             )
             if holds and batch.since is None:
-                database.held.replace(agent_id, held)
+                database.cached.replace(agent_id, cached)
             return batch
 
         limit = None if seq is None else deadline
         return self._read(agent_id, work, deadline=limit, one_moment=True)
 
-    def held_bytes(self, agent_id: str) -> int:
-        """Return the bytes of an agent's rows that are held for searches; 0 if they are not."""
-        held = self._database.held.of(agent_id)
-        return 0 if held is None else held.nbytes
+    def cached_bytes(self, agent_id: str) -> int:
+        """Return the bytes of an agent's rows that are cached for searches; 0 if they are not."""
+        cached = self._database.cached.of(agent_id)
+        return 0 if cached is None else cached.nbytes
 
     def release(self, agent_id: str) -> None:
         """Hold an agent's rows no longer, until `rows_since` gives them all again."""
-        self._database.held.release(agent_id)
+        self._database.cached.release(agent_id)
 
-    def _held_rows(
+    def _cached_rows(
         self, agent_id: str, rows: Sequence[int], deadline: float | None
     ) -> list[Columns] | None:
         database = self._usable()
-        held = database.held.of(agent_id)
-        if held is None:
+        cached = database.cached.of(agent_id)
+        if cached is None:
             return None
-        if held.position != self.known_position(agent_id) and self.stale_since is None:
-            is_current = held.catch_up(
+        if cached.position != self.known_position(agent_id) and self.stale_since is None:
+            is_current = cached.catch_up(
                 lambda since: self._read(
                     agent_id,
-                    lambda on: news(on, agent_id, since),
+                    lambda on: row_changes(on, agent_id, since),
                     deadline=deadline,
                     one_moment=True,
                 )
             )
             if not is_current:
-                database.held.release(agent_id)
+                database.cached.release(agent_id)
                 return None
-        found = held.of(rows)
+        found = cached.of(rows)
         former = [] if found is None else self._under_former_keys(agent_id, found)
         if not former:
             return found
-        held.renew(
+        cached.renew(
             former,
             lambda: self._read(
-                agent_id, lambda on: held_rows(on, agent_id, former), deadline=deadline
+                agent_id, lambda on: cached_rows(on, agent_id, former), deadline=deadline
             ),
         )
-        return held.of(rows)
+        return cached.of(rows)
 
     def nearest(
         self, wanted: NearestRequest, *, deadline: float | None = None
@@ -313,11 +313,11 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
         now: datetime,
         quota: Quota | None = None,
         user_quota: int | None = None,
-        room: Room = NO_ROOM,
+        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
         on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
         is_import: bool = False,
-    ) -> Future[Stored]:
+    ) -> Future[WriteResult]:
         """Store entries of this agent, all or none, with the embeddings they carry."""
         for new in entries:
             if new.entry.agent_id != agent_id:
@@ -329,13 +329,13 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
         database = self._writable()
         key = codec.prepare(agent_id)
         rows = encoded(codec, entries, list(map(stored_vectors, entries)), model and model[0])
-        quotas = Quotas(quota, user_quota, room)
+        quotas = Quotas(quota, user_quota, entry_limits)
         rules = AddOptions(
             codec, to_microseconds(now), model, quotas, on_duplicate, is_import, on_conflict, key
         )
         if on_conflict == "replace":
             self._write_pending_accesses(agent_id)  # they are the old entry's
-        elif room.evicts:
+        elif entry_limits.evicts:
             self._write_pending_accesses(agent_id)  # what goes first depends on them
         job = AgentAddJob(agent_id, rows, rules)
         writer = database.writer_of(agent_id)
@@ -394,14 +394,14 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
         now: datetime,
         quota: Quota | None = None,
         user_quota: int | None = None,
-        room: Room = NO_ROOM,
+        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
         include_archived: bool = False,
         replace_vectors: bool = False,
     ) -> Future[MemoryEntry | None]:
         """Change an entry; return its new state, or None if the scope has no such entry."""
         time = to_microseconds(now)
         self._prepare(scope.agent_id)
-        if room.evicts:
+        if entry_limits.evicts:
             self._write_pending_accesses(scope.agent_id)
         return self._write(
             scope.agent_id,
@@ -413,7 +413,7 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
                 change,
                 vectors=embedded,
                 now=time,
-                quotas=Quotas(quota, user_quota, room),
+                quotas=Quotas(quota, user_quota, entry_limits),
                 include_archived=include_archived,
                 replace_vectors=replace_vectors,
             ),
@@ -465,13 +465,13 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
         now: datetime,
         quota: Quota | None = None,
         user_quota: int | None = None,
-        room: Room = NO_ROOM,
+        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
         include_archived: bool = False,
     ) -> Future[UpdatedEntries]:
         """Change the selected entries of a scope, all or none; return those changed."""
         time = to_microseconds(now)
         self._prepare(scope.agent_id)
-        if room.evicts:
+        if entry_limits.evicts:
             self._write_pending_accesses(scope.agent_id)
         return self._write(
             scope.agent_id,
@@ -483,7 +483,7 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
                 change,
                 vectors=embedded,
                 now=time,
-                quotas=Quotas(quota, user_quota, room),
+                quotas=Quotas(quota, user_quota, entry_limits),
                 include_archived=include_archived,
             ),
         )
@@ -530,12 +530,12 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
         )
 
     def switch_model(
-        self, agent_id: str, model: Model, skipped: Collection[int] = (), max_lacking: int = 0
+        self, agent_id: str, model: Model, skipped: Collection[int] = (), max_missing: int = 0
     ) -> Future[bool]:
         """Make the shadow vectors of a model the agent's own, unless entries lack them."""
         rows = frozenset(skipped)
         return self._write(
-            agent_id, lambda on: reembedding.switch_model(on, agent_id, model, rows, max_lacking)
+            agent_id, lambda on: reembedding.switch_model(on, agent_id, model, rows, max_missing)
         )
 
     def touch(self, agent_id: str, rows: Sequence[int], now: datetime) -> None:

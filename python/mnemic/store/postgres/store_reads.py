@@ -28,13 +28,13 @@ from mnemic.store.postgres import change_log, links, reads, reembedding, writes
 from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.stored import active_entries
 from mnemic.store.postgres.vectors import own_vectors
-from mnemic.store.reembedding import ToEmbed, reembedded_without_key
+from mnemic.store.reembedding import ReembeddingProgress, reembedded_without_key
 from mnemic.store.row_codec import RowCodec, uuid_of
 from mnemic.store.values import (
     AccessedRows,
+    EntryRow,
     EntryVectors,
     LinkEnd,
-    Located,
     Model,
     OwnedId,
     StoredEntry,
@@ -60,10 +60,10 @@ class PostgresReads(Protocol):
         """Run reads on one connection, of an agent's rows; None is of every agent's."""
         ...
 
-    def _held_rows(
+    def _cached_rows(
         self, agent_id: str, rows: Sequence[int], deadline: float | None
     ) -> list[Columns] | None:
-        """Return rows that are held in memory, as of now; None unless all of them are."""
+        """Return rows that are cached in memory, as of now; None unless all of them are."""
         ...
 
     def get(
@@ -89,7 +89,7 @@ class PostgresReads(Protocol):
         now: datetime,
         include_deleted: bool = False,
         deadline: float | None = None,
-    ) -> dict[UUID, Located]:
+    ) -> dict[UUID, EntryRow]:
         """Return what `get` does, and the rows."""
         time = to_microseconds(now)
         return self._read(
@@ -111,9 +111,9 @@ class PostgresReads(Protocol):
     ) -> dict[int, MemoryEntry]:
         """Return the entries of these rows that the scope has, without their embeddings."""
         time = to_microseconds(now)
-        held = None if include_deleted else self._held_rows(scope.agent_id, rows, deadline)
-        if held is not None:
-            return active_entries(self._codec, held, scope, now)
+        cached = None if include_deleted else self._cached_rows(scope.agent_id, rows, deadline)
+        if cached is not None:
+            return active_entries(self._codec, cached, scope, now)
         return self._read(
             scope.agent_id,
             lambda on: reads.entries_of_rows(
@@ -136,7 +136,7 @@ class PostgresReads(Protocol):
         model: str,
         on_conflict: OnConflict,
     ) -> list[bool]:
-        """Return for each entry whether an `add` of it needs its vectors, as things stand."""
+        """Return for each entry whether an `add` of it needs its vectors, in the current state."""
         return self._read(
             agent_id,
             lambda on: writes.need_vectors(
@@ -388,10 +388,10 @@ class PostgresReads(Protocol):
 
         return self._read(agent_id, work, one_moment=True)
 
-    def to_embed(self, agent_id: str, model: Model) -> ToEmbed:
+    def to_embed(self, agent_id: str, model: Model) -> ReembeddingProgress:
         """Return how many entries lack a model's vectors, and how many need them."""
 
-        def work(on: Session) -> ToEmbed:
+        def work(on: Session) -> ReembeddingProgress:
             if not self._codec.seals and reembedding.has_sealed(on, agent_id):
                 raise reembedded_without_key(agent_id)
             return reembedding.to_embed(on, agent_id, model)

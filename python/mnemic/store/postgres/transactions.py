@@ -55,7 +55,7 @@ class ServerTransactions:
     def commit(self, jobs: Sequence[Any], work: Callable[[Session], Result]) -> Result:
         """Run work in a transaction, and notify of its changes."""
         agents = sorted({agent_id for job in jobs for agent_id in job.agents})
-        if not agents:  # nothing to write, though the server may be away
+        if not agents:  # nothing to write, though the server may be unreachable
             return work(_NO_SESSION)
         return self._write(agents, work, lambda: outcome_check(jobs))
 
@@ -72,7 +72,7 @@ class ServerTransactions:
         session.undo()
 
     def is_lost(self, session: Session, error: BaseException) -> bool:
-        """Return whether an error ended the transaction, or `commit` has to begin it anew."""
+        """Return whether an error ended the transaction, or `commit` has to restart it."""
         return session.connection.closed or self.is_repeated(error)
 
     def is_repeated(self, error: BaseException) -> bool:

@@ -22,7 +22,7 @@ _log = logger(__name__)
 
 _MAX_HALFVEC: Final = 4000
 """Most dimensions that pgvector indexes. In half precision an addition takes a tenth less time than
-in single precision, and an index half the room, with the same recall."""
+in single precision, and an index half the space, with the same recall."""
 
 _RETRY_AFTER: Final = 600.0
 """Seconds after which an index that could not be built is tried again."""
@@ -174,12 +174,12 @@ class VectorIndexBuilds:
         return True
 
     def close(self) -> None:
-        """Cancel what is being built, and wait for its end; an interrupted index is built anew."""
+        """Cancel what is being built, and wait for its end; an interrupted index is built again."""
         with self._lock:
             self._is_closed = True
             connections, thread = list(self._connections), self._thread
         for connection in connections:
-            with suppress(psycopg.Error):  # the server is away, and the build with it
+            with suppress(psycopg.Error):  # the server is unreachable, and the build with it
                 connection.cancel_safe(timeout=_CANCEL_SECONDS)
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout=_CANCEL_SECONDS)

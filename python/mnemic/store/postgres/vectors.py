@@ -54,7 +54,7 @@ class NewVectors(NamedTuple):
     vectors: Sequence[NDArray[np.float32] | bytes]
 
 
-def put_vectors(
+def upsert_vectors(
     session: Session,
     agent_id: str,
     model: Model | None,
@@ -73,13 +73,13 @@ def put_vectors(
                 sealed.append((agent_id, row, model[0], part, time, vector))
             else:
                 plain.append(VectorRow(row, part, time, vector))
-    _put_plain(session, agent_id, model[0], plain, is_shadow=is_shadow)
+    _write_plain(session, agent_id, model[0], plain, is_shadow=is_shadow)
     if sealed:
         is_copied = session.can_copy and len(sealed) >= COPIED
         session.insert(_COPY_SEALED if is_copied else _INSERT_SEALED, sealed)
 
 
-def _put_plain(
+def _write_plain(
     session: Session, agent_id: str, model: str, new: list[VectorRow], *, is_shadow: bool
 ) -> None:
     for *_, vector in new:
@@ -146,7 +146,7 @@ def seal_vectors(session: Session, codec: RowCodec, row: int, entry: MemoryEntry
     for model, parts in groupby(kept, itemgetter(0)):
         (*_, time, vector), *more = parts
         sealed = as_stored(codec, entry, model, [vector, *(each for *_, each in more)])
-        put_vectors(session, entry.agent_id, (model, 0), [NewVectors(row, time, sealed)])
+        upsert_vectors(session, entry.agent_id, (model, 0), [NewVectors(row, time, sealed)])
 
 
 def own_vectors(

@@ -18,7 +18,7 @@ from mnemic.store.eviction import Write
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome, Replacement
 from mnemic.store.postgres.agent_keys import current_key
 from mnemic.store.postgres.change_log import log_changes
-from mnemic.store.postgres.eviction import make_room
+from mnemic.store.postgres.eviction import evict_entries
 from mnemic.store.postgres.links import end_supersession, supersede
 from mnemic.store.postgres.reads import rows_with_vectors
 from mnemic.store.postgres.session import Columns, Session
@@ -42,7 +42,7 @@ from mnemic.store.postgres.vectors import (
     as_stored,
     delete_own_vectors,
     delete_shadow_vectors,
-    put_vectors,
+    upsert_vectors,
 )
 from mnemic.store.row_codec import (
     CHANGED_NAMES,
@@ -56,7 +56,7 @@ from mnemic.store.row_codec import (
     uuid_of,
     with_changed,
 )
-from mnemic.store.values import Model, Replaced
+from mnemic.store.values import Model, ReplacedEntry
 
 Place: TypeAlias = tuple[str, bytes]
 """User, '' for none, and id of an entry of one agent."""
@@ -96,20 +96,20 @@ _CHANGE: Final = f"UPDATE {ENTRIES} SET {CHANGEABLE} WHERE agent_id = %s AND row
 _AT: Final = {name: at for at, name in enumerate(COLUMN_NAMES)}
 
 
-class _Written(NamedTuple):
+class _WrittenRows(NamedTuple):
     """What a part of storing entries wrote: an outcome for each entry, and changes to log."""
 
     outcomes: list[Outcome]
     changes: list[Change]
 
 
-def _joined(parts: Iterable[_Written]) -> _Written:
+def _joined(parts: Iterable[_WrittenRows]) -> _WrittenRows:
     outcomes: list[Outcome] = []
     changes: list[Change] = []
     for part in parts:
         outcomes += part.outcomes
         changes += part.changes
-    return _Written(outcomes, changes)
+    return _WrittenRows(outcomes, changes)
 
 
 def add(session: Session, agent_id: str, rows: Sequence[NewRow], rules: AddOptions) -> AddedRows:
@@ -125,9 +125,9 @@ def _is_copied(session: Session, rows: Sequence[NewRow]) -> bool:
 
 def _add(session: Session, agent_id: str, rows: Sequence[NewRow], rules: AddOptions) -> AddedRows:
     if are_independent(rows, rules):
-        written = _put_many(session, agent_id, rows, rules)
+        written = _store_many(session, agent_id, rows, rules)
     else:
-        written = _joined(_put_one(session, agent_id, new, rules) for new in rows)
+        written = _joined(_store_one(session, agent_id, new, rules) for new in rows)
     outcomes, changes = written
     has_vectors = any(
         new.vectors for new, outcome in zip(rows, outcomes, strict=True) if outcome.is_stored
@@ -135,14 +135,14 @@ def _add(session: Session, agent_id: str, rows: Sequence[NewRow], rules: AddOpti
     model = rules.model if has_vectors else None
     stored = [outcome.row for outcome in outcomes]
     write = Write(agent_id, changes, rules.quotas, rules.now, kept=stored)
-    room = make_room(session, rules.codec, write)
-    logged = [*changes, *room]
+    evicted = evict_entries(session, rules.codec, write)
+    logged = [*changes, *evicted]
     seq = log_changes(session, agent_id, logged, model, rules.quotas) if logged else 0
-    gone = [change.entry_id for change in room]
-    return AddedRows(seq, len(logged), outcomes, _others_changed(written), gone)
+    change = [change.entry_id for change in evicted]
+    return AddedRows(seq, len(logged), outcomes, _others_changed(written), change)
 
 
-def _others_changed(written: _Written) -> list[int]:
+def _others_changed(written: _WrittenRows) -> list[int]:
     """Return the rows that changed because others were stored."""
     stored = {outcome.row for outcome in written.outcomes if outcome.is_stored}
     return [
@@ -157,9 +157,9 @@ def place_of(new: NewRow) -> Place:
     return new.entry.user_id or "", new.columns[_AT["id"]]
 
 
-def _put_many(
+def _store_many(
     session: Session, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
-) -> _Written:
+) -> _WrittenRows:
     """Store entries that read no other; one by one only where ids are stored or repeated."""
     places = list(map(place_of, rows))
     stored, new_rows = session.fetch_each(
@@ -167,7 +167,7 @@ def _put_many(
     )
     if not stored and len(set(places)) == len(rows):
         return _insert(session, agent_id, rows, rules, sorted(row for (row,) in new_rows))
-    return _joined(_put_one(session, agent_id, new, rules) for new in rows)
+    return _joined(_store_one(session, agent_id, new, rules) for new in rows)
 
 
 def _insert(
@@ -176,12 +176,12 @@ def _insert(
     rows: Sequence[NewRow],
     rules: AddOptions,
     numbers: Sequence[int],
-) -> _Written:
+) -> _WrittenRows:
     """Insert entries as the rows of these numbers, ascending."""
     values = [(row, *bound(new.columns), *new.more) for row, new in zip(numbers, rows, strict=True)]
     is_copied = session.can_copy and len(values) >= COPIED
     session.insert(_INSERT if is_copied else _INSERT_ONE, values)
-    put_vectors(
+    upsert_vectors(
         session,
         agent_id,
         rules.model,
@@ -191,7 +191,7 @@ def _insert(
         ],
     )
     ids = [new.columns[_AT["id"]] for new in rows]
-    return _Written(
+    return _WrittenRows(
         [Outcome(row, own, is_new=True) for row, own in zip(numbers, ids, strict=True)],
         [
             Change(row, own, "add", new.entry.user_id, new.size)
@@ -200,7 +200,7 @@ def _insert(
     )
 
 
-def _put_one(session: Session, agent_id: str, new: NewRow, rules: AddOptions) -> _Written:
+def _store_one(session: Session, agent_id: str, new: NewRow, rules: AddOptions) -> _WrittenRows:
     repeated = _found_by_key(session, agent_id, new)
     if repeated is not None:
         return repeated
@@ -213,22 +213,24 @@ def _put_one(session: Session, agent_id: str, new: NewRow, rules: AddOptions) ->
     if old is None:
         return _insert_or_merge(session, agent_id, new, rules)
     if rules.on_conflict == "skip":
-        return _Written([Outcome(old.row, place[1], is_new=False)], [])
+        return _WrittenRows([Outcome(old.row, place[1], is_new=False)], [])
     ended = []
     if old.columns[_AT["status"]] == MemoryStatus.SUPERSEDED:
         ended = end_supersession(session, agent_id, old.row, rules.now)
     written = _replace(session, agent_id, new, old, rules)
-    written = _Written(written.outcomes, [*written.changes, *ended])
+    written = _WrittenRows(written.outcomes, [*written.changes, *ended])
     replacement = written.outcomes[0].replacement
     entry = new.entry if replacement is None else replacement.shown.entry
     return _superseding(session, written, entry, to_microseconds(entry.updated_at), rules)
 
 
-def _refused(new: NewRow, agent_id: str) -> _Written:
+def _refused(new: NewRow, agent_id: str) -> _WrittenRows:
     raise id_in_use(new.entry, agent_id)
 
 
-def _insert_or_merge(session: Session, agent_id: str, new: NewRow, rules: AddOptions) -> _Written:
+def _insert_or_merge(
+    session: Session, agent_id: str, new: NewRow, rules: AddOptions
+) -> _WrittenRows:
     known = _found_by_text(session, agent_id, new, rules)
     if known is not None:
         return known
@@ -238,20 +240,20 @@ def _insert_or_merge(session: Session, agent_id: str, new: NewRow, rules: AddOpt
 
 
 def _superseding(
-    session: Session, written: _Written, entry: MemoryEntry, at: int, rules: AddOptions
-) -> _Written:
+    session: Session, written: _WrittenRows, entry: MemoryEntry, at: int, rules: AddOptions
+) -> _WrittenRows:
     """Mark the entry that a written one supersedes."""
     if entry.supersedes is None:
         return written
     superseded = supersede(session, rules.codec, entry, written.outcomes[0].row, at)
     if superseded is not None:
-        return _Written(written.outcomes, [*written.changes, superseded])
+        return _WrittenRows(written.outcomes, [*written.changes, superseded])
     if rules.is_import:
         return written
     raise superseded_missing(entry, entry.agent_id)
 
 
-def _found_by_key(session: Session, agent_id: str, new: NewRow) -> _Written | None:
+def _found_by_key(session: Session, agent_id: str, new: NewRow) -> _WrittenRows | None:
     """Find the entry of an earlier call with the same idempotency key."""
     _, key, fingerprint = new.more
     if key is None or fingerprint is None:
@@ -261,13 +263,13 @@ def _found_by_key(session: Session, agent_id: str, new: NewRow) -> _Written | No
             _OF_KEY, (agent_id, new.entry.user_id or "", stored_key)
         ):
             check_idempotency_key(new.shown_key, known, of_content, uuid_of(entry_id))
-            return _Written([Outcome(row, entry_id, is_new=False)], [])
+            return _WrittenRows([Outcome(row, entry_id, is_new=False)], [])
     return None
 
 
 def _found_by_text(
     session: Session, agent_id: str, new: NewRow, rules: AddOptions
-) -> _Written | None:
+) -> _WrittenRows | None:
     """Find an entry with the same text, and merge the new one into it if that is wanted."""
     if rules.on_duplicate == "keep" or not new.entry.content:  # empty texts repeat no other
         return None
@@ -283,12 +285,12 @@ def _found_by_text(
     (old,), row = entries_of(rules.codec, found, scope), found[0][0]
     outcomes = [Outcome(row, old.id.bytes, is_new=False)]
     if rules.on_duplicate != "merge":
-        return _Written(outcomes, [])
+        return _WrittenRows(outcomes, [])
     changed = merged(old, new.entry, from_microseconds(rules.now))
     if changed is None:
-        return _Written(outcomes, [])
+        return _WrittenRows(outcomes, [])
     size = write_changed(session, rules.codec, found[0], with_changed(old, changed))
-    return _Written(outcomes, [Change(row, old.id.bytes, "update", old.user_id, size)])
+    return _WrittenRows(outcomes, [Change(row, old.id.bytes, "update", old.user_id, size)])
 
 
 def write_changed(session: Session, codec: RowCodec, row: Columns, entry: MemoryEntry) -> int:
@@ -372,7 +374,7 @@ def need_vectors(
     model: str,
     on_conflict: OnConflict,
 ) -> list[bool]:
-    """Return for each entry whether storing it needs its vectors, as things stand."""
+    """Return for each entry whether storing it needs its vectors, in the current state."""
     places = [(entry.user_id or "", entry.id.bytes) for entry in entries]
     stored = stored_rows(session, codec, agent_id, places)
     if on_conflict == "skip" or not stored:
@@ -390,7 +392,7 @@ def need_vectors(
 
 def _replace(
     session: Session, agent_id: str, new: NewRow, old: _StoredRow, rules: AddOptions
-) -> _Written:
+) -> _WrittenRows:
     """Store an entry over another one.
 
     The row keeps its number, its time of creation and the links that lead to it. Its vectors stay
@@ -408,18 +410,18 @@ def _replace(
     if not keeps_vectors:
         delete_own_vectors(session, agent_id, old.row, is_sealed=old.is_sealed)
         vectors = NewVectors(old.row, row.columns[_AT["updated_at"]], new.stored_vectors)
-        put_vectors(session, agent_id, rules.model, [vectors])
-    is_anew = (
+        upsert_vectors(session, agent_id, rules.model, [vectors])
+    clears_index = (
         bool(old.columns[_AT["access_count"]])
         or (bool(new.vectors) and not changes_content)
         or (keeps_vectors and not old.was_active)
     )
-    shown = Replaced(entry, changes_content, entry.is_encrypted and not old.is_sealed)
-    replacement = Replacement(shown, row.columns, is_anew)
-    kind: ChangeKind = "replace" if is_anew else "update"
+    shown = ReplacedEntry(entry, changes_content, entry.is_encrypted and not old.is_sealed)
+    replacement = Replacement(shown, row.columns, clears_index)
+    kind: ChangeKind = "replace" if clears_index else "update"
     entry_id = new.columns[_AT["id"]]
     size = rules.codec.stored_content_size(row.columns[_AT["content"]]) - old.size
-    return _Written(
+    return _WrittenRows(
         [Outcome(old.row, entry_id, is_new=False, replacement=replacement)],
         [Change(old.row, entry_id, kind, entry.user_id, size)],
     )
@@ -476,6 +478,6 @@ def add_embeddings(
         )
         for row, entry in found
     ]
-    put_vectors(session, agent_id, model, new)
+    upsert_vectors(session, agent_id, model, new)
     changes = [Change(row, entry.id.bytes, "embed", entry.user_id) for row, entry in found]
     log_changes(session, agent_id, changes, model)

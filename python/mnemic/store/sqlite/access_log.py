@@ -48,7 +48,7 @@ def write_accesses(connection: apsw.Connection, accesses: RowAccesses) -> None:
     )
 
 
-class _Failed(NamedTuple):
+class _FailedJob(NamedTuple):
     """A job's error, after which its transaction goes on."""
 
     error: MnemicError
@@ -83,13 +83,13 @@ class AfterAccesses:
             return self._job(connection)
         except MnemicError as error:
             connection.execute("ROLLBACK TO after_accesses")
-            return _Failed(error)
+            return _FailedJob(error)
         finally:
             if connection.in_transaction:  # a failing disk may have ended it
                 connection.execute("RELEASE after_accesses")
 
     def finish(self, result: Any) -> Any:
         """Return the future's result, or raise the job's error."""
-        if isinstance(result, _Failed):
+        if isinstance(result, _FailedJob):
             raise result.error
         return self._finish(result)

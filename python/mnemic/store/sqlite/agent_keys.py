@@ -41,14 +41,14 @@ def stored_keys(connection: apsw.Connection, agent_id: str) -> list[StoredKey]:
 
 
 def store_key(
-    connection: apsw.Connection, agent_id: str, key: StoredKey, *, beside_others: bool
+    connection: apsw.Connection, agent_id: str, key: StoredKey, *, allow_other_keys: bool
 ) -> list[StoredKey]:
     """Store a key unless the agent has it, or another and it is to have one; return all then.
 
     In a write transaction: of two processes the second finds the key of the first.
     """
     stored = stored_keys(connection, agent_id)
-    if stored and not beside_others:
+    if stored and not allow_other_keys:
         return stored
     if any(old.key_id == key.key_id for old in stored):
         connection.execute(_MAKE_NEWEST, (agent_id, key.key_id))
@@ -96,7 +96,7 @@ def current_key(connection: apsw.Connection, codec: RowCodec, agent_id: str) -> 
     return codec.keyring.take_in(
         agent_id,
         stored_keys(connection, agent_id),
-        lambda key: store_key(connection, agent_id, key, beside_others=False),
+        lambda key: store_key(connection, agent_id, key, allow_other_keys=False),
     )
 
 

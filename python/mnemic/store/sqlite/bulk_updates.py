@@ -13,7 +13,7 @@ from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, NO_SUMS
 from mnemic.store.sqlite.damage import uuids_of
-from mnemic.store.sqlite.eviction import make_room
+from mnemic.store.sqlite.eviction import evict_entries
 from mnemic.store.sqlite.selected_rows import selected
 from mnemic.store.sqlite.sql import (
     AMONG,
@@ -66,10 +66,10 @@ def update_all(
         model, sums = written.model or model, sums.plus(written.sums)
     if not changes:
         return UpdatedEntries([])
-    room = make_room(connection, codec, Write(scope.agent_id, changes, quotas, now))
-    charge = Charge(quotas, sums.plus(room.sums))
-    log_changes(connection, scope.agent_id, [*changes, *room.changes], model, charge)
-    return UpdatedEntries(updated, uuids_of(gone.entry_id for gone in room.changes))
+    evicted = evict_entries(connection, codec, Write(scope.agent_id, changes, quotas, now))
+    charge = Charge(quotas, sums.plus(evicted.sums))
+    log_changes(connection, scope.agent_id, [*changes, *evicted.changes], model, charge)
+    return UpdatedEntries(updated, uuids_of(change.entry_id for change in evicted.changes))
 
 
 def _selected_entries(

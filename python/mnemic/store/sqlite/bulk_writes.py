@@ -14,7 +14,7 @@ from mnemic.model import MemoryEntry, Scope
 from mnemic.model.filter import EVERY_ENTRY, Criteria
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.added import vectors_of
-from mnemic.store.quota import NO_ROOM, Quotas, Room
+from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite import bulk_updates, deletes
 from mnemic.store.values import UpdatedEntries
@@ -31,10 +31,10 @@ class SqliteBulkWrites(Protocol):
         """Hand in a job."""
         ...
 
-    def _write_making_room(
-        self, room: Room, job: Callable[[apsw.Connection], Result]
+    def _write_with_eviction(
+        self, entry_limits: EntryLimits, job: Callable[[apsw.Connection], Result]
     ) -> Future[Result]:
-        """Hand in a job that may delete entries to make room."""
+        """Hand in a job that may delete entries to make space."""
         ...
 
     def soft_delete_all(
@@ -67,14 +67,14 @@ class SqliteBulkWrites(Protocol):
         now: datetime,
         quota: Quota | None = None,
         user_quota: int | None = None,
-        room: Room = NO_ROOM,
+        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
         include_archived: bool = False,
     ) -> Future[UpdatedEntries]:
         """Change the selected entries of a scope, all or none; return those changed."""
         vectors, time = vectors_of(embedded), to_microseconds(now)
         self._codec.prepare(scope.agent_id)
-        return self._write_making_room(
-            room,
+        return self._write_with_eviction(
+            entry_limits,
             lambda on: bulk_updates.update_all(
                 on,
                 self._codec,
@@ -83,7 +83,7 @@ class SqliteBulkWrites(Protocol):
                 change,
                 vectors=vectors,
                 now=time,
-                quotas=Quotas(quota, user_quota, room),
+                quotas=Quotas(quota, user_quota, entry_limits),
                 include_archived=include_archived,
             ),
         )

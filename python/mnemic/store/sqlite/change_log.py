@@ -347,16 +347,16 @@ def rows_since(
     of_vectors = ReadSums(VectorSums(), VectorSums())
     read = read_rows(codec, fetch(connection, reads.records, here), of_vectors)
     records = read.records
-    living = {columns[0] for columns in records}
+    current = {columns[0] for columns in records}
     embedded = []
     if model and records:
         found = fetch(connection, reads.vectors, (*here, name))
         opener = VectorOpener(codec, agent_id, model[0], read.sealed)
-        wanted = [vector for vector in found if vector[0] in living]
+        wanted = [vector for vector in found if vector[0] in current]
         embedded = _checked(opener, wanted, of_vectors, model[1])
     links = fetch(connection, reads.links, here) if records else []
     check_links(links, read.links)
-    others = touched - living
+    others = touched - current
     kept, supersessions = others, list[Columns]()
     if others:
         kept = {row for (row,) in fetch(connection, reads.rows, here)}
@@ -368,9 +368,9 @@ def rows_since(
         records=records,
         embedded=[row for row, _ in embedded],
         vectors=_vectors([blob for _, blob in embedded], dim) if embedded else None,
-        gone=sorted((touched - living) | replaced),
-        linked=sorted(living | kept),
-        links=[*(link[:-1] for link in links if link[0] in living), *supersessions],
+        removed=sorted((touched - current) | replaced),
+        linked=sorted(current | kept),
+        links=[*(link[:-1] for link in links if link[0] in current), *supersessions],
     )
 
 
@@ -434,7 +434,7 @@ def _full_batch(
         records=collected.records,
         embedded=[row for rows in collected.rows for row in rows.tolist()],
         vectors=np.concatenate(collected.vectors) if collected.vectors else None,
-        gone=[],
+        removed=[],
         links=[*(link[:-1] for link in links), *supersessions],
     )
 

@@ -107,7 +107,7 @@ class Sums(NamedTuple):
 NO_SUMS: Final = Sums(0, 0)
 
 
-class Checked(NamedTuple):
+class VerifiedSums(NamedTuple):
     """Checked sums of rows.
 
     Attributes:
@@ -121,7 +121,7 @@ class Checked(NamedTuple):
     links: dict[int, int]
 
 
-def check(rows: list[Columns], vectors: VectorSums | None = None) -> Checked:
+def check(rows: list[Columns], vectors: VectorSums | None = None) -> VerifiedSums:
     """Compare rows, each the columns of `CHECKED_COLUMNS`, with their sums.
 
     Args:
@@ -140,7 +140,7 @@ def check(rows: list[Columns], vectors: VectorSums | None = None) -> Checked:
         raise unreadable("a memory's checksum", error) from None
     if wrong is not None:
         raise damaged(rows[wrong])
-    return Checked(Sums(number, total), vectors, links)
+    return VerifiedSums(Sums(number, total), vectors, links)
 
 
 def damaged(row: Columns) -> StoreCorruptError:
@@ -169,7 +169,7 @@ def entries_of(codec: RowCodec, rows: list[Columns]) -> list[MemoryEntry]:
 
 
 def rewritten(row: Columns, new: EncodedRow) -> int | None:
-    """Return the sum of a row that is written anew; None if the row had no sum."""
+    """Return the sum of a row that is rewritten; None if the row had no sum."""
     return None if row[_ROW_SUM] is None else row_sums([(*new.columns, *new.more)])[0]
 
 

@@ -1,4 +1,4 @@
-"""Connections to a SQLite file: one that writes, and those lent to readers."""
+"""Connections to a SQLite file: one that writes, and those leased to readers."""
 
 import os
 import threading
@@ -19,8 +19,8 @@ from mnemic.errors import (
 from mnemic.model.deadline import check_deadline
 from mnemic.reporting.logs import logger
 from mnemic.store.sqlite.hardening import GuardedConnection
-from mnemic.store.sqlite.index_room import IndexRoom
 from mnemic.store.sqlite.log_check import log_problem
+from mnemic.store.sqlite.log_index_space import LogIndexSpace
 from mnemic.store.sqlite.opening import (
     MEMORY_PATH,
     Lease,
@@ -86,21 +86,23 @@ class Connections:
         self._is_closed = False
 
     def _open_for_writing(self, path: str) -> None:
-        room = None if self._is_shared else IndexRoom(self._path)
-        if room is not None:
-            room.check_before_opening()
+        index_space = None if self._is_shared else LogIndexSpace(self._path)
+        if index_space is not None:
+            index_space.check_before_opening()
         self._writer = open_writer(path)
         if self._is_shared:
             return
         try:
             with typed_errors(path):
                 self._same = SameFiles(self._path)
-                self._checkpoints = Checkpoints(self._path, same=self._same, room=room)
+                self._checkpoints = Checkpoints(
+                    self._path, same=self._same, index_space=index_space
+                )
         except BaseException:
             self._writer.close()
             raise
-        if room is not None:
-            room.take(0)
+        if index_space is not None:
+            index_space.take(0)
         self._writer.set_commit_hook(self._checkpoints.before_commit)
         self._writer.set_wal_hook(self._checkpoints.after_commit)
         if has_locks():
@@ -134,7 +136,7 @@ class Connections:
         Args:
             deadline: Statements that run past it raise DeadlineExceededError; None is no limit.
         """
-        self.check_usable()  # before any lock, which a fork may have left locked for good
+        self.check_usable()  # before any lock, which a fork may have left locked forever
         if deadline is not None:
             return self._reading_until(deadline)
         if self._is_shared:
@@ -239,7 +241,7 @@ class Connections:
         _ = self.writer
 
     def close(self) -> None:
-        """Close every connection; one that is lent is closed when it comes back.
+        """Close every connection; one that is leased is closed when it comes back.
 
         In a process that was forked off nothing happens: the connections are the parent's, and so
         are the locks, which its other threads may have held at that moment.
@@ -292,8 +294,8 @@ class Connections:
         if self._same is not None:
             self._same.check_file()
 
-    def _release(self, lent: Lease) -> None:
-        connection, is_kept = lent
+    def _release(self, lease: Lease) -> None:
+        connection, is_kept = lease
         # One that an interrupt left in a transaction would show its state for good.
         is_kept = is_kept and not connection.in_transaction
         with self._lock:
@@ -322,7 +324,7 @@ class Connections:
 class _Reading:
     """Lends one connection; a generator-based context manager takes twice as long."""
 
-    __slots__ = ("_acquire", "_lent", "_path", "_release")
+    __slots__ = ("_acquire", "_lease", "_path", "_release")
 
     def __init__(
         self, take: Callable[[], Lease], give_back: Callable[[Lease], None], path: str
@@ -330,14 +332,14 @@ class _Reading:
         self._acquire = take
         self._release = give_back
         self._path = path
-        self._lent: Lease | None = None
+        self._lease: Lease | None = None
 
     def __enter__(self) -> GuardedConnection:
         try:
-            lent = self._lent = self._acquire()
+            lease = self._lease = self._acquire()
         except apsw.Error as error:
             raise typed(error, self._path) from error
-        return lent[0]
+        return lease[0]
 
     def __exit__(
         self,
@@ -345,7 +347,7 @@ class _Reading:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._lent is not None:
-            self._release(self._lent)
+        if self._lease is not None:
+            self._release(self._lease)
         if isinstance(error, apsw.Error):
             raise typed(error, self._path) from error

@@ -26,7 +26,7 @@ from mnemic.store.sqlite.selected_rows import selected
 from mnemic.store.sqlite.sql import fetch, in_scope, with_id
 
 
-class Removed(NamedTuple):
+class RemovedEntries(NamedTuple):
     """Deleted entries, not logged yet.
 
     Attributes:
@@ -150,7 +150,7 @@ def _delete(
 
 def remove(
     connection: apsw.Connection, codec: RowCodec, where: str, values: Sequence[Any]
-) -> Removed:
+) -> RemovedEntries:
     """Delete the entries that meet a condition, with vectors and links; the caller logs that."""
     sql = (
         f"DELETE FROM agent_memory_entries WHERE {where} "
@@ -162,4 +162,4 @@ def remove(
         Change(row, entry_id, "delete", user_id, -size)
         for row, entry_id, user_id, size in fetch(connection, sql, values)
     ]
-    return Removed(changes, sums.plus(difference(before, [])))
+    return RemovedEntries(changes, sums.plus(difference(before, [])))

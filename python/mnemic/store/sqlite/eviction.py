@@ -1,4 +1,4 @@
-"""Deletes entries to make room for a write, in its transaction."""
+"""Deletes entries to make space for a write, in its transaction."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -11,14 +11,14 @@ from mnemic.store.filter_sql import Condition
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.change_log import used_by_user
 from mnemic.store.sqlite.checksums import NO_SUMS
-from mnemic.store.sqlite.deletes import Removed, remove
+from mnemic.store.sqlite.deletes import RemovedEntries, remove
 from mnemic.store.sqlite.reads import used_bytes
 from mnemic.store.sqlite.sql import AMONG, Columns, fetch, in_scope, json_array
 
-_NOTHING: Final = Removed([], NO_SUMS)
+_NOTHING: Final = RemovedEntries([], NO_SUMS)
 
 
-def make_room(connection: apsw.Connection, codec: RowCodec, write: Write) -> Removed:
+def evict_entries(connection: apsw.Connection, codec: RowCodec, write: Write) -> RemovedEntries:
     """Delete entries so that a write keeps to its quotas; the caller logs that with the write.
 
     Raises:
@@ -31,7 +31,7 @@ def make_room(connection: apsw.Connection, codec: RowCodec, write: Write) -> Rem
     # The sign keeps the planner from the indexes of the agent, which would read all of its rows.
     where, values = f"{AMONG} AND +agent_id = ?", (json_array(rows), write.agent_id)
     removed = remove(connection, codec, where, values)
-    return Removed(in_order(removed.changes, rows), removed.sums)
+    return RemovedEntries(in_order(removed.changes, rows), removed.sums)
 
 
 class _Sql:

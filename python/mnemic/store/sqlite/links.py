@@ -111,13 +111,13 @@ def supersede(
 
 
 def end_supersession(connection: apsw.Connection, row: int, at: int) -> tuple[list[Change], Sums]:
-    """Let the entries that superseded a row do so no more, before the row is stored anew.
+    """Let the entries that superseded a row do so no more, before the row is stored again.
 
     They superseded its old content. Otherwise an import, or a later reader, would take the new one
     for superseded.
 
     Args:
-        connection: In the transaction that stores the row anew.
+        connection: In the transaction that stores the row again.
         row: The row.
         at: The time now, in microseconds since 1970 in UTC.
 

@@ -20,7 +20,7 @@ def log_problem(path: str) -> str | None:
                 return None
             log = file.read()
             file.seek(0)
-            if file.read(_HEADER) != log[:_HEADER]:  # another process has begun it anew
+            if file.read(_HEADER) != log[:_HEADER]:  # another process has begun it again
                 return None
     except (OSError, ValueError):  # an invalid path is reported when it is opened
         return None

@@ -37,7 +37,7 @@ def new_rows(
     ]
 
 
-_PUT_VECTOR = (
+_UPSERT_VECTOR = (
     f"{INSERT_VECTOR.replace('OR IGNORE ', '')} ON CONFLICT (entry_row, model, part) "
     "DO UPDATE SET created_at = excluded.created_at, embedding = excluded.embedding"
 )
@@ -50,14 +50,14 @@ def insert_vectors(
     _write_vectors(connection, INSERT_VECTOR, model, rows)
 
 
-def put_vectors(
+def upsert_vectors(
     connection: apsw.Connection, model: Model | None, rows: Sequence[tuple[int, int, NewRow]]
 ) -> None:
     """Write the vectors of entries, given with row and time, over those of their rows.
 
     They are written in their places: a deletion and an insertion write twice as many pages.
     """
-    _write_vectors(connection, _PUT_VECTOR, model, rows)
+    _write_vectors(connection, _UPSERT_VECTOR, model, rows)
 
 
 def _write_vectors(
@@ -75,7 +75,7 @@ def _write_vectors(
         execute_all(connection, statement, vectors)
 
 
-class Written(NamedTuple):
+class WrittenRows(NamedTuple):
     """What a part of storing entries wrote.
 
     Attributes:
@@ -89,7 +89,7 @@ class Written(NamedTuple):
     sums: Sums = NO_SUMS
 
     @classmethod
-    def joined(cls, parts: Iterable["Written"]) -> "Written":
+    def joined(cls, parts: Iterable["WrittenRows"]) -> "WrittenRows":
         """Return what all parts wrote, in their order."""
         outcomes: list[Outcome] = []
         changes: list[Change] = []

@@ -30,7 +30,7 @@ from mnemic.model.results import PageCursor
 from mnemic.model.rows import Record
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.duplicates import single
-from mnemic.store.filter_sql import Condition, Narrowed, order_by
+from mnemic.store.filter_sql import Condition, NarrowingCondition, order_by
 from mnemic.store.readable_entries import EntryList, Rows, first_readable, readable
 from mnemic.store.row_codec import (
     COLUMN_NAMES,
@@ -66,7 +66,7 @@ from mnemic.store.sqlite.sql import (
     visible_in,
     with_id,
 )
-from mnemic.store.values import Located, StoredEntry
+from mnemic.store.values import EntryRow, StoredEntry
 
 _TOP_TAGS = 10
 _DECODED_AT_ONCE = 128
@@ -81,7 +81,7 @@ def entries_of_ids(
     now: int,
     *,
     include_deleted: bool,
-) -> dict[UUID, Located]:
+) -> dict[UUID, EntryRow]:
     """Return the entries with these ids in the scope, in any state if requested."""
     found = {}
     for entry_id in ids:
@@ -97,7 +97,7 @@ def entries_of_ids(
     if any(entry.id != entry_id for entry, entry_id in zip(entries, found, strict=True)):
         raise StoreCorruptError(f"an index leads to another memory; {DAMAGED}")
     return {
-        entry_id: Located(columns[0], entry)
+        entry_id: EntryRow(columns[0], entry)
         for (entry_id, columns), entry in zip(found.items(), entries, strict=True)
     }
 
@@ -241,7 +241,7 @@ _ROWS_SQL = _IN_ORDER.format(CHECKED_COLUMNS)
 
 
 def _in_order(
-    connection: apsw.Connection, narrow: Narrowed, order: str, records_sql: str
+    connection: apsw.Connection, narrow: NarrowingCondition, order: str, records_sql: str
 ) -> Generator[Record, None, None]:
     """Yield records in an order, of one moment; their keys alone are sorted, never their texts."""
     sql = f"SELECT row FROM agent_memory_entries WHERE {narrow.sql} ORDER BY {order}"
@@ -409,7 +409,7 @@ def _vectors_of(
 
 def _narrowed_list(
     codec: RowCodec, scope: Scope, expression: Expression, now: int, *, include_deleted: bool
-) -> Narrowed:
+) -> NarrowingCondition:
     """Return the condition of a list; without a test of the status only active entries match."""
     where, values = visible_in(scope, codec)
     if not include_deleted:
@@ -417,7 +417,7 @@ def _narrowed_list(
     if not references(expression, "status"):
         where = f"{where} AND status = 0"
     sql, bound, is_exact = filter_sql.narrowed(expression, seals=codec.seals)
-    return Narrowed(f"{where} AND ({sql})", [*values, *bound], is_exact)
+    return NarrowingCondition(f"{where} AND ({sql})", [*values, *bound], is_exact)
 
 
 def count(
@@ -461,7 +461,7 @@ def distinct(
 
 
 def _grouped(
-    connection: apsw.Connection, narrow: Narrowed, wanted: DistinctQuery
+    connection: apsw.Connection, narrow: NarrowingCondition, wanted: DistinctQuery
 ) -> list[DistinctValue]:
     column = wanted.declared.column
     sql = (

@@ -17,7 +17,7 @@ from mnemic.errors import StoreCorruptError
 from mnemic.model import MemoryEntry
 from mnemic.store.added import vector_blobs
 from mnemic.store.changes import Change
-from mnemic.store.reembedding import ToEmbed, reembedded_without_key
+from mnemic.store.reembedding import ReembeddingProgress, reembedded_without_key
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.change_marks import sealed_rows
@@ -94,7 +94,7 @@ _USERS: Final = (
 )
 
 
-class _Own(NamedTuple):
+class _OwnVectors(NamedTuple):
     """The own vectors of a row: the model, and the bytes of each chunk in their order."""
 
     model: str
@@ -106,11 +106,11 @@ class _Own(NamedTuple):
         return not any(self.blobs[0])
 
 
-def to_embed(connection: apsw.Connection, agent_id: str, model: Model) -> ToEmbed:
+def to_embed(connection: apsw.Connection, agent_id: str, model: Model) -> ReembeddingProgress:
     """Return how many entries lack the shadow vectors of a model, and how many need them."""
-    lacking = fetch(connection, _COUNT_LACKING, (agent_id, 0, *_stored(model)))
+    missing = fetch(connection, _COUNT_LACKING, (agent_id, 0, *_stored(model)))
     wanted = fetch(connection, _COUNT_WANTED, (agent_id, 0))
-    return ToEmbed(*integers([lacking[0][0], wanted[0][0]]))
+    return ReembeddingProgress(*integers([missing[0][0], wanted[0][0]]))
 
 
 def rows_to_embed(
@@ -132,12 +132,12 @@ def switch_model(
     agent_id: str,
     model: Model,
     skipped: AbstractSet[int],
-    max_lacking: int,
+    max_missing: int,
 ) -> bool:
     """Make the shadow vectors of a model the agent's own, unless entries lack them."""
-    limit = len(skipped) + max_lacking + 1
-    lacking = rows_to_embed(connection, agent_id, model, 0, limit)
-    if len(set(lacking) - skipped) > max_lacking:
+    limit = len(skipped) + max_missing + 1
+    missing = rows_to_embed(connection, agent_id, model, 0, limit)
+    if len(set(missing) - skipped) > max_missing:
         return False
     sums = NO_SUMS
     for page in _pages(connection, agent_id):
@@ -174,7 +174,7 @@ def _switch_page(
         if vectors.is_zero:
             fresh[row] = np.zeros((1, model[1]), np.float32)
             sealed.pop(row, None)
-    _put_away(connection, own, {row for row, *_, is_sensitive, _ in page if is_sensitive})
+    _move_to_shadow(connection, own, {row for row, *_, is_sensitive, _ in page if is_sensitive})
     _take_over(connection, model, fresh, {row: updated_at for row, *_, updated_at in page})
     connection.executemany(_RENAME, [(model[0], row, MARK + model[0]) for row in sealed])
     stored = {row: [vector.tobytes() for vector in own] for row, own in fresh.items()}
@@ -182,13 +182,13 @@ def _switch_page(
     return difference(before, rows_with_sums(connection, rows))
 
 
-def _own_vectors(connection: apsw.Connection, page: list[Columns]) -> dict[int, _Own]:
+def _own_vectors(connection: apsw.Connection, page: list[Columns]) -> dict[int, _OwnVectors]:
     """Return the own vectors of rows, after a look at their checksums."""
     found = fetch(connection, _OWN, (json_array([row for row, *_ in page]),))
     with reading_stored("a vector's checksum"):
         known = {row: of_vectors or 0 for row, of_row, of_vectors, *_ in page if of_row is not None}
     own = {
-        row: _Own(name, [blob for *_, blob in parts])
+        row: _OwnVectors(name, [blob for *_, blob in parts])
         for (row, name), parts in groupby(found, itemgetter(0, 1))
     }
     for name in {vectors.model for vectors in own.values()}:
@@ -219,8 +219,8 @@ def _check_sound(
             )
 
 
-def _put_away(
-    connection: apsw.Connection, own: Mapping[int, _Own], sensitive: Collection[int]
+def _move_to_shadow(
+    connection: apsw.Connection, own: Mapping[int, _OwnVectors], sensitive: Collection[int]
 ) -> None:
     """Make own vectors shadow vectors of their model; none is kept that is zero or sensitive."""
     kept = {
@@ -229,14 +229,14 @@ def _put_away(
     dropped = own.keys() - kept.keys()
     stale = [(row, MARK + vectors.model) for row, vectors in own.items()]
     connection.executemany(_DROP, [*stale, *((row, own[row].model) for row in sorted(dropped))])
-    by_kind: dict[tuple[str, int], dict[int, _Own]] = {}
+    by_kind: dict[tuple[str, int], dict[int, _OwnVectors]] = {}
     for row, vectors in kept.items():
         by_kind.setdefault((vectors.model, len(vectors.blobs[0])), {})[row] = vectors
     for (name, size), rows in by_kind.items():
         connection.executemany(_KEEP, _marked(name, size, rows))
 
 
-def _marked(name: str, size: int, rows: Mapping[int, _Own]) -> list[Columns]:
+def _marked(name: str, size: int, rows: Mapping[int, _OwnVectors]) -> list[Columns]:
     """Return what makes the vectors of rows, each of so many bytes, shadow vectors."""
     numbers = [(row, len(vectors.blobs)) for row, vectors in rows.items()]
     with reading_stored("a vector"):
@@ -256,7 +256,7 @@ def _take_over(
     fresh: Mapping[int, Float32Array],
     times: Mapping[int, int],
 ) -> None:
-    """Make shadow vectors of rows their own; those of zeros are written anew."""
+    """Make shadow vectors of rows their own; those of zeros are rewritten."""
     name, zero = model[0], [row for row in fresh if not fresh[row].any()]
     connection.executemany(_DROP, [(row, MARK + name) for row in zero])
     connection.executemany(
@@ -310,7 +310,7 @@ class SqliteReembedding(Protocol):
         """Delete the shadow vectors of a model, or of all; return of how many entries."""
         return self._write(lambda on: drop_shadow_vectors(on, agent_id, model))
 
-    def to_embed(self, agent_id: str, model: Model) -> ToEmbed:
+    def to_embed(self, agent_id: str, model: Model) -> ReembeddingProgress:
         """Return how many entries lack a model's vectors, and how many need them."""
         with self._reading() as connection, one_moment(connection):
             if not self._codec.seals and sealed_rows(connection, agent_id):
@@ -323,8 +323,8 @@ class SqliteReembedding(Protocol):
             return rows_to_embed(connection, agent_id, model, after, limit)
 
     def switch_model(
-        self, agent_id: str, model: Model, skipped: Collection[int] = (), max_lacking: int = 0
+        self, agent_id: str, model: Model, skipped: Collection[int] = (), max_missing: int = 0
     ) -> Future[bool]:
         """Make the shadow vectors of a model the agent's own, unless entries lack them."""
         rows = frozenset(skipped)
-        return self._write(lambda on: switch_model(on, agent_id, model, rows, max_lacking))
+        return self._write(lambda on: switch_model(on, agent_id, model, rows, max_missing))

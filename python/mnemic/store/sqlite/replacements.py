@@ -31,7 +31,7 @@ from mnemic.store.sqlite.checksums import (
     difference,
 )
 from mnemic.store.sqlite.damage import DAMAGED, plain_records, reading_stored
-from mnemic.store.sqlite.new_rows import Written, put_vectors
+from mnemic.store.sqlite.new_rows import WrittenRows, upsert_vectors
 from mnemic.store.sqlite.shadow_vectors import DELETE_OF_ROW, IS_OWN
 from mnemic.store.sqlite.sql import (
     USER_KEY,
@@ -41,7 +41,7 @@ from mnemic.store.sqlite.sql import (
     fetch,
     json_array,
 )
-from mnemic.store.values import Model, Replaced
+from mnemic.store.values import Model, ReplacedEntry
 
 Place: TypeAlias = tuple[str, bytes]
 """User, '' for none, and id of an entry of one agent."""
@@ -57,7 +57,7 @@ _INDEXED: Final = {
         *("fingerprint", "idempotency_key"),
     )
 }
-"""Columns of indexes: SQLite writes an index anew where a statement names one of its columns."""
+"""Columns of indexes: SQLite rewrites an index where a statement names one of its columns."""
 
 _OF_IDS: Final = (
     f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries "
@@ -191,7 +191,7 @@ def need_vectors(
     model: str,
     on_conflict: OnConflict,
 ) -> list[bool]:
-    """Return for each entry whether storing it needs its vectors, as things stand."""
+    """Return for each entry whether storing it needs its vectors, in the current state."""
     places = [(entry.user_id or "", entry.id.bytes) for entry in entries]
     stored = stored_rows(connection, codec, agent_id, places)
     if on_conflict == "skip" or not stored:
@@ -216,7 +216,7 @@ def _rows_of_ids(
     return fetch(connection, _OF_IDS.format(among=_ARE_SOME), (agent_id, listed, user))
 
 
-class _Put(NamedTuple):
+class _Overwrite(NamedTuple):
     """An entry and the row that it takes the place of.
 
     Attributes:
@@ -250,7 +250,7 @@ class _Put(NamedTuple):
         return not self.changes_content and not self.new.vectors and is_sealed_alike
 
     @property
-    def is_anew(self) -> bool:
+    def clears_index(self) -> bool:
         """Whether an index must forget the row first; see `changes.ChangeKind`.
 
         It then reads the row with its vectors, as it must where it lacks those that stay.
@@ -266,29 +266,33 @@ def replace(
     pairs: Sequence[tuple[NewRow, StoredRow]],
     now: int,
     model: Model | None,
-) -> Written:
+) -> WrittenRows:
     """Store entries over others.
 
     A row keeps its number, its time of creation and the links that lead to it. Its vectors stay if
     the content does and no others are given. Its idempotency key stays unless another is given, so
     that a late repetition of the first call still finds what it stored.
     """
-    puts = [_put(codec, new, old, now) for new, old in pairs]
-    of_rows = row_sums([(*put.columns, *put.more) for put in puts])
-    sums = [_sums(put, of_row) for put, of_row in zip(puts, of_rows, strict=True)]
-    _update_rows(connection, zip(puts, sums, strict=True))
-    execute_all(connection, _DELETE_LINKS, [(put.old.row,) for put in puts])
-    _replace_vectors(connection, puts, model)
-    before = [put.old.summed for put in puts]
-    after = [_summed(put, own) for put, own in zip(puts, sums, strict=True)]
+    overwrites = [_overwrite(codec, new, old, now) for new, old in pairs]
+    of_rows = row_sums([(*overwrite.columns, *overwrite.more) for overwrite in overwrites])
+    sums = [_sums(overwrite, of_row) for overwrite, of_row in zip(overwrites, of_rows, strict=True)]
+    _update_rows(connection, zip(overwrites, sums, strict=True))
+    execute_all(connection, _DELETE_LINKS, [(overwrite.old.row,) for overwrite in overwrites])
+    _replace_vectors(connection, overwrites, model)
+    before = [overwrite.old.summed for overwrite in overwrites]
+    after = [_summed(overwrite, own) for overwrite, own in zip(overwrites, sums, strict=True)]
     change = difference(before, after)
-    unsummed = [put.old.row for put in puts if put.old.sums[0] is None]
+    unsummed = [overwrite.old.row for overwrite in overwrites if overwrite.old.sums[0] is None]
     if unsummed:  # of an earlier version
         change = change.plus(add_missing_sums(connection, unsummed))
-    return Written([_outcome(put) for put in puts], [_change(put) for put in puts], change)
+    return WrittenRows(
+        [_outcome(overwrite) for overwrite in overwrites],
+        [_change(overwrite) for overwrite in overwrites],
+        change,
+    )
 
 
-def _put(codec: RowCodec, new: NewRow, old: StoredRow, now: int) -> _Put:
+def _overwrite(codec: RowCodec, new: NewRow, old: StoredRow, now: int) -> _Overwrite:
     with reading_stored("a memory"):
         created_at = from_microseconds(old.columns[_CREATED_AT])
         version = next_version(old.columns[_VERSION])
@@ -302,7 +306,7 @@ def _put(codec: RowCodec, new: NewRow, old: StoredRow, now: int) -> _Put:
         ((columns, more, _),) = codec.rows([(entry, used)])
     else:
         more, columns = new.more, _columns(codec, new, entry)
-    return _Put(new, old, entry, columns, more)
+    return _Overwrite(new, old, entry, columns, more)
 
 
 def _columns(codec: RowCodec, new: NewRow, entry: MemoryEntry) -> Columns:
@@ -316,22 +320,26 @@ def _columns(codec: RowCodec, new: NewRow, entry: MemoryEntry) -> Columns:
     return tuple(columns)
 
 
-def _sums(put: _Put, of_row: int) -> tuple[int | None, int | None]:
+def _sums(overwrite: _Overwrite, of_row: int) -> tuple[int | None, int | None]:
     """Return the sums of a row and its vectors; None where the old row had none."""
-    if put.old.sums[0] is None:
+    if overwrite.old.sums[0] is None:
         return None, None
-    return of_row, put.old.sums[1] if put.keeps_vectors else put.new.sums[1]
+    return of_row, overwrite.old.sums[1] if overwrite.keeps_vectors else overwrite.new.sums[1]
 
 
 def _update_rows(
-    connection: apsw.Connection, puts: Iterable[tuple[_Put, tuple[int | None, int | None]]]
+    connection: apsw.Connection,
+    overwrites: Iterable[tuple[_Overwrite, tuple[int | None, int | None]]],
 ) -> None:
     """Write the rows, each by a statement that names no indexed column that stays as it is."""
     groups: dict[frozenset[str], list[Columns]] = {}
-    for put, sums in puts:
-        old, new = (*put.old.columns, *put.old.more), (*put.columns, *put.more)
+    for overwrite, sums in overwrites:
+        old, new = (
+            (*overwrite.old.columns, *overwrite.old.more),
+            (*overwrite.columns, *overwrite.more),
+        )
         same = frozenset([name for name, at in _INDEXED.items() if old[at] == new[at]])
-        groups.setdefault(same, []).append((*_statement(same).pick(new), *sums, put.old.row))
+        groups.setdefault(same, []).append((*_statement(same).pick(new), *sums, overwrite.old.row))
     for same, values in groups.items():
         execute_all(connection, _statement(same).sql, values)
 
@@ -353,39 +361,51 @@ def _statement(same: frozenset[str]) -> _Statement:
     return _Statement(sql, itemgetter(*map(_WRITTEN.index, names)))
 
 
-def _summed(put: _Put, sums: tuple[int | None, int | None]) -> Columns:
-    return (put.old.row, *sums, None, put.columns[_STATUS], put.columns[_FORGOTTEN_AT])
+def _summed(overwrite: _Overwrite, sums: tuple[int | None, int | None]) -> Columns:
+    return (
+        overwrite.old.row,
+        *sums,
+        None,
+        overwrite.columns[_STATUS],
+        overwrite.columns[_FORGOTTEN_AT],
+    )
 
 
 def _replace_vectors(
-    connection: apsw.Connection, puts: Sequence[_Put], model: Model | None
+    connection: apsw.Connection, overwrites: Sequence[_Overwrite], model: Model | None
 ) -> None:
-    hidden = [(put.old.row,) for put in puts if put.entry.hides_content]
+    hidden = [(overwrite.old.row,) for overwrite in overwrites if overwrite.entry.hides_content]
     if hidden:
         execute_all(connection, DELETE_OF_ROW, hidden)
-    outdated = [put for put in puts if not put.keeps_vectors]
+    outdated = [overwrite for overwrite in overwrites if not overwrite.keeps_vectors]
     if not outdated:
         return
     name = "" if model is None else model[0]
     for delete, is_of_new in ((_DELETE_VECTORS, True), (_DELETE_OWN_VECTORS, False)):
         surplus = [
-            (put.old.row, name, len(put.new.vectors))
-            for put in outdated
-            if put.changes_content is is_of_new
+            (overwrite.old.row, name, len(overwrite.new.vectors))
+            for overwrite in outdated
+            if overwrite.changes_content is is_of_new
         ]
         execute_all(connection, delete, surplus)
-    rows = [(put.old.row, put.columns[_UPDATED_AT], put.new) for put in outdated]
-    put_vectors(connection, model, rows)
+    rows = [
+        (overwrite.old.row, overwrite.columns[_UPDATED_AT], overwrite.new) for overwrite in outdated
+    ]
+    upsert_vectors(connection, model, rows)
 
 
-def _outcome(put: _Put) -> Outcome:
-    is_sealed_now = put.entry.is_encrypted and not put.old.is_sealed
-    shown = Replaced(put.entry, put.changes_content, is_sealed_now)
-    replacement = Replacement(shown, put.columns, put.is_anew)
-    return Outcome(put.old.row, put.new.columns[_ID], is_new=False, replacement=replacement)
+def _outcome(overwrite: _Overwrite) -> Outcome:
+    is_sealed_now = overwrite.entry.is_encrypted and not overwrite.old.is_sealed
+    shown = ReplacedEntry(overwrite.entry, overwrite.changes_content, is_sealed_now)
+    replacement = Replacement(shown, overwrite.columns, overwrite.clears_index)
+    return Outcome(
+        overwrite.old.row, overwrite.new.columns[_ID], is_new=False, replacement=replacement
+    )
 
 
-def _change(put: _Put) -> Change:
-    kind: ChangeKind = "replace" if put.is_anew else "update"
-    size = put.size - put.old.size
-    return Change(put.old.row, put.new.columns[_ID], kind, put.entry.user_id, size)
+def _change(overwrite: _Overwrite) -> Change:
+    kind: ChangeKind = "replace" if overwrite.clears_index else "update"
+    size = overwrite.size - overwrite.old.size
+    return Change(
+        overwrite.old.row, overwrite.new.columns[_ID], kind, overwrite.entry.user_id, size
+    )

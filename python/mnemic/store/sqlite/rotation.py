@@ -1,4 +1,4 @@
-"""SQL statements that seal entries anew under another key; each runs in a transaction."""
+"""SQL statements that reseal entries under another key; each runs in a transaction."""
 
 from collections.abc import Mapping
 from itertools import groupby
@@ -36,7 +36,7 @@ _UNDER_OTHERS: Final = (
     "ORDER BY row LIMIT ?"
 )
 _COUNT: Final = f"SELECT count(*) FROM {_INDEXED} WHERE {_IS_UNDER_OTHERS}"
-_UPDATE: Final = (  # names few indexed columns: SQLite writes their indexes anew
+_UPDATE: Final = (  # names few indexed columns: SQLite rewrites their indexes
     "UPDATE agent_memory_entries SET content = CAST(? AS TEXT), fingerprint = ?, "
     "idempotency_key = ?, key_fingerprint = ?, row_sum = ?, vector_sum = ? WHERE row = ?"
 )
@@ -77,7 +77,7 @@ def reseal(
 
 
 class _Resealer(NamedTuple):
-    """Seals the rows of an agent anew.
+    """Reseals the rows of an agent.
 
     Attributes:
         connection: In a write transaction.
@@ -90,7 +90,7 @@ class _Resealer(NamedTuple):
     agent_id: str
 
     def reseal(self, found: list[Columns]) -> list[tuple[Columns, Columns]]:
-        """Seal rows anew; return what counts in the agent's sum of each, before and after.
+        """Reseal rows; return what counts in the agent's sum of each, before and after.
 
         Those that do not open are logged, and stay as they are.
         """
@@ -115,11 +115,11 @@ class _Resealer(NamedTuple):
             changed.append((before, (old[0], of_row, vector_sum, *before[3:])))
         execute_all(self.connection, _UPDATE, values)
         rows = [(row[0],) for row in found]
-        execute_all(self.connection, DELETE_OF_ROW, rows)  # made anew
+        execute_all(self.connection, DELETE_OF_ROW, rows)  # rebuilt
         return changed
 
     def _seal_vectors(self, ids: Mapping[int, bytes], known: VectorSums) -> dict[int, int]:
-        """Seal the vectors of rows anew; return the sum of each row's."""
+        """Seal the vectors of rows again; return the sum of each row's."""
         stored = fetch(self.connection, _VECTORS, (json_array(list(ids)),))
         sums: dict[int, int] = {}
         for model, of_model in groupby(sorted(stored, key=itemgetter(2)), itemgetter(2)):

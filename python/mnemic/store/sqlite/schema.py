@@ -292,9 +292,9 @@ ALTER TABLE agent_memory_walls DROP COLUMN used_bytes;
 """
 
 
-# A number drawn at random with each commit tells a history from every other one that has the same
-# change numbers, such as that of a restored backup. Sensitive entries are read anew by an index
-# that begins with a snapshot, which never holds them.
+# A number drawn at random with each commit distinguishes a history from every other one that has
+# the same change numbers, such as that of a restored backup. Sensitive entries are reread by an
+# index that begins with a snapshot, which never holds them.
 _NINTH = """
 ALTER TABLE agent_memory_changes ADD COLUMN nonce INTEGER;
 UPDATE agent_memory_changes SET nonce = random() & 0x7fffffffffffffff;

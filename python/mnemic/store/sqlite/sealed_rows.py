@@ -14,7 +14,7 @@ from mnemic.errors import SealBrokenError, StoreCorruptError
 from mnemic.model.rows import Record
 from mnemic.store.row_codec import ENCRYPTED, ENTRY_ID, RowCodec
 from mnemic.store.sealing_codec import broken, log_broken
-from mnemic.store.sqlite.checksums import Checked, Sums, added, check, check_vectors
+from mnemic.store.sqlite.checksums import Sums, VerifiedSums, added, check, check_vectors
 from mnemic.store.sqlite.damage import plain_records
 from mnemic.store.sqlite.sql import Columns
 
@@ -99,7 +99,7 @@ def _intact(codec: RowCodec, rows: list[Columns]) -> list[Columns]:
     return intact
 
 
-def _checked(rows: list[Columns]) -> Checked | None:
+def _checked(rows: list[Columns]) -> VerifiedSums | None:
     try:
         return check(rows)
     except StoreCorruptError:

@@ -46,10 +46,10 @@ class SqliteSealing(Protocol):
             return agent_keys.stored_keys(connection, agent_id)
 
     def _store_key(
-        self, agent_id: str, key: StoredKey, *, beside_others: bool
+        self, agent_id: str, key: StoredKey, *, allow_other_keys: bool
     ) -> Sequence[StoredKey]:
         return self._write(
-            lambda on: agent_keys.store_key(on, agent_id, key, beside_others=beside_others)
+            lambda on: agent_keys.store_key(on, agent_id, key, allow_other_keys=allow_other_keys)
         ).result()
 
     def marked(self, entry: MemoryEntry) -> MemoryEntry:

@@ -112,7 +112,7 @@ def _cleared(folder: int, wait: float) -> bool:
             if not is_locked:
                 _request(folder)  # before the wait, so that it is not overlooked
                 is_locked = _wait_for_lock(lock, wait)
-        except OSError:  # no locks here, so nobody writes a snapshot
+        except OSError:  # no locks here, so no process writes a snapshot
             return _emptied(folder)
         try:
             return is_locked and _emptied(folder)

@@ -41,7 +41,7 @@ from mnemic.store.futures import MAX_THREADS, Workers, succeeded
 from mnemic.store.group_commit import Finish, Job, Writer, unchanged
 from mnemic.store.new_rows import AddOptions
 from mnemic.store.pending_accesses import AccessFlush, PendingAccesses
-from mnemic.store.quota import NO_ROOM, Quotas, Room
+from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite import (
     change_log,
@@ -73,15 +73,15 @@ from mnemic.store.url import path_of
 from mnemic.store.values import (
     AccessedRows,
     ChangeMark,
+    EntryRow,
     EntryVectors,
     LinkEnd,
-    Located,
     LogPosition,
     Model,
     OwnedId,
-    Stored,
     StoredEntry,
     StoredLink,
+    WriteResult,
 )
 from mnemic.store.vector_search import NoVectorSearch
 
@@ -153,7 +153,7 @@ class SqliteStore(
         """None: every read sees all commits."""
         return None
 
-    def held_bytes(self, agent_id: str) -> int:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - none are
+    def cached_bytes(self, agent_id: str) -> int:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - none are
         """Return 0: rows are read from the file."""
         return 0
 
@@ -174,11 +174,11 @@ class SqliteStore(
         now: datetime,
         quota: Quota | None = None,
         user_quota: int | None = None,
-        room: Room = NO_ROOM,
+        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
         on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
         is_import: bool = False,
-    ) -> Future[Stored]:
+    ) -> Future[WriteResult]:
         """Store entries of this agent, all or none, with the embeddings they carry."""
         for new in entries:
             if new.entry.agent_id != agent_id:
@@ -190,13 +190,13 @@ class SqliteStore(
         model = model_of(new.entry for new in entries)
         codec, vectors = self._codec, list(map(stored_vectors, entries))
         rows = new_rows(codec, entries, vectors, model and model[0])
-        quotas = Quotas(quota, user_quota, room)
+        quotas = Quotas(quota, user_quota, entry_limits)
         rules = AddOptions(
             codec, to_microseconds(now), model, quotas, on_duplicate, is_import, on_conflict, key
         )
         job = AddJob(writes.add, agent_id, rows, rules)
         # They are the replaced entry's, and what goes first depends on them.
-        if (on_conflict == "replace" or room.evicts) and self._accesses.is_pending():
+        if (on_conflict == "replace" or entry_limits.evicts) and self._accesses.is_pending():
             return self._write_after_accesses(job, lambda added: stored_of(codec, added, rows))
         return self._writer.write(job, lambda added: stored_of(codec, added, rows))
 
@@ -207,7 +207,7 @@ class SqliteStore(
         model: str,
         on_conflict: OnConflict,
     ) -> list[bool]:
-        """Return for each entry whether an `add` of it needs its vectors, as things stand."""
+        """Return for each entry whether an `add` of it needs its vectors, in the current state."""
         with self._reading() as connection, one_moment(connection):
             return replacements.need_vectors(
                 connection, self._codec, agent_id, entries, model=model, on_conflict=on_conflict
@@ -252,7 +252,7 @@ class SqliteStore(
         now: datetime,
         include_deleted: bool = False,
         deadline: float | None = None,
-    ) -> dict[UUID, Located]:
+    ) -> dict[UUID, EntryRow]:
         """Return what `get` does, and the rows."""
         # A single statement is of one moment by itself.
         moment = one_moment if len(ids) > 1 else nullcontext
@@ -308,7 +308,7 @@ class SqliteStore(
         now: datetime,
         quota: Quota | None = None,
         user_quota: int | None = None,
-        room: Room = NO_ROOM,
+        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
         include_archived: bool = False,
         replace_vectors: bool = False,
     ) -> Future[MemoryEntry | None]:
@@ -316,8 +316,8 @@ class SqliteStore(
         vectors, time = vectors_of(embedded), to_microseconds(now)
         self._connections.check_writable()
         self._codec.prepare(scope.agent_id)
-        return self._write_making_room(
-            room,
+        return self._write_with_eviction(
+            entry_limits,
             lambda on: updates.update(
                 on,
                 self._codec,
@@ -326,7 +326,7 @@ class SqliteStore(
                 change,
                 vectors=vectors,
                 now=time,
-                quotas=Quotas(quota, user_quota, room),
+                quotas=Quotas(quota, user_quota, entry_limits),
                 include_archived=include_archived,
                 replace_vectors=replace_vectors,
             ),
@@ -635,11 +635,11 @@ class SqliteStore(
         self._connections.check_writable()
         return self._writer.write(job)
 
-    def _write_making_room(
-        self, room: Room, job: Callable[[apsw.Connection], Result]
+    def _write_with_eviction(
+        self, entry_limits: EntryLimits, job: Callable[[apsw.Connection], Result]
     ) -> Future[Result]:
         """Hand in a job; after pending accesses if what it deletes depends on them."""
-        if not (room.evicts and self._accesses.is_pending()):
+        if not (entry_limits.evicts and self._accesses.is_pending()):
             return self._write(job)
         self._connections.check_writable()
         return self._write_after_accesses(job)
@@ -666,7 +666,7 @@ def _writing(flush: AccessFlush) -> Callable[[apsw.Connection], None]:
 
 
 def _close(workers: Workers, writer: Writer, connections: Connections, number: int) -> None:
-    if not connections.is_foreign:  # in a forked process their locks may be held for good
+    if not connections.is_foreign:  # in a forked process their locks may never be released
         workers.close()
     if not writer.close():
         # This thread is writing; the write must end before the rest can be closed.

@@ -39,7 +39,7 @@ from mnemic.store.sqlite.checksums import (
     rows_with_sums,
 )
 from mnemic.store.sqlite.damage import uuids_of
-from mnemic.store.sqlite.eviction import make_room
+from mnemic.store.sqlite.eviction import evict_entries
 from mnemic.store.sqlite.shadow_vectors import IS_OWN
 from mnemic.store.sqlite.sql import (
     CHANGEABLE,
@@ -78,7 +78,7 @@ def update(
     include_archived: bool,
     replace_vectors: bool,
 ) -> MemoryEntry | None:
-    """Change a living entry; a new content takes the old vectors away, and brings its own."""
+    """Change a current entry; a new content takes the old vectors away, and brings its own."""
     where, values = with_id(scope, entry_id)
     is_there = IS_NOT_SUPERSEDED if include_archived else IS_ACTIVE
     is_there = f"{codec.is_visible_sql} AND {is_there}"
@@ -89,11 +89,11 @@ def update(
     changed = write_update(
         connection, codec, found, change, vectors, replace_vectors=replace_vectors
     )
-    room = make_room(connection, codec, Write(scope.agent_id, [changed.change], quotas, now))
-    charge = Charge(quotas, changed.sums.plus(room.sums))
-    logged = [changed.change, *room.changes]
+    evicted = evict_entries(connection, codec, Write(scope.agent_id, [changed.change], quotas, now))
+    charge = Charge(quotas, changed.sums.plus(evicted.sums))
+    logged = [changed.change, *evicted.changes]
     log_changes(connection, scope.agent_id, logged, changed.model, charge)
-    return written(changed.entry, uuids_of(gone.entry_id for gone in room.changes))
+    return written(changed.entry, uuids_of(change.entry_id for change in evicted.changes))
 
 
 def set_expiry(
@@ -136,7 +136,7 @@ def _with_expiry(
     return single(fetch(connection, sql, (*values, now)), scope, entry_id)
 
 
-class Updated(NamedTuple):
+class EntryUpdate(NamedTuple):
     """An updated entry, to be logged.
 
     Attributes:
@@ -160,7 +160,7 @@ def write_update(
     vectors: tuple[Model, Sequence[bytes]] | None,
     *,
     replace_vectors: bool = False,
-) -> Updated:
+) -> EntryUpdate:
     """Write the changed state of a row that was read whole; new vectors with a new content.
 
     With `replace_vectors` the vectors change without the content too: an index must forget the row
@@ -182,7 +182,7 @@ def write_update(
     sums = sums.plus(add_missing_sums(connection, [row]))  # where it comes from an earlier version
     kind: ChangeKind = "replace" if replace_vectors and not changes_content else "update"
     logged = Change(row, after.id.bytes, kind, after.user_id, added_size)
-    return Updated(after, logged, model, sums)
+    return EntryUpdate(after, logged, model, sums)
 
 
 def _replace_vectors(
@@ -225,7 +225,7 @@ def _seal_vectors(
     return _replace_vectors(connection, codec, (found[0], entry), plain, _DELETE_VECTORS)
 
 
-class Written(NamedTuple):
+class UsageDelta(NamedTuple):
     """What the write of another state adds to the agent's sums, and to the bytes of contents."""
 
     sums: Sums
@@ -234,7 +234,7 @@ class Written(NamedTuple):
 
 def write_changed(
     connection: apsw.Connection, codec: RowCodec, row: Columns, entry: MemoryEntry
-) -> Written:
+) -> UsageDelta:
     """Write another state of a row that was read whole."""
     before = rows_with_sums(connection, [row[0]])
     old = EncodedRow(row[1 : KEY - 1], row[KEY - 1 : KEY + 2])
@@ -251,4 +251,4 @@ def write_changed(
     )
     sums = difference(before, rows_with_sums(connection, [row[0]]))
     size = codec.stored_content_size
-    return Written(sums, size(new.columns[_CONTENT]) - size(old.columns[_CONTENT]))
+    return UsageDelta(sums, size(new.columns[_CONTENT]) - size(old.columns[_CONTENT]))

@@ -8,7 +8,7 @@ from mnemic.store.sqlite.damage import reading_stored
 from mnemic.store.sqlite.sql import IS_ACTIVE, fetch
 
 _OF_USER = "entry.agent_id = wall.agent_id AND entry.user_id IS nullif(wall.user_key, '')"
-# A wall stays when its last entry goes.
+# A user's row stays when the last entry goes.
 _USERS = (
     "SELECT nullif(user_key, ''), (SELECT count(*) FROM agent_memory_entries AS entry "
     f"INDEXED BY agent_memory_entries_by_user WHERE {_OF_USER} AND {IS_ACTIVE}), used_bytes "

@@ -1,10 +1,10 @@
 """The write-ahead log: copied into the file, without what was deleted, and taken away at the end.
 
 SQLite overwrites what is deleted (secure_delete). But where it moves rows from one page to another
-it leaves their old bytes in the first one, in the room between the list of cells and the cells, and
-does not find them when such a row is deleted later: in 4,000 random deletions and changes one entry
-stayed readable in the file. That room is part of nothing, so it is zeroed whenever a page is copied
-from the log into the file. Only the connections of this module ever copy.
+it leaves their old bytes in the first one, in the space between the list of cells and the cells,
+and does not find them when such a row is deleted later: in 4,000 random deletions and changes one
+entry stayed readable in the file. That space is part of nothing, so it is zeroed whenever a page is
+copied from the log into the file. Only the connections of this module ever copy.
 """
 
 import itertools
@@ -15,7 +15,7 @@ from contextlib import suppress
 import apsw
 
 from mnemic.store.sqlite import log_mark
-from mnemic.store.sqlite.index_room import IndexRoom
+from mnemic.store.sqlite.log_index_space import LogIndexSpace
 from mnemic.store.sqlite.log_mark import SALTS, LogState, Mark, mark_locked, needs_log
 from mnemic.store.sqlite.same_files import SameFiles
 
@@ -44,7 +44,7 @@ class Checkpoints:
         path: The file, in WAL mode.
         wait: Milliseconds to wait for others' locks.
         same: Compares the file and its log with those that were opened.
-        room: Reserves disk space for the log's index.
+        index_space: Reserves disk space for the log's index.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Checkpoints:
         wait: int = ERASE_MILLISECONDS,
         *,
         same: SameFiles | None = None,
-        room: IndexRoom | None = None,
+        index_space: LogIndexSpace | None = None,
     ) -> None:
         self._vfs = _Vfs(path)
         try:
@@ -66,7 +66,7 @@ class Checkpoints:
         self._is_owed = False
         self._next_try = 0.0
         self._same = same
-        self._room = room
+        self._index_space = index_space
         self._marked: bytes | None = None
         try:
             self._look_at_pages()
@@ -83,8 +83,8 @@ class Checkpoints:
         """
         if self._same is not None:
             self._same.check()
-        if self._room is not None:
-            self._room.check()
+        if self._index_space is not None:
+            self._index_space.check()
         if self._marked is None:
             self._vfs.announce_log()
         return False
@@ -92,8 +92,8 @@ class Checkpoints:
     def after_commit(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         """Mark a new log, copy a long one, repeat a failed erasure. SQLite's hook."""
         self._mark()
-        if self._room is not None:
-            self._room.take(pages)
+        if self._index_space is not None:
+            self._index_space.take(pages)
         if self._is_owed and time.monotonic() >= self._next_try:
             self._try_to_erase()
         elif pages >= COPY_PAGES:
@@ -169,7 +169,7 @@ def remove_log(path: str, *, only_if_empty: bool = False, same: SameFiles | None
 
     If several processes close a file at once, their locks prevent each other, and the log is left
     behind; so this is tried a few times, at random moments. If the file is still open somewhere, it
-    is in vain and takes some 15 ms. Nothing is touched if the file is another file by now.
+    fails and takes some 15 ms. Nothing is touched if the file is another file by now.
     """
     for largest in _MAX_WAITS:
         if same is not None and not same.are_same():

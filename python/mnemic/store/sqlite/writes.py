@@ -24,9 +24,9 @@ from mnemic.store.sqlite.checksums import (
     rows_with_sums,
 )
 from mnemic.store.sqlite.damage import uuids_of
-from mnemic.store.sqlite.eviction import make_room
+from mnemic.store.sqlite.eviction import evict_entries
 from mnemic.store.sqlite.links import end_supersession, supersede
-from mnemic.store.sqlite.new_rows import Written, insert_vectors, new_rows
+from mnemic.store.sqlite.new_rows import WrittenRows, insert_vectors, new_rows
 from mnemic.store.sqlite.replacements import Place, StoredRow, place_of, replace, stored_rows
 from mnemic.store.sqlite.sql import (
     AMONG,
@@ -71,7 +71,7 @@ def add(
     """Store entries with their vectors."""
     rows, rules = _under_current_key(connection, agent_id, rows, rules)
     if rules.on_conflict != "raise":
-        written = _put_all(connection, agent_id, rows, rules)
+        written = _store_all(connection, agent_id, rows, rules)
     elif are_independent(rows, rules):
         written = _insert_many(connection, agent_id, rows, rules)
     else:
@@ -83,17 +83,17 @@ def add(
     model = rules.model if has_vectors else None
     stored = [outcome.row for outcome in outcomes]
     write = Write(agent_id, changes, rules.quotas, rules.now, kept=stored)
-    room = make_room(connection, rules.codec, write)
-    logged, charge = [*changes, *room.changes], Charge(rules.quotas, sums.plus(room.sums))
+    evicted = evict_entries(connection, rules.codec, write)
+    logged, charge = [*changes, *evicted.changes], Charge(rules.quotas, sums.plus(evicted.sums))
     seq = log_changes(connection, agent_id, logged, model, charge) if logged else 0
-    gone = [change.entry_id for change in room.changes]
-    return AddedRows(seq, len(logged), outcomes, _others_changed(written), gone)
+    change = [change.entry_id for change in evicted.changes]
+    return AddedRows(seq, len(logged), outcomes, _others_changed(written), change)
 
 
 def _under_current_key(
     connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
 ) -> tuple[Sequence[NewRow], AddOptions]:
-    """Return entries, sealed anew if another process replaced the key that sealed them.
+    """Return entries, resealed if another process replaced the key that sealed them.
 
     Raises:
         KeyUnavailableError: If sensitive ones are stored without a key beside sealed ones.
@@ -113,7 +113,7 @@ def _under_current_key(
     return new_rows(rules.codec, given, vectors, model), rules
 
 
-def _others_changed(written: Written) -> list[int]:
+def _others_changed(written: WrittenRows) -> list[int]:
     """Return the rows that changed because others were stored."""
     if all(change.kind == "add" for change in written.changes):
         return []
@@ -127,7 +127,7 @@ def _others_changed(written: Written) -> list[int]:
 
 def _insert_many(
     connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
-) -> Written:
+) -> WrittenRows:
     """Insert entries that depend on no other; twice as fast as one by one."""
     before = connection.total_changes()
     try:
@@ -141,12 +141,12 @@ def _insert_many(
 
 def _inserted(
     connection: apsw.Connection, rows: Sequence[NewRow], first: int, rules: AddOptions
-) -> Written:
+) -> WrittenRows:
     """Insert the vectors of entries that were inserted in rows from a first one on."""
     numbered = list(enumerate(rows, start=first))
     vectors = [(row, new.columns[_CREATED_AT], new) for row, new in numbered]
     insert_vectors(connection, rules.model, vectors)
-    return Written(
+    return WrittenRows(
         [Outcome(row, new.columns[_ID], is_new=True) for row, new in numbered],
         [
             Change(row, new.columns[_ID], "add", new.entry.user_id, new.size)
@@ -162,8 +162,8 @@ def _row_with_sums(row: int, new: NewRow) -> Columns:
 
 def _insert_each(
     connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
-) -> Written:
-    return Written.joined(
+) -> WrittenRows:
+    return WrittenRows.joined(
         _found_by_key(connection, agent_id, new)
         or _insert_or_merge(connection, agent_id, new, rules)
         for new in rows
@@ -176,7 +176,7 @@ def _insert_values(new: NewRow) -> Columns:
 
 def _insert_or_merge(
     connection: apsw.Connection, agent_id: str, new: NewRow, rules: AddOptions
-) -> Written:
+) -> WrittenRows:
     known = _found_by_text(connection, agent_id, new, rules)
     if known is not None:
         return known
@@ -190,8 +190,12 @@ def _insert_or_merge(
 
 
 def _superseding(
-    connection: apsw.Connection, written: Written, entry: MemoryEntry, at: int, rules: AddOptions
-) -> Written:
+    connection: apsw.Connection,
+    written: WrittenRows,
+    entry: MemoryEntry,
+    at: int,
+    rules: AddOptions,
+) -> WrittenRows:
     """Mark the entry that a written one supersedes."""
     if entry.supersedes is None:
         return written
@@ -200,10 +204,10 @@ def _superseding(
         if rules.is_import:
             return written
         raise superseded_missing(entry, entry.agent_id)
-    return Written.joined([written, Written([], [superseded[0]], superseded[1])])
+    return WrittenRows.joined([written, WrittenRows([], [superseded[0]], superseded[1])])
 
 
-def _found_by_key(connection: apsw.Connection, agent_id: str, new: NewRow) -> Written | None:
+def _found_by_key(connection: apsw.Connection, agent_id: str, new: NewRow) -> WrittenRows | None:
     """Find the entry of an earlier call with the same idempotency key."""
     _, key, fingerprint = new.more
     if key is None or fingerprint is None:
@@ -213,13 +217,13 @@ def _found_by_key(connection: apsw.Connection, agent_id: str, new: NewRow) -> Wr
         for row, entry_id, known in found:
             (existing,) = uuids_of([entry_id])
             check_idempotency_key(new.shown_key, known, of_content, existing)
-            return Written([Outcome(row, entry_id, is_new=False)], [])
+            return WrittenRows([Outcome(row, entry_id, is_new=False)], [])
     return None
 
 
 def _found_by_text(
     connection: apsw.Connection, agent_id: str, new: NewRow, rules: AddOptions
-) -> Written | None:
+) -> WrittenRows | None:
     """Find an entry with the same text, and merge the new one into it if that is wanted."""
     if rules.on_duplicate == "keep" or not new.entry.content:  # empty texts repeat no other
         return None
@@ -230,33 +234,35 @@ def _found_by_text(
     (old,) = entries_of(rules.codec, found)
     outcomes = [Outcome(found[0][0], old.id.bytes, is_new=False)]
     if rules.on_duplicate != "merge":
-        return Written(outcomes, [])
+        return WrittenRows(outcomes, [])
     changed = merged(old, new.entry, from_microseconds(rules.now))
     if changed is None:
-        return Written(outcomes, [])
+        return WrittenRows(outcomes, [])
     sums, size = write_changed(connection, rules.codec, found[0], with_changed(old, changed))
-    return Written(outcomes, [Change(found[0][0], old.id.bytes, "update", old.user_id, size)], sums)
+    return WrittenRows(
+        outcomes, [Change(found[0][0], old.id.bytes, "update", old.user_id, size)], sums
+    )
 
 
-def _put_all(
+def _store_all(
     connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
-) -> Written:
+) -> WrittenRows:
     """Store entries whose ids may be stored already."""
     if not are_independent(rows, rules) or len(set(map(place_of, rows))) < len(rows):
-        return _put_each(connection, agent_id, rows, rules)
+        return _store_each(connection, agent_id, rows, rules)
     known = stored_rows(connection, rules.codec, agent_id, list(map(place_of, rows)))
     if any(old.is_superseded for old in known.values()):
-        return _put_each(connection, agent_id, rows, rules)
-    return _put_many(connection, agent_id, rows, rules, known)
+        return _store_each(connection, agent_id, rows, rules)
+    return _store_many(connection, agent_id, rows, rules, known)
 
 
-def _put_many(
+def _store_many(
     connection: apsw.Connection,
     agent_id: str,
     rows: Sequence[NewRow],
     rules: AddOptions,
     known: Mapping[Place, StoredRow],
-) -> Written:
+) -> WrittenRows:
     """Store entries that depend on no other, each with an id of its own."""
     fresh = [new for new in rows if place_of(new) not in known]
     pairs = [(new, known[place_of(new)]) for new in rows if place_of(new) in known]
@@ -265,7 +271,7 @@ def _put_many(
     written = _replace_or_skip(connection, pairs, rules)
     if not fresh:
         return written
-    written = Written.joined([_insert_many(connection, agent_id, fresh, rules), written])
+    written = WrittenRows.joined([_insert_many(connection, agent_id, fresh, rules), written])
     ordered = [*fresh, *(new for new, _ in pairs)]
     by_place = dict(zip(map(place_of, ordered), written.outcomes, strict=True))
     return written._replace(outcomes=[by_place[place_of(new)] for new in rows])
@@ -273,23 +279,25 @@ def _put_many(
 
 def _replace_or_skip(
     connection: apsw.Connection, pairs: Sequence[tuple[NewRow, StoredRow]], rules: AddOptions
-) -> Written:
+) -> WrittenRows:
     if rules.on_conflict == "skip":
         outcomes = [Outcome(old.row, new.columns[_ID], is_new=False) for new, old in pairs]
-        return Written(outcomes, [])
+        return WrittenRows(outcomes, [])
     return replace(connection, rules.codec, pairs, rules.now, rules.model)
 
 
-def _put_each(
+def _store_each(
     connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
-) -> Written:
-    return Written.joined(
-        _found_by_key(connection, agent_id, new) or _put_one(connection, agent_id, new, rules)
+) -> WrittenRows:
+    return WrittenRows.joined(
+        _found_by_key(connection, agent_id, new) or _store_one(connection, agent_id, new, rules)
         for new in rows
     )
 
 
-def _put_one(connection: apsw.Connection, agent_id: str, new: NewRow, rules: AddOptions) -> Written:
+def _store_one(
+    connection: apsw.Connection, agent_id: str, new: NewRow, rules: AddOptions
+) -> WrittenRows:
     place = place_of(new)
     old = stored_rows(connection, rules.codec, agent_id, [place]).get(place)
     if old is None:
@@ -299,7 +307,7 @@ def _put_one(connection: apsw.Connection, agent_id: str, new: NewRow, rules: Add
     else:
         ended = end_supersession(connection, old.row, rules.now)
         written = _replace_or_skip(connection, [(new, old)], rules)
-        written = Written.joined([written, Written([], *ended)])
+        written = WrittenRows.joined([written, WrittenRows([], *ended)])
     replacement = written.outcomes[0].replacement
     if replacement is None:
         return written

@@ -126,7 +126,7 @@ impl RegionParts {
         Arc::into_inner(self.region)
     }
 
-    /// The next part: room for `count` values.
+    /// The next part: capacity for `count` values.
     pub(crate) fn slots<T>(&mut self, count: usize) -> Slots<T> {
         const { assert!(align_of::<T>() <= size_of::<Line>()) };
         let size = (count * size_of::<T>()).next_multiple_of(size_of::<Line>());

@@ -180,7 +180,7 @@ impl<T: Clone> BlockVec<T> {
             self.blocks.push(Vec::with_capacity(BLOCK_VALUES));
         }
         let block = self.blocks.get_mut(self.len / BLOCK_VALUES);
-        let block = block.expect("a chunk with room was just made sure of");
+        let block = block.expect("a chunk with capacity was just made sure of");
         Arc::make_mut(block).push(value);
         self.len += 1;
     }

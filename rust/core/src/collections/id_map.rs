@@ -1,7 +1,7 @@
 //! Map from ids to values: sorted blocks that snapshots share until one of them changes.
 //!
 //! A persistent B-tree of pairs takes 32 to 41 bytes an id (measured with `imbl::OrdMap`); this
-//! takes 12 and the unfilled room of blocks. A change copies one block and one reference a block.
+//! takes 12 and the unfilled part of blocks. A change copies one block and one reference a block.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ struct Block<P> {
 }
 
 impl<P: Copy> Clone for Block<P> {
-    /// Copy into vectors with room for a whole block: the copy is about to be changed.
+    /// Copy into vectors with capacity for a whole block: the copy is about to be changed.
     fn clone(&self) -> Self {
         let mut copy = Self::empty();
         copy.ids.extend_from_slice(&self.ids);
@@ -89,7 +89,7 @@ impl<P: Copy> IdMap<P> {
         }
         let mut position = self.block_of(id);
         if self.blocks.get(position).is_some_and(|block| block.ids.len() == BLOCK_IDS) {
-            position = self.make_room(position, id);
+            position = self.reserve(position, id);
         }
         let block = self.block_mut(position);
         match block.ids.binary_search(&id) {
@@ -143,7 +143,7 @@ impl<P: Copy> IdMap<P> {
 
     /// Split a full block in halves; or, where `id` comes after all others, start a new one, so
     /// that ascending ids fill their blocks. Returns the block that `id` belongs to.
-    fn make_room(&mut self, position: usize, id: i64) -> usize {
+    fn reserve(&mut self, position: usize, id: i64) -> usize {
         let full = self.blocks.get(position);
         let is_past_all = full.and_then(|full| full.ids.last()).is_some_and(|last| *last < id);
         if is_past_all && position + 1 == self.blocks.len() {

@@ -30,7 +30,7 @@ pub mod flags {
     pub(crate) const BY_ASSISTANT: u8 = 128;
 }
 
-/// The values of a block, by docid; a copy has room to grow, because it is made for an append.
+/// The values of a block, by docid; a copy has capacity to grow, because it is made for an append.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(bound = "T: Pod")]
 pub(crate) struct Column<T>(#[serde(with = "plain")] Vec<T>);
@@ -43,8 +43,8 @@ impl<T> Default for Column<T> {
 
 impl<T: Copy> Clone for Column<T> {
     fn clone(&self) -> Self {
-        let room = (self.0.len() + 1).next_power_of_two().min(BLOCK_VALUES);
-        let mut copy = Vec::with_capacity(room.max(self.0.len()));
+        let capacity = (self.0.len() + 1).next_power_of_two().min(BLOCK_VALUES);
+        let mut copy = Vec::with_capacity(capacity.max(self.0.len()));
         copy.extend_from_slice(&self.0);
         Self(copy)
     }

@@ -40,10 +40,10 @@ impl ContentColumn {
         Self { docids: Box::default(), read: Mutex::default() }
     }
 
-    /// The column of these texts, with room for more unless they fill a block.
+    /// The column of these texts, with capacity for more unless they fill a block.
     pub(super) fn of(texts: Vec<Arc<str>>) -> Self {
-        let room = texts.len().next_power_of_two().max(16);
-        let vacant = room - texts.len();
+        let capacity = texts.len().next_power_of_two().max(16);
+        let vacant = capacity - texts.len();
         let docids = texts.into_iter().map(OnceLock::from);
         let docids = docids.chain((0..vacant).map(|_| OnceLock::new()));
         Self { docids: docids.collect(), read: Mutex::default() }
@@ -76,8 +76,8 @@ impl ContentColumn {
     pub(crate) fn with(&self, at: usize, text: &Arc<str>, kept: &Bitmap) -> Self {
         let mut kept = *kept;
         kept.unset(at);
-        let room = (at + 1).next_power_of_two().max(16).max(self.docids.len());
-        let docids: Box<[OnceLock<Arc<str>>]> = (0..room).map(|_| OnceLock::new()).collect();
+        let capacity = (at + 1).next_power_of_two().max(16).max(self.docids.len());
+        let docids: Box<[OnceLock<Arc<str>>]> = (0..capacity).map(|_| OnceLock::new()).collect();
         let own = kept.docids().filter_map(|at| Some((at, self.docids.get(at)?.get()?)));
         for (at, text) in own.chain([(at, text)]) {
             docids[at].get_or_init(|| Arc::clone(text));
@@ -250,7 +250,7 @@ mod tests {
         let mut one = texts_of(20);
         let mut other = Arc::clone(&one);
         ContentColumn::push(&mut one, 20, &"{\"k\":1}".into());
-        assert!(Arc::ptr_eq(&one, &other), "there is room, so nothing is copied");
+        assert!(Arc::ptr_eq(&one, &other), "there is capacity, so nothing is copied");
         assert_eq!(equal_to_one(&one, &Bitmap::first(21)).last(), Some(&20));
         ContentColumn::push(&mut other, 20, &"{\"k\":2}".into());
         assert_eq!((one.get(20), other.get(20)), ("{\"k\":1}", "{\"k\":2}"));

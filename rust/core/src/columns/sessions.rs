@@ -62,7 +62,7 @@ impl Sessions {
         self.order.iter().flat_map(|block| block.iter().copied())
     }
 
-    /// Make room for one more docid, which has no neighbours yet.
+    /// Reserve one more docid, which has no neighbours yet.
     pub(crate) fn push(&mut self) {
         self.previous.push(NO_DOCID);
         self.next.push(NO_DOCID);
@@ -138,13 +138,13 @@ impl Sessions {
     }
 
     fn put(&mut self, position: usize, at: usize, docid: u32) {
-        // Before the first of a block is after the last of the one before, which may have room.
-        let has_room =
+        // Before the first of a block is after the last of the one before, which may have a vacancy.
+        let has_vacancy =
             |position| self.order.get(position).is_some_and(|block| block.len() < BLOCK_DOCIDS);
-        let fits_before = at == 0 && position > 0 && has_room(position - 1);
+        let fits_before = at == 0 && position > 0 && has_vacancy(position - 1);
         if fits_before {
             self.block_mut(position - 1).push(docid);
-        } else if !has_room(position) {
+        } else if !has_vacancy(position) {
             self.put_where_full(position, at, docid);
         } else {
             self.block_mut(position).insert(at, docid);

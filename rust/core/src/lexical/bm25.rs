@@ -435,7 +435,7 @@ impl Scores {
         Self { deadline, ..Self::default() }
     }
 
-    /// Begin anew for so many memories.
+    /// Start again for so many memories.
     fn clear(&mut self, fields: Fields, len: usize) {
         zero(&mut self.word_sums, fields.words, len);
         zero(&mut self.ngram_sums, fields.ngrams, len);

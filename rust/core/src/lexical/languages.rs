@@ -189,7 +189,7 @@ impl MemoryLanguages {
         Self { of_docid, users: BlockVec::of(&users), all, outdated: BTreeSet::new() }
     }
 
-    /// The languages of some docids, numbered anew; `user_of` has the users of the new ones.
+    /// The languages of some docids, numbered again; `user_of` has the users of the new ones.
     pub(super) fn compacted(&self, docids: &[u32], user_of: impl Fn(u32) -> u32) -> Self {
         let codes = docids.iter().filter_map(|docid| self.of_docid.get(*docid as usize));
         Self::of(&codes.copied().collect::<Vec<u8>>(), user_of)
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_without_memories_takes_no_room() {
+    fn a_user_without_memories_takes_no_memory() {
         let mut languages = MemoryLanguages::default();
         push(&mut languages, GERMAN, 3);
         languages.remove(0, 3);

@@ -174,7 +174,7 @@ impl Lexical {
 
     /// Append a user's memory and return its docid, the number of docids before.
     ///
-    /// Walls are small whole numbers: room is taken for all up to the greatest.
+    /// Tenants are small whole numbers: memory is taken for all up to the greatest.
     pub fn push(&mut self, analysed: &Analysed, user: u32) -> u32 {
         self.languages.push(analysed.language(), user);
         self.push_terms(analysed, user)
@@ -207,7 +207,7 @@ impl Lexical {
         true
     }
 
-    /// Analyse memories anew whose users have other languages now; `text_of` gives a docid's user and
+    /// Analyse memories again whose users have other languages now; `text_of` gives a docid's user and
     /// text.
     pub(crate) fn settle_languages<'a>(&mut self, text_of: impl Fn(u32) -> Option<(u32, &'a str)>) {
         let renewed = self.languages.renew();
@@ -282,7 +282,7 @@ impl Lexical {
             self.blocks.push(Block::default());
         }
         let last = self.blocks.get_mut(self.docids / BLOCK_DOCIDS);
-        let last = last.expect("a block with room was just made sure of");
+        let last = last.expect("a block with capacity was just made sure of");
         push(Arc::make_mut(last));
         self.docids += 1;
         if self.docids.is_multiple_of(GROUP_DOCIDS) {

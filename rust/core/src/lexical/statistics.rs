@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_without_memories_takes_no_room() {
+    fn a_user_without_memories_takes_no_memory() {
         let mut users = UserStatistics::default();
         users.add(3, 2, &[7, 9]);
         users.add(3, 1, &[7]);

@@ -568,7 +568,7 @@ fn each_field_has_the_same_bits_whether_or_not_others_are_asked_for() {
 }
 
 #[test]
-fn room_that_was_worked_in_before_changes_no_bit() {
+fn buffers_used_before_change_no_bit() {
     let (lexical, docids, next) = many(GROUP_DOCIDS + 300, 2);
     let carried = Carried { next: &next, first: FIRST, second: SECOND };
     let texts = ["ice of winter, harbour cats", "carving", "", "wintry harvest"];

@@ -266,7 +266,7 @@ impl Known {
         known.get(word.text).copied()
     }
 
-    /// The table of written words that has the most room.
+    /// The table of written words that has the most capacity.
     fn longest_written(&self) -> &HashMap<Box<str>, u32> {
         let longest = self.written.iter().max_by_key(|table| table.capacity());
         longest.unwrap_or(&self.ids)

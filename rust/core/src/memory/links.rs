@@ -197,7 +197,7 @@ struct Span {
     len: usize,
 }
 
-/// A list of ends for each row, one after the other; a list that changes is written anew at the end.
+/// A list of ends for each row, one after the other; a list that changes is rewritten at the end.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(into = "StoredLists", try_from = "StoredLists")]
 struct Lists {

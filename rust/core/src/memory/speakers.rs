@@ -161,7 +161,7 @@ impl Speakers {
         Ok(speakers)
     }
 
-    /// The speakers of some docids, numbered anew, with their names alone.
+    /// The speakers of some docids, numbered again, with their names alone.
     pub(crate) fn compacted(&self, docids: &[u32]) -> Self {
         let old = self.known();
         let addresses = old.addresses();

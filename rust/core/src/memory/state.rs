@@ -92,18 +92,18 @@ impl MemoryState {
         Some(docid)
     }
 
-    /// Replace all links from some rows, of which some may be in another state. Rows that are `gone`
+    /// Replace all links from some rows, of which some may be in another state. Rows that are `removed`
     /// and not among them are in no state: links to them go as well.
-    pub(crate) fn link(&mut self, gone: &[i64], from: &[i64], links: &[Link]) {
+    pub(crate) fn link(&mut self, removed: &[i64], from: &[i64], links: &[Link]) {
         let kept: HashSet<i64> =
-            if gone.is_empty() { HashSet::new() } else { from.iter().copied().collect() };
-        for row in gone.iter().filter(|row| !kept.contains(row)) {
+            if removed.is_empty() { HashSet::new() } else { from.iter().copied().collect() };
+        for row in removed.iter().filter(|row| !kept.contains(row)) {
             self.graph.forget(*row);
         }
         self.graph.set(from, links);
     }
 
-    /// Analyse anew what is in another language since memories were added or removed: memories
+    /// Analyse again what is in another language since memories were added or removed: memories
     /// without a sure language are in that of most memories of their user.
     pub(crate) fn settle_languages(&mut self) {
         let columns = &self.columns;

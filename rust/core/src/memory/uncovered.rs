@@ -21,7 +21,7 @@ impl Uncovered {
         Self { coverage: coverage.map(Arc::new), ..Self::default() }
     }
 
-    /// Those of some docids, numbered anew.
+    /// Those of some docids, numbered again.
     pub(crate) fn compacted(&self, docids: &[u32]) -> Self {
         let of_docid = docids.iter().filter_map(|docid| self.of_docid.get(*docid as usize));
         let of_docid: Vec<bool> = of_docid.copied().collect();

@@ -13,15 +13,15 @@ use super::request::Links;
 impl MemoryIndex {
     /// Check that the memory is available that a change may need: copies of changed blocks, the
     /// records' texts, words, vectors and links. Long texts are checked one by one.
-    pub(super) fn check_room(
+    pub(super) fn check_memory(
         &self,
-        gone: &[i64],
+        removed: &[i64],
         records: &[Record],
         embedded: &[i64],
         links: &Links<'_>,
     ) -> Result<(), Error> {
         let memories = &self.store.snapshot().memories;
-        let rows = gone.iter().copied().chain(records.iter().map(|record| record.row));
+        let rows = removed.iter().copied().chain(records.iter().map(|record| record.row));
         let docids = rows.filter_map(|row| memories.columns.docid_of(row));
         let blocks: BTreeSet<usize> = docids.map(lexical::Lexical::block_of).collect();
         let held: usize = records.iter().map(Record::text_bytes).sum();
@@ -32,7 +32,7 @@ impl MemoryIndex {
             CALL,
             blocks.len().saturating_add(2).saturating_mul(BYTES_PER_BLOCK),
             memories.lexical.bytes_of_change(&blocks, records.len(), tokens, new_terms),
-            self.store.bytes_of_change(embedded.len(), gone.len().saturating_add(records.len())),
+            self.store.bytes_of_change(embedded.len(), removed.len().saturating_add(records.len())),
             held.saturating_mul(2),
             records.len().saturating_mul(BYTES_PER_RECORD),
             words.saturating_mul(BYTES_PER_SHORT_BYTE),

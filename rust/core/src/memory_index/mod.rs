@@ -112,16 +112,16 @@ impl MemoryIndex {
     /// then.
     pub fn apply(
         &self,
-        gone: &[i64],
+        removed: &[i64],
         records: &[Record],
         embedded: &[i64],
         vectors: &[f32],
     ) -> Result<(), Error> {
-        self.apply_with_links(gone, records, embedded, vectors, &Links::default())
+        self.apply_with_links(removed, records, embedded, vectors, &Links::default())
     }
 
     /// Take memories out and in as [`apply`](Self::apply) does, and replace all links that lead from
-    /// some rows, all in one step. A row in `gone` that `links` does not name is deleted for good, and
+    /// some rows, all in one step. A row in `removed` that `links` does not name is deleted permanently, and
     /// links to it go as well; one that it names is in another state, and links to it stay.
     ///
     /// # Errors
@@ -129,13 +129,13 @@ impl MemoryIndex {
     /// Those of [`apply`](Self::apply).
     pub fn apply_with_links(
         &self,
-        gone: &[i64],
+        removed: &[i64],
         records: &[Record],
         embedded: &[i64],
         vectors: &[f32],
         links: &Links<'_>,
     ) -> Result<(), Error> {
-        self.take(gone, records, embedded, vectors, links, Maintenance::Now)
+        self.take(removed, records, embedded, vectors, links, Maintenance::Now)
     }
 
     /// The candidates that links lead to from a row of the scope, which the filter need not select:
@@ -209,7 +209,7 @@ impl MemoryIndex {
 
     fn take(
         &self,
-        gone: &[i64],
+        removed: &[i64],
         records: &[Record],
         embedded: &[i64],
         vectors: &[f32],
@@ -217,23 +217,23 @@ impl MemoryIndex {
         maintenance: Maintenance,
     ) -> Result<(), Error> {
         self.check(embedded, vectors)?;
-        self.check_room(gone, records, embedded, links)?;
+        self.check_memory(removed, records, embedded, links)?;
         let analysed = analysed(&self.store.snapshot().memories, records)?;
         let places = RefCell::new(Vec::new());
         self.store.change(
             |snapshot| {
                 let mut memories = MemoryState::clone(&snapshot.memories);
-                let mut removed: Vec<u32> =
-                    gone.iter().filter_map(|row| memories.remove(*row)).collect();
+                let mut docids: Vec<u32> =
+                    removed.iter().filter_map(|row| memories.remove(*row)).collect();
                 let puts = records.iter().zip(&analysed);
-                removed.extend(puts.filter_map(|(record, words)| memories.put(record, words)));
+                docids.extend(puts.filter_map(|(record, words)| memories.put(record, words)));
                 memories.settle_languages();
                 let (added, found) = memories.lacking(embedded)?;
-                memories.link(gone, links.from, links.links);
+                memories.link(removed, links.from, links.links);
                 *places.borrow_mut() = found;
                 let chunks = memories.chunks;
                 let ids = |docid| (0..chunks).map(move |chunk| vector_id(docid, chunk));
-                let removed = removed.into_iter().flat_map(ids).collect();
+                let removed = docids.into_iter().flat_map(ids).collect();
                 Ok(Change { memories, removed, added })
             },
             |at, row| self.write(&vectors[places.borrow()[at] * self.dim..], row),

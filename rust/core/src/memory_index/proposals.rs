@@ -185,7 +185,7 @@ struct Docids {
 }
 
 impl Docids {
-    /// No docid, with room for so many.
+    /// No docid, with capacity for so many.
     fn none(docids: usize) -> Self {
         Self { words: vec![0; docids.div_ceil(u64::BITS as usize)] }
     }

@@ -47,7 +47,7 @@ pub(crate) struct RowAppender {
 }
 
 impl RowBlocks {
-    /// Make room for `rows` rows of `lines` lines each.
+    /// Reserve `rows` rows of `lines` lines each.
     pub(crate) fn new(
         parts: &mut RegionParts,
         rows: usize,
@@ -248,7 +248,7 @@ impl CodedRows {
         [RowBlocks::lines_for(rows, lines) * size_of::<Line>(), rows * size_of::<RowBound>()]
     }
 
-    /// Make room for `rows` rows of `lines` lines each.
+    /// Reserve `rows` rows of `lines` lines each.
     pub(crate) fn new(
         parts: &mut RegionParts,
         packing: Packing,

@@ -134,7 +134,7 @@ pub(crate) const fn row_stride(dim: usize) -> usize {
     dim.next_multiple_of(size_of::<Line>() / size_of::<f32>())
 }
 
-/// Write the codes of `row` and return its bounds. `bytes` has room for twice the nibbles' length.
+/// Write the codes of `row` and return its bounds. `bytes` has capacity for twice the nibbles' length.
 ///
 /// Inlined, so that each kernel compiles it for its own instructions.
 #[inline]

@@ -43,7 +43,7 @@ const MIN_UNITS: f64 = 1e-30;
 /// Where a prior in the units of the bounds would pass this, bounds are not used.
 const MAX_PRIOR: f64 = 1e30;
 
-/// Room for the bounds of a tile's rows for eight queries.
+/// Space for the bounds of a tile's rows for eight queries.
 pub(crate) const NO_UPPERS: [Uppers; EIGHT] = [[0.0; TILE_ROWS]; EIGHT];
 
 /// How inner products become scores: `weight·product + prior`, in float64.
@@ -218,7 +218,7 @@ impl<'a> Cascade<'a> {
     }
 
     /// Bound the rows of a tile for each query; the largest bound counts. Bits are set for rows
-    /// that reach the threshold and `floor`. `of_each` is room for the bounds of each query.
+    /// that reach the threshold and `floor`. `of_each` is a buffer for the bounds of each query.
     pub(crate) fn bound(
         &self,
         scanned: &ScannedSegment<'_>,

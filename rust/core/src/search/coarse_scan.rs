@@ -46,7 +46,7 @@ pub(crate) struct CoarseScan<'a> {
 struct Answer<'a> {
     cascade: Cascade<'a>,
     frontier: Frontier,
-    /// The bounds of the group of pieces at hand, and room for positions among them.
+    /// The bounds of the group of pieces at hand, and a buffer of positions among them.
     uppers: Vec<f32>,
     positions: Vec<u32>,
     /// The rows of each piece that may be among the best.
@@ -146,20 +146,20 @@ impl Frontier {
 }
 
 thread_local! {
-    /// Room for bounds that the last search of this thread left: fresh memory costs more to touch
+    /// Buffers of bounds that the last search of this thread left: fresh memory costs more to touch
     /// than the bounds cost to write.
-    static ROOM: RefCell<Vec<Vec<f32>>> = const { RefCell::new(Vec::new()) };
+    static BUFFERS: RefCell<Vec<Vec<f32>>> = const { RefCell::new(Vec::new()) };
 }
 
-fn take_room() -> Vec<f32> {
-    ROOM.with_borrow_mut(Vec::pop).unwrap_or_default()
+fn take_buffer() -> Vec<f32> {
+    BUFFERS.with_borrow_mut(Vec::pop).unwrap_or_default()
 }
 
-fn leave_room(room: Vec<f32>) {
-    ROOM.with_borrow_mut(|rooms| {
+fn return_buffer(buffer: Vec<f32>) {
+    BUFFERS.with_borrow_mut(|buffers| {
         // A group ends with the segment that fills it, so it may be larger by one segment.
-        if rooms.len() < EIGHT && room.len() <= GROUP_BOUNDS + SEGMENT_ROWS {
-            rooms.push(room);
+        if buffers.len() < EIGHT && buffer.len() <= GROUP_BOUNDS + SEGMENT_ROWS {
+            buffers.push(buffer);
         }
     });
 }
@@ -191,7 +191,7 @@ impl<'a> CoarseScan<'a> {
         let piece = Piece { scanned, stage, first: self.places, at, rows };
         self.places += piece.rows.bounds();
         for answer in &mut self.answers {
-            answer.make_room(self.places - self.grouped);
+            answer.reserve(self.places - self.grouped);
         }
         match &piece.rows {
             Rows::InOrder(words) if self.is_many() => self.scan_for_many(&piece, words),
@@ -266,7 +266,7 @@ impl<'a> CoarseScan<'a> {
             }
         }
         let finish = |answer: Answer<'a>| {
-            leave_room(answer.uppers);
+            return_buffer(answer.uppers);
             answer.cascade
         };
         self.answers.into_iter().map(finish).collect()
@@ -276,12 +276,12 @@ impl<'a> CoarseScan<'a> {
 impl<'a> Answer<'a> {
     fn new(cascade: Cascade<'a>, k: usize, is_long: bool) -> Self {
         let frontier = Frontier::of(k, is_long);
-        Self { cascade, frontier, uppers: take_room(), positions: Vec::new(), kept: Vec::new() }
+        Self { cascade, frontier, uppers: take_buffer(), positions: Vec::new(), kept: Vec::new() }
     }
 
-    /// Make room for so many bounds. Bounds of an earlier group are never read: only those of
+    /// Reserve so many bounds. Bounds of an earlier group are never read: only those of
     /// candidate rows are.
-    fn make_room(&mut self, bounds: usize) {
+    fn reserve(&mut self, bounds: usize) {
         if self.uppers.len() < bounds {
             self.uppers.resize(bounds, 0.0);
         }
@@ -321,9 +321,9 @@ impl<'a> Answer<'a> {
 
     /// Keep the bounds of rows from position `first` on, and the leading of them.
     fn note(&mut self, piece: &Piece<'a>, first: usize, uppers: &Uppers, mask: u64) {
-        let room = &mut self.uppers[piece.at + first..];
-        let count = room.len().min(TILE_ROWS);
-        room[..count].copy_from_slice(&uppers[..count]);
+        let target = &mut self.uppers[piece.at + first..];
+        let count = target.len().min(TILE_ROWS);
+        target[..count].copy_from_slice(&uppers[..count]);
         for bit in set_bits(mask) {
             self.frontier.offer(uppers[bit], piece.first + first + bit);
         }

@@ -63,7 +63,7 @@ impl Prior {
 }
 
 impl PriorRows {
-    /// One value for each row that the segment at `position` has room for.
+    /// One value for each row that the segment at `position` has capacity for.
     pub(crate) fn segment(&self, position: usize) -> &[f32] {
         &self.segments[position]
     }

@@ -38,7 +38,7 @@ impl StoreState {
         if rows * row_bytes > INLINE_BYTES && !behind {
             return Compaction::TooLarge;
         }
-        if !self.has_room_for(&victims) {
+        if !self.has_memory_for(&victims) {
             return Compaction::Done; // without it answers are the same; the next change tries again
         }
         let copy = self.copy_of(&victims);
@@ -50,7 +50,7 @@ impl StoreState {
     pub(crate) fn compact_once(&self) -> bool {
         let tail = self.writer.lock().tail_number();
         let victims = due(&self.snapshot().vectors, tail);
-        if victims.is_empty() || !self.has_room_for(&victims) {
+        if victims.is_empty() || !self.has_memory_for(&victims) {
             return false;
         }
         let copy = self.copy_of(&victims);
@@ -59,7 +59,7 @@ impl StoreState {
         !are_damaged(&victims)
     }
 
-    fn has_room_for(&self, victims: &[SegmentView]) -> bool {
+    fn has_memory_for(&self, victims: &[SegmentView]) -> bool {
         let rows: usize = victims.iter().map(SegmentView::live_count).sum();
         headroom(rows * (self.row_bytes() + size_of::<[u64; 8]>()) + CALL * 4).is_ok()
     }
@@ -112,7 +112,7 @@ fn still_there(vectors: &VectorRows, victim: &SegmentView) -> bool {
 }
 
 /// The complete segments to copy now: those with more than a quarter of deleted rows, and small
-/// ones, as far as one new segment has room for their rows.
+/// ones, as far as one new segment has capacity for their rows.
 fn due(vectors: &VectorRows, tail: Option<u32>) -> Vec<SegmentView> {
     let complete = || vectors.segments.iter().filter(|view| Some(view.number) != tail);
     let decayed = |view: &&SegmentView| view.deleted_count() * 4 > view.len;
@@ -120,12 +120,12 @@ fn due(vectors: &VectorRows, tail: Option<u32>) -> Vec<SegmentView> {
         return Vec::new();
     }
     let small = vectors.places.len() / SMALL_SHARE;
-    let mut room = SEGMENT_ROWS;
+    let mut vacant = SEGMENT_ROWS;
     let mut victims = Vec::new();
     let rest = complete().filter(|view| !decayed(view) && view.live_count() < small);
     for view in complete().filter(decayed).chain(rest) {
-        if view.live_count() <= room {
-            room -= view.live_count();
+        if view.live_count() <= vacant {
+            vacant -= view.live_count();
             victims.push(view.clone());
         }
     }

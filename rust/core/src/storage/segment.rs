@@ -194,7 +194,7 @@ impl SegmentWriter {
         self.len
     }
 
-    pub(crate) fn room(&self) -> usize {
+    pub(crate) fn vacant(&self) -> usize {
         self.segment.capacity() - self.len
     }
 

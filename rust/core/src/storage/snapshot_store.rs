@@ -19,10 +19,10 @@ use crate::storage::segment::{SEGMENT_ROWS, Segment, SegmentView, SegmentWriter,
 /// Smallest capacity of a segment that grows row by row.
 const MIN_CAPACITY: usize = 16;
 
-/// From this many rows in one call on, a segment gets no room beyond them.
+/// From this many rows in one call on, a segment gets no capacity beyond them.
 const BULK_ROWS: usize = 256;
 
-/// Such a segment has room for this share of all rows, which bounds unused memory.
+/// Such a segment has capacity for this share of all rows, which bounds unused memory.
 const GROWTH_SHARE: usize = 16;
 
 /// The place of a row: the segment's number in its snapshot, and the row inside it.
@@ -336,9 +336,9 @@ impl StoreState {
         let mut replaced = Vec::new();
         let mut done = 0;
         while done < ids.len() {
-            let (number, tail) = self.tail_with_room(writer, draft, ids.len() - done);
+            let (number, tail) = self.tail_with_capacity(writer, draft, ids.len() - done);
             let first = tail.len();
-            let here = &ids[done..][..tail.room().min(ids.len() - done)];
+            let here = &ids[done..][..tail.vacant().min(ids.len() - done)];
             for (at, id) in here.iter().enumerate() {
                 tail.append(*id, |row| write(done + at, row));
             }
@@ -353,14 +353,14 @@ impl StoreState {
     }
 
     /// The tail, or a new one where it is full: for all the rows of a call that brings many, else
-    /// with room to grow.
-    fn tail_with_room<'a>(
+    /// with capacity to grow.
+    fn tail_with_capacity<'a>(
         &self,
         writer: &'a mut Writer,
         draft: &mut VectorRows,
         wanted: usize,
     ) -> (u32, &'a mut SegmentWriter) {
-        if writer.tail.as_ref().is_none_or(|(_, tail)| tail.room() == 0) {
+        if writer.tail.as_ref().is_none_or(|(_, tail)| tail.vacant() == 0) {
             let growth = (draft.places.len() / GROWTH_SHARE).max(MIN_CAPACITY);
             let (capacity, filling) = if wanted >= BULK_ROWS {
                 (wanted, Filling::AtOnce)

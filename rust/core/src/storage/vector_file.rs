@@ -182,7 +182,7 @@ pub(crate) fn read(
             usize::try_from(entry.rows).ok().filter(|rows| (least..=SEGMENT_ROWS).contains(rows));
         let count =
             count.ok_or(Error::SnapshotInvalid { problem: "a segment has no such size" })?;
-        // So no more ids are read than the file has room for.
+        // So no more ids are read than the file has capacity for.
         let range = entry.section.range().filter(|range| range.start >= end);
         end = range.ok_or(Error::SnapshotInvalid { problem: "its segments overlap" })?.end;
         let segment = Arc::new(segment_of(file, dim, count, entry)?);

@@ -153,7 +153,7 @@ impl DataFile {
     /// # Errors
     ///
     /// When it cannot be read, is another kind of file, of another version, or damaged, or when the
-    /// process has no room for the map.
+    /// process has no memory for the map.
     pub(crate) fn open<Directory: DeserializeOwned>(
         path: &Path,
         magic: [u8; 8],

@@ -46,17 +46,17 @@ pub fn of_folding(text: &str) -> usize {
 ///
 /// When it does not fit memory.
 pub fn filled<T: Clone>(value: T, count: usize) -> Result<Vec<T>, Error> {
-    let mut values = with_room(count)?;
+    let mut values = try_with_capacity(count)?;
     values.resize(count, value);
     Ok(values)
 }
 
-/// An empty vector with room for a caller's number of values.
+/// An empty vector with capacity for a caller's number of values.
 ///
 /// # Errors
 ///
 /// When it does not fit memory.
-pub fn with_room<T>(count: usize) -> Result<Vec<T>, Error> {
+pub fn try_with_capacity<T>(count: usize) -> Result<Vec<T>, Error> {
     let mut values = Vec::new();
     let bytes = count.saturating_mul(size_of::<T>());
     values.try_reserve_exact(count).map_err(|_| Error::OutOfMemory { bytes })?;
@@ -72,7 +72,10 @@ mod tests {
         let max = isize::MAX as usize;
         assert_eq!(headroom(max), Err(Error::OutOfMemory { bytes: max }));
         assert_eq!(filled(0_u8, max), Err(Error::OutOfMemory { bytes: max }));
-        assert_eq!(with_room::<u64>(usize::MAX), Err(Error::OutOfMemory { bytes: usize::MAX }));
+        assert_eq!(
+            try_with_capacity::<u64>(usize::MAX),
+            Err(Error::OutOfMemory { bytes: usize::MAX })
+        );
         assert_eq!(headroom(1 << 20), Ok(()));
         assert_eq!(filled(7, 3), Ok(vec![7; 3]));
     }

@@ -324,27 +324,27 @@ mod tests {
 
     /// What a process leaves that is killed while it writes to a part.
     fn abandon(place: &Path, existing: Existing) {
-        let NewFile { part, file, .. } = NewFile::named(place, existing).expect("room");
-        (&file).write_all(b"begun").expect("room");
+        let NewFile { part, file, .. } = NewFile::named(place, existing).expect("space");
+        (&file).write_all(b"begun").expect("space");
         forget(part);
         drop(file);
     }
 
     fn written(file: NewFile, content: &[u8]) -> NewFile {
-        file.file().write_all(content).expect("room");
+        file.file().write_all(content).expect("space");
         file
     }
 
     #[test]
     fn a_file_gets_its_name_when_it_is_complete_and_replaces_another_or_leaves_it() {
-        let folder = tempfile::tempdir().expect("room");
+        let folder = tempfile::tempdir().expect("space");
         let place = folder.path().join("map");
         for (begin, existing) in WAYS {
             let _ = std::fs::remove_file(&place);
-            let begun = written(begin(&place, existing).expect("room"), b"first");
+            let begun = written(begin(&place, existing).expect("space"), b"first");
             assert!(!place.exists());
-            begun.commit().expect("room");
-            let done = written(begin(&place, existing).expect("room"), b"after").commit();
+            begun.commit().expect("space");
+            let done = written(begin(&place, existing).expect("space"), b"after").commit();
             let is_kept = existing == Existing::Kept;
             let kind = done.err().map(|error| error.kind());
             assert_eq!(kind, is_kept.then_some(ErrorKind::AlreadyExists));
@@ -356,31 +356,31 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_completed_is_gone() {
-        let folder = tempfile::tempdir().expect("room");
+        let folder = tempfile::tempdir().expect("space");
         for (begin, existing) in WAYS {
-            written(begin(&folder.path().join("map"), existing).expect("room"), b"begun");
+            written(begin(&folder.path().join("map"), existing).expect("space"), b"begun");
             assert!(names_in(folder.path()).is_empty());
         }
     }
 
     #[test]
     fn a_part_takes_what_stands_beside_it_away() {
-        let folder = tempfile::tempdir().expect("room");
-        let begun = NewFile::named(&folder.path().join("map"), Existing::Kept).expect("room");
+        let folder = tempfile::tempdir().expect("space");
+        let begun = NewFile::named(&folder.path().join("map"), Existing::Kept).expect("space");
         let journal = format!("{}-journal", begun.part().expect("it has one").display());
-        std::fs::write(journal, b"begun").expect("room");
+        std::fs::write(journal, b"begun").expect("space");
         drop(begun);
         assert!(names_in(folder.path()).is_empty());
     }
 
     #[test]
     fn a_file_that_cannot_be_linked_is_copied() {
-        let folder = tempfile::tempdir().expect("room");
+        let folder = tempfile::tempdir().expect("space");
         let place = folder.path().join("map");
         for existing in [Existing::Kept, Existing::Replaced] {
             let _ = std::fs::remove_file(&place);
-            let begun = written(NewFile::begin(&place, existing).expect("room"), b"content");
-            begun.copied().expect("room").commit().expect("room");
+            let begun = written(NewFile::begin(&place, existing).expect("space"), b"content");
+            begun.copied().expect("space").commit().expect("space");
             assert_eq!(std::fs::read(&place).expect("it is there"), b"content");
             assert_eq!(names_in(folder.path()), ["map"]);
         }
@@ -388,16 +388,16 @@ mod tests {
 
     #[test]
     fn without_links_a_name_is_taken_first_and_another_file_is_not_overwritten() {
-        let folder = tempfile::tempdir().expect("room");
+        let folder = tempfile::tempdir().expect("space");
         let place = folder.path().join("map");
         let refused = |_: &Path, _: &Path| Err(ErrorKind::PermissionDenied.into());
         let named = || {
-            let begun = NewFile::named(&place, Existing::Kept).expect("room");
+            let begun = NewFile::named(&place, Existing::Kept).expect("space");
             written(begun, b"content").part.take().expect("it has one").name_once(&place, refused)
         };
-        named().expect("room");
+        named().expect("space");
         assert_eq!(std::fs::read(&place).expect("it is there"), b"content");
-        std::fs::write(&place, b"mine").expect("room");
+        std::fs::write(&place, b"mine").expect("space");
         assert_eq!(named().expect_err("it is there").kind(), ErrorKind::AlreadyExists);
         assert_eq!(std::fs::read(&place).expect("it is there"), b"mine");
         assert_eq!(names_in(folder.path()), ["map"]);
@@ -406,9 +406,9 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_file_that_cannot_be_put_on_disk_gets_no_name() {
-        let folder = tempfile::tempdir().expect("room");
+        let folder = tempfile::tempdir().expect("space");
         for (begin, existing) in WAYS {
-            let mut begun = begin(&folder.path().join("map"), existing).expect("room");
+            let mut begun = begin(&folder.path().join("map"), existing).expect("space");
             begun.file = OpenOptions::new().write(true).open("/dev/null").expect("it is there");
             assert!(begun.commit().is_err());
             assert!(names_in(folder.path()).is_empty());
@@ -417,19 +417,19 @@ mod tests {
 
     #[test]
     fn what_killed_writers_left_in_a_folder_is_removed_and_nothing_else() {
-        let folder = tempfile::tempdir().expect("room");
+        let folder = tempfile::tempdir().expect("space");
         let places = ["map", "other"].map(|name| folder.path().join(name));
         let others = [".mnemic-map.part", ".mnemic-1.tmp", "mnemic-1.part"];
         for name in others {
-            std::fs::write(folder.path().join(name), b"mine").expect("room");
+            std::fs::write(folder.path().join(name), b"mine").expect("space");
         }
-        std::fs::create_dir(folder.path().join(".mnemic-1.part")).expect("room");
+        std::fs::create_dir(folder.path().join(".mnemic-1.part")).expect("space");
         let kept = names_in(folder.path()).len();
         for place in &places {
             abandon(place, Existing::Kept);
             abandon(place, Existing::Replaced);
         }
-        let living = NewFile::named(&folder.path().join("living"), Existing::Kept).expect("room");
+        let living = NewFile::named(&folder.path().join("living"), Existing::Kept).expect("space");
         assert_eq!(names_in(folder.path()).len(), kept + 5);
         remove_parts(folder.path());
         assert_eq!(names_in(folder.path()).len(), kept + 1);
@@ -439,40 +439,40 @@ mod tests {
 
     #[test]
     fn the_part_of_one_place_is_found_without_its_folder() {
-        let folder = tempfile::tempdir().expect("room");
+        let folder = tempfile::tempdir().expect("space");
         let (place, other) = (folder.path().join("map"), folder.path().join("other"));
         abandon(&place, Existing::Kept);
         abandon(&other, Existing::Kept);
         remove_part(&place);
         remove_part(&place);
         assert_eq!(names_in(folder.path()).len(), 1);
-        let living = NewFile::named(&place, Existing::Kept).expect("room");
+        let living = NewFile::named(&place, Existing::Kept).expect("space");
         remove_part(&place);
         living.commit().expect("its file is there");
     }
 
     #[test]
     fn one_process_makes_a_new_file_and_any_number_replace_one() {
-        let folder = tempfile::tempdir().expect("room");
+        let folder = tempfile::tempdir().expect("space");
         let place = folder.path().join("map");
-        let made = NewFile::named(&place, Existing::Kept).expect("room");
+        let made = NewFile::named(&place, Existing::Kept).expect("space");
         let busy = NewFile::named(&place, Existing::Kept).expect_err("another makes it");
         assert_eq!(busy.kind(), ErrorKind::WouldBlock);
-        let replacing = || NewFile::named(&place, Existing::Replaced).expect("room");
+        let replacing = || NewFile::named(&place, Existing::Replaced).expect("space");
         let (one, two) = (written(replacing(), b"one"), written(replacing(), b"two"));
-        made.commit().expect("room");
-        one.commit().expect("room");
-        two.commit().expect("room");
+        made.commit().expect("space");
+        one.commit().expect("space");
+        two.commit().expect("space");
         assert_eq!(std::fs::read(&place).expect("it is there"), b"two");
         assert_eq!(names_in(folder.path()), ["map"]);
     }
 
     #[test]
     fn a_part_that_was_left_is_written_anew() {
-        let folder = tempfile::tempdir().expect("room");
+        let folder = tempfile::tempdir().expect("space");
         let place = folder.path().join("map");
         abandon(&place, Existing::Kept);
-        NewFile::named(&place, Existing::Kept).expect("room").commit().expect("room");
+        NewFile::named(&place, Existing::Kept).expect("space").commit().expect("space");
         assert_eq!(std::fs::read(&place).expect("it is there"), b"");
     }
 }

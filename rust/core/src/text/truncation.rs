@@ -16,7 +16,7 @@ const LONGEST_WORD: usize = 32;
 /// A text that fits is returned as it is. A longer one ends behind a word, or between two characters
 /// of a script without spaces, or inside a word of more than 32 characters, with "…" behind it; user-
 /// perceived characters (grapheme clusters) stay whole. A comma, colon or full stop before the "…" is
-/// left out. Without room for the ellipsis the result is empty. Reads little further than the kept
+/// left out. Without space for the ellipsis the result is empty. Reads little further than the kept
 /// text.
 ///
 /// # Examples
@@ -46,17 +46,17 @@ pub fn truncate(text: &str, max_characters: usize) -> Cow<'_, str> {
     truncated(text, max_characters, |_| 1)
 }
 
-fn truncated(text: &str, room: usize, cost: fn(char) -> usize) -> Cow<'_, str> {
-    if text.len().saturating_mul(cost('a')) <= room && text.is_ascii() {
+fn truncated(text: &str, limit: usize, cost: fn(char) -> usize) -> Cow<'_, str> {
+    if text.len().saturating_mul(cost('a')) <= limit && text.is_ascii() {
         return Cow::Borrowed(text);
     }
-    let for_words = room.checked_sub(cost(ELLIPSIS));
+    let for_words = limit.checked_sub(cost(ELLIPSIS));
     let (mut spent, mut fitting) = (0_usize, 0);
     for (at, character) in text.char_indices() {
         spent += cost(character);
-        if for_words.is_some_and(|room| spent <= room) {
+        if for_words.is_some_and(|limit| spent <= limit) {
             fitting = at + character.len_utf8();
-        } else if spent > room {
+        } else if spent > limit {
             return Cow::Owned(for_words.map_or_else(String::new, |_| cut(text, fitting)));
         }
     }

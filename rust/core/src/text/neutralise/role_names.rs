@@ -11,7 +11,7 @@ const NFKD: DecomposingNormalizerBorrowed<'static> = DecomposingNormalizer::new_
 /// A role and the signs behind it have at most so many characters in front of the colon.
 const REACH: usize = 40;
 
-/// Names of roles beside those of the room `roles`, folded, each script by itself.
+/// Names of roles beside those of the module `roles`, folded, each script by itself.
 const NAMES: &[&str] = &[
     // English
     "developer",
@@ -155,7 +155,7 @@ fn lead_end(line: &str) -> usize {
     line.len()
 }
 
-/// The place of the colon behind a label of two words at most. Dashes that this room writes end a
+/// The place of the colon behind a label of two words at most. Dashes that this module writes end a
 /// label, so that the result of a result is itself.
 fn label_end(line: &str) -> Option<usize> {
     let (mut words, mut is_in_word) = (0, false);

@@ -143,7 +143,7 @@ struct Token {
 struct Encoder<'a> {
     tokenizer: &'a WordPieceTokenizer,
     tokens: Vec<Token>,
-    /// Tokens that there is room for.
+    /// Tokens that there is capacity for.
     limit: usize,
     is_truncated: bool,
     /// Characters of the text read so far.

@@ -17,7 +17,7 @@ from mnemic.errors import DeadlineExceededError, StoreClosedError
 Value = TypeVar("Value")
 
 Timer = Callable[[], float]
-"""Gives seconds that never go back."""
+"""Returns seconds that never go back."""
 
 
 class Outcome(NamedTuple, Generic[Value]):
@@ -25,17 +25,17 @@ class Outcome(NamedTuple, Generic[Value]):
 
     Attributes:
         value: The result.
-        is_kept: Whether later calls for the turn get it.
+        is_cacheable: Whether later calls for the turn get it.
         seconds: How long they do; None for as long as the turn is the kept one.
     """
 
     value: Value
-    is_kept: bool = True
+    is_cacheable: bool = True
     seconds: float | None = None
 
 
-class _Kept(NamedTuple, Generic[Value]):
-    """The kept result.
+class _CachedResult(NamedTuple, Generic[Value]):
+    """The cached result.
 
     Attributes:
         turn_id: Id of the turn.
@@ -50,7 +50,7 @@ class _Kept(NamedTuple, Generic[Value]):
     until: float | None
 
 
-class _Ended(NamedTuple, Generic[Value]):
+class _FlightResult(NamedTuple, Generic[Value]):
     """What a waiting call is woken with.
 
     Attributes:
@@ -62,7 +62,7 @@ class _Ended(NamedTuple, Generic[Value]):
     error: Exception | None = None
 
 
-_Waiter = asyncio.Future["_Ended[Any] | None"]
+_Waiter = asyncio.Future["_FlightResult[Any] | None"]
 """Is woken with None where the flight was cancelled with its event loop."""
 
 
@@ -92,7 +92,7 @@ class _Flight(Generic[Value]):
                 self.task.get_loop().call_soon_threadsafe(self.task.cancel)
 
 
-class Turns(Generic[Value]):
+class TurnCache(Generic[Value]):
     """Keeps the result of one turn, and lets concurrent calls for a turn share one flight.
 
     A turn that began later is never replaced by one that began before it. Thread-safe.
@@ -104,45 +104,45 @@ class Turns(Generic[Value]):
     def __init__(self, timer: Timer = time.monotonic) -> None:
         self._timer = timer
         self._lock = threading.Lock()
-        self._kept: _Kept[Value] | None = None
+        self._cached: _CachedResult[Value] | None = None
         self._flights: dict[str, _Flight[Value]] = {}
         self._number = 0
         self._is_closed = False
 
     @property
-    def kept_id(self) -> str | None:
+    def cached_id(self) -> str | None:
         """The kept turn; None before the first one."""
-        kept = self._kept
-        return None if kept is None else kept.turn_id
+        cached = self._cached
+        return None if cached is None else cached.turn_id
 
-    def kept(self, turn_id: str) -> Value | None:
-        """Return the kept result of a turn, or None."""
-        kept = self._kept
-        if kept is None or kept.turn_id != turn_id:
+    def cached(self, turn_id: str) -> Value | None:
+        """Return the cached result of a turn, or None."""
+        cached = self._cached
+        if cached is None or cached.turn_id != turn_id:
             return None
-        if kept.until is not None and self._timer() >= kept.until:
+        if cached.until is not None and self._timer() >= cached.until:
             return None
-        return kept.value
+        return cached.value
 
     def replace(self, turn_id: str, before: Value, after: Value) -> None:
         """Keep another result of a turn, unless its result was replaced meanwhile."""
         with self._lock:
-            kept = self._kept
-            if kept is not None and kept.turn_id == turn_id and kept.value is before:
-                self._kept = kept._replace(value=after)
+            cached = self._cached
+            if cached is not None and cached.turn_id == turn_id and cached.value is before:
+                self._cached = cached._replace(value=after)
 
     def forget(self, turn_id: str, value: Value) -> None:
         """Keep a result of a turn no longer, unless it was replaced meanwhile."""
         with self._lock:
-            kept = self._kept
-            if kept is not None and kept.turn_id == turn_id and kept.value is value:
-                self._kept = None
+            cached = self._cached
+            if cached is not None and cached.turn_id == turn_id and cached.value is value:
+                self._cached = None
 
     def close(self) -> None:
-        """Forget the kept result, cancel all flights, and begin none any more."""
+        """Forget the cached result, cancel all flights, and begin none any more."""
         with self._lock:
             self._is_closed = True
-            self._kept = None
+            self._cached = None
             flights, self._flights = list(self._flights.values()), {}
         for flight in flights:
             flight.is_left = True
@@ -170,9 +170,9 @@ class Turns(Generic[Value]):
         """
         end = time.monotonic() + seconds
         while True:
-            kept = self.kept(turn_id)
-            if kept is not None:
-                return kept
+            cached = self.cached(turn_id)
+            if cached is not None:
+                return cached
             ended = await self._awaited(turn_id, compute, end - time.monotonic())
             if ended is None:  # the event loop of its first caller ended
                 continue
@@ -186,13 +186,13 @@ class Turns(Generic[Value]):
         turn_id: str,
         compute: Callable[[], Coroutine[Any, Any, Outcome[Value]]],
         seconds: float,
-    ) -> "_Ended[Value] | None":
+    ) -> "_FlightResult[Value] | None":
         if seconds <= 0:
             raise DeadlineExceededError
         loop = asyncio.get_running_loop()
         waiter: _Waiter = loop.create_future()
         flight, leads = self._flight_of(turn_id, waiter)
-        late = loop.call_later(seconds, _wake, waiter, _Ended(error=DeadlineExceededError()))
+        late = loop.call_later(seconds, _wake, waiter, _FlightResult(error=DeadlineExceededError()))
         try:
             if leads:
                 self._begin(turn_id, flight, loop.create_task(compute(), name="mnemic-hyde-turn"))
@@ -247,7 +247,7 @@ class Turns(Generic[Value]):
     def _wake(
         self,
         flight: _Flight[Value],
-        ended: _Ended[Value] | None,
+        ended: _FlightResult[Value] | None,
         here: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         """Wake the calls that wait for a flight.
@@ -273,23 +273,23 @@ class Turns(Generic[Value]):
             del self._flights[turn_id]
 
     def _keep(self, turn_id: str, number: int, outcome: Outcome[Value]) -> None:
-        is_older = self._kept is not None and self._kept.number > number
-        if not outcome.is_kept or is_older:
+        is_older = self._cached is not None and self._cached.number > number
+        if not outcome.is_cacheable or is_older:
             return
         until = None if outcome.seconds is None else self._timer() + outcome.seconds
-        self._kept = _Kept(turn_id, number, outcome.value, until)
+        self._cached = _CachedResult(turn_id, number, outcome.value, until)
 
 
-def _end_of(task: asyncio.Task[Outcome[Value]]) -> _Ended[Value] | None:
+def _end_of(task: asyncio.Task[Outcome[Value]]) -> _FlightResult[Value] | None:
     """Return the end of a flight; None if it was cancelled or interrupted."""
     if task.cancelled():
         return None
     error = task.exception()
     if error is None:
-        return _Ended(task.result().value)
-    return _Ended(error=error) if isinstance(error, Exception) else None
+        return _FlightResult(task.result().value)
+    return _FlightResult(error=error) if isinstance(error, Exception) else None
 
 
-def _wake(waiter: _Waiter, ended: _Ended[Any] | None) -> None:
+def _wake(waiter: _Waiter, ended: _FlightResult[Any] | None) -> None:
     if not waiter.done():
         waiter.set_result(ended)

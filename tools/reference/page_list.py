@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Room(NamedTuple):
+class Page(NamedTuple):
     """A page: its file, title and subject, and where its names come from."""
 
     file: str
@@ -12,8 +12,8 @@ class Room(NamedTuple):
     sources: tuple[str, ...]
 
 
-ROOMS = (
-    Room(
+PAGES = (
+    Page(
         "memory.md",
         "Memory",
         "A memory in one file, with plain calls: everything else leads back here.",
@@ -25,19 +25,19 @@ ROOMS = (
             "mnemic.index",
         ),
     ),
-    Room(
+    Page(
         "async.md",
         "Async",
         "The same memory with calls to be awaited.",
         ("mnemic.async_memory.AsyncMemory", "mnemic.async_memory"),
     ),
-    Room(
+    Page(
         "long-term.md",
         "LongTermMemory",
         "The same memory under other names, with one user a call.",
         ("mnemic.compat.long_term",),
     ),
-    Room(
+    Page(
         "records.md",
         "Records",
         "What is stored, and what the calls return.",
@@ -50,31 +50,31 @@ ROOMS = (
             "mnemic.store",
         ),
     ),
-    Room(
+    Page(
         "filters.md",
         "Filters",
         "Filters as objects; [the grammar](../concepts/filters.md) is that of dicts.",
         ("mnemic.model.filter", "mnemic.model.filter_values"),
     ),
-    Room(
+    Page(
         "ranking.md",
         "Ranking",
         "The parts of a score; [Search](../concepts/search.md) describes them.",
         ("mnemic.model.ranking", "mnemic.model.why", "mnemic.verbs.paging"),
     ),
-    Room(
+    Page(
         "retrieval.md",
         "Retrieval",
         "Structured queries; see [Retrieval](../concepts/retrieval.md).",
         ("mnemic.retrieval", "mnemic.model.query", "mnemic.model.text_query"),
     ),
-    Room(
+    Page(
         "hyde.md",
         "HyDE",
         "The memories of a turn, in `mnemic.hyde`; see [the guide](../hyde.md).",
         ("mnemic.hyde.engine", "mnemic.hyde.turn", "mnemic.hyde"),
     ),
-    Room(
+    Page(
         "policy.md",
         "Policy",
         "From a message to a block for a prompt, in `mnemic.policy`.",
@@ -91,62 +91,62 @@ ROOMS = (
             "mnemic.context.packing",
         ),
     ),
-    Room(
+    Page(
         "memory-files.md",
         "Memory files",
         "Memories as Markdown files with front matter, in the distribution `mnemic-files`.",
         ("mnemic_files.memory_files", "mnemic_files"),
     ),
-    Room(
+    Page(
         "recall.md",
         "Recall",
         "Recall by mode, time, type and links; see [Recall](../concepts/recall.md).",
         ("mnemic.recall", "mnemic.model.recall"),
     ),
-    Room(
+    Page(
         "context.md",
         "Context",
         "The context of a language model; see [The context window](../concepts/context.md).",
         ("mnemic.context",),
     ),
-    Room(
+    Page(
         "contradictions.md",
         "Contradictions",
         "Judges; see [Contradictions](../concepts/contradictions.md).",
         ("mnemic.contradictions",),
     ),
-    Room(
+    Page(
         "embedders.md",
         "Embedders",
         "Texts in, vectors out; see [Embedding](../concepts/embedding.md).",
         ("mnemic.embed",),
     ),
-    Room(
+    Page(
         "language-models.md",
         "Language models",
         "Prompts in, answers out; see [Models over HTTP](../how-to/http-models.md).",
         ("mnemic.llm",),
     ),
-    Room(
+    Page(
         "encryption.md",
         "Encryption",
         "Keys of sealed memories, and which memories are sealed.",
         ("mnemic.crypto.encryption", "mnemic.crypto"),
     ),
-    Room(
+    Page(
         "hosts.md",
         "Hosts",
         "Licences, clocks, ids, files: what a program may supply.",
         ("mnemic.licensing", "mnemic.reporting.progress", "mnemic.protocols"),
     ),
-    Room("errors.md", "Errors", "Every error, in `mnemic.errors`.", ("mnemic.errors",)),
-    Room(
+    Page("errors.md", "Errors", "Every error, in `mnemic.errors`.", ("mnemic.errors",)),
+    Page(
         "events.md",
         "Events",
         "Every event, in `mnemic.events`.",
         ("mnemic.observability", "mnemic.events"),
     ),
-    Room(
+    Page(
         "core.md",
         "Vector core",
         "Vectors and fingerprints without a memory.",
@@ -204,7 +204,7 @@ INTERNAL = {
     "SearchResults.with_entries",
     "Weights.parse",
 }
-"""Methods for other rooms of the package."""
+"""Methods for other modules of the package."""
 
 _JUDGE = "mnemic.contradictions.judgement.ContradictionJudge"
 

@@ -22,7 +22,7 @@ _REGIONS_AHEAD = 8
 _UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.ENOSYS})
 
 
-class IndexRoom:
+class LogIndexSpace:
     """Reserves space for more of a log's index than is used.
 
     Nothing is reserved where closing a descriptor of the index would drop SQLite's locks on it.
@@ -43,7 +43,7 @@ class IndexRoom:
             return
         status = os.statvfs(os.path.dirname(self._path))  # noqa: PTH120 - pathlib is slow to import
         if status.f_bavail * status.f_frsize < 2 * _REGION:
-            raise StoreFullError(f"{self._path}: the disk is full; make room, and open it again")
+            raise StoreFullError(f"{self._path}: the disk is full; make space, and open it again")
 
     def check(self) -> None:
         """Raise StoreFullError if there is no space for the index of a longer log."""

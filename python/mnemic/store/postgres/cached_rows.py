@@ -1,4 +1,4 @@
-"""Encoded rows of active entries, held in memory so that a search reads nothing from a server."""
+"""Encoded rows of active entries, cached in memory so that a search reads nothing from a server."""
 
 import sys
 import threading
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from mnemic.store.postgres.session import Columns, Session
-from mnemic.store.postgres.sql import ENTRIES, IS_HELD, ROW
+from mnemic.store.postgres.sql import ENTRIES, HAS_ACTIVE_STATUS, ROW
 from mnemic.store.row_codec import COLUMN_NAMES
 from mnemic.store.values import LogPosition
 
@@ -24,13 +24,13 @@ _TOUCHED: Final = (
 )
 
 
-class _News(NamedTuple):
+class _RowChanges(NamedTuple):
     """What changed since a position.
 
     Attributes:
         position: The position after it.
         touched: Rows that changed in any way.
-        rows: Those of them that are held, a number and columns each.
+        rows: Those of them that are cached, a number and columns each.
     """
 
     position: LogPosition
@@ -38,7 +38,7 @@ class _News(NamedTuple):
     rows: list[Columns]
 
 
-def news(session: Session, agent_id: str, since: LogPosition) -> _News | None:
+def row_changes(session: Session, agent_id: str, since: LogPosition) -> _RowChanges | None:
     """Return what changed since a position; None if the log does not go back so far."""
     sql = "SELECT seq, accesses, pruned FROM mnemic.agent_memory_agents WHERE agent_id = %s"
     found = session.fetch(sql, (agent_id,))
@@ -47,21 +47,23 @@ def news(session: Session, agent_id: str, since: LogPosition) -> _News | None:
     seq, accesses, _ = found[0]
     values = (agent_id, since.seq, agent_id, since.accesses)
     touched = [row for (row,) in session.fetch(_TOUCHED, values)]
-    rows = held_rows(session, agent_id, touched) if touched else []
-    return _News(LogPosition(seq, accesses), touched, rows)
+    rows = cached_rows(session, agent_id, touched) if touched else []
+    return _RowChanges(LogPosition(seq, accesses), touched, rows)
 
 
-def held_rows(session: Session, agent_id: str, rows: Sequence[int]) -> list[Columns]:
-    """Return those of these rows that are held, as they are stored now."""
-    sql = f"SELECT {ROW} FROM {ENTRIES} WHERE agent_id = %s AND row = ANY(%s) AND {IS_HELD}"
+def cached_rows(session: Session, agent_id: str, rows: Sequence[int]) -> list[Columns]:
+    """Return those of these rows that are cached, as they are stored now."""
+    sql = (
+        f"SELECT {ROW} FROM {ENTRIES} WHERE agent_id = %s AND row = ANY(%s) AND {HAS_ACTIVE_STATUS}"
+    )
     return session.fetch(sql, (agent_id, list(rows)))
 
 
-class HeldRows:
+class CachedRows:
     """The rows of one agent as of a position. Thread-safe.
 
-    They are held as the store encodes them: what is encrypted stays so. Sensitive rows that are not
-    encrypted are left out.
+    They are cached as the store encodes them: what is encrypted stays so. Sensitive rows that are
+    not encrypted are left out.
 
     Args:
         position: Position of the agent when they were read.
@@ -83,8 +85,8 @@ class HeldRows:
         for row in rows:
             self._drop(row[0])
             if row[_AT_ENCRYPTED] or not row[_AT_SENSITIVE]:
-                held = self._rows[row[0]] = msgspec.msgpack.encode(row)
-                self._nbytes += sys.getsizeof(held) + _SLOT
+                cached = self._rows[row[0]] = msgspec.msgpack.encode(row)
+                self._nbytes += sys.getsizeof(cached) + _SLOT
 
     def _drop(self, row: int) -> None:
         known = self._rows.pop(row, None)
@@ -92,7 +94,7 @@ class HeldRows:
             self._nbytes -= sys.getsizeof(known) + _SLOT
 
     def of(self, rows: Sequence[int]) -> list[Columns] | None:
-        """Return columns with their numbers; None unless all of these rows are held."""
+        """Return columns with their numbers; None unless all of these rows are cached."""
         with self._lock:
             found = [self._rows.get(row) for row in rows]
         if None in found:
@@ -107,7 +109,7 @@ class HeldRows:
                 self._drop(row)
             self.put(found)
 
-    def catch_up(self, read: Callable[[LogPosition], _News | None]) -> bool:
+    def catch_up(self, read: Callable[[LogPosition], _RowChanges | None]) -> bool:
         """Take in what changed; return False if the log does not go back so far."""
         with self._lock:
             found = read(self.position)
@@ -120,18 +122,18 @@ class HeldRows:
             return True
 
 
-class HeldAgents:
-    """The held rows of a database's agents. Thread-safe."""
+class CachedAgents:
+    """The cached rows of a database's agents. Thread-safe."""
 
     def __init__(self) -> None:
-        self._agents: dict[str, HeldRows] = {}
+        self._agents: dict[str, CachedRows] = {}
 
-    def replace(self, agent_id: str, rows: HeldRows) -> None:
-        """Hold rows in place of those that are held of an agent."""
+    def replace(self, agent_id: str, rows: CachedRows) -> None:
+        """Cache rows in place of those that are cached of an agent."""
         self._agents[agent_id] = rows
 
-    def of(self, agent_id: str) -> HeldRows | None:
-        """Return the rows of an agent, if they are held."""
+    def of(self, agent_id: str) -> CachedRows | None:
+        """Return the rows of an agent, if they are cached."""
         return self._agents.get(agent_id)
 
     def release(self, agent_id: str) -> None:

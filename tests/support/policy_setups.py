@@ -49,7 +49,7 @@ def asked(message="what about tea", user="alice", session="s-1", **fields):
     return RetrievalRequest(message=message, user_id=user, session_id=session, **fields)
 
 
-class Room:
+class PolicySetup:
     """A memory, its clock and its embedder, with the policy of one door.
 
     A scenario is a generator: it yields requests, whose payloads come back, and functions of the
@@ -68,7 +68,7 @@ class Room:
         self.options = options
 
     def run(self, scenario):
-        """Run a scenario, which gets the room."""
+        """Run a scenario, which gets the setup."""
         if self.is_async:
             asyncio.run(self._awaited(scenario(self)))
         else:

@@ -11,7 +11,7 @@ import pytest
 
 from mnemic._core import allocate, lock_calls
 from mnemic.errors import StoreFullError
-from mnemic.store.sqlite import index_room
+from mnemic.store.sqlite import log_index_space
 from tests.support.doors import opened
 from tests.support.processes import ENVIRONMENT
 
@@ -32,7 +32,7 @@ def bytes_on_disk(path):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(index_room, "_has_small_blocks", lambda _: True)
+    monkeypatch.setattr(log_index_space, "_has_small_blocks", lambda _: True)
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_writing_and_closing_on_a_full_disk_of_small_blocks_ends_no_process(disk
     )
     assert (ended.returncode, ended.stdout) == (0, "closed\n"), ended.stderr
     fill(disk / "more")
-    with pytest.raises(StoreFullError, match="make room, and open it again"):
+    with pytest.raises(StoreFullError, match="make space, and open it again"):
         opened(disk / "a.db")
     (disk / "rest").unlink()
     with opened(disk / "a.db") as memory:
@@ -92,33 +92,33 @@ def test_writing_and_closing_on_a_full_disk_of_small_blocks_ends_no_process(disk
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_the_index_has_room_from_the_opening_on_and_ahead_of_its_log(tmp_path):
+def test_the_index_has_space_from_the_opening_on_and_ahead_of_its_log(tmp_path):
     index = tmp_path / "a.db-shm"
     with opened(tmp_path / "a.db") as memory:
         assert index.stat().st_size == 32 * KILO
         assert bytes_on_disk(index) >= 256 * KILO
-        room = memory._repository._store._connections._checkpoints._room
-        room.take(5 * 4096)
+        index_space = memory._repository._store._connections._checkpoints._index_space
+        index_space.take(5 * 4096)
         assert bytes_on_disk(index) >= (5 + 8) * 32 * KILO
         memory.add("x")
         assert memory.count() == 1
 
 
 def test_nothing_is_taken_where_blocks_are_as_large_as_the_index_pages(tmp_path, monkeypatch):
-    monkeypatch.setattr(index_room, "_allocate", None)
+    monkeypatch.setattr(log_index_space, "_allocate", None)
     with opened(tmp_path / "a.db") as memory:
         memory.add("x")
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_a_write_is_refused_while_there_is_no_room_for_the_index(tmp_path, monkeypatch):
+def test_a_write_is_refused_while_there_is_no_space_for_the_index(tmp_path, monkeypatch):
     errors = [OSError(ENOSPC, os.strerror(ENOSPC))] * 2
 
     def refuse(*_):
         if errors:
             raise errors.pop()
 
-    monkeypatch.setattr(index_room, "_allocate", refuse)
+    monkeypatch.setattr(log_index_space, "_allocate", refuse)
     with opened(tmp_path / "a.db") as memory:
         with pytest.raises(StoreFullError, match="the disk is full"):
             memory.add("refused")
@@ -127,21 +127,21 @@ def test_a_write_is_refused_while_there_is_no_room_for_the_index(tmp_path, monke
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_a_file_system_that_cannot_take_room_is_used_as_it_is(tmp_path, monkeypatch):
+def test_a_file_system_that_cannot_take_space_is_used_as_it_is(tmp_path, monkeypatch):
     calls = []
 
     def refuse(*_):
         calls.append(1)
         raise OSError(EOPNOTSUPP, os.strerror(EOPNOTSUPP))
 
-    monkeypatch.setattr(index_room, "_allocate", refuse)
+    monkeypatch.setattr(log_index_space, "_allocate", refuse)
     with opened(tmp_path / "a.db") as memory:
         memory.add("stored")
         assert memory.count() == 1
     assert calls == [1]
 
 
-def test_the_core_tells_why_it_cannot_take_room():
+def test_the_core_tells_why_it_cannot_take_space():
     with pytest.raises(OSError, match="Bad file descriptor") as raised:
         allocate(-1, KILO)
     assert (raised.value.errno, raised.value.strerror) == (EBADF, os.strerror(EBADF))

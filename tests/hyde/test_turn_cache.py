@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic import errors
-from mnemic.hyde.turns import Outcome, Turns
+from mnemic.hyde.turn_cache import Outcome, TurnCache
 from tests.support.tiers import examples
 
 SECONDS = 20
@@ -18,13 +18,13 @@ class Source:
     """Computes results that a test ends."""
 
     def __init__(self):
-        self.begun = 0
+        self.started = 0
         self.cancelled = 0
         self.gate = None
 
     async def compute(self):
-        self.begun += 1
-        number = self.begun
+        self.started += 1
+        number = self.started
         try:
             if self.gate is not None:
                 await self.gate.wait()
@@ -42,16 +42,16 @@ async def settled(rounds=10):
 @pytest.mark.requirement("C113")
 def test_200_concurrent_calls_for_a_turn_share_one_flight():
     async def run():
-        turns, source = Turns(), Source()
+        turns, source = TurnCache(), Source()
         calls = [turns.shared("1", source.compute, SECONDS) for _ in range(200)]
-        return set(await asyncio.gather(*calls)), source.begun
+        return set(await asyncio.gather(*calls)), source.started
 
     assert asyncio.run(run()) == ({"result 1"}, 1)
 
 
 @pytest.mark.requirement("C113", "R356")
 def test_calls_of_many_event_loops_share_one_flight():
-    turns, source = Turns(), Source()
+    turns, source = TurnCache(), Source()
     all_wait = threading.Barrier(8)
     found = []
 
@@ -72,13 +72,13 @@ def test_calls_of_many_event_loops_share_one_flight():
     for thread in threads:
         thread.join(SECONDS)
     assert found == ["result 1"] * 8
-    assert source.begun == 1
+    assert source.started == 1
 
 
 @pytest.mark.requirement("C111")
 def test_a_cancelled_caller_cancels_nothing_for_the_others():
     async def run():
-        turns, source = Turns(), Source()
+        turns, source = TurnCache(), Source()
         source.gate = asyncio.Event()
         first, second = (
             asyncio.ensure_future(turns.shared("1", source.compute, SECONDS)) for _ in range(2)
@@ -89,8 +89,8 @@ def test_a_cancelled_caller_cancels_nothing_for_the_others():
         source.gate.set()
         assert await second == "result 1"
         assert first.cancelled()
-        assert source.begun == 1
-        assert turns.kept("1") == "result 1"
+        assert source.started == 1
+        assert turns.cached("1") == "result 1"
 
     asyncio.run(run())
 
@@ -98,7 +98,7 @@ def test_a_cancelled_caller_cancels_nothing_for_the_others():
 @pytest.mark.requirement("C111")
 def test_a_flight_that_all_callers_left_is_cancelled_and_not_kept():
     async def run():
-        turns, source = Turns(), Source()
+        turns, source = TurnCache(), Source()
         source.gate = asyncio.Event()
         calls = [
             asyncio.ensure_future(turns.shared("1", source.compute, SECONDS)) for _ in range(3)
@@ -108,7 +108,7 @@ def test_a_flight_that_all_callers_left_is_cancelled_and_not_kept():
             call.cancel()
         await settled()
         assert source.cancelled == 1
-        assert turns.kept("1") is None
+        assert turns.cached("1") is None
         source.gate.set()
         assert await turns.shared("1", source.compute, SECONDS) == "result 2"
 
@@ -117,7 +117,7 @@ def test_a_flight_that_all_callers_left_is_cancelled_and_not_kept():
 
 def test_a_result_that_comes_after_all_callers_left_is_not_kept():
     async def run():
-        turns, gate = Turns(), asyncio.Event()
+        turns, gate = TurnCache(), asyncio.Event()
 
         async def stubborn():
             while not gate.is_set():
@@ -133,13 +133,13 @@ def test_a_result_that_comes_after_all_callers_left_is_not_kept():
         await settled()
         gate.set()
         await settled()
-        assert turns.kept("1") is None
+        assert turns.cached("1") is None
 
     asyncio.run(run())
 
 
 def test_calls_go_on_where_the_event_loop_of_the_first_one_ends():
-    turns, source = Turns(), Source()
+    turns, source = TurnCache(), Source()
     leads, joined = threading.Event(), threading.Event()
 
     async def compute():
@@ -166,7 +166,7 @@ def test_calls_go_on_where_the_event_loop_of_the_first_one_ends():
 
 
 def test_calls_give_up_on_a_flight_whose_event_loop_stands_still():
-    turns = Turns()
+    turns = TurnCache()
     loop = asyncio.new_event_loop()
 
     async def compute():
@@ -185,15 +185,15 @@ def test_calls_give_up_on_a_flight_whose_event_loop_stands_still():
 @pytest.mark.requirement("R357", "T008")
 def test_a_turn_that_began_earlier_never_replaces_a_later_one():
     async def run():
-        turns, early, late = Turns(), Source(), Source()
+        turns, early, late = TurnCache(), Source(), Source()
         early.gate = asyncio.Event()
         first = asyncio.ensure_future(turns.shared("1", early.compute, SECONDS))
         await settled()
         await turns.shared("2", late.compute, SECONDS)
         early.gate.set()
         assert await first == "result 1"
-        assert (turns.kept("1"), turns.kept("2")) == (None, "result 1")
-        assert turns.kept_id == "2"
+        assert (turns.cached("1"), turns.cached("2")) == (None, "result 1")
+        assert turns.cached_id == "2"
 
     asyncio.run(run())
 
@@ -201,21 +201,21 @@ def test_a_turn_that_began_earlier_never_replaces_a_later_one():
 @pytest.mark.requirement("C111")
 def test_a_result_is_kept_for_its_seconds():
     now = [0.0]
-    turns = Turns(timer=lambda: now[0])
+    turns = TurnCache(timer=lambda: now[0])
 
     async def compute():
         return Outcome("failure", seconds=5)
 
     asyncio.run(turns.shared("1", compute, SECONDS))
     now[0] = 4.9
-    assert turns.kept("1") == "failure"
+    assert turns.cached("1") == "failure"
     now[0] = 5.0
-    assert turns.kept("1") is None
+    assert turns.cached("1") is None
 
 
 def test_an_error_reaches_every_caller_and_is_not_kept():
     async def run():
-        turns = Turns()
+        turns = TurnCache()
 
         async def fail():
             raise KeyError("1")
@@ -223,14 +223,14 @@ def test_an_error_reaches_every_caller_and_is_not_kept():
         calls = [turns.shared("1", fail, SECONDS) for _ in range(3)]
         ended = await asyncio.gather(*calls, return_exceptions=True)
         assert [type(each) for each in ended] == [KeyError] * 3
-        assert turns.kept("1") is None
+        assert turns.cached("1") is None
 
     asyncio.run(run())
 
 
 def test_closing_ends_the_calls_that_wait():
     async def run():
-        turns, source = Turns(), Source()
+        turns, source = TurnCache(), Source()
         source.gate = asyncio.Event()
         call = asyncio.ensure_future(turns.shared("1", source.compute, SECONDS))
         await settled()
@@ -247,13 +247,13 @@ def test_closing_ends_the_calls_that_wait():
 
 def test_a_kept_result_is_replaced_only_by_whoever_saw_it():
     async def run():
-        turns, source = Turns(), Source()
+        turns, source = TurnCache(), Source()
         before = await turns.shared("1", source.compute, SECONDS)
         turns.replace("1", before, "fresh")
-        assert turns.kept("1") == "fresh"
+        assert turns.cached("1") == "fresh"
         turns.replace("1", before, "stale")
         turns.replace("2", "fresh", "stale")
-        assert turns.kept("1") == "fresh"
+        assert turns.cached("1") == "fresh"
 
     asyncio.run(run())
 
@@ -282,9 +282,9 @@ class Twin:
             self.flights[turn][1].append(caller)
         return found
 
-    def land(self, turn, *, is_kept, seconds):
+    def land(self, turn, *, is_cacheable, seconds):
         number, callers = self.flights.pop(turn)
-        if is_kept and (self.kept is None or self.kept[1] < number):
+        if is_cacheable and (self.kept is None or self.kept[1] < number):
             until = None if seconds is None else self.now + seconds
             self.kept = (turn, number, f"{turn} {number}", until)
         return dict.fromkeys(callers, f"{turn} {number}")
@@ -315,7 +315,7 @@ def test_turns_are_those_of_a_naive_twin(steps):
 
 async def compared(steps):
     twin = Twin()
-    turns = Turns(timer=lambda: twin.now)
+    turns = TurnCache(timer=lambda: twin.now)
     gates, calls, expected = {}, [], {}
 
     def compute_of(turn):
@@ -323,8 +323,8 @@ async def compared(steps):
             gate = asyncio.get_running_loop().create_future()
             gates[turn] = gate
             number = turns._flights[turn].number
-            is_kept, seconds = await gate
-            return Outcome(f"{turn} {number}", is_kept=is_kept, seconds=seconds)
+            is_cacheable, seconds = await gate
+            return Outcome(f"{turn} {number}", is_cacheable=is_cacheable, seconds=seconds)
 
         return compute
 
@@ -336,9 +336,9 @@ async def compared(steps):
                 expected[len(calls)] = found
             calls.append(asyncio.ensure_future(turns.shared(turn, compute_of(turn), SECONDS)))
         elif step == "land" and given_[0] in twin.flights:
-            turn, is_kept, seconds = given_
-            expected |= twin.land(turn, is_kept=is_kept, seconds=seconds)
-            gates[turn].set_result((is_kept, seconds))
+            turn, is_cacheable, seconds = given_
+            expected |= twin.land(turn, is_cacheable=is_cacheable, seconds=seconds)
+            gates[turn].set_result((is_cacheable, seconds))
         elif step == "leave" and given_[0] < len(calls) and given_[0] not in expected:
             twin.leave(given_[0])
             calls[given_[0]].cancel()
@@ -351,7 +351,7 @@ async def compared(steps):
             if call.done() and not call.cancelled()
         }
         assert done == expected
-        assert {turn: turns.kept(turn) for turn in "abc"} == {
+        assert {turn: turns.cached(turn) for turn in "abc"} == {
             turn: twin.get(turn) for turn in "abc"
         }
     turns.close()

@@ -41,7 +41,7 @@ def alices(number, **fields):
 # Revisions
 
 
-def test_the_revision_of_a_wall_is_raised_by_its_own_changes_alone(store):
+def test_the_revision_of_a_scope_is_raised_by_its_own_changes_alone(store):
     assert (*revisions(store), revision(store, EVERYONE)) == (0, 0, 0, 0)
     added(store, "a", [alices(1)])
     assert revisions(store) == (1, 0, 0)
@@ -86,7 +86,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_every_kind_of_change_raises_its_own_walls_revision(change, store):
+def test_every_kind_of_change_raises_its_own_scopes_revision(change, store):
     added(store, "a", [alices(1), alices(2), alices(3), numbered(4, user_id="bob"), numbered(5)])
     store.soft_delete(ALICE, uid(2), NOON).result()
     linked(store, 3, 1, scope=ALICE)
