@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 from uuid import UUID
 
@@ -161,10 +162,6 @@ def _required(field: str) -> Callable[[object], str]:
     return check
 
 
-def _time(field: str) -> Callable[[object], datetime]:
-    return lambda value: validation.time(field, validation.given_time(field, value))
-
-
 def _id(value: object) -> str:
     return checked_id(value)
 
@@ -221,8 +218,8 @@ def _keys(value: object) -> dict[str, Any]:
 
 _CHECKS = (
     ("id", _id),
-    ("created_at", _time("created_at")),
-    ("updated_at", _time("updated_at")),
+    ("created_at", partial(validation.given_time, "created_at")),
+    ("updated_at", partial(validation.given_time, "updated_at")),
     ("version", _version),
     ("scope", checked_scope),
     ("category", _required("category")),

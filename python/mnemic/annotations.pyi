@@ -29,4 +29,4 @@ from mnemic.retrieval import FindRelated as FindRelated
 from mnemic.retrieval import Suggester as Suggester
 from mnemic.retrieval import Synonyms as Synonyms
 from mnemic.verbs.base import NewMemory as NewMemory
-from mnemic.verbs.paging import MinScore as MinScore
+from mnemic.verbs.floors import MinScore as MinScore

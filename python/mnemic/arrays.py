@@ -1,11 +1,12 @@
 """numpy, imported when an array is first made or given, and the types of arrays.
 
 Importing numpy takes longer than importing all of mnemic, and a memory without vectors needs none
-of it. Modules that every memory loads take `np` and the types from here.
+of it. Modules that every memory loads take `np` and the types from here. Type checkers read the
+types of numpy; at run time they are classes of these names, as which `help` shows them.
 """
 
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ForwardRef, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 __all__ = ["Array", "ArrayLike", "BoolArray", "Float32Array", "Int64Array", "UInt8Array", "np"]
 
@@ -22,7 +23,7 @@ else:
 
     def _attribute(name: str) -> Any:
         """Return a name of numpy; the module keeps it, and is not asked again."""
-        import numpy.typing  # noqa: ICN001, PLC0415 - what this module is for
+        import numpy  # noqa: ICN001, PLC0415 - what this module is for
 
         value = getattr(numpy, name)
         setattr(np, name, value)
@@ -31,13 +32,36 @@ else:
     np = ModuleType("numpy")
     np.__getattr__ = _attribute
 
-    def _type(source: str) -> ForwardRef:
-        """Return a type that `typing.get_type_hints` reads, and msgspec where it converts."""
-        return ForwardRef(source, module=__name__)
+    class _OfNumpy(type):
+        """Class of the classes whose instances are arrays of numpy."""
 
-    ArrayLike = _type("np.typing.ArrayLike")
-    Array = _type("np.typing.NDArray[Any]")
-    BoolArray = _type("np.typing.NDArray[np.bool_]")
-    Float32Array = _type("np.typing.NDArray[np.float32]")
-    Int64Array = _type("np.typing.NDArray[np.int64]")
-    UInt8Array = _type("np.typing.NDArray[np.uint8]")
+        def __instancecheck__(cls, given: object) -> bool:
+            return isinstance(given, np.ndarray) and cls.dtype in (None, given.dtype)
+
+    class ArrayLike:
+        """An array, or what `numpy.asarray` takes in its place, such as a list of numbers."""
+
+    class Array(metaclass=_OfNumpy):
+        """An array of numpy."""
+
+        dtype: ClassVar[str | None] = None
+
+    class BoolArray(Array):
+        """An array of numpy, of bools."""
+
+        dtype = "bool"
+
+    class Float32Array(Array):
+        """An array of numpy, of float32."""
+
+        dtype = "float32"
+
+    class Int64Array(Array):
+        """An array of numpy, of int64."""
+
+        dtype = "int64"
+
+    class UInt8Array(Array):
+        """An array of numpy, of uint8."""
+
+        dtype = "uint8"

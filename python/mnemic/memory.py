@@ -1,6 +1,7 @@
 """The main interface: a memory in one file, used with plain calls."""
 
 import os
+from typing import TYPE_CHECKING, cast
 
 from mnemic.async_memory import AsyncMemory, AsyncScopedMemory
 from mnemic.model import EmbeddingModel
@@ -9,6 +10,9 @@ from mnemic.threads.sync_bridge import sync_method
 from mnemic.verbs.base import ScopedBase
 from mnemic.verbs.opening import PlainHandle
 from mnemic.verbs.vector_index import VectorIndex
+
+if TYPE_CHECKING:
+    from mnemic.verbs.adding import Add
 
 
 class ScopedMemory(ScopedBase):
@@ -45,7 +49,7 @@ class ScopedMemory(ScopedBase):
         """The same view with coroutine methods; the same object each time."""
         return self._other_form(AsyncScopedMemory)
 
-    add = sync_method(AsyncScopedMemory.add)
+    add = cast("Add", sync_method(AsyncScopedMemory.add))
     add_many = sync_method(AsyncScopedMemory.add_many)
     search = sync_method(AsyncScopedMemory.search)
     retrieve = sync_method(AsyncScopedMemory.retrieve)

@@ -15,9 +15,10 @@ from typing import Any, ClassVar, NoReturn, Self, TypeAlias, TypeVar, final, ove
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from mnemic._core import Prior, VectorMap
+from mnemic.arrays import ArrayLike
 from mnemic.errors import (
     ArrayTypeError,
     DuplicateIdError,

@@ -166,7 +166,7 @@ def constructor_of(thing: Class) -> Function | None:
     """Return the constructor; None of a record, whose fields are listed."""
     for name in ("__init__", "__new__"):
         found = thing.all_members.get(name)
-        if found is not None and isinstance(made := target(found), Function):
+        if found is not None and isinstance(made := target(found), Function) and made.runtime:
             return made
     return None
 
@@ -186,6 +186,8 @@ def _function_of(member: Object) -> Object | None:
     if isinstance(value, griffe.ExprName) and member.parent is not None:
         same = member.parent.members.get(value.name)  # another name of a method
         return same if isinstance(same, Function) else None
+    if isinstance(value, griffe.ExprCall) and str(value.function) == "cast":
+        value = value.arguments[1]
     if not isinstance(value, griffe.ExprCall) or str(value.function) != "sync_method":
         return None
     owner, _, name = str(value.arguments[0]).rpartition(".")

@@ -8,7 +8,7 @@ from uuid import UUID
 import mnemic  # noqa: TC001 - annotations name its classes
 from mnemic.async_memory import AsyncMemory
 from mnemic.compat.long_term_bulk import AsyncLongTermBulkVerbs
-from mnemic.errors import InvalidArgumentError
+from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.licensing import LicensePolicy
 from mnemic.model import (
     SEMANTIC,
@@ -26,7 +26,7 @@ from mnemic.model import (
     OnEmbedError,
     validation,
 )
-from mnemic.model.new_entry import NewEntry, checked_key, checked_record, checked_records
+from mnemic.model.new_entry import checked_keys
 from mnemic.model.search import Search
 from mnemic.protocols import Target
 from mnemic.reporting.description import quoted
@@ -34,6 +34,7 @@ from mnemic.reporting.near_names import names_arguments
 from mnemic.reporting.progress import Progress
 from mnemic.repository import Options, check_limit, required_uuid, required_uuids
 from mnemic.threads.sync_bridge import sync_method
+from mnemic.verbs.adding import times
 from mnemic.verbs.audit import AsyncAuditVerbs
 from mnemic.verbs.links import AsyncLinkVerbs
 from mnemic.verbs.maintenance import AsyncMaintenanceVerbs
@@ -112,7 +113,7 @@ class AsyncLongTermMemory(
         entry that it `supersedes` is marked and linked to it in the same transaction.
 
         Args:
-            entry: An entry of this agent.
+            entry: A new entry, or a record of this agent.
             idempotency_key: Unique for agent and user. A second call with it stores nothing and
                 returns the id of the first one's memory, even if that was deleted.
             on_conflict: Treatment if the user has a memory with its id, in any state: "raise" an
@@ -135,9 +136,8 @@ class AsyncLongTermMemory(
             EmbeddingModelMismatchError: If it has a vector of another model.
             StoreError: If the store cannot be written; nothing is stored then.
         """
-        new = NewEntry.of_record(checked_record(entry, self._scope), checked_key(idempotency_key))
         stored = await self._repository.add(
-            [new],
+            [self._new_entry(entry, self._scope, self._repository.now(), idempotency_key)],
             on_conflict=on_conflict,
             on_duplicate=on_duplicate,
             on_embed_error=on_embed_error,
@@ -156,7 +156,8 @@ class AsyncLongTermMemory(
         """Store memories, all or none; return their ids in the given order.
 
         Args:
-            entries: Entries of this agent; earlier ones count as stored for later ones.
+            entries: As for `store`; earlier ones count as stored for later ones. New ones without
+                a time get successive microseconds from now on.
             idempotency_keys: One for each entry, or None.
             on_conflict: As for `store`.
             on_duplicate: As for `store`.
@@ -164,7 +165,15 @@ class AsyncLongTermMemory(
 
         Errors are those of `store`; the error names an invalid entry by its place in the list.
         """
-        checked = checked_records(entries, idempotency_keys, self._scope)
+        given = validation.items("entries", entries)
+        keys = checked_keys(idempotency_keys, len(given))
+        rows = zip(given, times(given, self._repository.now()), keys, strict=True)
+        checked = []
+        for at, (entry, now, key) in enumerate(rows):
+            try:
+                checked.append(self._new_entry(entry, self._scope, now, key))
+            except InvalidArgumentError as error:
+                raise InvalidEntryError(f"memory {at} of the list: {error}") from error
         stored = await self._repository.add(
             checked,
             on_conflict=on_conflict,
@@ -541,7 +550,7 @@ class LongTermMemory(LongTermHandle, PlainHandle):
 
     Example:
         >>> with LongTermMemory("agent.db", agent_id="aide") as memory:  # doctest: +SKIP
-        ...     entry_id = memory.store(entry)
+        ...     entry_id = memory.store(MemoryEntry("Likes tea"))
 
     Users are separated: a call without a user sees memories without a user; `all_users=True`
     includes all users. An id gives no access by itself; ids are unique within agent and user, and a

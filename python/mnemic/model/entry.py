@@ -1,21 +1,22 @@
 """MemoryEntry, the record of one memory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from operator import methodcaller
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self
 from uuid import UUID
 
 import msgspec
 from msgspec.structs import force_setattr
 
-from mnemic.arrays import Float32Array
-from mnemic.errors import InvalidArgumentError
+from mnemic.arrays import ArrayLike, Float32Array
+from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.model import validation
 from mnemic.model.fields import (
     ACCESS,
     CHANGED,
+    FILLED,
     FILTERED,
     GIVEN,
     HIDDEN,
@@ -24,6 +25,7 @@ from mnemic.model.fields import (
     MemoryField,
     declared_fields,
 )
+from mnemic.model.named_fields import ContentFirst
 from mnemic.model.payload import PayloadType
 from mnemic.records import Record
 from mnemic.records.lines import HIDDEN as HIDDEN_VALUE
@@ -93,20 +95,30 @@ class MemoryStatus(NumberedEnum):
         return validation.member("status", cls, value)
 
 
+NO_ID: Final = UUID("6d6e656d-6963-8000-8000-000000000000")
+"""The id of a new entry that names none, of version 8: programs give the nil UUID themselves."""
+
+NO_TIME: Final = datetime(1, 1, 1, microsecond=1, tzinfo=UTC)
+"""The time of creation of a new entry that names none. The first moment of all may be meant."""
+
 _AS_CREATED = datetime.min.replace(tzinfo=UTC)
 
 
-class MemoryEntry(Record, frozen=True, kw_only=True, eq=False):
-    """One memory, as it is stored. Construction checks every field.
+class MemoryEntry(Record, frozen=True, kw_only=True, eq=False, metaclass=ContentFirst):
+    """One memory: a new one to store, or as it is stored. Construction checks every field.
 
-    Times are aware and in UTC; a naive time is taken as UTC. Sequences are stored as tuples, and
-    metadata as a copy. Two entries are equal if all fields are, except the embedding, its model,
-    and the accesses, which are written with a delay.
+    A new one needs its content alone. Until a memory stores it, its agent is "", and id and time of
+    creation are placeholders unless it names its own; `add` and the like return it with the
+    memory's agent, an id and the time, and with the scope of the call for what it leaves open.
+
+    Times are aware and in UTC; a naive time is taken as UTC, and a text is read as ISO 8601.
+    Sequences are stored as tuples, and metadata as a copy. Two entries are equal if all fields are,
+    except the embedding, its model, and the accesses, which are written with a delay.
 
     Attributes:
-        id: Version 7 unless the caller gave one.
-        agent_id: The agent; agents never see each other's memories.
         content: The text, at most 10 MB of UTF-8; empty only with metadata or an embedding.
+        id: Version 7 unless the caller gave one.
+        agent_id: The agent; agents never see each other's memories. "" for a new entry.
         created_at: Time of creation; never changes.
         user_id: The user whom the memory is about. None is a scope of its own, not "everyone".
         project_id: Filter.
@@ -141,15 +153,19 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False):
         source: Where the memory came from, such as a file's name or a URL.
 
     Raises:
-        InvalidEntryError: If a field is missing, of the wrong type or out of range.
+        InvalidEntryError: If a field is of the wrong type or out of range, or if it names an agent,
+            and no id or no time.
+        ArgumentMismatchError: If there is no content, or no such field.
     """
 
     _left_out: ClassVar[frozenset[str]] = frozenset({"embedding"})
 
-    id: Annotated[UUID, MemoryField(Kind.UUID, GIVEN | FILTERED)]
-    agent_id: Annotated[str, MemoryField(Kind.NAME)]
+    id: Annotated[UUID, MemoryField(Kind.UUID, GIVEN | FILTERED | FILLED)] = NO_ID
+    agent_id: Annotated[str, MemoryField(Kind.NAME, FILLED)] = ""
     content: Annotated[str, MemoryField(Kind.CONTENT, GIVEN | CHANGED | FILTERED | HIDDEN)]
-    created_at: Annotated[datetime, MemoryField(Kind.TIME, GIVEN | FILTERED, sort_key="created")]
+    created_at: Annotated[
+        datetime, MemoryField(Kind.TIME, GIVEN | FILTERED | FILLED, sort_key="created")
+    ] = NO_TIME
     user_id: Annotated[str | None, MemoryField(Kind.NAME, GIVEN | INDEXED)] = None
     project_id: Annotated[str | None, MemoryField(Kind.NAME, GIVEN | FILTERED)] = None
     session_id: Annotated[str | None, MemoryField(Kind.NAME, GIVEN | FILTERED)] = None
@@ -198,22 +214,68 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False):
         str | None, MemoryField(Kind.NAME, GIVEN | FILTERED | HIDDEN, export_version=4)
     ] = None
 
+    if TYPE_CHECKING:  # what construction takes, and what it makes of it, are of different types
+
+        def __init__(
+            self,
+            content: str,
+            *,
+            id: UUID | str | None = None,  # noqa: A002 - the field's name everywhere
+            agent_id: str = "",
+            created_at: datetime | str | None = None,
+            user_id: str | None = None,
+            project_id: str | None = None,
+            session_id: str | None = None,
+            type: MemoryType | str = MemoryType.FACT,  # noqa: A002 - the field's name everywhere
+            type_name: str = "str",
+            role: str | None = None,
+            speaker: str | None = None,
+            message_id: str | None = None,
+            position: int | None = None,
+            importance: float = 0.5,
+            tags: Sequence[str] = (),
+            metadata: Mapping[str, Any] = ...,
+            embedding: ArrayLike | None = None,
+            embedding_model: str | None = None,
+            updated_at: datetime | str | None = None,
+            last_accessed_at: datetime | str | None = None,
+            access_count: int = 0,
+            status: MemoryStatus | str = MemoryStatus.ACTIVE,
+            forgotten_at: datetime | str | None = None,
+            expires_at: datetime | str | None = None,
+            category: str | None = None,
+            scope: str | None = None,
+            version: int = 1,
+            supersedes: UUID | str | None = None,
+            sensitive: bool = False,
+            is_encrypted: bool = False,
+            source: str | None = None,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         """Check every field and convert it to its stored form."""
         try:
-            if self.updated_at is _AS_CREATED:
-                force_setattr(self, "updated_at", self.created_at)
-            for field, default, check in _RULES:
-                given = getattr(self, field)
-                if given is not default:
-                    checked = check(given)
-                    if checked is not given:
-                        force_setattr(self, field, checked)
-            if not self.content and not self.metadata and self.embedding is None:
-                raise validation.empty_content()
+            self._check()
         except InvalidArgumentError as error:
             end_at_verb(error)
             raise
+
+    def _check(self) -> None:
+        for field, default, check in _RULES:
+            given = getattr(self, field)
+            if given is not default:
+                checked = check(given)
+                if checked is not given:
+                    force_setattr(self, field, checked)
+        if self.updated_at is _AS_CREATED:
+            force_setattr(self, "updated_at", self.created_at)
+        if self.agent_id and not (self.names_id and self.names_time):
+            raise InvalidEntryError(
+                "an entry with an agent_id is the record of a stored memory, which has an id and a "
+                "created_at; leave agent_id out of a new one"
+            )
+        if not self.content and not self.metadata and self.embedding is None:
+            raise validation.empty_content()
 
     @classmethod
     def empty(cls, **fields: Any) -> Self:
@@ -222,6 +284,21 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False):
         entry = cls(content="-", **fields)
         force_setattr(entry, "content", "")
         return entry
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it has no agent, because no memory has stored it."""
+        return not self.agent_id
+
+    @property
+    def names_id(self) -> bool:
+        """Whether it has an id, which only a new one may lack."""
+        return self.id != NO_ID
+
+    @property
+    def names_time(self) -> bool:
+        """Whether it has a time of creation, which only a new one may lack."""
+        return self.created_at != NO_TIME
 
     @property
     def is_forgotten(self) -> bool:
@@ -303,7 +380,16 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False):
         return not self == other
 
     def __hash__(self) -> int:
-        return hash((self.agent_id, self.id))
+        return hash(self.content if self.is_new else (self.agent_id, self.id))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a dict of plain JSON types, without what a new entry leaves open."""
+        made = super().to_dict()
+        if self.is_new:
+            for name in _FILLED:
+                if getattr(self, name) == _DEFAULTS[name]:
+                    del made[name]
+        return made
 
     @property
     def hides_content(self) -> bool:
@@ -326,9 +412,7 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False):
 
     def _is_shown(self, field: str) -> bool:
         value: object = getattr(self, field)
-        if field == "updated_at":
-            return value != self.created_at
-        return field in _REQUIRED or value != _DEFAULTS[field]
+        return bool(value != (self.created_at if field == "updated_at" else _DEFAULTS[field]))
 
     def _shown(self, field: str) -> str:
         if self.hides_content and field in _HIDDEN:
@@ -363,7 +447,7 @@ _CONTAINERS = (dict, list)
 _REQUIRED_CHECKS: dict[Kind, Callable[..., object]] = {
     Kind.NAME: validation.name,
     Kind.UUID: validation.uuid,
-    Kind.TIME: validation.time,
+    Kind.TIME: validation.given_time,
     Kind.WHOLE: validation.whole,
     Kind.FRACTION: validation.fraction,
     Kind.FLAG: validation.flag,
@@ -391,7 +475,10 @@ def _check_of(field: MemoryField) -> Callable[[object], object]:
         return _CHECKS[field.kind]
     checks = _OPTIONAL_CHECKS if field.is_optional else _REQUIRED_CHECKS
     limits = {"minimum": field.minimum} if field.minimum else {}
-    return partial(checks[field.kind], field.name, **limits)
+    check = partial(checks[field.kind], field.name, **limits)
+    if field.default in (NO_ID, NO_TIME, _AS_CREATED):
+        return lambda given: field.default if given is None else check(given)
+    return check
 
 
 MEMORY_FIELDS = declared_fields(MemoryEntry)
@@ -401,6 +488,6 @@ _RULES = tuple((field.name, field.default, _check_of(field)) for field in MEMORY
 _STORED = tuple(field for field in MEMORY_FIELDS if field.column is not None)
 _SHOWN = tuple(field.name for field in _STORED)
 _COMPARED = tuple(field.name for field in _STORED if not field.has(ACCESS))
-_REQUIRED = frozenset(field.name for field in MEMORY_FIELDS if field.is_required)
+_FILLED = frozenset(field.name for field in MEMORY_FIELDS if field.has(FILLED))
 _HIDDEN = frozenset(field.name for field in MEMORY_FIELDS if field.has(HIDDEN))
 _DEFAULTS = {field.name: field.default for field in MEMORY_FIELDS}

@@ -48,6 +48,9 @@ HIDDEN: Final = 16
 ACCESS: Final = 32
 """Accesses change it; neither equality nor checksums include it."""
 
+FILLED: Final = 64
+"""Every stored memory has it; of a new one, the memory that stores it fills it in."""
+
 
 class MemoryField(NamedTuple):
     """A field of a memory, as it is declared.
@@ -61,7 +64,7 @@ class MemoryField(NamedTuple):
         sort_key: Its name in `MemorySortOrder`.
         export_version: Version of the export format that added it.
         name: Its name, also in filters and exports. The class gives it, and the default.
-        default: Its default; `msgspec.NODEFAULT` if it is required.
+        default: Its default; `msgspec.NODEFAULT` if no memory can be made without it.
     """
 
     kind: Kind
@@ -75,8 +78,8 @@ class MemoryField(NamedTuple):
 
     @property
     def is_required(self) -> bool:
-        """Whether a memory cannot be made without it."""
-        return self.default is msgspec.NODEFAULT
+        """Whether every stored memory has it, and no reader may go without it."""
+        return self.default is msgspec.NODEFAULT or self.has(FILLED)
 
     @property
     def is_optional(self) -> bool:

@@ -195,7 +195,7 @@ def _string(given: object) -> str:
 
 
 def _moment(given: object) -> datetime:
-    return validation.time("", validation.given_time("", given))
+    return validation.given_time("", given)
 
 
 _MAX_BITS = 1024

@@ -1,14 +1,21 @@
-"""The class of records of options, whose errors name the record and the nearest field."""
+"""Classes of records that a program makes; their errors name the record and the nearest field."""
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, get_args, get_origin
 
 import msgspec
 
 from mnemic.errors import MnemicError
 from mnemic.reporting.near_names import explain_failure
 
+if TYPE_CHECKING:
+    from inspect import Parameter
 
-class NamedFields(type(msgspec.Struct)):  # type: ignore[misc]
+    from msgspec import StructMeta as _StructMeta
+else:
+    _StructMeta = type(msgspec.Struct)  # its name is not public in every version
+
+
+class NamedFields(_StructMeta):
     """The class of records that a program makes itself.
 
     A field that does not exist, or is missing, raises `ArgumentMismatchError`. Making a record
@@ -22,10 +29,39 @@ class NamedFields(type(msgspec.Struct)):  # type: ignore[misc]
 
     if not TYPE_CHECKING:  # the records declare their fields
 
-        def __call__(cls, *values: object, **named: object) -> object:
+        def __call__(cls, *values: object, **named: object) -> object:  # noqa: N805 - of a metaclass
             """Make a record."""
             try:
                 return super().__call__(*values, **named)
             except (TypeError, MnemicError) as error:
                 explain_failure(error, cls, values, named, cls._further_names)
                 raise
+
+
+class ContentFirst(NamedFields):
+    """The class of memories: the content may be given by position, all else by name."""
+
+    if not TYPE_CHECKING:  # the record declares what it takes
+
+        def __call__(cls, *values: object, **named: object) -> object:  # noqa: N805 - of a metaclass
+            """Make a record."""
+            if len(values) == 1 and "content" not in named:
+                return super().__call__(content=values[0], **named)
+            return super().__call__(*values, **named)
+
+        @property
+        def __signature__(cls) -> object:  # noqa: N805 - of a metaclass
+            """The signature, without the declarations of the fields."""
+            from inspect import Parameter, Signature  # noqa: PLC0415 - takes 12 ms
+
+            fields = {name: _bare(each) for name, each in super().__signature__.parameters.items()}
+            content = fields.pop("content").replace(kind=Parameter.POSITIONAL_OR_KEYWORD)
+            return Signature([content, *fields.values()])
+
+
+def _bare(parameter: "Parameter") -> "Parameter":
+    """Return a parameter with the type alone, out of `Annotated`."""
+    kind = parameter.annotation
+    return parameter.replace(
+        annotation=get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    )

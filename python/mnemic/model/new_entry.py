@@ -7,12 +7,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from uuid import UUID
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from mnemic.arrays import Float32Array, np
 from mnemic.errors import CountMismatchError, InvalidArgumentError, InvalidEntryError
 from mnemic.model import validation
 from mnemic.model.agent_id import is_same_agent
-from mnemic.model.entry import MEMORY_FIELDS, MemoryEntry, MemoryType
+from mnemic.model.entry import MEMORY_FIELDS, NO_TIME, MemoryEntry
 from mnemic.model.fields import GIVEN
 from mnemic.model.scope import Scope
 from mnemic.reporting.description import quoted
@@ -149,28 +150,32 @@ class NewEntry(NamedTuple):
                 of range, or outside the scope.
         """
         given = _known_fields(fields)
-        narrowed = scope.narrowed(
-            given.pop("user_id", None), given.pop("project_id", None), given.pop("session_id", None)
-        )
         key = checked_key(given.pop("idempotency_key", None))
         embed = checked_embed(given.pop("embed", None), given)
-        if "embedding" in given:
-            given["embedding"] = validation.directed("embedding", given["embedding"])
-        given["type"] = MemoryType.parse(given.get("type", MemoryType.FACT))
-        given["created_at"] = validation.given_time("created_at", given.get("created_at", now))
-        if "expires_at" in given:
-            given["expires_at"] = validation.given_time("expires_at", given["expires_at"])
-        if "id" not in given:
-            given["id"] = id_factory(now)
         make = MemoryEntry.empty if embed and given["content"] == "" else MemoryEntry
-        entry = make(
-            agent_id=narrowed.agent_id,
-            user_id=narrowed.user_id,
-            project_id=narrowed.project_id,
-            session_id=narrowed.session_id,
-            **given,
-        )
-        return cls.of_record(_storable(entry), key, embed)
+        record = _filled(make(**given), scope, now, id_factory)
+        return cls.of_record(record, key, embed)
+
+    @classmethod
+    def of_entry(
+        cls,
+        entry: object,
+        scope: Scope,
+        now: datetime,
+        id_factory: Callable[[datetime], UUID],
+        key: object = None,
+    ) -> "NewEntry":
+        """Make an entry of a caller's: a new one, or a record of this scope.
+
+        Raises:
+            InvalidEntryError: If it is no entry, or may not be stored within the scope; or if the
+                idempotency key is invalid.
+        """
+        if isinstance(entry, MemoryEntry) and entry.is_new:
+            record = _filled(entry, scope, now, id_factory)
+        else:
+            record = checked_record(entry, scope)
+        return cls.of_record(record, checked_key(key))
 
 
 def with_embedding(fields: object, embedding: object) -> object:
@@ -233,32 +238,40 @@ def _embedded_text(text: object) -> str:
     return str(text)
 
 
-def checked_records(entries: object, keys: object, scope: Scope) -> list[NewEntry]:
-    """Return records that may be stored within a scope, with their idempotency keys.
-
-    Args:
-        entries: Any iterable of records.
-        keys: One for each, or None; None for none.
-        scope: The scope.
+def checked_keys(keys: object, number: int) -> list[object]:
+    """Return one idempotency key, or None, for each of a number of entries.
 
     Raises:
-        InvalidArgumentError: If there are more or fewer keys than records.
-        InvalidEntryError: If a record or a key is invalid; the message has its place.
+        InvalidArgumentError: If there are more or fewer.
     """
-    given = validation.items("entries", entries)
-    named = [None] * len(given) if keys is None else validation.items("idempotency_keys", keys)
-    if len(named) != len(given):
+    if keys is None:
+        return [None] * number
+    given = validation.items("idempotency_keys", keys)
+    if len(given) != number:
         raise InvalidArgumentError(
-            f"{len(given)} entries come with {len(named)} idempotency keys; give one for "
+            f"{number} entries come with {len(given)} idempotency keys; give one for "
             "each, None where there is none"
         )
-    checked = []
-    for at, (entry, key) in enumerate(zip(given, named, strict=True)):
-        try:
-            checked.append(NewEntry.of_record(checked_record(entry, scope), checked_key(key)))
-        except InvalidEntryError as error:
-            raise InvalidEntryError(f"memory {at} of the list: {error}") from error
-    return checked
+    return given
+
+
+def _filled(
+    entry: MemoryEntry, scope: Scope, now: datetime, id_factory: Callable[[datetime], UUID]
+) -> MemoryEntry:
+    """Return a new entry as a record of a scope, with all that it leaves open."""
+    narrowed = scope.narrowed(entry.user_id, entry.project_id, entry.session_id)
+    if entry.embedding is not None:
+        validation.check_directions("embedding", entry.embedding)
+    record = entry.detached()
+    for name in ("agent_id", "user_id", "project_id", "session_id"):
+        force_setattr(record, name, getattr(narrowed, name))
+    if not entry.names_time:
+        for name in ("created_at", "updated_at"):
+            if getattr(entry, name) == NO_TIME:
+                force_setattr(record, name, validation.time(name, now))
+    if not entry.names_id:
+        force_setattr(record, "id", validation.uuid("id", id_factory(now)))
+    return _storable(record)
 
 
 def checked_record(entry: object, scope: Scope) -> MemoryEntry:

@@ -9,7 +9,7 @@ import msgspec
 
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.named_fields import NamedFields
-from mnemic.model.validation import flag
+from mnemic.model.validation import flag, is_number
 from mnemic.records import Record
 from mnemic.reporting.description import described, quoted
 from mnemic.reporting.near_names import unknown_name
@@ -371,9 +371,13 @@ class Ranking(Record, frozen=True, kw_only=True, metaclass=NamedFields):
         weights: Weights of the match and of the parts that do not depend on the query.
         recency: The curve of age.
         salience: Weights of the static score.
+        min_similarity: Only memories with at least this cosine, from -1 to 1; memories without a
+            vector have none. Where a search falls back to keywords, it does not apply. None is no
+            floor.
 
     Raises:
-        InvalidArgumentError: If an option is not in its range, or not of its type.
+        InvalidArgumentError: If an option is not in its range, or not of its type; or if there is a
+            least cosine, and no similarity has a share.
     """
 
     similarity: float | AdaptiveShare = 1.0
@@ -387,6 +391,7 @@ class Ranking(Record, frozen=True, kw_only=True, metaclass=NamedFields):
     weights: Weights = Weights()
     recency: Recency = Recency()
     salience: Salience = Salience()
+    min_similarity: float | None = None
 
     def __post_init__(self) -> None:
         """Check every part."""
@@ -403,6 +408,20 @@ class Ranking(Record, frozen=True, kw_only=True, metaclass=NamedFields):
                 raise InvalidArgumentError(
                     f"{name} must be a mnemic.{kind.__name__}, got {described(given)}"
                 )
+        if self.min_similarity is not None:
+            self._check_min_similarity()
+
+    def _check_min_similarity(self) -> None:
+        given = self.min_similarity
+        if not (is_number(given) and -1 <= given <= 1):
+            raise InvalidArgumentError(
+                f"min_similarity must be a cosine from -1 to 1, or None, got {quoted(given)}"
+            )
+        if not self.has_similarity:
+            raise InvalidArgumentError(
+                "min_similarity is a cosine, and a search by keywords compares no vectors; use "
+                "min_score, or search by meaning"
+            )
 
     @property
     def has_similarity(self) -> bool:

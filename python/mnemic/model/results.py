@@ -1,6 +1,5 @@
 """Results of searches, lists, deletions, imports and verification."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Literal, NamedTuple, Self, overload
 from uuid import UUID
@@ -327,9 +326,6 @@ class SearchResults(Listing[SearchHit], frozen=True, eq=False):
         share: Share of similarity in the matches, the rest is the keywords': 0 in a search by
             keywords, 1 in one by meaning; None without a query. Memories that the embedder does not
             cover have none, as their component `share` shows.
-        total: The number of all memories that match, whatever limit and offset: those that the
-            scope and the filters let through, that match the query, and that reach the floors. None
-            unless requested, and in a partial result.
         hint: A sentence about the cause of an empty result, if one is likely; else None.
         stale_since: When the store's server last answered, if it is unreachable: changes made since
             by other processes may be missing. Else None.
@@ -354,7 +350,6 @@ class SearchResults(Listing[SearchHit], frozen=True, eq=False):
     partial: bool = False
     approximate: bool = False
     share: float | None = None
-    total: int | None = None
     hint: str | None = None
     stale_since: datetime | None = None
     searched_in: Literal["memory", "database"] = "memory"
@@ -377,10 +372,6 @@ class SearchResults(Listing[SearchHit], frozen=True, eq=False):
         except TypeError:
             raise self._no_item(at) from None
 
-    @property
-    def _of(self) -> int | None:
-        return self.total
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SearchResults):
             return NotImplemented
@@ -395,12 +386,6 @@ class SearchResults(Listing[SearchHit], frozen=True, eq=False):
     @property
     def _flags(self) -> tuple[bool, bool, bool]:
         return self.degraded, self.partial, self.approximate
-
-    def with_entries(self, entries: Sequence[MemoryEntry]) -> Self:
-        """Return the same results with other forms of their memories, in their order."""
-        pairs = zip(self.hits, entries, strict=True)
-        hits = tuple(msgspec.structs.replace(hit, entry=entry) for hit, entry in pairs)
-        return msgspec.structs.replace(self, hits=hits)
 
     def table(self) -> str:
         """Return the hits as a table of plain text, one line for each.

@@ -107,7 +107,7 @@ class Search(Redacted, frozen=True, kw_only=True):
     @property
     def by_keywords(self) -> "Search":
         """The same search without similarity to the query."""
-        by_keywords = msgspec.structs.replace(self.ranking, similarity=0.0)
+        by_keywords = msgspec.structs.replace(self.ranking, similarity=0.0, min_similarity=None)
         if (by_keywords.keywords, by_keywords.session) == (HYBRID.keywords, HYBRID.session):
             # What a memory without an embedder answers.
             by_keywords = msgspec.structs.replace(

@@ -32,7 +32,7 @@ def checked_expiry(value: object) -> "datetime | Literal['never']":
     if value == NEVER:
         return NEVER
     if isinstance(value, str | datetime):
-        return validation.time("expires_at", validation.given_time("expires_at", value))
+        return validation.given_time("expires_at", value)
     raise InvalidEntryError(
         f'expires_at must be a datetime, its ISO 8601 text or "never", got {described(value)}'
     )

@@ -217,20 +217,23 @@ def time(field: str, value: object) -> datetime:
         raise InvalidEntryError(f"{field} lies outside the years 1 to 9999 in UTC") from None
 
 
-def given_time(field: str, value: object) -> object:
-    """Return a date or ISO 8601 text as a datetime, and all else as it is; a day is its begin."""
+def given_time(field: str, value: object) -> datetime:
+    """Return a time, a date or ISO 8601 text as a time in UTC; without a zone it is UTC."""
     if isinstance(value, date) and not isinstance(value, datetime):
         return datetime(value.year, value.month, value.day, tzinfo=UTC)
-    if not isinstance(value, str):
-        return value
+    return time(field, _parsed_time(field, value) if isinstance(value, str) else value)
+
+
+def _parsed_time(field: str, value: str) -> datetime:
     with suppress(ValueError):
         return datetime.fromisoformat(value)
+    # Raised out here: Python's own error contains the text.
     raise InvalidEntryError(f"{field} is not an ISO 8601 time: {quoted(value)}")
 
 
 def optional_time(field: str, value: object) -> datetime | None:
-    """Return `value` in UTC, or None."""
-    return None if value is None else time(field, value)
+    """Return `value` as a `given_time`, or None."""
+    return None if value is None else given_time(field, value)
 
 
 def duration(field: str, value: object) -> timedelta:
@@ -479,8 +482,13 @@ def _numbers(field: str, value: object) -> Array:
 def directed(field: str, value: object) -> Float32Array:
     """Return `vectors` of which none is all zeros."""
     checked = vectors(field, value)
+    check_directions(field, checked)
+    return checked
+
+
+def check_directions(field: str, checked: Float32Array) -> None:
+    """Raise if one of some vectors is all zeros."""
     if not np.atleast_2d(checked).any(axis=1).all():
         raise InvalidEntryError(
             f"{field} holds a vector of zeros, which has no direction; leave it out"
         )
-    return checked

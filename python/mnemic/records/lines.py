@@ -72,7 +72,8 @@ def memory_line(item: Any, *before: str) -> str:
     """Return the repr of a memory or of a hit: id, content, user, and its state if not active."""
     entry = entry_of(item)
     content = HIDDEN if entry.hides_content else repr(content_of(entry))
-    parts = [*before, f"id={short_id(entry.id)}", f"content={content}"]
+    identity = [f"id={short_id(entry.id)}"] if entry.names_id else []
+    parts = [*before, *identity, f"content={content}"]
     if entry.user_id is not None:
         parts.append(f"user_id={cut(entry.user_id, CONTENT_WIDTH)!r}")
     parts += [f"{name}={value}" for name, value in _state(entry)]

@@ -33,6 +33,17 @@ _SCOPE = "bind it, memory = Memory(path).scoped({name}=…), or name it in each 
 _APART = "agents of one file are apart: name one by agent_id, or a user by memory.scoped(user_id=…)"
 _LENGTH = "the embedder has the length of its vectors; a map of vectors alone is VectorMap(dim)"
 
+_FIELD = "it is a field of an entry: memory.add(MemoryEntry(…, {name}=…))"
+_OF_MANY = "add_many takes it: memory.add_many([…], {name}=…)[0]"
+_FALLS_BACK = (
+    "without the embedder it is answered by keywords, which `degraded` of the results tells; "
+    "memory.retrieve(…, on_embed_error='raise') raises"
+)
+_WITHOUT_TOTAL_AND_VECTORS = {
+    "total": "memory.count(filters=…) and memory.retrieve(…, total=True) count",
+    "embeddings": "for vectors call memory.get_many(ids, embeddings=True)",
+}
+
 ADVICE: Mapping[str, Mapping[str, str]] = {
     "Memory": {
         "user_id": _SCOPE,
@@ -50,11 +61,38 @@ ADVICE: Mapping[str, Mapping[str, str]] = {
         "HttpEmbedder(…, api_key=…)",
         "config": "options are arguments: Memory(path, **config)",
     },
+    "Memory.*": {
+        "project_id": "a project is bound, not passed: memory.scoped(project_id=…).{method}(…)"
+    },
+    "Memory.add": {
+        "message_id": _FIELD,
+        "position": _FIELD,
+        "category": _FIELD,
+        "source": _FIELD,
+        "embedding": _FIELD,
+        "expires_at": _FIELD,
+        "embed": "it is a key of a dict: memory.add({{'content': …, 'embed': …}})",
+        "on_conflict": _OF_MANY,
+        "on_embed_error": _OF_MANY,
+    },
+    "Memory.search": {
+        "weights": "give them as ranking={{'relevance': …, 'recency': …}}",
+        "min_similarity": "it is a field of a ranking: ranking=Ranking(min_similarity=…)",
+        "on_embed_error": _FALLS_BACK,
+        **_WITHOUT_TOTAL_AND_VECTORS,
+    },
+    "Memory.context": {
+        "min_similarity": "min_score is its floor",
+        "on_embed_error": _FALLS_BACK,
+    },
+    "Memory.similar": _WITHOUT_TOTAL_AND_VECTORS,
+    "Memory.recent": _WITHOUT_TOTAL_AND_VECTORS,
+    "Memory.important": _WITHOUT_TOTAL_AND_VECTORS,
 }
 """What is said of an argument that a call has not, by the call and the argument.
 
 A call is `Memory` or `Memory.search`, for the coroutine interfaces and views too, and `Memory.*` is
-every method. `{name}` is the argument.
+every method. `{name}` is the argument, `{method}` the method.
 """
 
 
@@ -69,5 +107,5 @@ def advice(call: str, name: str) -> str | None:
     for each in (f"{kind}{dot}{method}", f"{kind}{dot}*"):
         said = ADVICE.get(each, {}).get(name)
         if said is not None:
-            return said.format(name=name)
+            return said.format(name=name, method=method)
     return None

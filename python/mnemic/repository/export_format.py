@@ -327,6 +327,7 @@ def _memory(read: msgspec.Struct) -> ExportedMemory:
         fields["embedding"] = _vector(fields["embedding"])
     more = [_vector(data) for data in fields.pop("more_embeddings", ())]
     make = MemoryEntry if fields["content"] else MemoryEntry.empty  # its vectors may be left out
+    validation.name("agent_id", fields["agent_id"])
     entry = make(**fields)
     return ExportedMemory(entry, key, tuple(_like(entry.embedding, vector) for vector in more))
 

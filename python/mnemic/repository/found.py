@@ -86,7 +86,6 @@ class SearchOutcome(NamedTuple):
             partial=self.partial,
             approximate=self.approximate,
             share=self.share,
-            total=self.total,
             stale_since=self.stale_since,
             searched_in="database" if self.in_database else "memory",
         )

@@ -2,7 +2,7 @@
 
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
@@ -18,35 +18,34 @@ from mnemic.model import (
     MemoryFilter,
     MemoryRecallResult,
     MemoryRetrieverOptions,
-    OnQueryError,
     OnTimeout,
     Ranking,
     RecallOptions,
     Scope,
-    SearchResults,
+    ScoredMemory,
     SearchType,
     Weights,
     validation,
 )
 from mnemic.model.deadline import TimeLimit
 from mnemic.model.filter import All, parse_filter, parse_times
-from mnemic.model.new_entry import NewEntry, checked_record, with_embedding
-from mnemic.model.ranking import BY_SEARCH_TYPE, SEARCH_TYPES, falls_back
+from mnemic.model.new_entry import NewEntry, with_embedding
+from mnemic.model.ranking import BY_SEARCH_TYPE, SEARCH_TYPES
 from mnemic.model.recall import CONTRADICTION_CONFIDENCE
 from mnemic.model.search import Search
 from mnemic.model.validation import bounded, flag, lone_surrogate
 from mnemic.records.secrets import without_passwords
 from mnemic.reporting.description import described, quoted
 from mnemic.threads.twins import Twin
+from mnemic.verbs.floors import MinScore, minimum_score
 from mnemic.verbs.habits import MemoryHabits
-from mnemic.verbs.paging import WHOLE, Paging, minimum_score, minimum_similarity
 
 if TYPE_CHECKING:
     from mnemic.recall import RecallEngine
     from mnemic.retrieval import RetrievalEngine, Suggester
 
-NewMemory: TypeAlias = str | Mapping[str, Any] | MemoryEntry
-"""A memory as `add_many` takes it: a text, a dict with the arguments of `add`, or a record."""
+NewMemory: TypeAlias = str | MemoryEntry | Mapping[str, Any]
+"""A memory as `add` takes it: a text, an entry, or a dict of the fields of one."""
 
 
 class Services:
@@ -145,27 +144,16 @@ class ScopedBase(Twin, MemoryHabits):
         shown = f"{type(self).__name__}({self._repository.path!r}, {self._scope}, {embedder})"
         return without_passwords(shown)
 
-    async def _with_vectors(self, found: SearchResults, *, embeddings: bool) -> SearchResults:
-        """Return results whose memories have their embeddings if wanted."""
-        if not embeddings or not found:
-            return found
-        entries = [hit.entry for hit in found]
-        return found.with_entries(await self._repository.vectors.attached(entries))
-
-    def _new(self, fields: object, scope: Scope, now: datetime) -> NewEntry:
-        return NewEntry.of_fields(fields, scope, now, self._repository.id_factory)
-
     def _ranking(
         self,
         search_type: SearchType,
-        weights: Weights | Mapping[str, float] | None,
-        ranking: Ranking | None,
+        ranking: Ranking | Weights | Mapping[str, float] | None,
         *,
         has_text: bool = True,
         has_vector: bool = False,
     ) -> Ranking:
         chosen = self._chosen_ranking(
-            search_type, weights, ranking, has_text=has_text, has_vector=has_vector
+            search_type, ranking, has_text=has_text, has_vector=has_vector
         )
         if has_vector and not chosen.has_similarity:
             raise InvalidArgumentError(
@@ -177,8 +165,7 @@ class ScopedBase(Twin, MemoryHabits):
     def _chosen_ranking(
         self,
         search_type: SearchType,
-        weights: Weights | Mapping[str, float] | None,
-        ranking: Ranking | None,
+        ranking: Ranking | Weights | Mapping[str, float] | None,
         *,
         has_text: bool,
         has_vector: bool,
@@ -188,24 +175,25 @@ class ScopedBase(Twin, MemoryHabits):
             raise InvalidArgumentError(
                 f"search_type must be one of {known}, got {quoted(search_type)}"
             )
-        if ranking is not None:
-            if not isinstance(ranking, Ranking):
+        if isinstance(ranking, Ranking):
+            if search_type != "hybrid":
                 raise InvalidArgumentError(
-                    f"ranking must be a mnemic.Ranking, got {described(ranking)}"
-                )
-            if weights is not None or search_type != "hybrid":
-                raise InvalidArgumentError(
-                    "ranking takes the place of search_type and weights; leave them out"
+                    "a Ranking takes the place of search_type; leave one of them out"
                 )
             return ranking
+        if not (ranking is None or isinstance(ranking, Weights | Mapping)):
+            raise InvalidArgumentError(
+                "ranking must be a mnemic.Ranking, mnemic.Weights or a dict of weights, got "
+                f"{described(ranking)}"
+            )
         if search_type == "hybrid" and not has_text:
             search_type = "semantic"
         if search_type == "hybrid" and self._repository.embedder is None and not has_vector:
             search_type = "keyword"
         chosen = BY_SEARCH_TYPE[search_type]
-        if weights is None:
+        if ranking is None:
             return chosen
-        return msgspec.structs.replace(chosen, weights=Weights.parse(weights))
+        return msgspec.structs.replace(chosen, weights=Weights.parse(ranking))
 
     def _search(
         self,
@@ -214,23 +202,18 @@ class ScopedBase(Twin, MemoryHabits):
         expression: Expression | None,
         *,
         vector: object = None,
+        offset: int = 0,
         search_type: SearchType = "hybrid",
-        weights: Weights | Mapping[str, float] | None = None,
-        ranking: Ranking | None = None,
-        paging: Paging = WHOLE,
+        ranking: Ranking | Weights | Mapping[str, float] | None = None,
+        min_score: MinScore = None,
         explain: bool = False,
-        on_embed_error: OnQueryError = "keywords",
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",
     ) -> Search:
         vectors = None if vector is None else validation.directed("vector", vector)
         text = None if query is None and vectors is not None else validation.query(query)
         chosen = self._ranking(
-            search_type,
-            weights,
-            ranking,
-            has_text=text is not None,
-            has_vector=vectors is not None,
+            search_type, ranking, has_text=text is not None, has_vector=vectors is not None
         )
         return built_search(
             text,
@@ -238,10 +221,10 @@ class ScopedBase(Twin, MemoryHabits):
             chosen,
             expression,
             vectors=vectors,
-            paging=paging,
+            offset=offset,
+            min_score=min_score,
             explain=explain,
             with_reasons=explain,
-            on_embed_error=on_embed_error,
             timeout=timeout,
             on_timeout=on_timeout,
         )
@@ -270,24 +253,54 @@ class ScopedBase(Twin, MemoryHabits):
             is_sensitive=is_sensitive,
         )
 
-    def _any_new(
-        self, at: int, memory: NewMemory, scope: Scope, now: datetime, embedding: object = None
+    async def _contradicted(self, new: MemoryEntry) -> Sequence[ScoredMemory]:
+        """Return the memories of its scope that a memory contradicts, which is to be stored."""
+        scope = self._scope.narrowed(new.user_id, new.project_id, new.session_id)
+        replaced = () if new.supersedes is None else (new.supersedes,)
+        contradicted = await self._contradictions(
+            scope, new.content, 10, replaced, is_sensitive=new.sensitive
+        )
+        return contradicted.memories
+
+    def _numbered_new(
+        self, at: int, memory: object, scope: Scope, now: datetime, embedding: object
     ) -> NewEntry:
+        """Return a memory of a list to store; an error has its place."""
         try:
-            return self._of_any(memory, scope, now, embedding)
+            return self._new(memory, scope, now, embedding)
         except InvalidArgumentError as error:
             raise InvalidEntryError(f"memory {at} of the list: {error}") from error
 
-    def _of_any(
-        self, memory: NewMemory, scope: Scope, now: datetime, embedding: object
+    def _new(
+        self,
+        memory: object,
+        scope: Scope,
+        now: datetime,
+        embedding: object = None,
+        *,
+        key: object = None,
     ) -> NewEntry:
+        """Return a memory to store.
+
+        Args:
+            memory: As `add` takes it.
+            scope: That of the call.
+            now: Its time, unless it has one.
+            embedding: Its vectors, given beside it.
+            key: Its idempotency key, given beside it.
+        """
         if isinstance(memory, MemoryEntry):
-            record = memory if embedding is None else memory.with_own_embedding(embedding)
-            return NewEntry.of_record(checked_record(record, scope))
+            entry = memory if embedding is None else memory.with_own_embedding(embedding)
+            return self._new_entry(entry, scope, now, key)
         fields: object = {"content": memory} if isinstance(memory, str) else memory
         if embedding is not None:
             fields = with_embedding(fields, embedding)
-        return self._new(fields, scope, now)
+        if key is not None and isinstance(fields, Mapping):
+            fields = {**fields, "idempotency_key": key}
+        return NewEntry.of_fields(fields, scope, now, self._repository.id_factory)
+
+    def _new_entry(self, entry: object, scope: Scope, now: datetime, key: object) -> NewEntry:
+        return NewEntry.of_entry(entry, scope, now, self._repository.id_factory, key)
 
 
 def built_search(
@@ -297,10 +310,10 @@ def built_search(
     filters: Expression | None,
     *,
     vectors: Float32Array | None = None,
-    paging: Paging = WHOLE,
+    offset: int = 0,
+    min_score: MinScore = None,
     explain: bool,
     with_reasons: bool = False,
-    on_embed_error: OnQueryError = "raise",
     timeout: float | None = None,
     on_timeout: OnTimeout = "raise",
 ) -> Search:
@@ -314,21 +327,20 @@ def built_search(
     if text is not None:
         _check_encodable(bounded("query", text))
     time_limit = TimeLimit.after(timeout, on_timeout)
-    score = minimum_score(paging.min_score)
+    score = minimum_score(min_score)
     return Search(
         text=text,
         vectors=vectors,
         limit=min(limit, sys.maxsize),
-        offset=min(validation.whole("offset", paging.offset), sys.maxsize // 2),
+        offset=min(validation.whole("offset", offset), sys.maxsize // 2),
         ranking=ranking,
         filters=filters,
-        min_similarity=minimum_similarity(paging.min_similarity, ranking),
+        min_similarity=ranking.min_similarity,
         min_score=None if isinstance(score, str) else score,
         needs_evidence=score == "auto",
-        with_total=flag("total", paging.total),
         explain=flag("explain", explain),
         with_reasons=with_reasons,
-        falls_back=falls_back(on_embed_error),
+        falls_back=True,
         deadline=time_limit.deadline,
         takes_partial=time_limit.takes_partial,
     )

@@ -5,13 +5,14 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import msgspec
+
 import mnemic  # noqa: TC001 - annotations name its classes
 from mnemic.arrays import ArrayLike
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import (
     SEMANTIC,
     MemoryFilter,
-    OnQueryError,
     OnTimeout,
     Ranking,
     SearchResults,
@@ -26,7 +27,7 @@ from mnemic.protocols import TokenCounter
 from mnemic.repository import required_uuid
 from mnemic.threads.sync_bridge import run_blocking
 from mnemic.verbs.base import ScopedBase, built_search, parsed_filters
-from mnemic.verbs.paging import MinScore, Paging
+from mnemic.verbs.floors import MinScore
 
 
 class AsyncSearchVerbs(ScopedBase):
@@ -43,18 +44,12 @@ class AsyncSearchVerbs(ScopedBase):
         filters: MemoryFilter | Mapping[str, Any] | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
-        weights: Weights | Mapping[str, float] | None = None,
-        ranking: Ranking | None = None,
+        ranking: Ranking | Weights | Mapping[str, float] | None = None,
         min_score: MinScore = None,
-        min_similarity: float | None = None,
-        total: bool = False,
         explain: bool = False,
-        on_embed_error: OnQueryError = "keywords",
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",
-        embeddings: bool = False,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> SearchResults:
@@ -62,8 +57,9 @@ class AsyncSearchVerbs(ScopedBase):
 
         Every memory of the scope is ranked by its final score, exactly. Order: score, then newest,
         then smallest id; the hits of a smaller limit are the first ones of a larger limit.
-        Without `min_score` and `min_similarity` there is no floor: the best hits are returned,
-        however low their scores.
+        Without `min_score` there is no floor: the best hits are returned, however low their scores.
+        If the query of a hybrid search cannot be embedded, it is answered by keywords, and the
+        results are marked as `degraded`.
 
         Args:
             query: What to look for, not empty, at most 10,000 characters; optional with a vector.
@@ -82,30 +78,22 @@ class AsyncSearchVerbs(ScopedBase):
                 never found.
             since: Only memories created then or later; a text is read as ISO 8601, in UTC.
             until: Only memories created before.
-            weights: The weights of relevance, recency, importance, access and salience, by name;
-                the others are 0. By default relevance alone.
-            ranking: All parts of a score, in place of `search_type` and `weights`; see
-                `mnemic.Ranking`.
+            ranking: Weights of relevance, recency, importance, access and salience, as a dict in
+                which missing ones are 0, or as `mnemic.Weights`; by default relevance alone. Or all
+                parts of a score, in place of `search_type` too, as a `mnemic.Ranking`, which may
+                have a least cosine (`min_similarity`).
             min_score: Only hits with at least this score, 0 to 1. "auto" is a floor by the
                 evidence: nothing is returned unless the best cosine and the best keyword match
                 together make an answer likely, by the embedder's `score_floors`; see
                 docs/concepts/scores.md. A score of 0 excludes nothing.
-            min_similarity: Only hits with at least this cosine, -1 to 1; memories without a vector
-                have none. Where the search falls back to keywords, it does not apply.
-            total: Count all memories that match, whatever limit and offset, in `results.total`.
             explain: Return every part of each score in `components`, not only similarity and
                 keyword, and the reasons for it in `why`; the results print as a table.
-            on_embed_error: Whether a hybrid search whose query cannot be embedded falls back to
-                keywords ("keywords": the results are marked as `degraded`) or raises ("raise"). A
-                semantic search always raises.
             timeout: The seconds that the search may take; None is no limit. It is checked between
                 the steps of the search and, in the ranking, between groups of memories.
             on_timeout: Whether a search that is not done in time raises ("raise"), or returns the
                 hits that are complete ("partial": the results are marked as `partial`): each has
                 its full score and passed all filters, and better ones may be missing.
-            embeddings: As for `get`.
             user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
             session_id: Only memories of this session.
             all_users: Whether to include all users; not if a user is bound.
 
@@ -124,27 +112,23 @@ class AsyncSearchVerbs(ScopedBase):
             FilterError: If the filter cannot be understood; the message names the place.
             DeadlineExceededError: If the timeout passes, unless `on_timeout` is "partial".
             EmbedderRequiredError: If a text is searched by meaning without an embedder.
-            EmbeddingError: If the embedder fails, and the search does not fall back.
+            EmbeddingError: If the embedder fails, and the search is not hybrid.
         """
-        flag("embeddings", embeddings)
         search = self._search(
             query,
             limit,
             parsed_filters(filters, since, until),
             vector=vector,
+            offset=offset,
             search_type=search_type,
-            weights=weights,
             ranking=ranking,
-            paging=Paging(offset, min_score, min_similarity, total),
+            min_score=min_score,
             explain=explain,
-            on_embed_error=on_embed_error,
             timeout=timeout,
             on_timeout=on_timeout,
         )
-        found = await self._repository.search(
-            self._scope.narrowed(user_id, project_id, session_id, all_users=all_users), search
-        )
-        return await self._with_vectors(found, embeddings=embeddings)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
+        return await self._repository.search(scope, search)
 
     async def context(
         self,
@@ -158,14 +142,11 @@ class AsyncSearchVerbs(ScopedBase):
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         min_score: MinScore = "auto",
-        min_similarity: float | None = None,
         explain: bool = False,
         include_sensitive: bool = False,
-        on_embed_error: OnQueryError = "keywords",
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> "mnemic.MemoryContext":
@@ -191,15 +172,12 @@ class AsyncSearchVerbs(ScopedBase):
             until: As for `search`.
             min_score: As for `search`; "auto" returns "" for a query that nothing stored is about.
                 None takes the best memories, however low their scores.
-            min_similarity: As for `search`.
             explain: Whether `table()` has the parts of each score, and the dropped memories'
                 contents.
             include_sensitive: Whether sensitive memories are among them.
-            on_embed_error: As for `search`; the text is marked as `degraded` too.
             timeout: As for `search`.
-            on_timeout: As for `search`; the text is marked as `partial` too.
+            on_timeout: As for `search`.
             user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
             session_id: Only memories of this session.
             all_users: Whether to include all users; not if a user is bound.
 
@@ -222,13 +200,12 @@ class AsyncSearchVerbs(ScopedBase):
             limit,
             expression,
             vector=vector,
-            paging=Paging(0, min_score, min_similarity),
+            min_score=min_score,
             explain=explain,
-            on_embed_error=on_embed_error,
             timeout=timeout,
             on_timeout=on_timeout,
         )
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         found = await self._repository.search(scope, search)
         return await run_blocking(
             lambda: context_of(found, max_tokens, counter, explain=explain), self._repository
@@ -245,13 +222,10 @@ class AsyncSearchVerbs(ScopedBase):
         until: datetime | str | None = None,
         min_score: MinScore = None,
         min_similarity: float | None = None,
-        total: bool = False,
         explain: bool = False,
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",
-        embeddings: bool = False,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> SearchResults:
@@ -269,32 +243,26 @@ class AsyncSearchVerbs(ScopedBase):
             since: As for `search`.
             until: As for `search`.
             min_score: As for `search`.
-            min_similarity: As for `search`.
-            total: As for `search`.
+            min_similarity: Only hits with at least this cosine, -1 to 1.
             explain: As for `search`.
             timeout: As for `search`.
             on_timeout: As for `search`.
-            embeddings: As for `get`.
             user_id: Whose memories, that of the id included.
-            project_id: Only memories of this project.
             session_id: Only memories of this session.
             all_users: Whether to include all users; not if a user is bound.
 
         Raises:
             EntryNotFoundError: If the scope has no such memory; the message names the scope.
         """
-        flag("embeddings", embeddings)
-        scope, entry_id = (
-            self._scope.narrowed(user_id, project_id, session_id, all_users=all_users),
-            required_uuid(id),
-        )
-        expression = parsed_filters(filters, since, until)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
+        entry_id = required_uuid(id)
         search = built_search(
             None,
             limit,
-            SEMANTIC,
-            expression,
-            paging=Paging(offset, min_score, min_similarity, total),
+            msgspec.structs.replace(SEMANTIC, min_similarity=min_similarity),
+            parsed_filters(filters, since, until),
+            offset=offset,
+            min_score=min_score,
             explain=explain,
             with_reasons=explain,
             timeout=timeout,
@@ -303,7 +271,7 @@ class AsyncSearchVerbs(ScopedBase):
         found = await self._repository.similar(scope, entry_id, search)
         if found is None:
             raise not_found(entry_id, scope)
-        return await self._with_vectors(found, embeddings=embeddings)
+        return found
 
     async def recent(
         self,
@@ -313,12 +281,9 @@ class AsyncSearchVerbs(ScopedBase):
         filters: MemoryFilter | Mapping[str, Any] | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
-        total: bool = False,
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",
-        embeddings: bool = False,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> SearchResults:
@@ -326,22 +291,18 @@ class AsyncSearchVerbs(ScopedBase):
 
         For the arguments see `search`. Order: creation, newest first, then smallest id.
         """
-        flag("embeddings", embeddings)
-        expression = parsed_filters(filters, since, until)
         search = built_search(
             None,
             limit,
             NEWEST,
-            expression,
-            paging=Paging(offset, total=total),
+            parsed_filters(filters, since, until),
+            offset=offset,
             explain=True,
             timeout=timeout,
             on_timeout=on_timeout,
         )
-        found = await self._repository.search(
-            self._scope.narrowed(user_id, project_id, session_id, all_users=all_users), search
-        )
-        return await self._with_vectors(found, embeddings=embeddings)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
+        return await self._repository.search(scope, search)
 
     async def important(
         self,
@@ -351,12 +312,9 @@ class AsyncSearchVerbs(ScopedBase):
         filters: MemoryFilter | Mapping[str, Any] | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
-        total: bool = False,
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",
-        embeddings: bool = False,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> SearchResults:
@@ -364,19 +322,15 @@ class AsyncSearchVerbs(ScopedBase):
 
         For the arguments see `search`. Order: importance, then newest, then smallest id.
         """
-        flag("embeddings", embeddings)
-        expression = parsed_filters(filters, since, until)
         search = built_search(
             None,
             limit,
             MOST_IMPORTANT,
-            expression,
-            paging=Paging(offset, total=total),
+            parsed_filters(filters, since, until),
+            offset=offset,
             explain=True,
             timeout=timeout,
             on_timeout=on_timeout,
         )
-        found = await self._repository.search(
-            self._scope.narrowed(user_id, project_id, session_id, all_users=all_users), search
-        )
-        return await self._with_vectors(found, embeddings=embeddings)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
+        return await self._repository.search(scope, search)
