@@ -15,7 +15,7 @@ import numpy as np
 from benches.support.datasets import DIM
 from benches.support.memories import OneVector
 from benches.support.timing import timed
-from mnemic import Encryption, Memory
+from mnemic import Encryption, Memory, MemoryEntry
 
 ROUNDS = 5
 USER = "alice"
@@ -109,7 +109,7 @@ def search_once(memory, text, vector):
 
 
 def add_once(memory, text, vector):
-    return memory.add(text, user_id=USER, embedding=vector)
+    return memory.add(MemoryEntry(text, embedding=vector), user_id=USER)
 
 
 def memories(number):

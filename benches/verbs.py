@@ -84,7 +84,7 @@ def put(*, old, new=0, suffix="", way="replace"):
 def put_each(*, old, new=0, suffix="", way="replace"):
     def call(memory):
         given = renewed(memory, old=old, new=new, suffix=suffix)
-        return len([memory.user.add(**fields, on_conflict=way) for fields in given])
+        return len([memory.user.add_many([fields], on_conflict=way) for fields in given])
 
     return call
 
@@ -163,9 +163,6 @@ READS = {
     "search text": lambda memory: len(memory.user.search("a harbour")),
     "search text, vector": lambda memory: len(memory.user.search("a harbour", vector=OWN[0])),
     "search vector": lambda memory: len(memory.user.search(vector=OWN[0])),
-    "search vector, embeddings": lambda memory: len(
-        memory.user.search(vector=OWN[0], embeddings=True)
-    ),
     "get, embeddings": lambda memory: len([memory.user.get(memory.ids[7], embeddings=True)]),
     "get_many 100, embeddings": lambda memory: len(
         memory.user.get_many(memory.ids[:HUNDRED], embeddings=True)

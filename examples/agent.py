@@ -4,7 +4,7 @@ The "model" is a stand-in that repeats its prompt, so that the flow is visible: 
 that matter now, build the prompt within a budget, answer, store the new statement.
 """
 
-from mnemic import Memory
+from mnemic import Memory, MemoryEntry
 from mnemic.compat import ContextItemType, ContextWindow
 
 TURNS = (
@@ -38,7 +38,7 @@ def main() -> None:
             )
             for old in alice.contradictions(f"User: {said}"):
                 print(f"  contradicts: {old.content} ({old.match_reason})")
-            alice.add(f"User: {said}", role="user", position=position)
+            alice.add(MemoryEntry(f"User: {said}", role="user", position=position))
         print(
             "\nFor another prompt:\n"
             + memory.context("cook tonight", user_id="alice", max_tokens=60)

@@ -49,20 +49,22 @@ def test_what_was_added_is_found_by_meaning_best_first(memory):
 
 def test_add_returns_the_record_that_get_returns(memory):
     added = memory.add(
-        "Prefers metric units",
+        MemoryEntry(
+            "Prefers metric units",
+            project_id="p",
+            role="user",
+            speaker="Alice",
+            message_id="m-1",
+            position=3,
+            created_at="2026-05-01T14:00:00+02:00",
+            type="preference",
+            tags=["units"],
+            importance=0.8,
+            metadata={"source": "chat"},
+            category="c",
+        ),
         user_id="alice",
-        project_id="p",
         session_id="s",
-        role="user",
-        speaker="Alice",
-        message_id="m-1",
-        position=3,
-        created_at="2026-05-01T14:00:00+02:00",
-        type="preference",
-        tags=["units"],
-        importance=0.8,
-        metadata={"source": "chat"},
-        category="c",
     )
     assert added == memory.get(added.id, user_id="alice")
     assert added == memory.get(str(added.id), user_id="alice")
@@ -114,7 +116,7 @@ def test_a_memory_that_cannot_be_stored_is_named_and_none_of_its_call_is(memory,
 
 
 def test_add_says_where_lists_belong(memory):
-    with pytest.raises(InvalidEntryError, match="got list; add_many takes lists"):
+    with pytest.raises(InvalidEntryError, match="got list; add_many takes a list"):
         memory.add(["one", "two"])
 
 
@@ -257,11 +259,11 @@ def test_an_agent_is_a_scope(path):
 
 def test_project_and_session_are_filters(memory):
     for project, session in itertools.product(("p", "q", None), ("s", "t", None)):
-        memory.add(f"note {project} {session}", project_id=project, session_id=session)
+        memory.scoped(project_id=project).add(f"note {project} {session}", session_id=session)
     assert memory.count() == 9
     assert len(memory.search("note", limit=20)) == 9
-    assert len(memory.search("note", project_id="p", limit=20)) == 3
-    assert contents(memory.search("note", project_id="p", session_id="t")) == ["note p t"]
+    assert len(memory.scoped(project_id="p").search("note", limit=20)) == 3
+    assert contents(memory.scoped(project_id="p").search("note", session_id="t")) == ["note p t"]
     assert memory.count(session_id="s") == 3
     assert memory.count(session_id="nowhere") == 0
 
@@ -521,7 +523,7 @@ def test_an_embedder_that_fails_leaves_nothing_behind(memory, answer, message):
     with pytest.raises(EmbeddingError, match=message):
         memory.add("x")
     with pytest.raises(EmbeddingError, match=message):
-        memory.search("x", on_embed_error="raise")
+        memory.search("x", search_type="semantic")
     memory.embedder.embed = working
     assert memory.count() == 0
     memory.add("x")
@@ -551,8 +553,8 @@ def test_content_tags_and_metadata_together_have_at_most_ten_megabytes(memory):
 
 def test_a_source_is_kept_filtered_hidden_and_exported(tmp_path):
     with Memory(tmp_path / "a.db", embedder=None) as memory:
-        tea = memory.add("likes tea", source="notes/tea.md")
-        web = memory.add("likes walks", source="https://example.org/Walks")
+        tea = memory.add(MemoryEntry("likes tea", source="notes/tea.md"))
+        web = memory.add(MemoryEntry("likes walks", source="https://example.org/Walks"))
         (plain,) = memory.add_many([{"content": "likes rain"}])
         (hidden,) = memory.add_many(
             [{"content": "likes nobody", "source": "diary.md", "sensitive": True}]

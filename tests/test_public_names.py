@@ -10,6 +10,7 @@ import mnemic
 import mnemic_files
 from mnemic import errors, events
 from tests.support.public_names import SHELVES, classes, names_in_signatures
+from tests.support.signatures import parameters
 
 INTERNAL_ENUMS = {
     "Kind",  # of a declared field
@@ -20,6 +21,7 @@ INTERNAL_ENUMS = {
     "State",  # of a row
 }
 INTERNAL_TYPES = {
+    "AddFields",  # of the overloads of `add`, whose docstring has them
     "DistinctValues",  # list[DistinctValue], in a class that has a method `list`
     "Entries",  # list[MemoryEntry], likewise
     "Filters",  # MemoryFilter, or a dict of the grammar
@@ -97,6 +99,31 @@ def test_every_type_of_a_public_signature_is_public():
     missing = {name: sorted(at) for name, at in found.items() if name not in public_names()}
     assert {name: at for name, at in missing.items() if name not in INTERNAL_TYPES} == {}
     assert set(missing) == INTERNAL_TYPES
+
+
+def functions_of(thing):
+    if not inspect.isclass(thing):
+        return [thing]
+    methods = [each for each in vars(thing).values() if inspect.isfunction(each)]
+    return [each for each in methods if not each.__name__.startswith("_")]
+
+
+def test_signatures_name_no_type_that_help_cannot_print_as_a_word():
+    shown = {
+        f"{each.__qualname__}{inspect.signature(each)}"
+        for thing in public_objects()
+        for each in functions_of(thing)
+    }
+    shown |= {f"{each.__name__}{inspect.signature(each)}" for each in (mnemic.MemoryEntry,)}
+    assert any("mnemic.arrays.ArrayLike" in each for each in shown)
+    unreadable = ("numpy._typing", "ForwardRef", "MemoryField")
+    assert [each for each in shown if any(word in each for word in unreadable)] == []
+
+
+@pytest.mark.parametrize("door", [mnemic.Memory, mnemic.AsyncMemory, mnemic.ScopedMemory])
+@pytest.mark.parametrize("verb", ["add", "search"])
+def test_add_and_search_take_at_most_seventeen_arguments(door, verb):
+    assert len(parameters(getattr(door, verb))) <= 17
 
 
 def test_the_walk_finds_the_types_of_methods_fields_and_bases():

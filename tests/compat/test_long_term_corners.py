@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 import mnemic.errors
+from mnemic import MemoryEntry
 from mnemic.compat.long_term import AsyncLongTermMemory
 from mnemic.errors import (
     EntryNotFoundError,
@@ -483,7 +484,9 @@ def test_what_was_exported_is_imported_once():
 def test_the_front_door_takes_keys_and_expiry_in_dicts_too():
     clock = Clock()
     with Memory(":memory:", embedder=WordEmbedder(), clock=clock) as memory:
-        first = memory.add("tea", idempotency_key="k", expires_at="2026-05-02T12:00:00")
+        first = memory.add(
+            MemoryEntry("tea", expires_at="2026-05-02T12:00:00"), idempotency_key="k"
+        )
         assert memory.add("tea", idempotency_key="k") == first
         again = memory.add_many(["Tea!", {"content": "ferry"}], on_duplicate="skip")
         assert [one.id == first.id for one in again] == [True, False]

@@ -6,8 +6,6 @@ import doctest
 import inspect
 import logging
 import re
-from datetime import UTC, datetime
-from uuid import UUID
 
 import pytest
 
@@ -103,17 +101,10 @@ def test_the_examples_of_docstrings_run_and_print_what_they_show(page, tmp_path,
 
 
 def check_example(block):
-    given = {
-        "id": UUID(int=7),
-        "agent_id": "aide",
-        "content": "Turned dark mode on",
-        "user_id": "alice",
-        "created_at": datetime(2026, 5, 1, tzinfo=UTC),
-    }
     with mnemic.Memory(":memory:") as memory:
         shelves = (mnemic, *SHELVES)
         names = {name: getattr(shelf, name) for shelf in shelves for name in shelf.__all__}
-        names |= {"memory": memory, "entry": mnemic.MemoryEntry(**given)}
+        names["memory"] = memory
         for example in doctest.DocTestParser().get_examples(block.text):
             shown = run(example.source, names)
             assert not example.want or shown == example.want.strip()

@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from mnemic import AsyncMemory, Memory, as_embedder
+from mnemic import AsyncMemory, Memory, MemoryEntry, as_embedder
 from mnemic.errors import (
     EmbedderResultError,
     EmbeddingModelMismatchError,
@@ -135,7 +135,7 @@ def test_longer_vectors_are_refused_before_they_are_stored(path):
         memory.add("red sofa")
     with Memory(path, embedder=None) as memory:
         with pytest.raises(InvalidEntryError, match=too_many):
-            memory.add("red sofa", embedding=np.ones(MAX_DIMENSIONS + 1))
+            memory.add(MemoryEntry("red sofa", embedding=np.ones(MAX_DIMENSIONS + 1)))
         assert not memory.search("red")
     with pytest.raises(InvalidArgumentError, match="at most 32768 fit"):
         adapted(ones(1), dimensions=MAX_DIMENSIONS + 1)

@@ -114,7 +114,7 @@ def test_a_failing_service_is_the_embedders_error_at_the_doors(embedder, server,
         with pytest.raises(EmbeddingServiceError) as raised:
             memory.add("blue chair")
         assert raised.value.status == 503
-        pending = memory.add("blue chair", on_embed_error="pending")
+        pending = memory.add_many(["blue chair"], on_embed_error="pending")[0]
         assert [hit.content for hit in memory.search("blue chair", limit=1)] == ["blue chair"]
         server.reset()
         assert memory.get(pending.id).content == "blue chair"

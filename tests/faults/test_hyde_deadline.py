@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from mnemic import Memory, errors
+from mnemic import Memory, MemoryEntry, errors
 from mnemic.events import HypothesesRetrievedEvent
 from mnemic.hyde import AsyncHydeEngine, HydeConfig, HydeEngine, pipeline
 from mnemic.index import NativeIndex
@@ -478,7 +478,7 @@ def test_an_expired_memory_leaves_the_kept_result(door):
 
     now = [NOON]
     memory = Memory(":memory:", embedder=AxisEmbedder(), clock=lambda: now[0])
-    memory.add("alpha", expires_at=NOON.replace(hour=13))
+    memory.add(MemoryEntry("alpha", expires_at=NOON.replace(hour=13)))
     memory.add("beta")
     engine = AsyncHydeEngine(memory, memory.embedder, ListedModel("alpha", "beta"), near())
     before, same = retrieved(door, engine, "1", "1")

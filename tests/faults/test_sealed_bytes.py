@@ -281,7 +281,8 @@ def test_what_an_update_seals_is_in_no_file_any_more(folder, way, size):
         elif way == "update_many":
             memory.update_many([uid(1)], metadata={"sensitive": "true"})
         else:
-            memory.add(content, id=uid(1), sensitive=True, on_conflict="replace", **FIELDS)
+            fields = {"content": content, "id": uid(1), "sensitive": True, **FIELDS}
+            memory.add_many([fields], on_conflict="replace")
         assert left_in(folder, secrets(), [vector]) == {}
         assert memory.get(uid(1)).content == content
         (hit,) = memory.search(CONTENT, limit=1)

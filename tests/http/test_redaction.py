@@ -92,11 +92,11 @@ def test_errors_and_log_lines_show_no_key_and_no_text(models, server, log, numbe
 def test_the_log_of_a_memory_shows_none_either(models, server, log):
     embedder, _ = models
     with Memory(":memory:", embedder=embedder) as memory:
-        memory.add("warm", on_embed_error="pending")
+        memory.add_many(["warm"], on_embed_error="pending")
         server.faults({"echo": True, "status": 401, "times": 0})
-        memory.add(TEXT, on_embed_error="pending")
+        memory.add_many([TEXT], on_embed_error="pending")
         with pytest.raises(EmbeddingError) as raised:
-            memory.search(TEXT, on_embed_error="raise")
+            memory.search(TEXT, search_type="semantic")
         memory.search(TEXT)
         told = "\n".join((log.getvalue(), repr(raised.value), repr(memory.embedder)))
     assert not shows(told)

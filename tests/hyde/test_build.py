@@ -215,7 +215,7 @@ def unembedded(embedder, *texts):
     memory = Memory(":memory:", embedder=embedder)
     embedder.fails = True
     for text in texts:
-        memory.add(text, on_embed_error="pending")
+        memory.add_many([text], on_embed_error="pending")
     return memory
 
 

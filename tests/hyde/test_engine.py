@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from mnemic import HttpEmbedder, Memory, errors
+from mnemic import HttpEmbedder, Memory, MemoryEntry, errors
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.hyde import AsyncHydeEngine, HydeConfig, HydeEngine
 from tests.support.hyde import (
@@ -196,7 +196,7 @@ def test_an_embedder_for_a_memory_without_one_is_of_the_model_that_the_memory_na
     with pytest.raises(errors.EmbeddingModelMismatchError, match="without an embedder"):
         AsyncHydeEngine(unnamed, AxisEmbedder(), ListedModel("alpha"))
     with Memory(":memory:", embedder=None, embedding_model="axes") as memory:
-        memory.add("alpha", embedding=axis("alpha"))
+        memory.add(MemoryEntry("alpha", embedding=axis("alpha")))
         with HydeEngine(memory, AxisEmbedder(), ListedModel("alpha")) as engine:
             assert contents(engine.retrieve("1", WINDOW)) == ["alpha"]
 
@@ -296,7 +296,7 @@ def test_clients_are_made_of_the_named_models_and_closed(door, monkeypatch, thre
             timeout=10,
         )
         with closing(ValidatedEmbedder(HttpEmbedder("hashed", base_url=server.url))) as embedder:
-            memory.add(text, embedding=embedder.embed([text])[0])
+            memory.add(MemoryEntry(text, embedding=embedder.embed([text])[0]))
         engine = AsyncHydeEngine.from_config(memory, config)
         engine.start()
         assert engine.sync.ready(20)

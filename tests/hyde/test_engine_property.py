@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from mnemic import AsyncMemory
+from mnemic import AsyncMemory, MemoryEntry
 from mnemic.hyde import AsyncHydeEngine, HydeConfig, HydeEngine
 from mnemic.model import LinkType
 from tests.support.clock import NOON, Clock
@@ -82,11 +82,13 @@ class Both:
         vectors = [list(vector) for vector in vectors]
         supersedes = None if replaced is None else replaced.id
         await self.memory.add(
-            f"memory {id_.int}",
-            id=id_,
+            MemoryEntry(
+                f"memory {id_.int}",
+                id=id_,
+                embedding=np.array(vectors, np.float32),
+                supersedes=supersedes,
+            ),
             user_id=user,
-            embedding=np.array(vectors, np.float32),
-            supersedes=supersedes,
         )
         self.twin.add(Kept(id_, vectors, user, self.clock.now, supersedes))
         self.order.append(id_)

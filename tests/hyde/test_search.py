@@ -33,7 +33,7 @@ class Turn:
 
     def add(self, content, *parts, **fields):
         given = vector(*parts) if parts else vector(*AXES[content])
-        return self.memory.add(content, embedding=given, **fields)
+        return self.memory.add({"content": content, "embedding": given, **fields})
 
     def found(self, *hypotheses, scope=None, **config):
         return self.searched(*hypotheses, scope=scope, **config).candidates

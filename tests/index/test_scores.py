@@ -221,7 +221,7 @@ def test_what_was_merely_changed_is_no_newer():
     with Memory(":memory:", embedder=WordEmbedder(), clock=clock) as memory:
         kept = memory.add("tea", created_at=NOON - 73 * DAY)
         memory.update(kept.id, importance=1.0, content="green tea")
-        (hit,) = memory.search("tea", search_type="semantic", weights={"recency": 1})
+        (hit,) = memory.search("tea", search_type="semantic", ranking={"recency": 1})
         assert hit.entry.updated_at == NOON
         assert hit.score == pytest.approx(0.8)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemic import AsyncMemory, Memory
+from mnemic import AsyncMemory, Memory, MemoryEntry
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import LinkType
 from mnemic_files import MemoryFiles
@@ -67,7 +67,9 @@ def state(memory):
 
 
 def test_memories_come_back_from_their_files(files, memory):
-    old = memory.add("Indent with tabs", category="coding-preferences", session_id="s1")
+    old = memory.add(
+        MemoryEntry("Indent with tabs", category="coding-preferences"), session_id="s1"
+    )
     new = memory.add("Indent with spaces", supersedes=old.id, importance=0.9, tags=["go", "style"])
     memory.add("Hidden", sensitive=True)
     other = memory.add("Runs on Linux", type="procedural")
@@ -181,7 +183,9 @@ def test_any_text_comes_back_or_is_a_problem(tmp_path_factory, contents, tags, c
     files = MemoryFiles(user=tmp_path_factory.mktemp("user"))
     with Memory(":memory:", embedder=None) as memory:
         for content in contents:
-            memory.add(content, tags=tags, category=category, created_at=datetime.now(UTC))
+            memory.add(
+                MemoryEntry(content, tags=tags, category=category, created_at=datetime.now(UTC))
+            )
         result = files.export(memory)
         stored = state(memory)
     assert len(result.written) + len(result.problems) == len(stored)

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import msgspec
 import pytest
 
-from mnemic import AsyncMemory, Memory, MemoryStatus
+from mnemic import AsyncMemory, Memory, MemoryEntry, MemoryStatus
 from mnemic.compat import AsyncLongTermMemory
 from mnemic.errors import EmbeddingError, InvalidArgumentError
 from mnemic.model import LinkType
@@ -321,7 +321,9 @@ def test_files_that_supersede_each_other_are_all_found(files, memory):
 
 def test_other_memories_are_not_touched(files, memory):
     taken = uuid4()
-    program = memory.add("the program's own", id=taken, source=files.directory("repo").path)
+    program = memory.add(
+        MemoryEntry("the program's own", id=taken, source=files.directory("repo").path)
+    )
     looks_alike = memory.add("another", metadata={"memory_file": "mem_1"})
     files.write(memory_file(f"mem_{taken}", "of a file"))
     files.write(memory_file(content="good"))

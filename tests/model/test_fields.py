@@ -23,7 +23,7 @@ TYPES = {
     Kind.STATUS: "MemoryStatus",
     Kind.TAGS: "tuple",
     Kind.METADATA: "dict",
-    Kind.VECTOR: "ndarray",
+    Kind.VECTOR: "Float32Array",
 }
 
 

@@ -76,12 +76,12 @@ def test_only_memories_of_the_user_count(memory):
 
 
 def test_filters_sessions_and_projects_do_not_change_it(memory):
-    memory.add("a boat", session_id="s", project_id="p", tags=["x"])
+    memory.scoped(project_id="p").add("a boat", session_id="s", tags=["x"])
     memory.add("a boat in the harbour of Oslo")
     whole = share_of(memory)
     assert whole == expected(2, 7)
     assert share_of(memory, session_id="s") == whole
-    assert share_of(memory, project_id="p") == whole
+    assert share_of(memory.scoped(project_id="p")) == whole
     assert share_of(memory, filters={"tags": {"contains": "x"}}) == whole
 
 

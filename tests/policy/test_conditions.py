@@ -103,7 +103,7 @@ def test_a_user_has_a_collection_as_soon_as_another_process_writes(tmp_path):
 
 def test_memories_of_another_project_are_no_collection():
     with Memory(":memory:", embedder=None) as memory:
-        memory.add("The harbour freezes.", user_id="alice", project_id="boats")
+        memory.scoped(project_id="boats").add("The harbour freezes.", user_id="alice")
         policy = RetrievalPolicy(memory)
         assert policy.trigger(request(project_id="boats"))
         assert policy.trigger(request())

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from mnemic import AsyncMemory, Memory
+from mnemic import AsyncMemory, Memory, MemoryEntry
 from mnemic.compat import LicenseTier
 from mnemic.errors import FilterError, InvalidArgumentError, LicenseRestrictionError
 from mnemic.licensing import DocumentedLicenses
@@ -404,7 +404,7 @@ def test_identical_queries_are_served_for_sixty_seconds(memory, embedder, clock,
 )
 def test_other_users_and_other_requests_are_searched(memory, run, other):
     for user in (None, "alice", "bob"):
-        memory.add(f"A bike of {user}", user_id=user, project_id="p")
+        memory.scoped(project_id="p").add(f"A bike of {user}", user_id=user)
     policy = made(memory)
     first, second = run(policy, asked()), run(policy, asked(**other))
     assert not second.metadata.from_cache
@@ -538,7 +538,7 @@ def test_what_was_changed_through_this_process_is_not_served_again(memory, run, 
 
 
 def test_purging_expired_memories_drops_what_shows_them(memory, clock, run):
-    memory.add("A bike for rent", user_id="alice", expires_at=NOON + SECOND)
+    memory.add(MemoryEntry("A bike for rent", expires_at=NOON + SECOND), user_id="alice")
     policy = made(memory, limiter=FixedWindow(1, 60))
     assert "A bike for rent" in contents(run(policy, asked()))
     clock.now = NOON + 2 * SECOND
@@ -577,7 +577,7 @@ def test_changes_of_other_users_leave_it(memory, run):
 
 
 def test_an_expired_memory_is_not_served(memory, clock, run):
-    memory.add("A bike for rent", user_id="alice", expires_at=NOON + 30 * SECOND)
+    memory.add(MemoryEntry("A bike for rent", expires_at=NOON + 30 * SECOND), user_id="alice")
     limited, free = made(memory, limiter=FixedWindow(1, 60)), made(memory)
     for policy in (limited, free):
         assert "A bike for rent" in contents(run(policy, asked()))

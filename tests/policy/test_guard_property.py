@@ -5,7 +5,7 @@ from datetime import timedelta
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from mnemic import Memory
+from mnemic import Memory, MemoryEntry
 from mnemic.policy import (
     CircuitBreaker,
     RetrievalConfig,
@@ -72,7 +72,7 @@ class Machine(RuleBasedStateMachine):
         self.number += 1
         expiry = None if lasts is None else self.clock.now + lasts * SECOND
         content = f"The red bike and the car number {self.number}"
-        entry = self.memory.add(content, user_id=user, expires_at=expiry)
+        entry = self.memory.add(MemoryEntry(content, expires_at=expiry), user_id=user)
         self.present[user][entry.id] = content, expiry
         self.changed(user)
 

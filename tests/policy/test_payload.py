@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from mnemic import Memory, MemoryType
+from mnemic import Memory, MemoryEntry, MemoryType
 from mnemic.policy import RetrievalConfig, RetrievalPolicy, format_for_system_prompt
 from tests.support.clock import Clock
 from tests.support.policy import DOORS, request
@@ -23,12 +23,14 @@ def memory():
 @pytest.mark.parametrize("door", DOORS)
 def test_a_message_gives_a_payload_with_provenance_and_metadata(memory, door):
     entry = memory.add(
-        "The harbour freezes in January. Boats stay ashore. Nobody sails then.",
+        MemoryEntry(
+            "The harbour freezes in January. Boats stay ashore. Nobody sails then.",
+            message_id="m-7",
+            role="user",
+            type="conversation",
+        ),
         user_id="alice",
         session_id="yesterday",
-        message_id="m-7",
-        role="user",
-        type="conversation",
     )
     payload = DOORS[door](RetrievalPolicy(memory, BY_KEYWORDS), "run", request())
     (found,) = payload.memories

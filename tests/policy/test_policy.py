@@ -52,7 +52,9 @@ def test_no_memory_of_another_user_project_or_agent_is_found(tmp_path, door):
         other.add("harbour of the other agent", user_id="alice")
         for user in ("alice", "bob", None):
             for project in ("boats", "trains", None):
-                memory.add(f"harbour of {user} and {project}", user_id=user, project_id=project)
+                memory.scoped(project_id=project).add(
+                    f"harbour of {user} and {project}", user_id=user
+                )
         policy = RetrievalPolicy(memory, BY_KEYWORDS)
         for user in ("alice", "bob", None):
             asked = request("harbour", user_id=user)

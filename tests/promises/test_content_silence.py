@@ -15,6 +15,7 @@ import itertools
 import logging
 import sys
 import warnings
+from contextlib import suppress
 from types import ModuleType
 
 import apsw
@@ -33,6 +34,7 @@ from mnemic.compat import (
 )
 from mnemic.context import ContextItem
 from mnemic.contradictions import Judgement, LanguageModelJudge
+from mnemic.errors import MnemicError
 from mnemic.hyde import AsyncHydeEngine, HydeConfig
 from mnemic.licensing import DocumentedLicenses
 from mnemic.memory import ScopedMemory
@@ -76,6 +78,7 @@ from tests.support.silence import (
     said_by,
     use_all,
     verbs_of,
+    wrong_for,
 )
 
 
@@ -275,6 +278,20 @@ def test_no_view_tells_content(door, tmp_path, ear):
         asyncio.run(use_all(ear, view, world))
 
 
+@pytest.mark.parametrize("name", MemoryEntry.__struct_fields__)
+def test_an_entry_that_is_refused_tells_no_content(name):
+    refused = 0
+    for wrong in wrong_for(name):
+        with suppress(MnemicError):  # what a text field takes is no error
+            MemoryEntry(**{"content": CONTENT, name: (value := wrong())})
+            continue
+        with pytest.raises(MnemicError) as caught:
+            MemoryEntry(**{"content": CONTENT, name: value})
+        assert not found_in(said_by(caught.value), *CANARIES)
+        refused += 1
+    assert refused
+
+
 def test_no_service_tells_content_whatever_its_options_are(tmp_path, ear):
     with opened(AsyncMemory, tmp_path, ear) as world:
         for service in services_of(world.memory):
@@ -422,7 +439,7 @@ def broken_lines():
     """Give exports that cannot be read, each broken in another way where canaries stand."""
     exported = io.StringIO()
     with Memory(":memory:", "aide", embedder=None) as memory:
-        memory.add(CONTENT, **fields())
+        memory.add({"content": CONTENT, **fields()})
         memory.export(exported)
     header, line, end = exported.getvalue().splitlines()
     value, key = f'"{TAIL} words"', f'"{TAIL} words": 1'

@@ -235,7 +235,7 @@ def test_what_an_embedder_quotes_of_a_memory_is_not_logged(caplog, on_embed_erro
         Memory(":memory:", embedder=Quoting()) as memory,
         contextlib.suppress(EmbeddingError),
     ):
-        memory.add("a secret memory", on_embed_error=on_embed_error)
+        memory.add_many(["a secret memory"], on_embed_error=on_embed_error)
         memory.search("a secret wish")
     assert "secret" not in caplog.text
     assert "RuntimeError" in caplog.text
@@ -249,7 +249,7 @@ def test_what_an_embedder_quotes_before_a_search_is_not_logged(caplog):
             return super().embed(texts)
 
     with Memory(":memory:", embedder=Choosy()) as memory:
-        memory.add("a secret memory", on_embed_error="pending")
+        memory.add_many(["a secret memory"], on_embed_error="pending")
         assert len(memory.search("a wish", search_type="semantic")) == 0
     assert "still lacks a vector: RuntimeError" in caplog.text
     assert "secret" not in caplog.text

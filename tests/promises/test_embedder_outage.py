@@ -136,8 +136,8 @@ def test_each_kind_of_failure_is_a_warning_once_and_again_later(
 def test_weights_and_a_ranking_of_ones_own_fall_back_too(memory, by_words, embedder):
     embedder.is_down = True
     weights = {"relevance": 0.5, "importance": 0.5}
-    found = memory.search("red", user_id="u", weights=weights)
-    assert told(found) == told(by_words.search("red", user_id="u", weights=weights))
+    found = memory.search("red", user_id="u", ranking=weights)
+    assert told(found) == told(by_words.search("red", user_id="u", ranking=weights))
     own = Ranking(similarity=0.5, weights=Weights(relevance=0.9, recency=0.1))
     found = memory.search("red", user_id="u", ranking=own)
     by_own_words = Ranking(similarity=0.0, weights=own.weights)
@@ -150,13 +150,11 @@ def test_weights_and_a_ranking_of_ones_own_fall_back_too(memory, by_words, embed
 @pytest.mark.parametrize(
     "named",
     [
-        {"on_embed_error": "raise"},
         {"search_type": "semantic"},
-        {"search_type": "semantic", "on_embed_error": "keywords"},
         {"ranking": Ranking()},
     ],
 )
-def test_what_is_not_to_fall_back_or_not_hybrid_raises(memory, embedder, named):
+def test_what_is_not_hybrid_raises(memory, embedder, named):
     embedder.is_down = True
     with pytest.raises(EmbeddingError):
         memory.search("red", user_id="u", **named)
@@ -171,9 +169,8 @@ def test_keyword_searches_never_ask_the_embedder(memory, embedder):
 
 @pytest.mark.parametrize("wrong", [None, "pending", 5, True])
 def test_another_word_for_what_to_do_is_refused(memory, wrong):
-    for call in (memory.search, memory.context):
-        with pytest.raises(InvalidArgumentError, match="on_embed_error must be one of keywords"):
-            call("red", user_id="u", on_embed_error=wrong)
+    with pytest.raises(InvalidArgumentError, match="on_embed_error must be one of keywords"):
+        memory.retrieve("red", user_id="u", on_embed_error=wrong)
     with pytest.raises(InvalidArgumentError, match="on_embed_error must be one of keywords"):
         MemoryQuery(query="red", on_embed_error=wrong)
 
@@ -185,8 +182,6 @@ def test_a_context_falls_back_and_says_so(memory, by_words, embedder):
     assert context == by_words.context("red lamp", user_id="u") != ""
     assert context.degraded
     assert pickle.loads(pickle.dumps(context)).degraded  # noqa: S301 - its own bytes
-    with pytest.raises(EmbeddingError):
-        memory.context("red lamp", user_id="u", on_embed_error="raise")
 
 
 def test_a_hybrid_retrieval_falls_back_and_is_not_kept(memory, embedder):
@@ -218,7 +213,7 @@ def test_the_asynchronous_doors_do_the_same(embedder, tmp_path):
             assert (await memory.search("red")).degraded
             assert (await memory.context("red")).degraded
             with pytest.raises(EmbeddingError):
-                await memory.search("red", on_embed_error="raise")
+                await memory.search("red", search_type="semantic")
         embedder.is_down = False
         async with AsyncLongTermMemory(tmp_path / "a.db", embedder=embedder) as memory:
             embedder.is_down = True
@@ -230,7 +225,7 @@ def test_the_asynchronous_doors_do_the_same(embedder, tmp_path):
 
 def test_a_pending_memory_is_found_by_its_meaning_as_soon_as_the_embedder_answers(memory, embedder):
     embedder.is_down = True
-    memory.add("violet curtain", user_id="u", on_embed_error="pending")
+    memory.add_many(["violet curtain"], on_embed_error="pending", user_id="u")
     assert memory.search("violet", user_id="u").degraded
     embedder.is_down = False
     (first, *_) = memory.search("violet", user_id="u", search_type="semantic")
@@ -240,7 +235,7 @@ def test_a_pending_memory_is_found_by_its_meaning_as_soon_as_the_embedder_answer
 
 def test_any_success_of_the_embedder_ends_the_wait(memory, embedder):
     embedder.is_down = True
-    memory.add("violet curtain", user_id="u", on_embed_error="pending")
+    memory.add_many(["violet curtain"], on_embed_error="pending", user_id="u")
     memory.search("violet", user_id="u")
     embedder.is_down = False
     embedder.calls.clear()
@@ -250,7 +245,7 @@ def test_any_success_of_the_embedder_ends_the_wait(memory, embedder):
 
 
 def test_a_text_that_always_fails_is_tried_once_more_and_then_seldom(memory, embedder):
-    memory.add("poison", user_id="u", on_embed_error="pending")
+    memory.add_many(["poison"], on_embed_error="pending", user_id="u")
     memory.search("red", user_id="u")
     memory.search("red", user_id="u")
     embedder.calls.clear()
@@ -261,7 +256,7 @@ def test_a_text_that_always_fails_is_tried_once_more_and_then_seldom(memory, emb
 
 def test_while_the_embedder_is_down_the_backlog_is_not_tried_at_every_search(memory, embedder):
     embedder.is_down = True
-    memory.add("violet curtain", user_id="u", on_embed_error="pending")
+    memory.add_many(["violet curtain"], on_embed_error="pending", user_id="u")
     memory.search("violet", user_id="u")
     embedder.calls.clear()
     for _ in range(5):

@@ -6,7 +6,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from mnemic import Memory
+from mnemic import Memory, MemoryEntry
 from mnemic.compat import AsyncLongTermMemory
 from mnemic.errors import InvalidArgumentError
 from mnemic.licensing import DocumentedLicenses, LicenseTier
@@ -117,7 +117,7 @@ def test_a_view_tells_and_purges_its_own_scope_and_is_not_widened():
     with Memory(":memory:", embedder=None, clock=lambda: NOON) as memory:
         for session in ("one", "two"):
             memory.add("x", user_id="alice", session_id=session)
-            memory.add("old", user_id="alice", session_id=session, expires_at=LONG_AGO)
+            memory.add(MemoryEntry("old", expires_at=LONG_AGO), user_id="alice", session_id=session)
         view = memory.scoped(user_id="alice", session_id="one")
         assert (view.stats().active_entries, view.stats().expired_entries) == (1, 1)
         assert (view.purge(), memory.stats(user_id="alice").expired_entries) == (1, 1)
@@ -129,7 +129,7 @@ def test_a_view_tells_and_purges_its_own_scope_and_is_not_widened():
 @pytest.mark.requirement("R020")
 def test_a_count_and_the_active_entries_are_what_a_search_finds(door):
     kept = door.memory.add("kept")
-    door.memory.add("gone", created_at=NOON, expires_at=NOON)
+    door.memory.add(MemoryEntry("gone", created_at=NOON, expires_at=NOON))
     archived = door.memory.add("archived")
     door.memory.update(archived.id, status="archived")
     old = door.memory.add("old")

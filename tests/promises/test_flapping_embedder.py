@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from mnemic import AsyncMemory, Memory
+from mnemic import AsyncMemory, Memory, Ranking
 from mnemic.errors import EmbeddingError, InvalidArgumentError
 from mnemic.repository import index_sync, missing_vectors
 from tests.support.embedders import WordEmbedder
@@ -52,7 +52,7 @@ def until(condition):
 
 
 def embedded(memory, text):
-    return [hit.content for hit in memory.search(text, search_type="semantic", min_similarity=0.9)]
+    return [hit.content for hit in memory.search(text, ranking=Ranking(min_similarity=0.9))]
 
 
 def test_a_new_content_may_wait_for_its_vector(memory, embedder):
@@ -86,7 +86,7 @@ def test_an_unknown_word_is_refused(memory):
     for call in (
         lambda: memory.update(kept.id, content="x", on_embed_error="keywords"),
         lambda: memory.update_many(filters={}, content="x", on_embed_error=None),
-        lambda: memory.add("x", on_embed_error="keywords"),
+        lambda: memory.add_many(["x"], on_embed_error="keywords")[0],
     ):
         with pytest.raises(InvalidArgumentError, match="on_embed_error must be one of raise"):
             call()
@@ -143,7 +143,7 @@ def test_an_empty_content_may_wait_before_the_dimension_is_known(embedder):
         with pytest.raises(EmbeddingError):
             memory.add("", metadata={"number": 1})
         with pytest.raises(EmbeddingError):
-            memory.add("red sofa", embed=(), on_embed_error="pending")
+            memory.add_many([{"content": "red sofa", "embed": ()}], on_embed_error="pending")
         memory.add_many(
             [{"content": "", "metadata": {"number": 2}}, "blue chair"], on_embed_error="pending"
         )
@@ -185,7 +185,7 @@ def test_an_embedder_that_comes_and_goes_loses_nothing(memory, embedder):
     for turn in range(12):
         embedder.is_down = turn % 3 != 2
         for _ in range(5):
-            memory.add(f"note number {stored}", on_embed_error="pending")
+            memory.add_many([f"note number {stored}"], on_embed_error="pending")
             stored += 1
         found = memory.search("number 0", limit=100)
         assert found.degraded is embedder.is_down

@@ -233,7 +233,7 @@ def test_a_new_content_is_embedded_in_parts():
 def test_what_was_stored_while_the_embedder_failed_gets_all_its_parts_later():
     with opened() as memory:
         memory.embedder.fails = True
-        entry = memory.add(FILLER * 2 + FACT, on_embed_error="pending")
+        entry = memory.add_many([FILLER * 2 + FACT], on_embed_error="pending")[0]
         assert stored_parts(memory) == {}
         memory.embedder.fails = False
         assert similarity(memory)[entry.id] > 0.5

@@ -192,8 +192,10 @@ class Interface:
             ]
         )
         text = random.choice(["", said_by(random, user)])
-        put = {"id": random.choice(IDS), "on_conflict": "replace"} if random.random() < 0.5 else {}
-        stored = await self.memory.add(text, user_id=user, metadata={"n": 1}, **given, **put)
+        chosen = {"id": random.choice(IDS)} if random.random() < 0.5 else {}
+        way = {"on_conflict": "replace"} if chosen else {}
+        many = [{"content": text, "user_id": user, "metadata": {"n": 1}, **given, **chosen}]
+        (stored,) = await self.memory.add_many(many, **way)
         self.known.setdefault(user, list(IDS)).append(stored.id)
         return stored
 
@@ -209,17 +211,18 @@ class Interface:
 
     async def given_back(self, random, user):
         page = await self.memory.list(user_id=user, limit=50, embeddings=True)
-        found = await self.memory.search(text_of(random, user, 2), user_id=user, embeddings=True)
-        entries = [*page, *(hit.entry for hit in found)]
+        found = await self.memory.search(text_of(random, user, 2), user_id=user)
+        ids = [hit.id for hit in found]
+        entries = [*page, *await self.memory.get_many(ids, user_id=user, embeddings=True)]
         return [(entry, entry.embedding_model, vectors_of(entry)) for entry in entries]
 
     async def put(self, random, user):
         given = fields_of(random, self.turns.now, user)
         way = random.choice(["replace", "replace", "skip"])
         content = random.choice([said_by(random, user), "the same words"])
-        return await self.memory.add(
-            content, id=self.some_id(random, user), user_id=user, on_conflict=way, **given
-        )
+        fields = {"content": content, "id": self.some_id(random, user), **given}
+        (stored,) = await self.memory.add_many([fields], user_id=user, on_conflict=way)
+        return stored
 
     async def put_many(self, random, user):
         ids = [random.choice(IDS) for _ in range(4)]
@@ -295,18 +298,25 @@ class Interface:
         )
 
     async def search_pages(self, random, user):
-        """Floors, totals and reasons come from within the user scope, and so do pages."""
+        """Floors and reasons come from within the user scope, and so do pages."""
         found = await self.memory.search(
             text_of(random, user, 5) + random.choice(NAMES),
             user_id=user,
             limit=random.choice([0, 1, 5]),
             offset=random.choice([0, 1, 5]),
             min_score=random.choice([None, "auto", "auto", 0.1]),
-            min_similarity=random.choice([None, None, 0.2]),
-            total=True,
+            ranking=msgspec.structs.replace(
+                HYBRID, min_similarity=random.choice([None, None, 0.2])
+            ),
             explain=True,
         )
-        return found, found.total, found.hint if user is not None else None
+        return found, found.hint if user is not None else None
+
+    async def counted(self, random, user):
+        """So do totals."""
+        text = text_of(random, user, 5) + random.choice(NAMES)
+        found = await self.memory.retrieve(text, user_id=user, limit=5, total=True)
+        return found.total_matches
 
     async def search_without_year(self, random, user):
         return await self.memory.search(

@@ -373,7 +373,9 @@ def test_without_a_key_nothing_sensitive_is_stored_where_there_was_one(path):
         for call in (
             lambda: memory.add(SECRET, sensitive=True),
             lambda: memory.add_many(["plain", {"content": SECRET, "sensitive": True}]),
-            lambda: memory.add(SECRET, sensitive=True, on_conflict="replace", id=uid(9)),
+            lambda: memory.add_many(
+                [MemoryEntry(SECRET, sensitive=True, id=uid(9))], on_conflict="replace"
+            )[0],
             lambda: memory.add(SECRET, sensitive=True, on_duplicate="merge"),
         ):
             with pytest.raises(KeyUnavailableError) as raised:
@@ -652,7 +654,9 @@ def test_plain_bytes_are_erased_though_what_follows_the_write_fails(path, monkey
     calls = {
         "update": lambda: memory.update(uid(1), metadata={"sensitive": True}),
         "update_many": lambda: memory.update_many([uid(1)], metadata={"sensitive": True}),
-        "add": lambda: memory.add(SECRET, id=uid(1), sensitive=True, on_conflict="replace"),
+        "add": lambda: memory.add_many(
+            [MemoryEntry(SECRET, id=uid(1), sensitive=True)], on_conflict="replace"
+        )[0],
     }
     with sealing(path) as memory:
         memory.add(SECRET, id=uid(1))

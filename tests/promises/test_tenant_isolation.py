@@ -193,7 +193,7 @@ def test_accesses_count_for_the_user_who_read(opened):
         memory.touch([ONE], user_id="alice")
         counts = {}
         for user_id in ("alice", "bob"):
-            (hit,) = memory.search("tea", user_id=user_id, weights={"access": 1})
+            (hit,) = memory.search("tea", user_id=user_id, ranking={"access": 1})
             counts[user_id] = hit.entry.access_count
         assert counts == {"alice": 4, "bob": 0}
 

@@ -143,7 +143,9 @@ def add_many(world, user, wanted):
 
 def putting(on_conflict):
     def put(world, user, entry_id, text):
-        return world.memory.add(text, id=entry_id, user_id=user, on_conflict=on_conflict)
+        return world.memory.add_many(
+            [MemoryEntry(text, id=entry_id)], on_conflict=on_conflict, user_id=user
+        )[0]
 
     return put
 

@@ -160,7 +160,7 @@ def pending(embedder, monkeypatch):
     memory = Memory(":memory:", embedder=embedder)
     memory.add("tea at noon")
     embedder.fails = True
-    memory.add("coffee at four", on_embed_error="pending")
+    memory.add_many(["coffee at four"], on_embed_error="pending")
     embedder.fails = False
     embedder.goes_on.clear()
     yield memory

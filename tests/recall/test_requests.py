@@ -86,7 +86,7 @@ def test_a_retriever_of_a_view_stays_in_it():
     with opened() as memory:
         for user in ("u", "v"):
             for project in ("p", "q"):
-                memory.add(f"{user}{project}", user_id=user, project_id=project)
+                memory.scoped(project_id=project).add(f"{user}{project}", user_id=user)
         view = memory.scoped(user_id="u", project_id="p")
         for mode in MODES:
             assert texts(asked(view, "recall", "x", user_id=None, mode=mode)) == ["up"]

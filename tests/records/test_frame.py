@@ -7,7 +7,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from mnemic import Memory
+from mnemic import Memory, MemoryEntry
 from mnemic.errors import MissingExtraError
 from tests.support import pandas_stand_in
 from tests.support.clock import NOON, Clock
@@ -29,14 +29,12 @@ def pandas(request, monkeypatch):
 def memory(pandas):  # noqa: ARG001 - frames are made of it
     with Memory(":memory:", embedder=NamedSimilarities(), clock=Clock()) as opened:
         opened.add(
-            "tea ~0.9",
+            MemoryEntry(
+                "tea ~0.9", type="preference", tags=["drink"], metadata={"cups": 2}, position=3
+            ),
             user_id="alice",
-            type="preference",
-            tags=["drink"],
-            metadata={"cups": 2},
-            position=3,
         )
-        opened.add("bread ~0.7", user_id="alice", expires_at=NOON + timedelta(days=2))
+        opened.add(MemoryEntry("bread ~0.7", expires_at=NOON + timedelta(days=2)), user_id="alice")
         yield opened
 
 

@@ -85,12 +85,12 @@ def ranked(*entries):
         ),
         (SearchResults([]), "SearchResults(0 hits)"),
         (
-            SearchResults([], degraded=True, total=0, hint="name a user"),
+            SearchResults([], degraded=True, hint="name a user"),
             "SearchResults(0 hits, degraded=True, hint='name a user')",
         ),
         (
-            SearchResults([SearchHit(memory(), 0.5, {}), SearchHit(memory(), 0.4, {})], total=12),
-            "SearchResults(2 of 12 hits:\n  0.500 'Likes tea'\n  0.400 'Likes tea')",
+            SearchResults([SearchHit(memory(), 0.5, {}), SearchHit(memory(), 0.4, {})]),
+            "SearchResults(2 hits:\n  0.500 'Likes tea'\n  0.400 'Likes tea')",
         ),
         (
             SearchResults([SearchHit(memory(sensitive=True), 0.5, {})], partial=True),

@@ -110,9 +110,9 @@ def test_a_table_has_a_line_for_each_memory():
         type="preference",
         created_at=NOON,
     )
-    cells = Reader(SearchResults([SearchHit(one, 0.5, {})], total=3)._repr_html_()).cells
+    cells = Reader(SearchResults([SearchHit(one, 0.5, {})])._repr_html_()).cells
     assert cells == [
-        "SearchResults: 1 of 3 hits",
+        "SearchResults: 1 hit",
         *("#", "score", "content", "user", "type", "created", "id"),
         *("1", "0.500", "Likes tea", "alice", "preference", "2026-05-01 12:00:00+00:00"),
         "00000000-0000-0000-0000-000000000007",

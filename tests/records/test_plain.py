@@ -129,7 +129,7 @@ def test_results_of_every_verb_become_json():
         first, second = memory.add_many(["Likes tea", "Likes bread"], user_id="alice")
         memory.link(first.id, second.id, "related", user_id="alice")
         results = [
-            memory.search("likes", user_id="alice", explain=True, total=True),
+            memory.search("likes", user_id="alice", explain=True),
             memory.retrieve("tea", user_id="alice"),
             memory.list(user_id="alice"),
             memory.stats(user_id="alice"),
@@ -143,7 +143,7 @@ def test_results_of_every_verb_become_json():
         for result in results:
             assert json.loads(json.dumps(result.to_dict())) == result.to_dict()
             assert msgspec.json.encode(result, enc_hook=enc_hook)
-        assert results[0].to_dict()["total"] == 2
+        assert len(results[0].to_dict()["hits"]) == 2
         assert results[0].to_dict()["hits"][0]["why"]["parts"]
         assert results[3].to_dict()["entries_by_type"] == {"fact": 2}
         assert results[4].to_dict()["type"] == "related"

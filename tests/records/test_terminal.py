@@ -47,8 +47,8 @@ def printed(record, width=150):
 
 def test_results_and_pages_are_tables():
     one, other = entry("Likes tea", user_id="alice"), entry("Likes bread", type="event")
-    shown = printed(SearchResults([SearchHit(one, 0.75, {}), SearchHit(other, 0.5, {})], total=9))
-    assert shown.splitlines()[0].strip() == "SearchResults: 2 of 9 hits"
+    shown = printed(SearchResults([SearchHit(one, 0.75, {}), SearchHit(other, 0.5, {})]))
+    assert shown.splitlines()[0].strip() == "SearchResults: 2 hits"
     for cell in ("0.750", "Likes tea", "alice", "0.500", "Likes bread", "event", one.id.hex[-12:]):
         assert cell in shown
     shown = printed(MemoryPage((one, other), "next"))

@@ -284,7 +284,7 @@ def test_keys_of_memories_are_suggested(memory):
 
 def test_names_of_weights_are_suggested(memory):
     with pytest.raises(InvalidArgumentError, match=r"'recencyy', only .*; did you mean 'recency'"):
-        memory.search("x", weights={"recencyy": 1.0})
+        memory.search("x", ranking={"recencyy": 1.0})
 
 
 def test_a_long_name_is_not_quoted(memory):

@@ -34,7 +34,7 @@ def memory(open_memory):
 def shared(memory):
     """Return a memory of several users, projects and sessions."""
     memory.add("tea of nobody")
-    memory.add("tea of alice", user_id="alice", project_id="p", session_id="s")
+    memory.scoped(project_id="p").add("tea of alice", user_id="alice", session_id="s")
     memory.add("tea of alice at home", user_id="alice")
-    memory.add("tea of bob", user_id="bob", project_id="p")
+    memory.scoped(project_id="p").add("tea of bob", user_id="bob")
     return memory

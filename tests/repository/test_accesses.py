@@ -185,7 +185,7 @@ def test_every_way_to_rank_or_filter_by_accesses_sees_them():
         fresh = Ranking(weights=Weights(relevance=0, recency=1), recency=recency)
         assert memory.search("tea", ranking=fresh)[0].score == 1
         memory.touch([tea.id])
-        (hit,) = memory.search("tea", weights={"salience": 1})
+        (hit,) = memory.search("tea", ranking={"salience": 1})
         frequency = math.log(3) / math.log(101)
         assert hit.score == pytest.approx((0.25 + 0.20 * frequency) / 0.70)
         memory.touch([tea.id])
@@ -217,7 +217,7 @@ def test_a_search_that_does_not_rank_by_accesses_neither_writes_nor_reads_them(m
         halves = Ranking(recency=Recency(RecencyCurve.ACCESSED_HALF_LIFE, 7))
         memory.search("tea")
         memory.search("tea", ranking=halves)
-        memory.search("tea", weights={"relevance": 0.5, "recency": 0.3, "importance": 0.2})
+        memory.search("tea", ranking={"relevance": 0.5, "recency": 0.3, "importance": 0.2})
         memory.search("tea", filters={"importance": {"gte": 0.1}})
         assert calls == []
         assert counted(memory.search("tea", **BY_ACCESS)) == {"tea": 1}

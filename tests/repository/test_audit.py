@@ -6,7 +6,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from mnemic import AsyncMemory, Encryption, Memory
+from mnemic import AsyncMemory, Encryption, Memory, MemoryEntry
 from mnemic.compat import AsyncLongTermMemory
 from mnemic.errors import DeadlineExceededError, InvalidArgumentError, StoreClosedError
 from mnemic.model import MemoryAudit
@@ -64,9 +64,9 @@ def test_memories_without_a_text_repeat_nothing(memory):
 
 def test_a_near_duplicate_names_the_most_similar_earlier_memory():
     with own() as memory:
-        far = memory.add("a", embedding=[1.0, 0.0, 0.0])
-        near = memory.add("b", embedding=[0.9, 0.436, 0.0])
-        new = memory.add("c", embedding=[0.95, 0.31, 0.0])
+        far = memory.add(MemoryEntry("a", embedding=[1.0, 0.0, 0.0]))
+        near = memory.add(MemoryEntry("b", embedding=[0.9, 0.436, 0.0]))
+        new = memory.add(MemoryEntry("c", embedding=[0.95, 0.31, 0.0]))
         found = memory.audit(ids=True, near=0.94)
         (finding,) = found.findings["near_duplicates"]
         assert (finding.id, finding.repeats) == (new.id, near.id)
@@ -124,10 +124,10 @@ def test_near_duplicates_are_those_of_comparing_every_pair(monkeypatch, block):
 def test_memories_in_chunks_are_compared_with_those_of_as_many_chunks():
     with own() as memory:
         one, other = [1.0, 0.0], [0.0, 1.0]
-        memory.add("long", embedding=[one, other])
-        memory.add("turned around", embedding=[other, one])
-        memory.add("its first part", embedding=one)
-        same = memory.add("long too", embedding=[one, other])
+        memory.add(MemoryEntry("long", embedding=[one, other]))
+        memory.add(MemoryEntry("turned around", embedding=[other, one]))
+        memory.add(MemoryEntry("its first part", embedding=one))
+        same = memory.add(MemoryEntry("long too", embedding=[one, other]))
         assert memory.audit(ids=True).ids("near_duplicates") == (same.id,)
 
 
@@ -159,7 +159,7 @@ def test_memories_without_vectors_of_different_users_are_never_compared():
 def test_a_scope_audits_its_own_memories_alone(memory):
     for user in ("ann", "bob"):
         memory.add_many(["tea", "tea"], user_id=user)
-    memory.add_many(["tea", "tea"], user_id="ann", project_id="p")
+    memory.scoped(project_id="p").add_many(["tea", "tea"], user_id="ann")
     assert memory.audit().stored == 0
     assert memory.audit(user_id="ann").exact_duplicates == 3
     assert memory.audit(user_id="ann", project_id="p").exact_duplicates == 1
@@ -174,11 +174,13 @@ def test_both_stores_give_the_same_audit(kind, tmp_path, monkeypatch):
     with Places(kind, tmp_path) as places:
         clock = Clock()
         memory = places.opened(embedder=None, clock=clock)
-        old = memory.add("lives in Oslo", user_id="ann", embedding=[1.0, 0.0])
-        memory.add("lives in Rome", user_id="ann", embedding=[0.0, 1.0], supersedes=old.id)
-        memory.add("LIVES in Rome", user_id="ann", embedding=[0.0, 1.0])
-        memory.add("is living in Rome", user_id="ann", embedding=[0.1, 1.0])
-        memory.add("buys milk", user_id="bob", expires_at=NOON + timedelta(hours=1))
+        old = memory.add(MemoryEntry("lives in Oslo", embedding=[1.0, 0.0]), user_id="ann")
+        memory.add(
+            MemoryEntry("lives in Rome", embedding=[0.0, 1.0], supersedes=old.id), user_id="ann"
+        )
+        memory.add(MemoryEntry("LIVES in Rome", embedding=[0.0, 1.0]), user_id="ann")
+        memory.add(MemoryEntry("is living in Rome", embedding=[0.1, 1.0]), user_id="ann")
+        memory.add(MemoryEntry("buys milk", expires_at=NOON + timedelta(hours=1)), user_id="bob")
         memory.add(f"key {KEY}", user_id="bob")
         memory.delete(memory.add(f"card {CARD}", user_id="bob").id, user_id="bob")
         clock.now += timedelta(days=100)
@@ -221,13 +223,13 @@ def test_never_accessed_memories_were_not_read(memory):
 
 def test_unembedded_memories_have_no_vector():
     with own() as memory:
-        memory.add("with", embedding=[1.0, 0.0])
+        memory.add(MemoryEntry("with", embedding=[1.0, 0.0]))
         without = memory.add("without")
         assert memory.audit(ids=True).ids("unembedded") == (without.id,)
 
 
 def test_memories_that_are_to_have_no_vector_are_not_unembedded(memory):
-    memory.add("found by its words alone", embed=())
+    memory.add({"content": "found by its words alone", "embed": ()})
     assert memory.audit().unembedded == 0
 
 
@@ -246,7 +248,7 @@ def test_sealed_memories_are_counted_and_not_scanned(tmp_path):
 def test_inactive_memories_count_by_their_state_alone(memory, clock):
     old = memory.add("lives in Oslo")
     memory.add("lives in Rome", supersedes=old.id)
-    gone = memory.add("buys milk", expires_at=NOON + timedelta(hours=1))
+    gone = memory.add(MemoryEntry("buys milk", expires_at=NOON + timedelta(hours=1)))
     memory.delete(memory.add("lives in Rome").id)
     clock.now += timedelta(hours=2)
     found = memory.audit(ids=True)
@@ -278,7 +280,7 @@ def test_secrets_are_found_in_every_text_of_a_memory(memory):
         memory.add("tagged", tags=[KEY]),
         memory.add("noted", metadata={"inner": [{"deep": KEY}]}),
         memory.add("named", metadata={KEY: 1}),
-        memory.add("from", source=KEY),
+        memory.add(MemoryEntry("from", source=KEY)),
         memory.add("numbered", metadata={"card": 4111111111111111}),
     ]
     memory.add("pays by card")

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from mnemic import MemoryEntry
 from mnemic.errors import FilterError, OutOfMemoryError
 from mnemic.index import NativeIndex
 from mnemic.model import MemoryFilter, MemoryStatus, MemoryType
@@ -127,14 +128,14 @@ def ways(monkeypatch):
 
 def test_the_index_answers_where_it_is_current_and_the_store_otherwise(tmp_path, ways):
     with opened(tmp_path / "a.db", embedder=None) as memory:
-        memory.add("tea", category="a", metadata={"k": 1})
+        memory.add(MemoryEntry("tea", category="a", metadata={"k": 1}))
         assert (memory.count(), len(memory.distinct("category"))) == (1, 1)
         assert ways == []
         memory.search("tea")
         assert (memory.count(), len(memory.distinct("category"))) == (1, 1)
         assert ways == ["index", "index"]
         with opened(tmp_path / "a.db", embedder=None) as other:
-            other.add("ferry", category="b", metadata={"k": 2})
+            other.add(MemoryEntry("ferry", category="b", metadata={"k": 2}))
         assert memory.count(filters={"metadata.k": {"gt": 0}}) == 2
         assert [one.value for one in memory.distinct(("metadata", "k"))] == [1, 2]
         assert ways[2:] == ["store", "store"]
@@ -145,8 +146,8 @@ def test_the_index_answers_where_it_is_current_and_the_store_otherwise(tmp_path,
 
 def test_filters_of_the_status_are_decided_by_the_store(ways):
     with opened() as memory:
-        old = memory.add("tea at noon", category="a")
-        memory.add("tea at four", category="b", supersedes=old.id)
+        old = memory.add(MemoryEntry("tea at noon", category="a"))
+        memory.add(MemoryEntry("tea at four", category="b", supersedes=old.id))
         assert memory.count() == 1
         assert memory.count(filters={"status": "superseded"}) == 1
         assert memory.count(filters={"status": {"in": ["active", "superseded"]}}) == 2
@@ -170,7 +171,10 @@ def test_an_index_without_memory_for_it_leaves_the_answer_to_the_store(monkeypat
 def test_accesses_that_are_not_written_yet_count_both_ways():
     for embedder in ({}, {"embedder": None}):
         with opened(**embedder) as memory:
-            first, second = memory.add("tea", category="a"), memory.add("ferry", category="b")
+            first, second = (
+                memory.add(MemoryEntry("tea", category="a")),
+                memory.add(MemoryEntry("ferry", category="b")),
+            )
             memory.get(first.id)
             read = {"access_count": {"gte": 1}}
             assert memory.count(filters=read) == 1
@@ -183,9 +187,9 @@ def test_expired_and_deleted_memories_are_not_counted():
     for embedder in ({}, {"embedder": None}):
         now[0] = NOON
         with opened(clock=lambda: now[0], **embedder) as memory:
-            memory.add("tea", category="a", expires_at=NOON + HOUR)
-            gone = memory.add("ferry", category="b")
-            memory.add("harbour", category="c")
+            memory.add(MemoryEntry("tea", category="a", expires_at=NOON + HOUR))
+            gone = memory.add(MemoryEntry("ferry", category="b"))
+            memory.add(MemoryEntry("harbour", category="c"))
             assert memory.count(filters={"category": {"exists": True}}) == 3
             now[0] = NOON + HOUR
             memory.delete(gone.id)

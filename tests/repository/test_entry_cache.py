@@ -8,6 +8,7 @@ from itertools import count
 import apsw
 import pytest
 
+from mnemic import MemoryEntry
 from mnemic.errors import StoreCorruptError
 from mnemic.memory import Memory
 from mnemic.repository import entry_cache
@@ -102,7 +103,7 @@ def test_every_change_is_seen_at_once_whoever_made_it(path, other_is):
 def test_a_cached_entry_is_inside_its_scopes_and_its_time(path):
     now = [NOON]
     with opened(path, clock=lambda: now[0]) as memory:
-        kept = memory.add("tea", user_id="alice", expires_at=NOON + timedelta(hours=1))
+        kept = memory.add(MemoryEntry("tea", expires_at=NOON + timedelta(hours=1)), user_id="alice")
         assert memory.get(kept.id, user_id="alice") == kept
         for user in ("bob", None):
             with pytest.raises(KeyError):

@@ -8,7 +8,7 @@ import apsw
 import numpy as np
 import pytest
 
-from mnemic import AsyncMemory
+from mnemic import AsyncMemory, MemoryEntry
 from mnemic.errors import InvalidArgumentError, StoreCorruptError
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
@@ -20,17 +20,7 @@ VERBS = {
     "list": lambda memory, ids, **options: [
         entry for one in ids for entry in memory.list(**options) if entry.id == one
     ],
-    "search": lambda memory, ids, **options: _found(memory.search("text", **options), ids),
-    "recent": lambda memory, ids, **options: _found(memory.recent(**options), ids),
-    "important": lambda memory, ids, **options: _found(memory.important(**options), ids),
-    "similar": lambda memory, ids, **options: _found(
-        memory.similar(memory.list(filters={"content": "last"})[0].id, **options), ids
-    ),
 }
-
-
-def _found(hits, ids):
-    return [hit.entry for one in ids for hit in hits if hit.id == one]
 
 
 def filled(memory):
@@ -38,7 +28,7 @@ def filled(memory):
     texts = ["text one", "text two", "text three"]
     given = [*({"content": text} for text in texts[:2]), {"content": texts[2], "embed": ()}]
     ids = [one.id for one in memory.add_many(given, embeddings=[NORTH, [EAST, NORTH], None])]
-    memory.add("last", embedding=[1.0, 1.0, 1.0])
+    memory.add(MemoryEntry("last", embedding=[1.0, 1.0, 1.0]))
     return ids
 
 
@@ -102,14 +92,12 @@ def test_vectors_stay_within_the_scopes():
     shared = UUID(int=7)
     with opened(embedder=None) as memory:
         for user, vector in (("a", NORTH), ("b", EAST), (None, [NORTH, EAST])):
-            memory.add("text", id=shared, user_id=user, embedding=vector)
+            memory.add(MemoryEntry("text", id=shared, embedding=vector), user_id=user)
         for user, vector in (("a", NORTH), ("b", EAST), (None, [NORTH, EAST])):
             found = memory.get(shared, user_id=user, embeddings=True)
             assert found.embedding.tolist() == vector
-            (hit,) = memory.search("text", user_id=user, embeddings=True)
-            assert hit.entry.embedding.tolist() == vector
-        found = memory.search("text", all_users=True, embeddings=True)
-        given = {hit.user_id: hit.entry.embedding.tolist() for hit in found}
+        found = memory.list(all_users=True, embeddings=True)
+        given = {entry.user_id: entry.embedding.tolist() for entry in found}
         assert given == {"a": NORTH, "b": EAST, None: [NORTH, EAST]}
 
 
@@ -148,7 +136,7 @@ def test_vectors_belong_to_the_text_beside_them(tmp_path):
         changing.join()
 
 
-@pytest.mark.parametrize("verb", ["list", "search", "recent", "important"])
+@pytest.mark.parametrize("verb", ["get_many", "list"])
 def test_whether_is_true_or_false(verb):
     with opened(embedder=None) as memory:
         with pytest.raises(InvalidArgumentError, match="embeddings must be True or False"):
@@ -159,10 +147,10 @@ def test_whether_is_true_or_false(verb):
 def test_awaited_verbs_give_vectors_back_too():
     async def main():
         async with AsyncMemory(":memory:", embedder=None) as memory:
-            stored = await memory.add("north", embedding=NORTH)
-            (hit,) = await memory.search("north", embeddings=True)
+            stored = await memory.add(MemoryEntry("north", embedding=NORTH))
             entry = await memory.get(stored.id, embeddings=True)
-            return entry.embedding.tolist(), hit.entry.embedding.tolist()
+            (listed,) = await memory.list(embeddings=True)
+            return entry.embedding.tolist(), listed.embedding.tolist()
 
     assert asyncio.run(main()) == (NORTH, NORTH)
 
@@ -170,8 +158,8 @@ def test_awaited_verbs_give_vectors_back_too():
 def test_a_damaged_vector_is_not_given_back(tmp_path):
     path = tmp_path / "a.db"
     with opened(path, embedder=None) as memory:
-        one = memory.add("north", embedding=NORTH)
-        two = memory.add("east", embedding=EAST)
+        one = memory.add(MemoryEntry("north", embedding=NORTH))
+        two = memory.add(MemoryEntry("east", embedding=EAST))
     connection = apsw.Connection(str(path))
     connection.execute(
         "UPDATE agent_memory_embeddings SET embedding = ? WHERE entry_row = 1",

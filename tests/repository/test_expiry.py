@@ -2,6 +2,7 @@ from datetime import timedelta
 
 import pytest
 
+from mnemic import MemoryEntry
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntryUpdate, MemoryFilter
 from mnemic.repository import RETENTION
@@ -92,11 +93,11 @@ def test_a_reopened_memory_knows_when_its_entries_end(tmp_path):
     clock = Clock()
     options = {"embedder": WordEmbedder(), "clock": clock}
     with Memory(tmp_path / "a.db", **options) as memory:
-        memory.add("brief", expires_at="2026-05-01T13:00:00Z")
+        memory.add(MemoryEntry("brief", expires_at="2026-05-01T13:00:00Z"))
         memory.add("lasting")
     with Memory(tmp_path / "a.db", **options) as memory:
         assert sorted(hit.content for hit in memory.search("x")) == ["brief", "lasting"]
         clock.now = NOON + HOUR
         assert [hit.content for hit in memory.search("x")] == ["lasting"]
         with pytest.raises(ValueError, match="expires_at is not an ISO 8601 time"):
-            memory.add("x", expires_at="tomorrow")
+            memory.add(MemoryEntry("x", expires_at="tomorrow"))

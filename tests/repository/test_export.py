@@ -7,7 +7,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from mnemic import Memory, licensing
+from mnemic import Memory, MemoryEntry, licensing
 from mnemic.compat import DocumentedLicenses, LicenseTier
 from mnemic.errors import (
     ExportFormatError,
@@ -31,7 +31,9 @@ def filled(memory):
     new = memory.add("coffee", user_id="a", supersedes=old.id, idempotency_key="k")
     gone = memory.add("gone", user_id="a", importance=0.9)
     memory.delete(gone.id, user_id="a")
-    memory.add("brief", user_id="b", expires_at=NOON + HOUR, session_id="s", role="user")
+    memory.add(
+        MemoryEntry("brief", expires_at=NOON + HOUR, role="user"), user_id="b", session_id="s"
+    )
     nobody = memory.add("nobody's")
     memory.get(nobody.id)
     return old, new

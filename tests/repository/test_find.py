@@ -130,7 +130,7 @@ def test_a_memory_without_a_vector_is_found_by_its_words(open_memory):
 
     memory = open_memory(embedder=Picky())
     memory.add("a cup of tea")
-    memory.add("poison in the cup", on_embed_error="pending")
+    memory.add_many(["poison in the cup"], on_embed_error="pending")
     assert found(memory.search("the cup", search_type="semantic")) == ["a cup of tea"]
     results = memory.search("cup")
     assert sorted(found(results)) == ["a cup of tea", "poison in the cup"]
@@ -215,11 +215,11 @@ def test_without_an_embedder_the_memory_ranks_by_worth_and_likeness_of_words(bar
 def test_scores_are_weighted_means_of_what_the_weights_name(memory):
     memory.add("tea at noon", importance=0.25)
     memory.add("milk", importance=0.75)
-    found_by = memory.search("tea", search_type="semantic", weights={"importance": 0.5})
+    found_by = memory.search("tea", search_type="semantic", ranking={"importance": 0.5})
     assert scores(found_by) == {"milk": 0.75, "tea at noon": 0.25}
     weights = {"relevance": 0.75, "importance": 0.25}
     for given in (weights, Weights(**weights)):
-        both = memory.search("tea", search_type="semantic", weights=given, explain=True)
+        both = memory.search("tea", search_type="semantic", ranking=given, explain=True)
         for hit in both:
             parts = hit.components
             assert parts.keys() == {"similarity", "relevance", "importance"}
@@ -230,8 +230,8 @@ def test_scores_are_weighted_means_of_what_the_weights_name(memory):
 
 def test_weights_do_not_depend_on_their_sum(memory):
     memory.add_many([{"content": text, "importance": at / 4} for at, text in enumerate(TEXTS)])
-    small = memory.search("sofa", weights={"relevance": 0.1, "importance": 0.1})
-    large = memory.search("sofa", weights={"relevance": 1.0, "importance": 1.0})
+    small = memory.search("sofa", ranking={"relevance": 0.1, "importance": 0.1})
+    large = memory.search("sofa", ranking={"relevance": 1.0, "importance": 1.0})
     assert found(small) == found(large)
     assert scores(small) == pytest.approx(scores(large))
 
@@ -240,7 +240,7 @@ def test_recency_falls_in_a_line_over_a_year(memory):
     for days in (0, 73, 365, 400):
         memory.add(f"{days} days", created_at=NOON - days * DAY)
     memory.add("tomorrow", created_at=NOON + DAY)
-    ages = scores(memory.search("tea", search_type="semantic", weights={"recency": 1}))
+    ages = scores(memory.search("tea", search_type="semantic", ranking={"recency": 1}))
     assert ages == pytest.approx(
         {"0 days": 1, "73 days": 0.8, "365 days": 0, "400 days": 0, "tomorrow": 1}
     )
@@ -270,23 +270,23 @@ def test_what_is_read_often_ranks_higher_by_access(memory):
         memory.touch([often.id])
     counts = {entry.content: entry.access_count for entry in memory.list()}
     assert counts == {"often": 9, "never": 0}
-    by_access = scores(memory.search("x", search_type="semantic", weights={"access": 1}))
+    by_access = scores(memory.search("x", search_type="semantic", ranking={"access": 1}))
     assert by_access == pytest.approx({"often": math.log10(10) / 3, "never": 0})
 
 
 def test_a_weight_of_a_context_that_is_not_there_gives_numbers_all_the_same(memory):
     memory.add_many(TEXTS)
-    results = memory.search("sofa", weights={"relevance": 0.5, "context": 0.5})
+    results = memory.search("sofa", ranking={"relevance": 0.5, "context": 0.5})
     assert found(results) == found(memory.search("sofa"))
-    for hit in memory.search("sofa", weights={"context": 1}):
+    for hit in memory.search("sofa", ranking={"context": 1}):
         assert hit.score == 0
 
 
 def test_what_is_not_explained_is_only_similarity_and_keyword(memory):
     memory.add_many(TEXTS)
     weights = {"relevance": 0.5, "recency": 0.5, "importance": 0.1, "access": 0.1, "salience": 0.1}
-    (hit,) = memory.search("sofa", limit=1, weights=weights)
-    (explained,) = memory.search("sofa", limit=1, weights=weights, explain=True)
+    (hit,) = memory.search("sofa", limit=1, ranking=weights)
+    (explained,) = memory.search("sofa", limit=1, ranking=weights, explain=True)
     assert hit.components.keys() == {"similarity", "keyword"}
     assert explained.components.keys() >= {"similarity", "keyword", *weights}
     assert hit.components.items() <= explained.components.items()

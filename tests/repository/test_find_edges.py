@@ -14,7 +14,7 @@ from random import Random
 
 import pytest
 
-from mnemic import AsyncMemory, Memory
+from mnemic import AsyncMemory, Memory, MemoryEntry
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import HYBRID, KEYWORD, SEMANTIC, Ranking, SessionTerms, Weights
 from mnemic.model.ranking import BY_SEARCH_TYPE, MOST_IMPORTANT, NEWEST
@@ -214,7 +214,7 @@ def test_what_supersedes_another_takes_its_place(memory, door):
 def test_a_memory_is_found_to_the_last_microsecond_before_it_expires(door):
     clock = Clock()
     with Memory(":memory:", embedder=WordEmbedder(), clock=clock) as memory:
-        memory.add("tea", expires_at=NOON + DAY)
+        memory.add(MemoryEntry("tea", expires_at=NOON + DAY))
         for wait, count in [
             (timedelta(0), 1),
             (DAY - timedelta(microseconds=1), 1),

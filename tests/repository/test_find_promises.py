@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from mnemic import Memory
+from mnemic import Memory, MemoryEntry
 from mnemic.errors import InvalidArgumentError
 from mnemic.index import NativeIndex
 from mnemic.model import KEYWORD, SEMANTIC, KeywordFields, Ranking, Recency, Scope, Weights
@@ -56,7 +56,7 @@ class SignedEmbedder(WordEmbedder):
 def test_a_negative_cosine_counts_as_nothing_in_scores_and_parts(weights):
     with Memory(":memory:", embedder=SignedEmbedder()) as memory:
         memory.add_many(["no", "yes"])
-        found = memory.search("tea", search_type="semantic", weights=weights, explain=True)
+        found = memory.search("tea", search_type="semantic", ranking=weights, explain=True)
         assert [hit.content for hit in found] == ["yes", "no"]
         for hit in found:
             taken = hit.components.pop("question", 0)
@@ -68,7 +68,7 @@ def test_a_negative_cosine_counts_as_nothing_in_scores_and_parts(weights):
 @pytest.mark.parametrize("search_type", ["hybrid", "keyword"])
 def test_every_part_that_is_explained_is_a_share_and_a_question_takes_one(search_type):
     with Memory(":memory:", embedder=WordEmbedder()) as memory:
-        memory.add("who has tea?", session_id="s", position=1)
+        memory.add(MemoryEntry("who has tea?", position=1), session_id="s")
         found = memory.search("tea", search_type=search_type, explain=True)
         for hit in found:
             taken = hit.components.pop("question", 0)

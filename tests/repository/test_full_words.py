@@ -84,7 +84,7 @@ def test_an_empty_text_has_the_whole_share():
     embedder = WordEmbedder()
     with Memory(":memory:", embedder=embedder) as memory:
         memory.add("Ada bought a lamp at the fair")
-        memory.add("", embed="a boat in the harbour")
-        memory.add("boat", embed="a boat in the harbour")
+        memory.add({"content": "", "embed": "a boat in the harbour"})
+        memory.add({"content": "boat", "embed": "a boat in the harbour"})
         found = shares(memory, ranking=FULL)
     assert found == {"Ada bought a lamp at the fair": 1, "": 1, "boat": 1 / 4}

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from mnemic import Memory
+from mnemic import Memory, MemoryEntry
 from mnemic.errors import StoreCorruptError
 from mnemic.repository import listing
 from tests.support.embedders import WordEmbedder
@@ -40,7 +40,7 @@ def test_the_index_is_loaded_after_some_answers_and_gives_the_same(memory, call)
     answers = [(call(memory), is_loaded(memory)) for _ in range(CALLS + 1)]
     assert all(answer == first for answer, _ in answers)
     assert [loaded for _, loaded in answers].index(True) == CALLS - 2
-    memory.add("another", category="c1")
+    memory.add(MemoryEntry("another", category="c1"))
     assert call(memory) != first
 
 

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from mnemic import MemoryEntry
 from mnemic.crypto import Encryption, MasterKey
 from mnemic.errors import (
     InvalidArgumentError,
@@ -378,9 +379,9 @@ def test_another_opening_seals_under_the_new_key_without_having_read_it(path, wa
             "add_many": lambda: other.add_many(
                 [{"content": "the zqnight", "sensitive": True}, {"content": "zqmore"}]
             ),
-            "replace": lambda: other.add(
-                "the zqnight", sensitive=True, id=uid(100), on_conflict="replace"
-            ),
+            "replace": lambda: other.add_many(
+                [MemoryEntry("the zqnight", sensitive=True, id=uid(100))], on_conflict="replace"
+            )[0],
             "update": lambda: other.update(uid(100), metadata={"sensitive": True}),
             "reembed": lambda: other.reembed(WordEmbedder(model="others")),
         }

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from mnemic import Memory
+from mnemic import Memory, MemoryEntry
 from mnemic.errors import DeadlineExceededError, EntryNotFoundError
 from mnemic.model import LinkType, Scope
 from mnemic.model.hops import Hops
@@ -146,7 +146,7 @@ def test_a_memory_stays_superseded_when_its_successor_is_gone(chains):
     assert chains.leads_to(start) == []
     shown = chains.memory.recall(mode="recent", include_superseded=True)
     assert {each.entry.content for each in shown} == {"start", "first"}
-    chains.memory.add("first", id=first.id, on_conflict="replace")
+    chains.memory.add_many([MemoryEntry("first", id=first.id)], on_conflict="replace")
     assert chains.leads_to(start) == ["first"]
     assert chains.memory.get(first.id).content == "first"
 
@@ -171,9 +171,9 @@ def test_cycles_of_versions_end(chains):
     first = chains.add("first")
     chains.memory.link(start.id, first.id)
     second = chains.add("second", first)
-    cyclic = chains.memory.add(
-        "first again", id=first.id, supersedes=second.id, on_conflict="replace"
-    )
+    cyclic = chains.memory.add_many(
+        [MemoryEntry("first again", id=first.id, supersedes=second.id)], on_conflict="replace"
+    )[0]
     versions, rivals = chains.lineage(cyclic, 20)
     assert len(versions) <= 1
     assert rivals == []

@@ -28,7 +28,7 @@ def test_a_failing_embedder_fails_the_write_or_leaves_the_vector_for_later(caplo
         with pytest.raises(EmbeddingError, match="failed: OSError at test_missing_vectors"):
             memory.add("lost")
         with caplog.at_level(logging.WARNING):
-            kept = memory.add("a red sofa", on_embed_error="pending")
+            kept = memory.add_many(["a red sofa"], on_embed_error="pending")[0]
             memory.add_many(["a blue chair", "a green lamp"], on_embed_error="pending")
         assert "stored without vectors for now" in caplog.text
         assert kept.embedding is None
@@ -49,7 +49,7 @@ def test_a_text_that_cannot_be_embedded_never_stops_a_search(monkeypatch, caplog
     monkeypatch.setattr("mnemic.repository.missing_vectors.time.monotonic", lambda: now[0])
     with Memory(":memory:", embedder=Picky()) as memory:
         memory.add("a red sofa")
-        memory.add("poison", on_embed_error="pending")
+        memory.add_many(["poison"], on_embed_error="pending")
         with caplog.at_level(logging.WARNING, "mnemic.compat.long_term"):
             caplog.clear()
             for _ in range(3):

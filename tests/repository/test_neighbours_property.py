@@ -61,8 +61,8 @@ class World:
             "supersede": lambda: memory.add(
                 text, id=new, user_id=user, supersedes=other, **self.fields()
             ),
-            "replace": lambda: memory.add(
-                text, id=one, user_id=user, on_conflict="replace", **self.fields()
+            "replace": lambda: memory.add_many(
+                [{"content": text, "id": one, **self.fields()}], user_id=user, on_conflict="replace"
             ),
             "link": lambda: memory.link(
                 one, other, random.choice(KINDS), random.choice(STRENGTHS), user_id=user

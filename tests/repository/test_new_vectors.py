@@ -65,7 +65,7 @@ def scores(found):
     ],
 )
 def test_any_array_or_list_of_numbers_is_a_vector(memory, vector):
-    stored = memory.add("north", embedding=vector)
+    stored = memory.add(MemoryEntry("north", embedding=vector))
     assert stored.embedding.tolist() == NORTH
     assert (stored.embedding.dtype, stored.embedding_model) == (np.float32, "own")
     assert not stored.embedding.flags.writeable
@@ -74,15 +74,15 @@ def test_any_array_or_list_of_numbers_is_a_vector(memory, vector):
 
 def test_an_array_that_changes_later_changes_no_memory(memory):
     vector = np.array(NORTH, dtype=np.float32)
-    stored = memory.add("north", embedding=vector)
+    stored = memory.add(MemoryEntry("north", embedding=vector))
     vector[:] = EAST
     assert stored.embedding.tolist() == NORTH
     assert scores(memory.search(vector=NORTH)) == {"north": 1.0}
 
 
 def test_the_nearest_of_several_vectors_counts(memory):
-    stored = memory.add("both", embedding=[NORTH, EAST])
-    memory.add("between", embedding=BETWEEN)
+    stored = memory.add(MemoryEntry("both", embedding=[NORTH, EAST]))
+    memory.add(MemoryEntry("between", embedding=BETWEEN))
     assert stored.embedding.tolist() == [NORTH, EAST]
     assert scores(memory.search(vector=EAST)) == {"both": 1.0, "between": 0.8}
     assert scores(memory.search(vector=[NORTH, EAST])) == {"both": 1.0, "between": 0.8}
@@ -96,7 +96,7 @@ def test_many_come_with_an_array_beside_them(memory):
 def test_many_come_with_a_list_of_vectors_chunks_and_none():
     embedder = WordEmbedder(dimensions=3)
     with opened(embedder=embedder) as memory:
-        record = memory.add("a record", embedding=NORTH)
+        record = memory.add(MemoryEntry("a record", embedding=NORTH))
     with opened(embedder=embedder) as memory:
         given = ["text", {"content": "dict", "user_id": None}, record, {"content": "embedded"}]
         stored = memory.add_many(given, embeddings=[NORTH, np.array([EAST, NORTH]), EAST, None])
@@ -129,7 +129,7 @@ def test_a_dict_of_add_many_holds_its_own(memory):
     ],
 )
 def test_what_is_no_vector_is_refused_and_nothing_stored(memory, given, error, message):
-    memory.add("north", embedding=NORTH)
+    memory.add(MemoryEntry("north", embedding=NORTH))
     with pytest.raises(error, match=message):
         memory.add("refused", **given)
     with pytest.raises(error, match=message):
@@ -155,14 +155,14 @@ def test_vectors_of_one_call_have_one_dimension(memory):
 
 def test_an_error_shows_no_number_of_a_vector(memory):
     with pytest.raises(InvalidEntryError) as caught:
-        memory.add("north", embedding=["8.125", "x"])
+        memory.add(MemoryEntry("north", embedding=["8.125", "x"]))
     assert "8.125" not in str(caught.value)
 
 
 def test_awaited_verbs_take_vectors_too():
     async def main():
         async with AsyncMemory(":memory:", embedder=None) as memory:
-            await memory.add("north", embedding=NORTH)
+            await memory.add(MemoryEntry("north", embedding=NORTH))
             await memory.add_many(["east"], embeddings=[EAST])
             return contents(await memory.search(vector=EAST))
 
@@ -175,21 +175,21 @@ def test_awaited_verbs_take_vectors_too():
 def test_given_vectors_count_as_the_embedders():
     embedder = WordEmbedder()
     with opened(embedder=embedder) as memory:
-        memory.add("hello", embedding=embedder.embed(["red cat"])[0])
+        memory.add(MemoryEntry("hello", embedding=embedder.embed(["red cat"])[0]))
         memory.add("red dog")
         embedder.texts.clear()
         assert contents(memory.search("red cat", search_type="semantic")) == ["hello", "red dog"]
         assert embedder.texts == ["red cat"]
         with pytest.raises(EmbeddingModelMismatchError, match=r"shape \(3,\).*'words' with 64"):
-            memory.add("refused", embedding=NORTH)
+            memory.add(MemoryEntry("refused", embedding=NORTH))
         assert memory.verify().ok
 
 
 def test_texts_are_embedded_in_place_of_the_content():
     embedder = WordEmbedder()
     with opened(embedder=embedder) as memory:
-        stored = memory.add("blue fish", embed=["red cat", "green tree"])
-        one = memory.add("white fish", embed="yellow sun")
+        stored = memory.add({"content": "blue fish", "embed": ["red cat", "green tree"]})
+        one = memory.add({"content": "white fish", "embed": "yellow sun"})
         assert embedder.texts == ["red cat", "green tree", "yellow sun"]
         assert (stored.embedding.shape, one.embedding.shape) == ((2, 64), (64,))
         found = memory.search("green tree", search_type="semantic")
@@ -218,7 +218,7 @@ def test_a_memory_without_a_vector_is_found_by_keywords_and_never_embedded(tmp_p
     embedder = WordEmbedder()
     path = tmp_path / "a.db"
     with opened(path, embedder=embedder) as memory:
-        stored = memory.add("hidden words", embed=())
+        stored = memory.add({"content": "hidden words", "embed": ()})
         assert stored.embedding is None
         assert contents(memory.search("hidden")) == ["hidden words"]
     with opened(path, embedder=embedder) as memory, opened(path, embedder=embedder) as other:
@@ -239,8 +239,8 @@ class Failing(WordEmbedder):
 
 def test_given_vectors_need_no_embedder_that_works():
     with opened(embedder=Failing(dimensions=3)) as memory:
-        memory.add("north", embedding=NORTH)
-        memory.add("none", embed=())
+        memory.add(MemoryEntry("north", embedding=NORTH))
+        memory.add({"content": "none", "embed": ()})
         memory.add("", metadata={"k": 1})
         assert contents(memory.search(vector=NORTH))[0] == "north"
 
@@ -249,11 +249,11 @@ def test_texts_that_are_not_stored_cannot_wait_for_the_embedder():
     embedder = Failing()
     with opened(embedder=embedder) as memory:
         with pytest.raises(EmbeddingError):
-            memory.add("waiting", embed="other", on_embed_error="pending")
+            memory.add_many([{"content": "waiting", "embed": "other"}], on_embed_error="pending")
         with pytest.raises(EmbeddingError):
             memory.add_many(["a", {"content": "b", "embed": "c"}], on_embed_error="pending")
         assert memory.count() == 0
-        memory.add("waiting", on_embed_error="pending")
+        memory.add_many(["waiting"], on_embed_error="pending")
         embedder.is_down = False
         assert scores(memory.search("waiting", search_type="semantic")) == {"waiting": 1.0}
 
@@ -281,7 +281,7 @@ def test_a_dimension_that_is_not_declared_is_learned_from_the_embedder(tmp_path)
         with opened(path, embedder=embedder) as memory:
             memory.add(**{"content": "hidden words", **options})
             with pytest.raises(EmbeddingModelMismatchError, match="with 3 dimensions"):
-                memory.add("refused", embedding=[1.0, 0.0])
+                memory.add(MemoryEntry("refused", embedding=[1.0, 0.0]))
         with opened(path, embedder=embedder) as memory:
             memory.search("something")
         assert set(embedder.texts) == {"the length of a vector", "something"}
@@ -308,10 +308,10 @@ def test_the_dimension_is_learned_from_the_first_vector(tmp_path):
         memory.add("words alone")
         assert len(memory.search(vector=NORTH)) == len(other.search(vector=[1.0])) == 0
         assert contents(memory.search("words", vector=NORTH)) == ["words alone"]
-        memory.add("north", embedding=NORTH)
+        memory.add(MemoryEntry("north", embedding=NORTH))
         assert scores(memory.search(vector=NORTH)) == {"north": 1.0}
         assert scores(other.search(vector=NORTH)) == {"north": 1.0}
-        other.add("east", embedding=EAST)
+        other.add(MemoryEntry("east", embedding=EAST))
         assert contents(memory.search(vector=EAST)) == ["east", "north"]
         with pytest.raises(DimensionMismatchError, match=r"shape \(1,\).*'own' have 3 dimensions"):
             other.search(vector=[1.0])
@@ -325,14 +325,14 @@ def test_the_dimension_is_learned_from_the_first_vector(tmp_path):
 def test_the_model_has_the_name_it_is_given(tmp_path):
     path = tmp_path / "a.db"
     with opened(path, embedder=None, embedding_model="mine-v1") as memory:
-        assert memory.add("north", embedding=NORTH).embedding_model == "mine-v1"
+        assert memory.add(MemoryEntry("north", embedding=NORTH)).embedding_model == "mine-v1"
     with pytest.raises(EmbeddingModelMismatchError, match=r"'mine-v1' with 3 .*'mine-v2'"):
         opened(path, embedder=None, embedding_model="mine-v2")
     with opened(path, embedder=None) as memory:  # which may search by keywords
         assert contents(memory.search("north")) == ["north"]
         for refused in (
             lambda: memory.search(vector=NORTH),
-            lambda: memory.add("east", embedding=EAST),
+            lambda: memory.add(MemoryEntry("east", embedding=EAST)),
         ):
             with pytest.raises(EmbeddingModelMismatchError, match="embedding_model='mine-v1'"):
                 refused()
@@ -346,7 +346,7 @@ def test_a_memory_of_an_embedder_takes_vectors_of_its_model_without_it(tmp_path)
     with opened(path, embedder=embedder) as memory:
         memory.add("red cat")
     with opened(path, embedder=None, embedding_model="words") as memory:
-        memory.add("red dog", embedding=embedder.embed(["red dog"])[0])
+        memory.add(MemoryEntry("red dog", embedding=embedder.embed(["red dog"])[0]))
         found = memory.search(vector=embedder.embed(["dog"])[0])
         assert contents(found) == ["red dog", "red cat"]
     with opened(path, embedder=embedder) as memory:
@@ -355,7 +355,7 @@ def test_a_memory_of_an_embedder_takes_vectors_of_its_model_without_it(tmp_path)
 
 def test_given_vectors_are_of_the_embedders_model_by_the_name_that_it_is_given():
     with opened(embedding_model="mine") as memory:
-        given = memory.add("red cat", embedding=WordEmbedder().embed(["red cat"])[0])
+        given = memory.add(MemoryEntry("red cat", embedding=WordEmbedder().embed(["red cat"])[0]))
         assert given.embedding_model == memory.add("red dog").embedding_model == "mine"
 
 
@@ -366,9 +366,9 @@ def test_the_name_of_a_model_is_a_name(name):
 
 
 def test_archived_and_superseded_memories_keep_their_vectors(memory):
-    one = memory.add("north", embedding=NORTH)
+    one = memory.add(MemoryEntry("north", embedding=NORTH))
     memory.update(one.id, status="archived")
-    memory.add("east", embedding=EAST)
+    memory.add(MemoryEntry("east", embedding=EAST))
     assert contents(memory.search(vector=NORTH)) == ["east"]
     memory.update(one.id, status="active")
     assert scores(memory.search(vector=NORTH)) == {"north": 1.0, "east": 0.0}
@@ -381,7 +381,7 @@ def test_archived_and_superseded_memories_keep_their_vectors(memory):
 def test_a_window_of_a_context_passes_over_empty_texts():
     embedder = WordEmbedder()
     with opened(embedder=embedder) as memory:
-        memory.add("", embed="red cat")
+        memory.add({"content": "", "embed": "red cat"})
         memory.add("red dog")
         window = ContextWindow(1000)
         query = MemoryQuery(query="red cat", min_relevance=0.0)
@@ -416,7 +416,7 @@ def test_searches_find_the_first_vectors_while_others_write_them(tmp_path):
         def write(which):
             barrier.wait()
             for number in range(20):
-                memory.add(f"{which} {number}", embedding=NORTH)
+                memory.add(MemoryEntry(f"{which} {number}", embedding=NORTH))
 
         def read():
             barrier.wait()
@@ -481,13 +481,13 @@ def test_own_vectors_find_what_an_embedders_find():
 def test_a_memory_may_have_no_text_if_it_has_a_vector_or_metadata(tmp_path, embedder):
     path = tmp_path / "a.db"
     with opened(path, embedder=embedder) as memory:
-        one = memory.add("", embedding=NORTH)
+        one = memory.add(MemoryEntry("", embedding=NORTH))
         two = memory.add("", metadata={"kind": "image"})
         assert (two.embedding, two.content) == (None, "")
         with pytest.raises(InvalidEntryError, match="unless the memory has metadata or an embed"):
             memory.add("")
         with pytest.raises(InvalidEntryError, match="white space"):
-            memory.add(" ", embedding=NORTH)
+            memory.add(MemoryEntry(" ", embedding=NORTH))
     with opened(path, embedder=embedder) as memory:
         assert memory.get(one.id).content == ""
         assert memory.list(filters={"metadata.kind": "image"})[0].id == two.id
@@ -521,9 +521,9 @@ def test_a_judge_is_asked_nothing_of_an_empty_text():
 
 def test_an_empty_text_is_similar_by_its_vector_alone():
     with opened(embedder=WordEmbedder(dimensions=3)) as memory:
-        one = memory.add("", embedding=NORTH)
+        one = memory.add(MemoryEntry("", embedding=NORTH))
         two = memory.add("", metadata={"k": 1})
-        near = memory.add("near", embedding=[1.0, 0.1, 0.0])
+        near = memory.add(MemoryEntry("near", embedding=[1.0, 0.1, 0.0]))
         assert memory.similar(one.id)[0].id == near.id
         assert all(hit.score == 0 for hit in memory.similar(two.id))
 
@@ -549,7 +549,7 @@ def test_an_export_keeps_own_vectors(tmp_path, embedder):
     name = None if embedder else "mine"
     with opened(embedder=embedder, embedding_model=name) as memory:
         memory.add_many(["one", "two", ""], embeddings=[NORTH, [EAST, NORTH], EAST])
-        memory.add("none", embed=())
+        memory.add({"content": "none", "embed": ()})
         memory.export(path, embeddings=True)
         expected = vectors_of(memory)
     with opened(embedder=embedder, embedding_model=name) as copy:
@@ -580,7 +580,7 @@ def test_an_import_embeds_what_has_vectors_of_another_model(tmp_path):
 def test_a_memory_of_a_vector_alone_comes_back_from_an_export_without_vectors(tmp_path):
     path = tmp_path / "out.jsonl"
     with opened(embedder=None) as memory:
-        stored = memory.add("", embedding=NORTH)
+        stored = memory.add(MemoryEntry("", embedding=NORTH))
         memory.export(path)
     for embedder in (None, WordEmbedder()):
         with opened(embedder=embedder) as copy:
@@ -596,16 +596,16 @@ def test_a_memory_of_a_vector_alone_comes_back_from_an_export_without_vectors(tm
 def test_given_vectors_take_the_place_of_stored_ones(embedder, tmp_path):
     path = tmp_path / "a.db"
     with opened(path, embedder=embedder) as memory, opened(path, embedder=embedder) as other:
-        one = memory.add("same text", embedding=NORTH)
-        memory.add("east", embedding=EAST)
+        one = memory.add(MemoryEntry("same text", embedding=NORTH))
+        memory.add(MemoryEntry("east", embedding=EAST))
         assert other.search(vector=NORTH)[0].id == one.id
-        put = {"id": one.id, "on_conflict": "replace"}
-        memory.add("same text", **put)  # keeps its vector
+        put = {"content": "same text", "id": one.id}
+        memory.add_many([put], on_conflict="replace")  # keeps its vector
         assert memory.get(one.id, embeddings=True).embedding.tolist() == NORTH
-        memory.add("same text", embedding=[0.0, 0.0, 2.0], **put)
+        memory.add_many([{**put, "embedding": [0.0, 0.0, 2.0]}], on_conflict="replace")
         for each in (memory, other):
             assert scores(each.search(vector=[0.0, 0.0, 1.0])) == {"same text": 1.0, "east": 0.0}
-        memory.add("same text", embed=(), **put)
+        memory.add_many([{**put, "embed": ()}], on_conflict="replace")
         for each in (memory, other):
             assert scores(each.search(vector=[0.0, 0.0, 1.0])) == {"same text": 0.0, "east": 0.0}
         assert memory.verify().ok
@@ -616,8 +616,10 @@ def test_given_vectors_take_the_place_of_stored_ones(embedder, tmp_path):
 def test_other_texts_take_the_place_of_stored_ones():
     embedder = WordEmbedder()
     with opened(embedder=embedder) as memory:
-        one = memory.add("same", embed="red cat", metadata={"n": 1})
-        memory.add("same", embed="green tree", id=one.id, on_conflict="replace")
+        one = memory.add({"content": "same", "embed": "red cat", "metadata": {"n": 1}})
+        memory.add_many(
+            [{"content": "same", "embed": "green tree", "id": one.id}], on_conflict="replace"
+        )
         assert embedder.texts == ["red cat", "green tree"]
         assert scores(memory.search("green tree", search_type="semantic")) == {"same": 1.0}
 
@@ -625,8 +627,8 @@ def test_other_texts_take_the_place_of_stored_ones():
 def test_an_empty_text_put_again_keeps_no_vector_of_other_texts():
     embedder = WordEmbedder()
     with opened(embedder=embedder) as memory:
-        one = memory.add("", embed="red cat", metadata={"n": 1})
-        memory.add("", metadata={"n": 2}, id=one.id, on_conflict="replace")
+        one = memory.add({"content": "", "embed": "red cat", "metadata": {"n": 1}})
+        memory.add_many([MemoryEntry("", metadata={"n": 2}, id=one.id)], on_conflict="replace")
         assert scores(memory.search("red cat", search_type="semantic")) == {"": 0.0}
 
 
@@ -637,8 +639,8 @@ def test_an_empty_text_put_again_keeps_no_vector_of_other_texts():
 def test_an_update_brings_other_vectors(embedder, tmp_path):
     path = tmp_path / "a.db"
     with opened(path, embedder=embedder) as memory, opened(path, embedder=embedder) as other:
-        one = memory.add("same text", embedding=NORTH, metadata={"n": 1})
-        memory.add("east", embedding=EAST)
+        one = memory.add(MemoryEntry("same text", embedding=NORTH, metadata={"n": 1}))
+        memory.add(MemoryEntry("east", embedding=EAST))
         assert other.search(vector=NORTH)[0].id == one.id
         changed = memory.update(one.id, embedding=[[0.0, 0.0, 1.0], EAST])
         assert (changed.content, changed.version) == ("same text", one.version + 1)
@@ -673,7 +675,7 @@ def test_an_update_embeds_other_texts_in_place_of_the_content():
 
 
 def test_without_an_embedder_a_new_text_has_no_vector(memory):
-    one = memory.add("north", embedding=NORTH)
+    one = memory.add(MemoryEntry("north", embedding=NORTH))
     memory.update(one.id, content="south")
     assert memory.get(one.id, embeddings=True).embedding is None
     assert contents(memory.search(vector=NORTH)) == []
@@ -692,16 +694,16 @@ def test_without_an_embedder_a_new_text_has_no_vector(memory):
     ],
 )
 def test_an_update_refuses_what_is_no_vector(memory, given, error, message):
-    one = memory.add("north", embedding=NORTH)
+    one = memory.add(MemoryEntry("north", embedding=NORTH))
     with pytest.raises(error, match=message):
         memory.update(one.id, **given)
     assert memory.get(one.id) == one
 
 
 def test_an_access_that_is_not_written_yet_outlives_new_vectors(memory):
-    one = memory.add("north", embedding=NORTH)
+    one = memory.add(MemoryEntry("north", embedding=NORTH))
     memory.get(one.id)
     memory.update(one.id, embedding=EAST)
-    (hit,) = memory.search(vector=EAST, weights={"relevance": 1.0, "access": 1.0})
+    (hit,) = memory.search(vector=EAST, ranking={"relevance": 1.0, "access": 1.0})
     assert hit.entry.access_count == 1
     assert contents(memory.search(vector=EAST, filters={"access_count": 1})) == ["north"]

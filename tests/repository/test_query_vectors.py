@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemic import Ranking
+from mnemic import MemoryEntry, Ranking
 from mnemic.errors import (
     InvalidArgumentError,
 )
@@ -65,7 +65,7 @@ def test_a_text_and_a_vector_search_by_both(memory):
     ],
 )
 def test_a_search_refuses_what_it_cannot_compare(memory, options, message):
-    memory.add("north", embedding=NORTH)
+    memory.add(MemoryEntry("north", embedding=NORTH))
     with pytest.raises(InvalidArgumentError, match=message):
         memory.search(**options)
 
@@ -83,13 +83,13 @@ def test_a_vector_has_no_language():
 
 
 def test_context_takes_a_vector_and_passes_over_empty_texts(memory):
-    memory.add("", embedding=NORTH)
-    memory.add("north", embedding=NORTH)
+    memory.add(MemoryEntry("", embedding=NORTH))
+    memory.add(MemoryEntry("north", embedding=NORTH))
     assert [entry.content for entry in memory.context(vector=NORTH).memories] == ["north"]
 
 
 def test_similar_compares_own_vectors(memory):
-    one = memory.add("lamp and boat", embedding=NORTH)
+    one = memory.add(MemoryEntry("lamp and boat", embedding=NORTH))
     memory.add_many(["near", "a boat far away"], embeddings=[[0.9, 0.1, 0.0], EAST])
     plain = memory.add("a lamp without a vector")
     assert contents(memory.similar(one.id))[0] == "near"

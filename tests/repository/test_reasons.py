@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from mnemic import MemoryEntry
 from tests.support.clock import NOON
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
@@ -58,10 +59,9 @@ TURNS = [
 def chat(**options):
     memory = opened(clock=lambda: NOON, **options)
     for at, (speaker, text) in enumerate(TURNS):
-        memory.add(
-            text, session_id="s", position=at, speaker=speaker, user_id="u",
-            created_at=NOON + timedelta(minutes=at),
-        )  # fmt: skip
+        said_at = NOON + timedelta(minutes=at)
+        turn = MemoryEntry(text, position=at, speaker=speaker, created_at=said_at)
+        memory.add(turn, session_id="s", user_id="u")
     return memory
 
 

@@ -288,8 +288,10 @@ def test_the_former_text_of_a_memory_counts_as_long_as_it_is_there(refusing):
 
 def test_a_memory_may_repeat_the_one_that_it_supersedes_or_replaces(refusing):
     entry = returned(refusing)
-    assert refusing.add(OSLO, id=entry.id, on_conflict="replace").version == 2
-    assert refusing.add(OSLO, id=entry.id, on_conflict="skip").id == entry.id
+    assert (
+        refusing.add_many([MemoryEntry(OSLO, id=entry.id)], on_conflict="replace")[0].version == 2
+    )
+    assert refusing.add_many([MemoryEntry(OSLO, id=entry.id)], on_conflict="skip")[0].id == entry.id
     assert refusing.add(OSLO, supersedes=entry.id)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mnemic import Memory
+from mnemic import Memory, MemoryEntry
 from mnemic.index import faiss_source
 from mnemic.index.faiss_kinds import FaissIndex
 from mnemic.repository import index_snapshots
@@ -35,7 +35,7 @@ def filled(path, **options):
     """Store memories of which one has a vector of its own, and save a snapshot of the index."""
     with Memory(path, embedder=Embedder(), **options) as memory:
         memory.add_many([f"tea number{at}" for at in range(40)])
-        memory.add("its own", embedding=OWN)
+        memory.add(MemoryEntry("its own", embedding=OWN))
         saved(memory)
 
 

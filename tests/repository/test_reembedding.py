@@ -12,7 +12,7 @@ import zlib
 import numpy as np
 import pytest
 
-from mnemic import AsyncMemory, Memory, as_embedder
+from mnemic import AsyncMemory, Memory, MemoryEntry, as_embedder
 from mnemic.errors import (
     EmbedderRequiredError,
     EmbeddingError,
@@ -498,7 +498,7 @@ def test_sensitive_archived_blank_and_long_memories_are_embedded_as_before(place
     memory.add("a secret of ann", sensitive=True)
     archived = memory.add("an old address")
     memory.update(archived.id, status="archived")
-    memory.add("no meaning wanted", embed=())
+    memory.add({"content": "no meaning wanted", "embed": ()})
     deleted = memory.add("deleted permanently")
     memory.delete(deleted.id)
     new = Turned()
@@ -517,7 +517,7 @@ def test_sensitive_archived_blank_and_long_memories_are_embedded_as_before(place
 def test_vectors_of_a_program_are_replaced_by_those_of_the_content(path):
     own = np.ones(64, np.float32)
     with Memory(path, embedder=Embedder()) as memory:
-        memory.add("tea at noon", embedding=own)
+        memory.add(MemoryEntry("tea at noon", embedding=own))
         memory.reembed(Turned())
         assert similarity(memory, "tea at noon") == ("tea at noon", 1.0)
 

@@ -4,6 +4,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from mnemic import MemoryEntry
 from mnemic.errors import (
     EmbeddingError,
     EntryNotFoundError,
@@ -53,7 +54,7 @@ def test_similar_embeds_a_memory_that_lacks_its_vector_still(open_memory):
     memory = open_memory(embedder=embedder)
     memory.add_many(TEXTS)
     embed, embedder.embed = embedder.embed, None
-    kept = memory.add("the red sofa", on_embed_error="pending")
+    kept = memory.add_many(["the red sofa"], on_embed_error="pending")[0]
     with pytest.raises(EmbeddingError):
         memory.similar(kept.id)
     embedder.embed = embed
@@ -67,7 +68,7 @@ def test_similar_stays_inside_the_scope_of_the_memory(shared):
     assert names(shared.similar(kept.id, user_id="bob")) == []
     others = ["alice", "alice at home", "nobody"]
     assert names(shared.similar(kept.id, all_users=True)) == others
-    assert names(shared.similar(kept.id, all_users=True, project_id="p")) == ["alice"]
+    assert names(shared.scoped(project_id="p").similar(kept.id, all_users=True)) == ["alice"]
     assert names(shared.scoped(user_id="bob").similar(kept.id)) == []
 
 
@@ -135,7 +136,7 @@ def test_what_was_deleted_or_has_expired_is_not_found(open_memory, call):
     clock = Clock()
     memory = open_memory(clock=clock)
     gone = memory.add("tea that is deleted")
-    memory.add("tea that expires", expires_at=NOON + DAY)
+    memory.add(MemoryEntry("tea that expires", expires_at=NOON + DAY))
     memory.add("tea that stays")
     memory.delete(gone.id)
     search = SCOPED_CALLS[call]

@@ -6,7 +6,7 @@ from uuid import UUID
 import apsw
 import pytest
 
-from mnemic import AsyncMemory, Memory
+from mnemic import AsyncMemory, Memory, MemoryEntry
 from mnemic.errors import (
     InvalidArgumentError,
     LicenseRestrictionError,
@@ -40,7 +40,7 @@ def test_users_are_listed_in_pages_and_by_prefix():
 def test_a_user_is_listed_until_nothing_of_theirs_is_left():
     clock = Clock(NOON)
     with opened(clock=clock) as memory:
-        memory.add("abc", user_id="alice", expires_at=NOON + DAY)
+        memory.add(MemoryEntry("abc", expires_at=NOON + DAY), user_id="alice")
         assert shown(memory.users()) == [("alice", 1, 3)]
         clock.now = NOON + DAY
         assert shown(memory.users()) == [("alice", 0, 3)]

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from mnemic import AsyncMemory, Memory
+from mnemic import AsyncMemory, Memory, MemoryEntry
 from mnemic.errors import InvalidArgumentError
 from mnemic.index.faiss_kinds import FaissIndex
 from mnemic.index.faiss_source import FaissSource
@@ -79,8 +79,8 @@ def test_memories_without_a_vector_are_no_queries():
         assert memory.index.audit().sampled == 0
         memory.add("no vector")
         assert memory.index.audit() == IndexAudit("exact", 1, 0, 10, 1.0, 1.0, 0.0, 0.0, 0, 0)
-        memory.add("with one", embedding=[1.0, 0.0])
-        memory.add("with another", embedding=[1.0, 0.5])
+        memory.add(MemoryEntry("with one", embedding=[1.0, 0.0]))
+        memory.add(MemoryEntry("with another", embedding=[1.0, 0.5]))
         assert memory.index.audit().sampled == 2
 
 

@@ -38,8 +38,8 @@ def test_memories_that_wait_for_a_vector_do_not_hold_the_old_model(path):
             raise ConnectionError
 
     with Memory(path, embedder=Down(16, "small")) as memory:
-        memory.add("red sofa", on_embed_error="pending")
-        memory.add("blue chair", on_embed_error="pending")
+        memory.add_many(["red sofa"], on_embed_error="pending")
+        memory.add_many(["blue chair"], on_embed_error="pending")
     with Memory(path, embedder=large()) as memory:
         assert memory.search("red", search_type="semantic")[0].content == "red sofa"
     assert Memory.model_of(path) == LARGE

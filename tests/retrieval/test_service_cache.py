@@ -119,7 +119,7 @@ def test_agents_and_users_do_not_share_answers(tmp_path):
             AsyncMemory(path, "brief", **options) as brief,
         ):
             await aide.add(embedder.near("of nobody", 0.9))
-            await aide.add(embedder.near("of alice", 0.9), user_id="alice", project_id="p")
+            await aide.scoped(project_id="p").add(embedder.near("of alice", 0.9), user_id="alice")
             await aide.add(embedder.near("of boris", 0.9), user_id="boris")
             await brief.add(embedder.near("of the other agent", 0.9))
             service, other = AsyncRetrievalService(aide), AsyncRetrievalService(brief)

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from uuid import UUID
 
 import msgspec
-import numpy as np
 
 import mnemic
+from mnemic.arrays import Float32Array
 from mnemic.context.prompt_block import NumberedLines
 from mnemic.context.redaction import Redaction
 from mnemic.model import MemoryFilter, MemoryKind, MemoryStatus, MemoryType
@@ -116,6 +116,8 @@ PLAIN = {
 
 
 def value_of(kind):
+    if kind is Float32Array:
+        return None  # records are given without their embeddings
     if kind in PLAIN:
         return PLAIN[kind]
     if get_origin(kind) is not None:
@@ -124,8 +126,6 @@ def value_of(kind):
 
 
 def value_of_parts(origin, parts):
-    if origin is np.ndarray:
-        return None  # records are given without their embeddings
     if origin is Annotated:
         return value_of(parts[0])
     if origin in (Union, types.UnionType):

@@ -17,6 +17,7 @@ from mnemic.compat import AsyncLongTermMemory, ContextWindow
 from mnemic.context import ContextItem, ContextSnapshot
 from mnemic.hyde import HydeConfig
 from mnemic.model import MemoryEntryUpdate, MemoryFilter, MemoryQuery, RecallOptions
+from mnemic.model.new_entry import FIELDS
 from mnemic.observability import events
 from mnemic.policy import RetrievalRequest
 from tests.support.clock import NOON
@@ -170,7 +171,7 @@ class World:
     def exported(self):
         target = io.StringIO()
         with Memory(":memory:", "aide", embedder=None) as other:
-            other.add(f"{next(self.numbers)} {CONTENT}", **fields())
+            other.add({"content": f"{next(self.numbers)} {CONTENT}", **fields()})
             other.export(target)
         target.seek(0)
         return target
@@ -422,8 +423,17 @@ def calls_of(door, world, verb):
     if of_hidden and verb != "add":
         yield {**right(parameters), **of_hidden}
     for chosen in parameters:
-        for wrong in WRONG_NAMES if chosen.name in NAMES else WRONG:
+        for wrong in wrong_for(chosen.name):
             yield {**right([*required, chosen]), chosen.name: wrong()}
+    if "content" in right(required) and "on_duplicate" in right(parameters):
+        for name in FIELDS:  # of a dict in place of the content
+            for value in (lambda name=name: world.value_of(name, verb), *wrong_for(name)):
+                yield {"content": {"content": CONTENT, name: value()}}
+
+
+def wrong_for(name):
+    """Return what makes wrong values of a parameter or a field."""
+    return WRONG_NAMES if name in NAMES else WRONG
 
 
 async def called(door, verb, arguments):

@@ -10,6 +10,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
+from mnemic import MemoryEntry
 from mnemic.async_memory import AsyncMemory
 from mnemic.errors import (
     DuplicateEntryError,
@@ -36,8 +37,9 @@ def memory(request, tmp_path):
         assert opened.verify().ok
 
 
-def put(memory, number, content, **fields):
-    return memory.add(content, id=uid(number), on_conflict="replace", **fields)
+def put(memory, number, content, *, on_embed_error="raise", **fields):
+    given = {"content": content, "id": uid(number), **fields}
+    return memory.add_many([given], on_conflict="replace", on_embed_error=on_embed_error)[0]
 
 
 def test_a_put_is_found_by_its_new_words_and_no_more_by_the_old(memory):
@@ -106,7 +108,7 @@ def test_a_put_whose_embedder_fails_leaves_the_old_one():
 
 def test_skip_returns_the_stored_one_even_if_it_is_deleted(memory):
     stored = put(memory, 1, "a red sofa")
-    assert memory.add("other", id=uid(1), on_conflict="skip") == stored
+    assert memory.add_many([MemoryEntry("other", id=uid(1))], on_conflict="skip")[0] == stored
     memory.delete(uid(1))
     skipped = memory.add_many([{"content": "other", "id": uid(1)}], on_conflict="skip")
     assert contents(skipped) == ["a red sofa"]
@@ -119,9 +121,9 @@ def test_skip_returns_the_stored_one_even_if_it_is_deleted(memory):
 def test_a_put_moves_to_the_project_and_session_of_the_call(memory):
     put(memory, 1, "a red sofa", user_id="u", project_id="p", session_id="s")
     view = memory.scoped(user_id="u", project_id="q")
-    moved = view.add("a red sofa", id=uid(1), on_conflict="replace")
+    moved = view.add_many([MemoryEntry("a red sofa", id=uid(1))], on_conflict="replace")[0]
     assert (moved.project_id, moved.session_id, moved.version) == ("q", None, 2)
-    assert len(memory.search("sofa", user_id="u", project_id="p")) == 0
+    assert len(memory.scoped(project_id="p").search("sofa", user_id="u")) == 0
     assert contents(view.search("sofa")) == ["a red sofa"]
 
 
@@ -132,7 +134,7 @@ def test_raise_is_the_default_and_other_words_are_refused(memory):
     with pytest.raises(DuplicateEntryError):
         memory.add_many([{"content": "x", "id": uid(1)}], on_conflict="raise")
     with pytest.raises(InvalidArgumentError, match="on_conflict must be one of raise, replace"):
-        memory.add("x", id=uid(1), on_conflict="overwrite")
+        memory.add_many([MemoryEntry("x", id=uid(1))], on_conflict="overwrite")
 
 
 def test_accesses_are_anew_for_every_opening(tmp_path):
@@ -162,7 +164,7 @@ def test_a_replacement_is_published_as_an_update(memory):
     memory.add_many(
         [{"content": "x", "id": uid(2)}, {"content": "y", "id": uid(1)}], on_conflict="replace"
     )
-    memory.add("z", id=uid(2), on_conflict="skip")
+    memory.add_many([MemoryEntry("z", id=uid(2))], on_conflict="skip")
     assert seen == [
         *(("new", uid(1)), (False, uid(1))),
         *(("new", uid(2)), (True, uid(1))),
@@ -209,8 +211,11 @@ def test_records_and_keys_at_the_other_doors():
 def test_awaited_puts_of_one_id_at_once_get_no_error(tmp_path):
     async def scenario():
         async with AsyncMemory(tmp_path / "a.db", embedder=WordEmbedder()) as memory:
-            puts = (memory.add(f"content {n}", id=uid(1), on_conflict="replace") for n in range(30))
-            found = await asyncio.gather(*puts)
+            puts = (
+                memory.add_many([MemoryEntry(f"content {n}", id=uid(1))], on_conflict="replace")
+                for n in range(30)
+            )
+            found = [one for (one,) in await asyncio.gather(*puts)]
             stored = await memory.get(uid(1))
             assert sorted(one.version for one in found) == list(range(1, 31))
             assert stored.version == 30
@@ -233,7 +238,8 @@ with Memory(path, embedder=WordEmbedder()) as memory:
     for turn in range(20):
         memories = [{"content": f"{name} {turn} {n}", "id": UUID(int=n)} for n in range(10)]
         memory.add_many(memories, on_conflict="replace")
-        memory.add(f"{name} {turn}", id=UUID(int=99), on_conflict="replace")
+        last = {"content": f"{name} {turn}", "id": UUID(int=99)}
+        memory.add_many([last], on_conflict="replace")
         assert len(memory.search("content", limit=99)) == 11
 """
 
@@ -278,8 +284,8 @@ def test_memories_of_earlier_versions_are_stored_over(tmp_path, version):
         assert len(old) == 3
         for number, kept in enumerate(old):
             content = kept.content + " again" * (number % 2)
-            named = {"id": kept.id, "user_id": kept.user_id}
-            new = memory.add(content, on_conflict="replace", **named)
+            named = {"content": content, "id": kept.id, "user_id": kept.user_id}
+            (new,) = memory.add_many([named], on_conflict="replace")
             assert (new.version, new.created_at) == (kept.version + 1, kept.created_at)
             memory.touch([kept.id], user_id=kept.user_id, expires_at="2100-01-01T00:00:00Z")
         assert memory.count(all_users=True) == 3
@@ -330,7 +336,9 @@ def test_an_id_of_another_user_or_agent_shows_nowhere(tmp_path):
         seen = []
         memory.events.subscribe(MemoryUpdatedEvent, seen.append)
         for way in ("replace", "skip"):
-            new = memory.add("ours", id=UUID(int=1), user_id="bob", on_conflict=way)
+            new = memory.add_many(
+                [MemoryEntry("ours", id=UUID(int=1))], on_conflict=way, user_id="bob"
+            )[0]
             assert (new.version, new.content) == (1, "ours")
             memory.delete(UUID(int=1), user_id="bob", permanent=True)
         assert seen == []

@@ -99,13 +99,14 @@ class Run:
         given = dict(fields)
         if "supersedes" in given:
             given["supersedes"] = uid(given["supersedes"])
+        given |= {"id": uid(place[1]), "user_id": place[0]}
         try:
             self.model.store(place, fields, way)
         except DuplicateEntryError:
             with pytest.raises(DuplicateEntryError):
-                door.add(id=uid(place[1]), user_id=place[0], on_conflict=way, **given)
+                door.add_many([given], on_conflict=way)
         else:
-            door.add(id=uid(place[1]), user_id=place[0], on_conflict=way, **given)
+            door.add_many([given], on_conflict=way)
 
     def put_many(self, door):
         way = self.chosen.choice(["replace", "skip"])

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from mnemic import MemoryEntry
 from mnemic.errors import (
     EntryNotFoundError,
     InvalidEntryError,
@@ -150,7 +151,7 @@ def test_the_largest_version_stays():
     with opened() as memory:
         memory.add_many([entry("a red sofa", id=uid(1), agent_id="default", version=2**63 - 1)])
         assert memory.update(uid(1), importance=0.9).version == 2**63 - 1
-        replaced = memory.add("a red sofa", id=uid(1), on_conflict="replace")
+        replaced = memory.add_many([MemoryEntry("a red sofa", id=uid(1))], on_conflict="replace")[0]
         assert replaced.version == 2**63 - 1
         memory.add("a green chair", supersedes=uid(1))
         assert memory.verify().ok

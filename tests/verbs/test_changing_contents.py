@@ -42,7 +42,7 @@ def test_an_update_with_a_vector_may_have_no_content(memory):
 def test_many_updates_may_leave_contents_empty(memory):
     memory.add_many([{"content": "tea", "metadata": {"a": number}} for number in range(3)])
     assert memory.update_many(filters={}, content="") == 3
-    assert memory.search("tea", search_type="keyword", total=True).total == 0
+    assert len(memory.search("tea", search_type="keyword")) == 0
     memory.add("tea")
     with pytest.raises(InvalidEntryError, match="unless"):
         memory.update_many(filters={"content": "tea"}, content="")

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from mnemic import AsyncMemory, Memory, MemoryFilter
+from mnemic import AsyncMemory, Memory, MemoryEntry, MemoryFilter
 from mnemic.errors import (
     AmbiguousIdError,
     EntryNotFoundError,
@@ -238,7 +238,8 @@ def aged():
             memory.delete(uid(number), user_id=user_id)
             expires_at = clock.now + HOUR if age else NOON
             memory.add(
-                f"expired {age}", id=uid(10 + number), expires_at=expires_at, user_id=user_id
+                MemoryEntry(f"expired {age}", id=uid(10 + number), expires_at=expires_at),
+                user_id=user_id,
             )
         memory.add("stays", id=uid(20), user_id=user_id)
     clock.now = NOON
@@ -347,11 +348,13 @@ def test_an_index_that_follows_is_one_that_is_built_anew(tmp_path, seed):
                 topic = chosen.choice(TOPICS)
                 expires_at = NOON + chosen.randrange(1, 9) * DAY if chosen.random() < 0.2 else None
                 memory.add(
-                    f"{topic} number {number}",
-                    id=uid(number),
-                    metadata={"topic": topic},
+                    MemoryEntry(
+                        f"{topic} number {number}",
+                        id=uid(number),
+                        metadata={"topic": topic},
+                        expires_at=expires_at,
+                    ),
                     user_id=user_id,
-                    expires_at=expires_at,
                 )
         answers(memory)
         for _ in range(12):

@@ -4,12 +4,16 @@ import asyncio
 import logging
 import pickle
 
+import msgspec
 import pytest
 
 import mnemic
-from mnemic import AsyncMemory, Memory
+from mnemic import AsyncMemory, Memory, Ranking, Weights
 from mnemic.errors import InvalidArgumentError, MnemicError
 from mnemic.index import ExactSource
+from mnemic.model import HYBRID, KEYWORD
+from mnemic.model.filter import parse_filter
+from mnemic.model.search import Search
 from tests.support.clock import NOON
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
@@ -50,39 +54,31 @@ def test_pages_join_through_a_candidate_source():
         assert [hit.id for page in pages for hit in page] == [hit.id for hit in whole]
 
 
-def test_other_verbs_page_and_count_too():
+def test_other_verbs_page_too():
     with stocked() as memory:
         newest = memory.recent(limit=9)
         assert memory.recent(limit=4, offset=3)[0].id == newest[3].id
-        assert memory.recent(limit=1, total=True).total == len(TEXTS)
-        assert memory.important(limit=2, offset=8, total=True).total == len(TEXTS)
         assert len(memory.important(limit=2, offset=8)) == 1
-        like = memory.similar(newest[0].id, limit=3, offset=2, total=True)
+        like = memory.similar(newest[0].id, limit=3, offset=2)
         whole = memory.similar(newest[0].id, limit=5)
         assert [hit.id for hit in like] == [hit.id for hit in whole[2:]]
-        assert like.total == len(TEXTS) - 1
 
 
-def test_the_total_counts_what_the_floors_let_through_whatever_the_limit():
+def test_a_total_counts_what_the_floors_let_through_whatever_the_limit():
     with stocked() as memory:
-        assert memory.search("red", total=True, limit=1).total == len(TEXTS)
-        assert memory.search("red").total is None
-        matching = memory.search("red", search_type="keyword", total=True, limit=1, offset=1)
-        assert (matching.total, len(matching)) == (3, 1)
-        by_score = memory.search("red", min_score=0.2, total=True, limit=2)
         whole = memory.search("red", limit=100)
-        assert by_score.total == sum(hit.score >= 0.2 for hit in whole)
-        assert memory.search("red", limit=0, total=True).total == len(TEXTS)
-        filtered = memory.search("red", filters={"content": {"contains": "tea"}}, total=True)
-        assert filtered.total == 3
-        near = memory.search("red", min_similarity=0.5, total=True)
-        assert near.total == sum((hit.similarity or 0) >= 0.5 for hit in whole) == 3
+        assert total(memory) == len(TEXTS)
+        assert total(memory, limit=0) == len(TEXTS)
+        assert total(memory, ranking=KEYWORD, offset=1) == 3
+        assert total(memory, min_score=0.2) == sum(hit.score >= 0.2 for hit in whole)
+        assert total(memory, filters=parse_filter({"content": {"contains": "tea"}})) == 3
+        near = sum((hit.similarity or 0) >= 0.5 for hit in whole)
+        assert total(memory, min_similarity=0.5) == near == 3
 
 
-def test_a_page_of_results_and_a_slice_keep_their_total():
-    with stocked() as memory:
-        found = memory.search("red", total=True)
-        assert found[1:].total == found.total
+def total(memory, **given):
+    search = Search(**{"text": "red", "limit": 1, "ranking": HYBRID, "with_total": True, **given})
+    return memory.repository.find(memory.scope, search).total
 
 
 # Similarity
@@ -103,14 +99,14 @@ def test_similarity_is_not_clamped_and_absent_where_nothing_is_compared():
         assert found["tea"].similarity == pytest.approx(1.0)
         assert found["not tea"].similarity == pytest.approx(-1.0)
         assert found["not tea"].score == found["not tea"].components["similarity"] == 0.0
-        assert contents(memory.search("tea", min_similarity=-0.5)) == ["tea"]
+        assert contents(memory.search("tea", ranking=Ranking(min_similarity=-0.5))) == ["tea"]
         by_words = memory.search("tea", search_type="keyword")
         assert [hit.similarity for hit in by_words] == [None, None]
 
 
 def test_a_memory_that_shall_have_no_vector_has_no_similarity():
     with stocked(["tea"]) as memory:
-        bare = memory.add("", embed=[], metadata={"about": "coffee"})
+        bare = memory.add({"content": "", "embed": [], "metadata": {"about": "coffee"}})
         found = memory.search("coffee", search_type="semantic", explain=True)
         assert [hit.similarity is None for hit in found] == [hit.id == bare.id for hit in found]
         assert "similarity" not in found[-1].components
@@ -129,9 +125,10 @@ def test_a_memory_without_a_vector_has_no_similarity_and_reaches_no_floor():
     with opened(embedder=embedder) as memory:
         memory.add("red tea")
         embedder.fails = True
-        memory.add("blue tea", on_embed_error="pending")
+        memory.add_many(["blue tea"], on_embed_error="pending")
         assert memory.search("tea").degraded
-        hits = memory.search("tea", min_similarity=0.9)  # answered by keywords: no floor applies
+        near = msgspec.structs.replace(HYBRID, min_similarity=0.9)
+        hits = memory.search("tea", ranking=near)  # answered by keywords: no floor applies
         assert hits.degraded
         assert len(hits) == 2
 
@@ -195,7 +192,6 @@ def test_nonsense_finds_nothing_and_good_answers_stay(floors, count):
     with stocked(things, embedder=embedder) as memory:
         for nonsense in NONSENSE:
             assert not memory.search(nonsense, min_score="auto")
-            assert memory.search(nonsense, min_score="auto", total=True).total == 0
             assert memory.search(nonsense)
             assert memory.context(nonsense) == ""
             assert memory.context(nonsense, min_score=None) != ""
@@ -215,7 +211,7 @@ def test_without_an_embedder_one_matched_word_is_needed():
 def test_the_floor_does_not_depend_on_limit_offset_or_weights():
     with stocked() as memory:
         weights = {"relevance": 0.5, "importance": 0.5}
-        for given in ({"limit": 1}, {"limit": 3, "offset": 2}, {"weights": weights}):
+        for given in ({"limit": 1}, {"limit": 3, "offset": 2}, {"ranking": weights}):
             assert not memory.search("xyzzy", min_score="auto", **given)
             assert memory.search("red tea", min_score="auto", **given)
 
@@ -223,7 +219,7 @@ def test_the_floor_does_not_depend_on_limit_offset_or_weights():
 def test_the_floor_looks_at_the_selected_memories_alone():
     with stocked() as memory:
         memory.add("xyzzy is a word of another user", user_id="other")
-        memory.add("xyzzy is a word of a project", project_id="p")
+        memory.scoped(project_id="p").add("xyzzy is a word of a project")
         assert memory.search("xyzzy", min_score="auto")
         only = {"content": {"contains": "red"}}
         assert not memory.search("xyzzy", min_score="auto", filters=only)
@@ -254,13 +250,12 @@ WRONG = [
     ({"min_score": float("nan")}, "min_score"),
     ({"min_score": "high"}, "min_score"),
     ({"min_score": True}, "min_score"),
-    ({"min_similarity": 2}, "min_similarity must be a cosine from -1 to 1"),
-    ({"min_similarity": "auto"}, "min_similarity"),
-    ({"min_similarity": 0.3, "search_type": "keyword"}, "compares no vectors"),
+    ({"ranking": [1.0]}, "must be a mnemic.Ranking, mnemic.Weights or a dict of weights, got"),
+    ({"ranking": {"relevances": 1}}, "no weight 'relevances'"),
+    ({"ranking": Ranking(), "search_type": "semantic"}, "a Ranking takes the place of search_type"),
     ({"offset": -1}, "offset must be at least 0"),
     ({"offset": 1.0}, "offset must be an int"),
     ({"offset": 1 << 70}, "offset"),
-    ({"total": 1}, "total must be True or False"),
 ]
 
 
@@ -268,6 +263,43 @@ WRONG = [
 def test_wrong_arguments_are_refused_by_name(given, message):
     with stocked() as memory, pytest.raises(MnemicError, match=message):
         memory.search("red", **given)
+
+
+def test_weights_go_with_a_search_type():
+    with stocked() as memory:
+        given = {"search_type": "semantic", "explain": True}
+        by_dict = memory.search("red", ranking={"relevance": 0.5, "importance": 0.5}, **given)
+        weights = Weights(relevance=0.5, importance=0.5)
+        assert list(memory.search("red", ranking=weights, **given)) == list(by_dict)
+        assert {hit.components["keyword"] for hit in by_dict if "keyword" in hit.components} <= {0}
+        assert by_dict.share == 1.0
+
+
+def test_a_ranking_may_have_a_least_cosine():
+    with stocked() as memory:
+        whole = memory.search("red", limit=100)
+        near = msgspec.structs.replace(HYBRID, min_similarity=0.5)
+        found = memory.search("red", limit=100, ranking=near)
+        assert list(found) == [hit for hit in whole if hit.similarity >= 0.5]
+        assert 0 < len(found) < len(whole)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"min_similarity": 2}, "min_similarity must be a cosine from -1 to 1, or None, got 2"),
+        ({"min_similarity": "auto"}, "min_similarity must be a cosine"),
+        ({"min_similarity": True}, "min_similarity must be a cosine"),
+        ({"min_similarity": float("nan")}, "min_similarity must be a cosine"),
+        ({"min_similarity": 0.3, "similarity": 0.0}, "compares no vectors; use min_score"),
+    ],
+)
+def test_a_least_cosine_that_cannot_be_is_refused(given, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        Ranking(**given)
+    if "similarity" not in given:
+        with stocked() as memory, pytest.raises(InvalidArgumentError, match=message):
+            memory.similar(memory.recent(limit=1)[0].id, **given)
 
 
 def test_very_large_pages_are_empty():
@@ -301,11 +333,11 @@ def test_a_search_without_a_user_is_told_of_users_once_in_the_log(caplog):
 
 def test_hints_count_the_users_of_the_project_and_session_alone():
     with stocked(()) as memory:
-        memory.add("red tea", user_id="ana", project_id="home", session_id="first")
-        assert memory.search("tea", project_id="home").hint is not None
+        memory.scoped(project_id="home").add("red tea", user_id="ana", session_id="first")
+        assert memory.scoped(project_id="home").search("tea").hint is not None
         assert memory.search("tea", session_id="first").hint is not None
-        assert memory.search("tea", project_id="work").hint is None
-        assert memory.search("tea", project_id="home", session_id="second").hint is None
+        assert memory.scoped(project_id="work").search("tea").hint is None
+        assert memory.scoped(project_id="home").search("tea", session_id="second").hint is None
         assert memory.scoped(project_id="work").context("tea").hint is None
 
 
@@ -325,11 +357,11 @@ def test_the_asynchronous_door_has_the_same():
         async with AsyncMemory(":memory:", embedder=WordEmbedder()) as memory:
             await memory.add_many(TEXTS)
             found = await memory.search(
-                "red tea", limit=2, offset=1, min_score="auto", total=True, explain=True
+                "red tea", limit=2, offset=1, min_score="auto", explain=True
             )
-            assert (len(found), found.total) == (2, len(TEXTS))
+            assert len(found) == 2
             assert found[0].why.words
-            assert (await memory.similar(found[0].id, min_similarity=0.4, total=True)).total == 4
+            assert len(await memory.similar(found[0].id, min_similarity=0.4)) == 4
             assert await memory.context("xyzzy") == ""
             assert (await memory.search("red", user_id=None, session_id="none")).hint is None
 

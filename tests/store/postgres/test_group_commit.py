@@ -12,7 +12,7 @@ from subprocess import PIPE, Popen
 import psycopg
 import pytest
 
-from mnemic import AsyncMemory, Memory
+from mnemic import AsyncMemory, Memory, MemoryEntry
 from mnemic.errors import (
     DuplicateEntryError,
     InvalidEntryError,
@@ -308,7 +308,7 @@ def test_replacing_a_memory_keeps_the_accesses_of_the_old_one_apart(database):
     with Memory(database, embedder=None) as memory:
         one = memory.add("an apple", user_id="ann")
         assert memory.search("apple", user_id="ann", search_type="keyword")
-        memory.add("bread", user_id="ann", id=one.id, on_conflict="replace")
+        memory.add_many([MemoryEntry("bread", id=one.id)], on_conflict="replace", user_id="ann")
         assert memory.get(one.id, user_id="ann").access_count == 0
 
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from mnemic import Memory
+from mnemic import Memory, MemoryEntry
 from mnemic.errors import (
     InvalidEntryError,
     MnemicError,
@@ -80,7 +80,7 @@ def test_texts_that_postgresql_cannot_hold_are_refused_as_for_a_file(database, g
 )
 def test_filters_by_texts_that_no_memory_has_find_nothing(database, where):
     with opened(database) as memory:
-        memory.add("a", category="c", metadata={"k": "v"})
+        memory.add(MemoryEntry("a", category="c", metadata={"k": "v"}))
         assert not memory.list(filters=where)
         assert memory.count(filters=where) == 0
         assert not memory.search("a", filters=where)

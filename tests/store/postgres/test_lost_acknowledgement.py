@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from mnemic import Memory
+from mnemic import Memory, MemoryEntry
 from mnemic.errors import DuplicateEntryError, OutcomeUnknownError
 from mnemic.store.postgres import connections
 from mnemic.store.postgres.connections import Connections
@@ -110,7 +110,7 @@ def test_a_replacement_is_made_once_or_not_at_all_and_the_caller_told_so(
     memory.add("an apple", id=ID)
     is_made = lose_commit()
     with pytest.raises(OutcomeUnknownError, match="look before writing"):
-        memory.add("bread", id=ID, on_conflict="replace")
+        memory.add_many([MemoryEntry("bread", id=ID)], on_conflict="replace")
     assert found(witness) == (["bread"] if is_made else ["an apple"])
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from mnemic import Memory
+from mnemic import Memory, MemoryEntry
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.repository import database_search
 from mnemic.store.postgres import nearest
@@ -131,7 +131,7 @@ def test_a_memory_that_was_stored_without_its_vector_is_found(database, monkeypa
     with filled(opened(database), 30) as cold:
         with monkeypatch.context() as patched:
             patched.setattr(FractionEmbedder, "embed", refused)
-            added = cold.add("sure gale", user_id="ann", on_embed_error="pending")
+            added = cold.add_many(["sure gale"], on_embed_error="pending", user_id="ann")[0]
         for kind in ("semantic", "hybrid"):
             found = cold.search("sure gale", user_id="ann", search_type=kind, limit=1)
             assert found.hits[0].id == added.id
@@ -225,7 +225,7 @@ def test_the_index_of_the_database_is_built_in_the_background(database):
 def test_an_index_that_finds_too_few_gives_way_to_the_exact_search(database, monkeypatch):
     monkeypatch.setattr(nearest, "_MIN_CANDIDATES", 5)
     with filled(opened(database, exact_limit=100), 300) as cold, opened(database, "memory") as warm:
-        cold.add_many([f"sure {word}" for word in WORDS[:20]], user_id="zoe", project_id="p")
+        cold.scoped(project_id="p").add_many([f"sure {word}" for word in WORDS[:20]], user_id="zoe")
         cold.create_vector_index()
         ask = {"user_id": "ann", "search_type": "semantic", "limit": 250}
         ask["filters"] = {"importance": {"gte": 0.2}}
@@ -250,7 +250,7 @@ def test_a_memory_without_a_vector_is_found_though_an_index_of_vectors_serves_it
         assert memory.create_vector_index()
         assert memory.search("bale ding", search_type="semantic").approximate
         with Memory(database, embedder=Away(dimensions=8), search_in="database") as other:
-            other.add("a zebra", on_embed_error="pending")
+            other.add_many(["a zebra"], on_embed_error="pending")
         ends = time.monotonic() + 20
         while memory.count() < 6 * len(WORDS) + 1:
             assert time.monotonic() < ends
@@ -263,8 +263,8 @@ def test_a_memory_without_a_vector_is_found_though_an_index_of_vectors_serves_it
 def test_a_vector_that_the_database_compares_otherwise_than_the_core_is_refused(database, length):
     with Memory(database, embedder=None) as memory:
         with pytest.raises(InvalidEntryError, match="length"):
-            memory.add("an apple", embedding=[length, 0.0, 0.0])
-        memory.add("nothing", embedding=[1.0, 0.0, 0.0])
+            memory.add(MemoryEntry("an apple", embedding=[length, 0.0, 0.0]))
+        memory.add(MemoryEntry("nothing", embedding=[1.0, 0.0, 0.0]))
         assert memory.count() == 1
 
 
@@ -274,8 +274,8 @@ def test_numbers_and_texts_that_a_database_has_not_are_compared_as_the_core_does
 ):
     url = database if places["database"] else str(tmp_path / "a.db")
     with Memory(url, embedder=None) as memory:
-        memory.add("one", position=2**53 + 1, category="c")
-        memory.add("two", position=2**53)
+        memory.add(MemoryEntry("one", position=2**53 + 1, category="c"))
+        memory.add(MemoryEntry("two", position=2**53))
         assert memory.count(filters={"position": {"gt": float(2**53)}}) == 1
         assert memory.count(filters={"category": "c\0"}) == 0
         assert memory.count(filters={"category": {"in": ["c", "\0"]}}) == 1

@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from mnemic import Memory
+from mnemic import Memory, MemoryEntry
 from mnemic.store.postgres.session import Session
 from tests.support.embedders import WordEmbedder
 from tests.support.places import Places
@@ -40,7 +40,7 @@ def test_missing_vectors_are_looked_up_row_by_row(places, statements):
     url = places.new()
     memory = places.opened(url=url, embedder=WordEmbedder(dimensions=8))
     first = memory.add_many([f"tea number{at}" for at in range(20)])[0]
-    memory.add("tea again", id=first.id, on_conflict="replace")
+    memory.add_many([MemoryEntry("tea again", id=first.id)], on_conflict="replace")
     memory.search("tea number1")
     statements.clear()
     memory.reembed(WordEmbedder(dimensions=8, model="other"))

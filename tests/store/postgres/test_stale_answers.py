@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mnemic import Memory
+from mnemic import Memory, MemoryEntry
 from mnemic.compat import MemoryRetriever
 from mnemic.errors import StoreUnavailableError
 from mnemic.events import HypothesesRetrievedEvent
@@ -332,7 +332,7 @@ def test_expired_memories_leave_a_kept_turn_while_the_server_is_away(server):
     clock = Clock()
     with filled(server.new_database(), clock=clock) as memory:
         soon = NOON + timedelta(hours=1)
-        memory.add("ann likes honey for now", user_id="ann", expires_at=soon)
+        memory.add(MemoryEntry("ann likes honey for now", expires_at=soon), user_id="ann")
         services = opened(memory)
         turn = services.turn()
         assert "ann likes honey for now" in turn.text
@@ -388,7 +388,7 @@ def test_verbs_that_need_the_server_say_that_it_is_away(server, services):
         lambda: memory.similar(entry.id),
         lambda: memory.linked(entry.id),
         lambda: memory.salience(entry.id),
-        lambda: memory.search("honey", embeddings=True),
+        lambda: memory.list(embeddings=True),
         lambda: memory.recall("honey", include_archived=True),
     ]
     with away(server):

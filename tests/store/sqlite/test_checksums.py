@@ -7,6 +7,7 @@ import apsw
 import numpy as np
 import pytest
 
+from mnemic import MemoryEntry
 from mnemic.errors import StoreCorruptError
 from mnemic.store.sqlite.opening import downgrade
 from tests.support.doors import opened
@@ -59,7 +60,7 @@ def test_every_verb_that_writes_keeps_the_sums(tmp_path):
             lambda: memory.delete(ids[4], **ALICE),
             lambda: memory.restore(ids[4], **ALICE),
             lambda: memory.delete(ids[4], permanent=True, **ALICE),
-            lambda: memory.add("elsewhere", user_id="bob", sensitive=True, position=3),
+            lambda: memory.add(MemoryEntry("elsewhere", sensitive=True, position=3), user_id="bob"),
             lambda: memory.delete_all(**ALICE),
             lambda: memory.delete_all(permanent=True, **ALICE),
         ]

@@ -9,7 +9,7 @@ from datetime import timedelta
 import apsw
 import pytest
 
-from mnemic import Memory
+from mnemic import Memory, MemoryEntry
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingError, StoreError
 from mnemic.index.native import MAX_PENDING, NativeIndex
@@ -185,7 +185,7 @@ def test_a_search_does_not_fail_because_the_backlog_cannot_be_written(tmp_path):
     with Memory(path, "aide", embedder=embedder) as memory:
         memory.add("the cat sleeps")
         embedder.is_broken = True
-        memory.add("the dog barks", on_embed_error="pending")
+        memory.add_many(["the dog barks"], on_embed_error="pending")
         embedder.is_broken = False
         memory._repository._store._connections.writer.set_busy_timeout(1)
         other = apsw.Connection(path)
@@ -330,7 +330,7 @@ def test_searches_whose_clocks_differ_see_what_lives_then_and_load_nothing(monke
         return NOON + timedelta(seconds=times[0])
 
     with Memory(":memory:", "aide", embedder=WordEmbedder(8), clock=clock) as memory:
-        memory.add("one", expires_at=NOON + timedelta(seconds=10))
+        memory.add(MemoryEntry("one", expires_at=NOON + timedelta(seconds=10)))
         memory.add("two")
         assert len(memory.search("one two")) == 2
         loaded = []

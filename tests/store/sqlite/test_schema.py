@@ -8,6 +8,7 @@ from uuid import UUID
 import apsw
 import pytest
 
+from mnemic import MemoryEntry
 from mnemic._core import placed_sums
 from mnemic.errors import SchemaVersionError, StoreCorruptError
 from mnemic.memory import Memory
@@ -139,14 +140,14 @@ def test_an_earlier_version_reads_a_file_that_had_sources(tmp_path):
     path = tmp_path / "a.db"
     with opened(path) as memory:
         for number, source in enumerate(("notes/tea.md", None, "https://example.org/a?b=c")):
-            memory.add(f"memory {number}", id=UUID(int=number), source=source)
+            memory.add(MemoryEntry(f"memory {number}", id=UUID(int=number), source=source))
     downgrade(str(path), 6)
     assert tables(path) == tables(FIXTURES / "store_v6.db")
     with opened(path) as memory:  # an earlier one would compare the same sums
         report = memory.verify()
         assert (report.memories, report.without_sums, report.problems) == (3, 0, ())
         assert [memory.get(UUID(int=number)).source for number in range(3)] == [None] * 3
-        memory.add("one more", id=UUID(int=3), source="notes/tea.md")
+        memory.add(MemoryEntry("one more", id=UUID(int=3), source="notes/tea.md"))
         assert memory.get(UUID(int=3)).source == "notes/tea.md"
         assert memory.verify().problems == ()
 
@@ -158,7 +159,7 @@ def test_a_damaged_row_is_an_error_on_the_way_back_or_still_detected_after_it(tm
     path = tmp_path / "a.db"
     with opened(path) as memory:
         for number in range(3):
-            memory.add(f"memory {number}", source="notes/tea.md")
+            memory.add(MemoryEntry(f"memory {number}", source="notes/tea.md"))
     run(path, f"UPDATE agent_memory_entries SET {damage} WHERE row = 2")  # noqa: S608
     before = tables(path)
     try:
