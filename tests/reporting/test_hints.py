@@ -4,15 +4,20 @@ import asyncio
 import re
 
 import pytest
-from mnemic.reporting.advice import advice
 
 from mnemic import Memory, MemoryEntry, Ranking
 from mnemic.errors import ArgumentMismatchError
 from mnemic.model.new_entry import FIELDS
-from mnemic.reporting import advice as advices
+from mnemic.reporting import hints
+from mnemic.reporting.hints import ADVICE, advice
 from tests.support.signatures import parameters
 
-ADVISED = [(call, name) for call, names in advices._OF_CALLS.items() for name in names]
+ADVISED = [
+    (call.removeprefix("Memory."), name)
+    for call, names in ADVICE.items()
+    for name in names
+    if call not in {"Memory", "Memory.*"}
+]
 
 
 @pytest.fixture
@@ -27,7 +32,7 @@ def test_the_sentence_about_an_argument_is_in_the_error(memory, call, name):
     with pytest.raises(ArgumentMismatchError) as caught:
         getattr(memory.scoped(user_id="ann"), call)("tea", **{name: "x"})
     head = f"ScopedMemory.{call}() has no argument '{name}'; "
-    assert str(caught.value) == head + advice(call, name)
+    assert str(caught.value) == head + advice(f"Memory.{call}", name)
 
 
 @pytest.mark.parametrize("call", ["add", "add_many", "search", "context", "recent"])
@@ -37,9 +42,10 @@ def test_a_project_is_bound(memory, call):
 
 
 def test_what_the_sentences_say_is_taken():
-    fields = {name for call, name in ADVISED if advices._OF_CALLS[call][name] == advices._FIELD}
+    sentences = {name: ADVICE[f"Memory.{call}"][name] for call, name in ADVISED if call == "add"}
+    fields = {name for name, said in sentences.items() if said == hints._FIELD}
     assert fields < set(MemoryEntry.__struct_fields__)
-    of_many = {name for call, name in ADVISED if advices._OF_CALLS[call][name] == advices._OF_MANY}
+    of_many = {name for name, said in sentences.items() if said == hints._OF_MANY}
     assert of_many <= parameters(Memory.add_many)
     assert "embed" in FIELDS
     assert Ranking(min_similarity=0.5).min_similarity == 0.5
@@ -59,4 +65,4 @@ def test_awaited_calls_get_it_too_and_those_of_other_classes_do_not(memory):
     assert "ranking={'relevance': …, 'recency': …}" in str(caught.value)
     with pytest.raises(ArgumentMismatchError, match=r"Ranking\(\) has no argument 'project_id'"):
         Ranking(project_id="p")
-    assert advice("search", "colour") is None
+    assert advice("Memory.search", "colour") is None
