@@ -29,7 +29,6 @@ WHOLE_FILE = {
     "erase_pending",
     "close",
     "aclose",
-    "open",
     "retrieval_stats",
 }
 WHOLE_FILE |= {"drop_vectors", "reembed", "create_vector_index", "rotate_key", "forget_agent"}

@@ -13,7 +13,7 @@ import msgspec
 
 import mnemic
 from mnemic import Memory, MemoryEntry
-from mnemic.compat import AsyncLongTermMemory, ContextWindow
+from mnemic.compat import ContextWindow
 from mnemic.context import ContextItem, ContextSnapshot
 from mnemic.hyde import HydeConfig
 from mnemic.model import MemoryEntryUpdate, MemoryFilter, MemoryQuery, RecallOptions
@@ -380,7 +380,7 @@ WRONG_NAMES = (
 
 ENDS = {"close", "aclose", "stop"}
 """Called last, for nothing can be called after them."""
-MAKERS = {"open", "scoped"}
+MAKERS = {"scoped"}
 """They return doors, which are tested as such."""
 DANGEROUS = ("delete", "purge", "forget", "clear", "remove", "compact", "restore")
 """Called late, for they take away what others need."""
@@ -514,12 +514,7 @@ def opened(door, tmp_path, ear, *, kind="sqlite", url=None, **options):
     with Places(kind, tmp_path) as places:
         given = {"embedder": embedder, **places.options, **options}
         url = url or places.new()
-        is_long_term = door is AsyncLongTermMemory
-        memory = (
-            asyncio.run(door.open(url, agent_id="aide", **given))
-            if is_long_term
-            else (door(url, "aide", **given))
-        )
+        memory = door(url, agent_id="aide", **given)
         listen(ear, memory)
         world = World(memory, tmp_path, embedder, places)
         asyncio.run(prepare(world))

@@ -143,7 +143,7 @@ class Settings(NamedTuple):
             log_content=logs_content,
             track_access=flag("track_access", track_access) and not read_only,
             read_only=flag("read_only", read_only),
-            embedding_model=embedding_model,
+            embedding_model=validation.optional_name("embedding_model", embedding_model),
             progress=progress,
             max_stale=validation.positive("max_stale", max_stale),
             index_pool=_checked_pool(index_pool),

@@ -8,7 +8,6 @@ from mnemic.errors import (
     DimensionMismatchError,
     EmbeddingModelMismatchError,
 )
-from mnemic.model import validation
 from mnemic.model.new_entry import NewEntry
 from mnemic.store import Store
 from mnemic.store.values import Model
@@ -41,7 +40,7 @@ class VectorModel:
         self._agent_id = agent_id
         self._embedder = embedder
         self._is_chosen = embedder is not None or name is not None
-        chosen = validation.optional_name("embedding_model", name) or OWN_MODEL
+        chosen = name or OWN_MODEL
         self.name = chosen if embedder is None else embedder.model
         self._known: Model | None = None
 
