@@ -1,4 +1,4 @@
-"""Results of writes that name the memories deleted to make room for them."""
+"""Results of writes that name the memories deleted to make space for them."""
 
 from collections.abc import Iterable
 from typing import Any, ClassVar, Self
@@ -11,7 +11,7 @@ from mnemic.records import RecordList
 
 
 class WrittenEntry(MemoryEntry, frozen=True, kw_only=True, eq=False):
-    """A memory as a write left it, with the memories that the write deleted to make room.
+    """A memory as a write left it, with the memories that the write deleted to make space.
 
     Attributes:
         evicted_ids: Ids of the memories that were deleted permanently, in the order in which they
@@ -26,7 +26,7 @@ class WrittenEntry(MemoryEntry, frozen=True, kw_only=True, eq=False):
 
     @property
     def evicted(self) -> tuple[UUID, ...]:
-        """Ids of the memories that were deleted to make room for this one."""
+        """Ids of the memories that were deleted to make space for this one."""
         return self.evicted_ids
 
 
@@ -42,7 +42,7 @@ def written(entry: MemoryEntry, evicted: Iterable[UUID]) -> MemoryEntry:
 
 
 class AddedMemories(RecordList[MemoryEntry]):
-    """The memories of one call as they were stored: a list, with what was deleted to make room.
+    """The memories of one call as they were stored: a list, with what was deleted to make space.
 
     Args:
         memories: The memories.
@@ -63,7 +63,7 @@ class AddedMemories(RecordList[MemoryEntry]):
 
 
 class UpdateResult(int):
-    """Number of memories that a call changed: an int, with what was deleted to make room.
+    """Number of memories that a call changed: an int, with what was deleted to make space.
 
     Args:
         count: The number.
