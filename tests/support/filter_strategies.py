@@ -56,6 +56,7 @@ def memory(number=1, **fields):
 def any_memory(random):
     words = WORDS * 2 + HARD_LETTERS
     optional_words = (None, *words)
+    optional_names = (None, *(word for word in words if word == word.strip()))
     optional_times = (None, *TIMES)
     likely = {key: any_value(random) for key in KEYS[:4] if random.random() < 0.7}
     seldom = {key: any_value(random) for key in KEYS[4:] if random.random() < 0.2}
@@ -65,8 +66,8 @@ def any_memory(random):
         created_at=random.choice(TIMES),
         updated_at=random.choice(TIMES),
         user_id=random.choice([None, "alice", "bob"]),
-        project_id=random.choice(optional_words),
-        session_id=random.choice(optional_words),
+        project_id=random.choice(optional_names),
+        session_id=random.choice(optional_names),
         role=random.choice([None, "user", "assistant"]),
         speaker=random.choice(optional_words),
         category=random.choice(optional_words),
