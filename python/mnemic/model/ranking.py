@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.named_fields import NamedFields
@@ -422,6 +423,7 @@ class Ranking(Record, frozen=True, kw_only=True, metaclass=NamedFields):
                 "min_similarity is a cosine, and a search by keywords compares no vectors; use "
                 "min_score, or search by meaning"
             )
+        force_setattr(self, "min_similarity", float(given))
 
     @property
     def has_similarity(self) -> bool:
