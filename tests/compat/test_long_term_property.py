@@ -225,7 +225,7 @@ class LongTermMachine(DoorsMachine):
         who = self.who("front", user, project)
         expected = self.twin.retrieve(who, entry_id)
         try:
-            real = self.ask("front", "get", entry_id, user_id=user, project_id=project)
+            real = self.doors["front"].scoped(project_id=project).get(entry_id, user_id=user)
         except EntryNotFoundError:
             real = None
         self.check_entries(one_or_none(real), one_or_none(expected))

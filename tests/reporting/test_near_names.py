@@ -62,7 +62,7 @@ CALLS = {
     ),
     "a name that is given already is not suggested": (
         lambda memory: memory.count(filters={}, filter={}),
-        "Memory.count() has no argument 'filter'; it takes user_id, project_id,",
+        "Memory.count() has no argument 'filter'; it takes user_id, session_id,",
     ),
     "a wrong name before the missing one": (
         lambda memory: memory.add(text="x"),

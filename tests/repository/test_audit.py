@@ -162,7 +162,7 @@ def test_a_scope_audits_its_own_memories_alone(memory):
     memory.scoped(project_id="p").add_many(["tea", "tea"], user_id="ann")
     assert memory.audit().stored == 0
     assert memory.audit(user_id="ann").exact_duplicates == 3
-    assert memory.audit(user_id="ann", project_id="p").exact_duplicates == 1
+    assert memory.scoped(project_id="p").audit(user_id="ann").exact_duplicates == 1
     assert memory.scoped(user_id="bob").audit().exact_duplicates == 1
     found = memory.audit(all_users=True, ids=True).findings["exact_duplicates"]
     assert [each.user_id for each in found] == ["ann", "bob", "ann", "ann"]

@@ -164,18 +164,17 @@ def test_links_take_the_whole_scope_at_every_door():
         assert '"kind":"link"' not in exported.getvalue().replace(" ", "")
         assert memory.unlink(mine.id, hers.id, all_users=True) == 1
 
-    async def scenario(memory):
-        one, two = entry("one", project_id="p"), entry("two", project_id="p")
-        await memory.store_batch([one, two])
-        for elsewhere in ({"project_id": "q"}, {"session_id": "s"}):
+        here, elsewhere = memory.scoped(project_id="p"), memory.scoped(project_id="q")
+        one, two = here.add("one"), here.add("two")
+        for view in (elsewhere, memory.scoped(session_id="s")):
             with pytest.raises(EntryNotFoundError):
-                await memory.link(one.id, two.id, **elsewhere)
-        made = await memory.link(one.id, two.id, project_id="p")
-        assert await memory.links(two.id, project_id="p") == [made]
-        assert await memory.links(two.id, project_id="q") == []
-        assert await memory.unlink(one.id, two.id, project_id="q") == 0
-
-    run(scenario)
+                view.link(one.id, two.id)
+        with pytest.raises(EntryNotFoundError):
+            memory.link(one.id, two.id, session_id="s")
+        made = here.link(one.id, two.id)
+        assert here.links(two.id) == [made]
+        assert elsewhere.links(two.id) == []
+        assert elsewhere.unlink(one.id, two.id) == 0
 
 
 def test_a_link_that_cannot_be_is_refused():

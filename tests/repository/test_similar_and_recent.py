@@ -75,7 +75,7 @@ def test_similar_stays_inside_the_scope_of_the_memory(shared):
 def test_an_id_outside_the_scope_is_like_one_that_does_not_exist(shared):
     (kept,) = shared.list(user_id="bob").entries
     shared.delete(kept.id, user_id="bob")
-    (alive,) = shared.list(user_id="alice", project_id="p").entries
+    (alive,) = shared.scoped(project_id="p").list(user_id="alice").entries
     for given, scope in [
         (uuid4(), {}),
         (alive.id, {}),

@@ -133,7 +133,7 @@ def test_agents_and_users_do_not_share_answers(tmp_path):
                     assert len(await service.retrieve(query, all_users=True)) == 3
                     assert found(await other.retrieve(query)) == ["of the other agent"]
                     assert found(await alice.retrieve(query)) == ["of alice"]
-                    in_project = await aide.retrieve(query, user_id="alice", project_id="q")
+                    in_project = await aide.scoped(project_id="q").retrieve(query, user_id="alice")
                     assert found(in_project) == []
             with pytest.raises(InvalidArgumentError):
                 await alice.retrieve(QUERY, user_id="boris")

@@ -139,9 +139,10 @@ def test_salience_and_reinforcement_are_those_of_the_retriever(memory):
 def test_a_memory_of_another_user_does_not_exist(memory, verb):
     salt = entries_of(memory)[2]
     reason = ("repeated_access",) if verb == "reinforce" else ()
-    for scope in ({"user_id": "bob"}, {}, {"user_id": "alice", "project_id": "p"}):
+    project = memory.scoped(project_id="p")
+    for view, scope in ((memory, {"user_id": "bob"}), (memory, {}), (project, SCOPE)):
         with pytest.raises(EntryNotFoundError, match=str(salt.id)):
-            getattr(memory, verb)(salt.id, *reason, **scope)
+            getattr(view, verb)(salt.id, *reason, **scope)
     getattr(memory, verb)(salt.id, *reason, all_users=True)
 
 

@@ -36,7 +36,6 @@ class AsyncAuditVerbs(ScopedBase):
         timeout: float | None = None,
         progress: Progress | None = None,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> MemoryAudit:
@@ -70,7 +69,6 @@ class AsyncAuditVerbs(ScopedBase):
             progress: Called with the number of memories read so far, and their total; or True for a
                 bar. See `mnemic.annotations.Progress`.
             user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
             session_id: Only memories of this session.
             all_users: Whether to include all users; not if a user is bound.
 
@@ -83,7 +81,7 @@ class AsyncAuditVerbs(ScopedBase):
                 is invalid.
             DeadlineExceededError: If the timeout passes.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         most = validation.limit("limit", limit, MAX_FINDINGS)
         request = AuditRequest(
             near=None if near is None else validation.fraction("near", near),

@@ -42,7 +42,6 @@ class AsyncChangeVerbs(ScopedBase):
         if_version: int | None = None,
         on_embed_error: OnEmbedError = "raise",
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> MemoryEntry:
@@ -72,7 +71,6 @@ class AsyncChangeVerbs(ScopedBase):
             on_embed_error: "pending" stores a new content without a vector if the embedder fails;
                 it is embedded as soon as the embedder answers again.
             user_id: The user; None is the memories without a user.
-            project_id: Only if it is of this project.
             session_id: Only if it is of this session.
             all_users: Whether to find it among all users; not if a user is bound.
 
@@ -93,7 +91,7 @@ class AsyncChangeVerbs(ScopedBase):
             EmbeddingModelMismatchError: If the embedding does not fit the agent's vectors.
             StoreError: If the file cannot be written; nothing is changed then.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         given: dict[str, Any] = {
             "content": content,
             "importance": importance,
@@ -136,7 +134,6 @@ class AsyncChangeVerbs(ScopedBase):
         expires_at: Expiry | None = None,
         on_embed_error: OnEmbedError = "raise",
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> UpdateResult:
@@ -162,7 +159,6 @@ class AsyncChangeVerbs(ScopedBase):
             expires_at: As above.
             on_embed_error: As above.
             user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
             session_id: Only memories of this session.
             all_users: The memories of all users and of none.
 
@@ -179,7 +175,7 @@ class AsyncChangeVerbs(ScopedBase):
                 nothing is changed then.
             StorageQuotaExceededError: If the contents would exceed a quota.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         wanted = criteria(ids, filters, otherwise="filters={} is every memory of the scope")
         given: dict[str, Any] = {
             "content": content,
@@ -202,7 +198,6 @@ class AsyncChangeVerbs(ScopedBase):
         *,
         expires_at: Expiry | None = None,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> None:
@@ -216,7 +211,6 @@ class AsyncChangeVerbs(ScopedBase):
             ids: Ids.
             expires_at: As for `update`; None leaves each expiry as it is.
             user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
             session_id: Only memories of this session.
             all_users: Whether to find them among all users; not if a user is bound.
 
@@ -225,5 +219,5 @@ class AsyncChangeVerbs(ScopedBase):
             InvalidEntryError: If the expiry is no time; nothing is changed then.
             StoreError: If the file cannot be written.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         await self._repository.touch(scope, required_uuids("ids", ids), expires_at)

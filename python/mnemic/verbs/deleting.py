@@ -24,7 +24,6 @@ class AsyncDeleteVerbs(ScopedBase):
         *,
         permanent: bool = False,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> DeleteResult:
@@ -36,7 +35,6 @@ class AsyncDeleteVerbs(ScopedBase):
                 the record stays, marked as deleted, and can be restored within the `retention` that
                 the memory was opened with: 90 days unless given.
             user_id: The user; None is the memories without a user.
-            project_id: Only if it is of this project.
             session_id: Only if it is of this session.
             all_users: Whether to find it among all users; not if a user is bound.
 
@@ -47,7 +45,7 @@ class AsyncDeleteVerbs(ScopedBase):
             EntryNotFoundError: If the scope has no such memory; the message names the scope.
             AmbiguousIdError: If several users have one of this id, and all are included.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         entry_id = required_uuid(id)
         deleted = await self._repository.deleter.delete(scope, entry_id, permanent=permanent)
         if not deleted:
@@ -61,7 +59,6 @@ class AsyncDeleteVerbs(ScopedBase):
         filters: MemoryFilter | Mapping[str, Any] | None = None,
         permanent: bool = False,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> DeleteResult:
@@ -78,7 +75,6 @@ class AsyncDeleteVerbs(ScopedBase):
             permanent: Delete records, vectors and links too, also of memories deleted before; they
                 cannot be restored. Otherwise the records stay, and can be restored; see `delete`.
             user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
             session_id: Only memories of this session.
             all_users: Whether to include all users; not if a user is bound.
 
@@ -90,7 +86,7 @@ class AsyncDeleteVerbs(ScopedBase):
             FilterError: If the filter cannot be understood, or has a limit or an offset.
             AmbiguousIdError: If all users are named, and several have one of the ids.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         wanted = some_criteria(ids, filters)
         return await self._repository.deleter.delete_all(scope, wanted, permanent=permanent)
 
@@ -100,7 +96,6 @@ class AsyncDeleteVerbs(ScopedBase):
         filters: MemoryFilter | Mapping[str, Any] | None = None,
         permanent: bool = False,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> DeleteResult:
@@ -111,14 +106,13 @@ class AsyncDeleteVerbs(ScopedBase):
             permanent: Delete records, vectors and links too, also of memories deleted before; they
                 cannot be restored.
             user_id: The user; None is the memories without a user.
-            project_id: Only those of this project.
             session_id: Only those of this session.
             all_users: Whether to include all users; not if a user is bound.
 
         Returns:
             Number of deleted memories; its `erased` is true if their bytes are gone already.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         wanted = Criteria(None, None if filters is None else unlimited(filters))
         return await self._repository.deleter.delete_all(scope, wanted, permanent=permanent)
 
@@ -127,7 +121,6 @@ class AsyncDeleteVerbs(ScopedBase):
         id: UUID | str,  # noqa: A002 - the field's name everywhere
         *,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> bool:
@@ -136,7 +129,6 @@ class AsyncDeleteVerbs(ScopedBase):
         Args:
             id: Id of the memory.
             user_id: The user; None is the memories without a user.
-            project_id: Only if it is of this project.
             session_id: Only if it is of this session.
             all_users: Whether to find it among all users; not if a user is bound.
 
@@ -146,7 +138,7 @@ class AsyncDeleteVerbs(ScopedBase):
         Raises:
             AmbiguousIdError: If several users have one of this id, and all are included.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         return await self._repository.deleter.restore(scope, required_uuid(id))
 
     async def purge(
@@ -155,7 +147,6 @@ class AsyncDeleteVerbs(ScopedBase):
         expired: bool = False,
         older_than: timedelta | None = None,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> DeleteResult:
@@ -169,14 +160,13 @@ class AsyncDeleteVerbs(ScopedBase):
             older_than: Another time in place of the retention; `timedelta(0)` is everything that
                 was deleted or has expired.
             user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
             session_id: Only memories of this session.
             all_users: Whether to include all users; not if a user is bound.
 
         Returns:
             Number of deleted memories; its `erased` is true if their bytes are gone already.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         return await self._repository.deleter.purge(scope, older_than=older_than, expired=expired)
 
 

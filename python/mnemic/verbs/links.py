@@ -19,7 +19,6 @@ class AsyncLinkVerbs(ScopedBase):
         strength: float = 1.0,
         *,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> MemoryLink:
@@ -33,7 +32,6 @@ class AsyncLinkVerbs(ScopedBase):
             type: The relation. SUPERSEDES comes only from the field `supersedes` of a memory.
             strength: From 0 to 1.
             user_id: The user; None is the memories without a user.
-            project_id: Only if they are of this project.
             session_id: Only if they are of this session.
             all_users: Whether to find them among all users; not if a user is bound. Both must be of
                 one user, or of none.
@@ -44,7 +42,7 @@ class AsyncLinkVerbs(ScopedBase):
             InvalidArgumentError: If both are the same, the type is SUPERSEDES or unknown, or the
                 strength is out of range.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         ends = required_uuid(from_id), required_uuid(to_id)
         return await self._repository.linker.link(scope, *ends, type, strength)
 
@@ -55,7 +53,6 @@ class AsyncLinkVerbs(ScopedBase):
         type: LinkType | str | None = None,  # noqa: A002 - the field's name everywhere
         *,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> int:
@@ -64,7 +61,7 @@ class AsyncLinkVerbs(ScopedBase):
         Returns:
             Number of deleted links.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         ends = required_uuid(from_id), required_uuid(to_id)
         return await self._repository.linker.unlink(scope, *ends, type)
 
@@ -75,7 +72,6 @@ class AsyncLinkVerbs(ScopedBase):
         direction: Direction = "both",
         types: Collection[LinkType | str] | None = None,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> list[MemoryLink]:
@@ -86,12 +82,11 @@ class AsyncLinkVerbs(ScopedBase):
             direction: "out" from it, "in" to it, or "both".
             types: Only these types.
             user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
             session_id: Only memories of this session.
             all_users: Whether to include all users; not if a user is bound.
 
         Returns:
             Oldest first, then by the ids, then by type.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         return await self._repository.linker.links(scope, required_uuid(id), direction, types)

@@ -24,7 +24,6 @@ class AsyncReadVerbs(ScopedBase):
         *,
         embeddings: bool = False,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> MemoryEntry:
@@ -36,7 +35,6 @@ class AsyncReadVerbs(ScopedBase):
                 (chunks, d) with several chunks, and their model in `embedding_model`; None for a
                 memory without a vector.
             user_id: The user; None is the memories without a user.
-            project_id: Only if it is of this project.
             session_id: Only if it is of this session.
             all_users: Whether to find it among all users; not if a user is bound.
 
@@ -44,7 +42,7 @@ class AsyncReadVerbs(ScopedBase):
             AmbiguousIdError: If `all_users` is true, and several users have this id.
             EntryNotFoundError: If the scope has no such memory; the message names the scope.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         entry_id = required_uuid(id)
         flag("embeddings", embeddings)
         found = await self._repository.get(scope, [entry_id])
@@ -60,7 +58,6 @@ class AsyncReadVerbs(ScopedBase):
         *,
         embeddings: bool = False,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> Entries:
@@ -73,7 +70,6 @@ class AsyncReadVerbs(ScopedBase):
             ids: Their ids.
             embeddings: Whether to return them with their vectors; see `get`.
             user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
             session_id: Only memories of this session.
             all_users: Whether to include all users; not if a user is bound.
 
@@ -84,7 +80,7 @@ class AsyncReadVerbs(ScopedBase):
             AmbiguousIdError: If `all_users` is true, and several users have one of the ids.
             InvalidArgumentError: If one of them is neither a UUID nor its text.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         wanted = required_uuids("ids", ids)
         flag("embeddings", embeddings)
         found = await self._repository.get(scope, [*dict.fromkeys(wanted)])
@@ -101,7 +97,6 @@ class AsyncReadVerbs(ScopedBase):
         include_deleted: bool = False,
         embeddings: bool = False,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> MemoryPage:
@@ -119,7 +114,6 @@ class AsyncReadVerbs(ScopedBase):
             include_deleted: Those that can be restored, and expired ones, too.
             embeddings: As for `get`.
             user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
             session_id: Only memories of this session.
             all_users: Whether to include all users; not if a user is bound.
 
@@ -129,7 +123,7 @@ class AsyncReadVerbs(ScopedBase):
         """
         flag("embeddings", embeddings)
         page = await self._repository.lister.page(
-            self._scope.narrowed(user_id, project_id, session_id, all_users=all_users),
+            self._scope.narrowed(user_id, session_id=session_id, all_users=all_users),
             limit=limit,
             offset=offset,
             cursor=cursor,
@@ -145,7 +139,6 @@ class AsyncReadVerbs(ScopedBase):
         *,
         filters: MemoryFilter | Mapping[str, Any] | None = None,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> int:
@@ -155,7 +148,6 @@ class AsyncReadVerbs(ScopedBase):
             filters: Only those that match, in the grammar of docs/concepts/filters.md; as in a
                 list, a filter of the status counts archived or superseded ones too.
             user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
             session_id: Only memories of this session.
             all_users: Whether to include all users; not if a user is bound.
 
@@ -163,7 +155,7 @@ class AsyncReadVerbs(ScopedBase):
             FilterError: If the filter cannot be understood, or has a limit, an offset or
                 `include_forgotten`.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         return await self._repository.lister.count(scope, filters)
 
     async def distinct(
@@ -175,7 +167,6 @@ class AsyncReadVerbs(ScopedBase):
         limit: int = 1000,
         offset: int = 0,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> DistinctValues:
@@ -192,7 +183,6 @@ class AsyncReadVerbs(ScopedBase):
             limit: Maximum number of values, 1 to 10,000.
             offset: Number of first values to skip.
             user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
             session_id: Only memories of this session.
             all_users: Whether to include all users; not if a user is bound.
 
@@ -205,7 +195,7 @@ class AsyncReadVerbs(ScopedBase):
                 range.
             FilterError: As for `count`.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         query = distinct_query(field, prefix, limit, offset)
         return await self._repository.lister.distinct(scope, query, filters)
 
@@ -213,7 +203,6 @@ class AsyncReadVerbs(ScopedBase):
         self,
         *,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> LongTermMemoryStats:
@@ -223,5 +212,5 @@ class AsyncReadVerbs(ScopedBase):
         agent; with a quota per user they are the user's, unless all users are named.
         Figures of the embedder are returned with `all_users` alone.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         return await self._repository.statistics.stats(scope)

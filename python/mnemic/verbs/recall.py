@@ -43,7 +43,6 @@ class AsyncRecallVerbs(ScopedBase):
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> MemoryRecallResult:
@@ -68,7 +67,6 @@ class AsyncRecallVerbs(ScopedBase):
             timeout: As for `search`.
             on_timeout: As for `search`.
             user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
             session_id: Only memories of this session.
             all_users: Whether to include all users; not if a user is bound.
 
@@ -79,7 +77,7 @@ class AsyncRecallVerbs(ScopedBase):
             EmbedderRequiredError: If a query is compared by meaning without an embedder.
             EmbeddingError: If the embedder fails.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         options = RecallOptions(
             user_id=scope.user_id,
             max_results=limit,
@@ -107,7 +105,6 @@ class AsyncRecallVerbs(ScopedBase):
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> MemoryRecallResult:
@@ -127,7 +124,6 @@ class AsyncRecallVerbs(ScopedBase):
             timeout: As for `search`.
             on_timeout: As for `search`.
             user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
             session_id: Only memories of this session.
             all_users: Whether to include all users; not if a user is bound.
 
@@ -136,7 +132,7 @@ class AsyncRecallVerbs(ScopedBase):
             InvalidArgumentError: If an argument is out of range.
             DeadlineExceededError: If the timeout passes, unless `on_timeout` is "partial".
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         options = RecallOptions(
             user_id=scope.user_id,
             max_results=limit,
@@ -158,7 +154,6 @@ class AsyncRecallVerbs(ScopedBase):
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> MemoryRecallResult:
@@ -173,11 +168,10 @@ class AsyncRecallVerbs(ScopedBase):
             timeout: As for `search`.
             on_timeout: As for `search`.
             user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
             session_id: Only memories of this session.
             all_users: Whether to include all users; not if a user is bound.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         return await self._contradictions(
             scope,
             content,
@@ -195,7 +189,6 @@ class AsyncRecallVerbs(ScopedBase):
         weights: SalienceWeights | None = None,
         options: SalienceOptions | None = None,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> SalienceBreakdown:
@@ -208,7 +201,6 @@ class AsyncRecallVerbs(ScopedBase):
             weights: Weights of the parts; the defaults of `SalienceWeights` unless given.
             options: The scales; the defaults of `SalienceOptions` unless given.
             user_id: The user; None is the memories without a user.
-            project_id: Only if it is of this project.
             session_id: Only if it is of this session.
             all_users: Whether to include all users; not if a user is bound.
 
@@ -216,7 +208,7 @@ class AsyncRecallVerbs(ScopedBase):
             EntryNotFoundError: If the scope has no such memory.
             AmbiguousIdError: If several users have one of this id, and all are included.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         return await self._services.recall_engine.salience(
             scope, required_uuid(id), query, weights, options
         )
@@ -228,7 +220,6 @@ class AsyncRecallVerbs(ScopedBase):
         *,
         options: SalienceOptions | None = None,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> MemoryEntry:
@@ -240,7 +231,6 @@ class AsyncRecallVerbs(ScopedBase):
                 `SalienceOptions.boosts`.
             options: Other boosts.
             user_id: The user; None is the memories without a user.
-            project_id: Only if it is of this project.
             session_id: Only if it is of this session.
             all_users: Whether to include all users; not if a user is bound.
 
@@ -248,7 +238,7 @@ class AsyncRecallVerbs(ScopedBase):
             EntryNotFoundError: If the scope has no such memory.
             AmbiguousIdError: If several users have one of this id, and all are included.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         return await self._services.recall_engine.reinforce(
             scope, required_uuid(id), reason, options
         )

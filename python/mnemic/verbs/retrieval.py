@@ -27,7 +27,6 @@ class AsyncRetrievalVerbs(ScopedBase):
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
         **fields: Unpack[RetrieveFields],
@@ -41,7 +40,6 @@ class AsyncRetrievalVerbs(ScopedBase):
                 is not mnemic's own is not interrupted.
             on_timeout: As for `search`; a partial answer is not cached.
             user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
             session_id: Only memories of this session.
             all_users: Whether to include all users; not if a user is bound.
             **fields: With a text alone: `limit`, `filters`, `since`, `until`, `search_type`,
@@ -57,7 +55,7 @@ class AsyncRetrievalVerbs(ScopedBase):
             ExpanderError: If the expander is a function and returns no list of texts.
         """
         time_limit = TimeLimit.after(timeout, on_timeout)
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         asked = query_of(query, fields, by_words=self._repository.embedder is None)
         return await self._services.retrieval_engine.retrieve(scope, asked, time_limit)
 
@@ -70,7 +68,6 @@ class AsyncRetrievalVerbs(ScopedBase):
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
         **fields: Unpack[RetrieveFields],
@@ -86,7 +83,6 @@ class AsyncRetrievalVerbs(ScopedBase):
             timeout: As for `retrieve`.
             on_timeout: As for `retrieve`; the results that are complete are added.
             user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
             session_id: Only memories of this session.
             all_users: Whether to include all users; not if a user is bound.
             **fields: As for `retrieve`.
@@ -97,7 +93,7 @@ class AsyncRetrievalVerbs(ScopedBase):
         Errors are those of `retrieve`.
         """
         time_limit = TimeLimit.after(timeout, on_timeout)
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         asked = query_of(query, fields, by_words=self._repository.embedder is None)
         return await self._services.retrieval_engine.to_context(
             scope, asked, window, include_sensitive=include_sensitive, time_limit=time_limit
@@ -109,7 +105,6 @@ class AsyncRetrievalVerbs(ScopedBase):
         *,
         limit: int = 10,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> Suggestions:
@@ -120,7 +115,6 @@ class AsyncRetrievalVerbs(ScopedBase):
             limit: Maximum number of queries, 1 to 1,000.
             user_id: The user whose memories give the phrases and their rarity; None is the memories
                 without a user.
-            project_id: Only memories of this project.
             session_id: Only memories of this session.
             all_users: Whether to include all users; not if a user is bound.
 
@@ -130,7 +124,7 @@ class AsyncRetrievalVerbs(ScopedBase):
         Raises:
             InvalidArgumentError: If an argument is out of range.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         services = self._services
         return await services.retrieval_engine.suggest(
             services.suggester, scope, conversation, limit
@@ -141,7 +135,6 @@ class AsyncRetrievalVerbs(ScopedBase):
         query: str,
         *,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> ExpandedQuery:
@@ -150,7 +143,6 @@ class AsyncRetrievalVerbs(ScopedBase):
         Args:
             query: The query, not empty, at most 10,000 characters.
             user_id: The user whose memories give the terms; None is the memories without a user.
-            project_id: Only memories of this project.
             session_id: Only memories of this session.
             all_users: Whether to include all users; not if a user is bound.
 
@@ -162,7 +154,7 @@ class AsyncRetrievalVerbs(ScopedBase):
             InvalidArgumentError: If the query is empty or too long.
             ExpanderError: If the expander is a function and returns no list of texts.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         MemoryQuery.semantic(validation.query(query))  # its checks hold here too
         return await self._services.retrieval_engine.expand(scope, query)
 

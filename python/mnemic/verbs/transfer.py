@@ -47,7 +47,6 @@ class AsyncTransferVerbs(AsyncImportVerbs):
         overwrite: bool = False,
         progress: Progress | None = None,
         user_id: str | None = None,
-        project_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
     ) -> int:
@@ -65,7 +64,6 @@ class AsyncTransferVerbs(AsyncImportVerbs):
             progress: Called with the number of memories written so far and of all, as they were
                 counted before; or True for a bar. See `mnemic.annotations.Progress`.
             user_id: The user; None is the memories without a user.
-            project_id: Only memories of this project.
             session_id: Only memories of this session.
             all_users: Whether to include all users; not if part of the scope is bound.
 
@@ -77,7 +75,7 @@ class AsyncTransferVerbs(AsyncImportVerbs):
             StoreFullError: If the disk is full or failing.
             StoreError: If it cannot be written.
         """
-        scope = self._scope.narrowed(user_id, project_id, session_id, all_users=all_users)
+        scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         return await self._repository.transfer.export(
             scope,
             target,
