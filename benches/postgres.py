@@ -342,7 +342,7 @@ def live_index(server):
     texts = notes(0, 20_000)
     with opened(server.new_database()) as memory:
         memory.add_many(texts[:10_000])
-        built = milliseconds(memory.create_vector_index)
+        built = milliseconds(memory.index.create)
         embedding = milliseconds(drawn, texts[10_000:])
         taken = milliseconds(memory.add_many, texts[10_000:]) - embedding
         print(f"  {'mnemic':28} {10_000 / taken * 1e3:9,.0f} entries/s (built in {built:,.0f} ms)")

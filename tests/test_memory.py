@@ -319,7 +319,6 @@ def test_a_scoped_view_has_the_same_methods_and_names_the_scope_for_them(memory)
     assert public - {name for name in dir(view) if not name.startswith("_")} == {
         "backup",
         "close",
-        "create_vector_index",
         "drop_vectors",
         "embedder",
         "erase_pending",

@@ -158,4 +158,3 @@ class Memory(PlainHandle, ScopedMemory):
     forget_agent = sync_method(AsyncMemory.forget_agent)
     backup = sync_method(AsyncMemory.backup)
     verify = sync_method(AsyncMemory.verify)
-    create_vector_index = sync_method(AsyncMemory.create_vector_index)

@@ -32,7 +32,6 @@ BOUND_OR_GIVEN = {
 }
 DOCUMENTED = {("AsyncLongTermMemory", "delete_all"): "the document's call names one user"}
 WHOLE_FILE = {
-    "create_vector_index",
     "backup",
     "verify",
     "erase_pending",
@@ -40,7 +39,7 @@ WHOLE_FILE = {
     "aclose",
     "retrieval_stats",
 }
-WHOLE_FILE |= {"drop_vectors", "reembed", "create_vector_index", "rotate_key", "forget_agent"}
+WHOLE_FILE |= {"drop_vectors", "reembed", "rotate_key", "forget_agent"}
 BY_RECORDS = {"import_", "store", "store_batch", "users", "get_stats", "model_of"}
 """Verbs for records that name their users, and for the operator of all users."""
 

@@ -16,7 +16,7 @@ def test_a_place_that_is_used_again_is_empty(kind):
             memory = places.opened(embedder=WordEmbedder())
             assert memory.count() == 0
             memory.link(memory.add("tea").id, memory.add("more tea").id)
-            assert memory.create_vector_index() == (kind in IN_POSTGRES)
+            assert memory.index.create() == (kind in IN_POSTGRES)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -623,4 +623,3 @@ class LongTermMemory(LongTermHandle, PlainHandle):
     forget_agent = sync_method(AsyncLongTermMemory.forget_agent)
     backup = sync_method(AsyncLongTermMemory.backup)
     verify = sync_method(AsyncLongTermMemory.verify)
-    create_vector_index = sync_method(AsyncLongTermMemory.create_vector_index)

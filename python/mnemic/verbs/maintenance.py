@@ -114,22 +114,6 @@ class AsyncMaintenanceVerbs(ScopedBase):
             embedder, embedding_model, progress=progress, skip_failed=skip_failed
         )
 
-    async def create_vector_index(self) -> bool:
-        """Build the approximate index of this agent's vectors in PostgreSQL, and wait for it.
-
-        It is an HNSW index of pgvector, which all agents of a partition with vectors of one model
-        share. It is built beside reads and writes, also by itself once a search in the database
-        meets more than `exact_limit` memories, and makes writing slower from then on.
-
-        Returns:
-            Whether there is one now; False for a file, for an agent without vectors, and for
-            vectors of more than 4,000 dimensions.
-
-        Raises:
-            ReadOnlyError: If the memory was opened read-only.
-        """
-        return await self._repository.create_vector_index()
-
     async def rotate_key(
         self,
         key: "bytes | mnemic.MasterKey | mnemic.annotations.KeyProvider",

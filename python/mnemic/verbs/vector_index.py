@@ -88,6 +88,19 @@ class AsyncVectorIndex(IndexBase):
             progress,
         )
 
+    async def create(self) -> bool:
+        """Build the approximate index of this agent's vectors in PostgreSQL, and wait for it.
+
+        It is an HNSW index of pgvector, which all agents of a partition with vectors of one model
+        share. It is built beside reads and writes, also by itself once a search in the database
+        meets more than `exact_limit` memories, and makes writing slower from then on.
+
+        Returns:
+            Whether there is one now; False for a file, for an agent without vectors, and for
+            vectors of more than 4,000 dimensions.
+        """
+        return await self._repository.create_vector_index()
+
 
 class VectorIndex(IndexBase):
     """The index of an agent's active memories, of all users.
@@ -101,3 +114,4 @@ class VectorIndex(IndexBase):
     info = sync_method(AsyncVectorIndex.info)
     wait = sync_method(AsyncVectorIndex.wait)
     audit = sync_method(AsyncVectorIndex.audit)
+    create = sync_method(AsyncVectorIndex.create)

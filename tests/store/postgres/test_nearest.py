@@ -197,7 +197,7 @@ def test_more_memories_than_the_exact_limit_are_chosen_by_an_index_of_the_databa
         filled(opened(database, "memory"), 900) as memory,
         opened(database, exact_limit=100) as cold,
     ):
-        assert cold.create_vector_index()
+        assert cold.index.create()
         found_all = 0
         for at in range(40):
             query = " ".join(WORDS[at : at + 3])
@@ -226,7 +226,7 @@ def test_an_index_that_finds_too_few_gives_way_to_the_exact_search(database, mon
     monkeypatch.setattr(nearest, "_MIN_CANDIDATES", 5)
     with filled(opened(database, exact_limit=100), 300) as cold, opened(database, "memory") as warm:
         cold.scoped(project_id="p").add_many([f"sure {word}" for word in WORDS[:20]], user_id="zoe")
-        cold.create_vector_index()
+        cold.index.create()
         ask = {"user_id": "ann", "search_type": "semantic", "limit": 250}
         ask["filters"] = {"importance": {"gte": 0.2}}
         found = cold.search("bale", **ask)
@@ -247,7 +247,7 @@ class Away(FractionEmbedder):
 def test_a_memory_without_a_vector_is_found_though_an_index_of_vectors_serves_its_scope(database):
     with opened(database, exact_limit=20) as memory:
         memory.add_many([f"{first} {last}" for first in WORDS for last in WORDS[:6]])
-        assert memory.create_vector_index()
+        assert memory.index.create()
         assert memory.search("bale ding", search_type="semantic").approximate
         with Memory(database, embedder=Away(dimensions=8), search_in="database") as other:
             other.add_many(["a zebra"], on_embed_error="pending")
