@@ -132,9 +132,9 @@ class MemoryFile(Redacted, frozen=True, kw_only=True, metaclass=NamedFields):
         Args:
             content: The new text.
             now: Its time of creation.
-            session_id: That of this file if None, and so for the following.
-            trigger: As above.
-            category: As above.
+            session_id: That of this file if None.
+            trigger: That of this file if None.
+            category: That of this file if None.
             id: A new one if None.
         """
         return MemoryFile(

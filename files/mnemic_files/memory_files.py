@@ -216,14 +216,7 @@ class MemoryFiles(VersionedFiles):
         on_embed_error: OnEmbedError = "raise",
         progress: Progress | None = None,
     ) -> SyncResult:
-        """Do the same without blocking the event loop; see `synchronise`.
-
-        Args:
-            memory: A memory or a view of one.
-            keep_removed: Whether the memories of files that are gone stay.
-            on_embed_error: See `synchronise`.
-            progress: As above.
-        """
+        """Do the same without blocking the event loop; see `synchronise`."""
         repository, scope = _checked(memory)
         validation.flag("keep_removed", keep_removed)
         with reporting(progress, "synchronise") as report:
@@ -277,13 +270,7 @@ class MemoryFiles(VersionedFiles):
         include_sensitive: bool = False,
         progress: Progress | None = None,
     ) -> ExportResult:
-        """Do the same without blocking the event loop; see `export`.
-
-        Args:
-            memory: A memory or a view of one.
-            include_sensitive: Whether sensitive memories are written.
-            progress: As above.
-        """
+        """Do the same without blocking the event loop; see `export`."""
         repository, scope = _checked(memory)
         validation.flag("include_sensitive", include_sensitive)
         with reporting(progress, "export") as report:

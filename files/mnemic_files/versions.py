@@ -68,9 +68,9 @@ class VersionedFiles(ABC):
         Args:
             id: Id of the file that it replaces.
             content: The new text.
-            session_id: That of the replaced file if None, and so for the following.
-            trigger: As above.
-            category: As above.
+            session_id: That of the replaced file if None.
+            trigger: That of the replaced file if None.
+            category: That of the replaced file if None.
 
         Returns:
             The new file.

@@ -16,16 +16,9 @@ if TYPE_CHECKING:
 
 
 class ScopedMemory(ScopedBase):
-    """A memory with a part of the scope bound.
+    """A memory with a part of the scope bound: the calls of `Memory` that are not for a whole file.
 
-    It has the methods of `Memory`, in which only the agent is bound. A call cannot name a bound
-    part otherwise.
-
-    A call without a user, bound or given, sees only memories without a user; `all_users=True`
-    includes all users, and goes with no user. `project_id` and `session_id` limit a call to a
-    project or a session. An id gives no access by itself: outside the scope it does not exist.
-
-    All methods may be called from several threads at once. They run in the caller's thread.
+    A call cannot name a bound part otherwise, and a view cannot be widened.
     """
 
     @checks_arguments
@@ -36,11 +29,7 @@ class ScopedMemory(ScopedBase):
         project_id: str | None = None,
         session_id: str | None = None,
     ) -> "ScopedMemory":
-        """Return a memory with more of the scope bound.
-
-        Raises:
-            InvalidArgumentError: If a bound part is named otherwise.
-        """
+        """Return a memory with more of the scope bound: a user, a project or a session."""
         narrowed = self._scope.narrowed(user_id, project_id, session_id)
         return ScopedMemory(self._repository, narrowed, self._services)
 
@@ -88,32 +77,114 @@ class ScopedMemory(ScopedBase):
 
 
 class Memory(PlainHandle, ScopedMemory):
-    """A long-term memory in one file.
+    """A long-term memory in one file, or in PostgreSQL.
 
     Example:
-        >>> from mnemic import Memory
         >>> with Memory(":memory:") as memory:  # doctest: +SKIP
         ...     memory.add("Prefers metric units", user_id="alice")
         ...     memory.search("which units?", user_id="alice")[0].content
         'Prefers metric units'
 
-    Several memories, in one process or in many, may have the same file open; each sees the others'
-    writes in its next call.
+    Ten calls do what most programs need:
+
+    - `Memory(path)` opens a memory; `with` closes it.
+    - `scoped(user_id=…)` has the same calls, for one user, project or session.
+    - `add(text)` stores a memory.
+    - `add_many(texts)` stores several, all or none.
+    - `search(query)` finds memories by meaning and words.
+    - `context(query)` makes one text of them, for a prompt.
+    - `list()` returns all, page by page; `get(id)` one.
+    - `update(id, …)` changes one.
+    - `delete(id)` deletes one; `delete_all()` all of a user, or of a session.
+    - `export(path)` and `import_(path)` write and read JSON Lines.
+
+    Then come `contradictions`, `restore`, `users`, `stats`, `backup`, `reembed` and `rotate_key`;
+    all others are for special needs.
+
+    A call without a user, bound or given, sees only memories without a user. An id gives no access
+    by itself: outside the scope it does not exist. Several memories, in one process or in many, may
+    have the same file open; each sees the others' writes in its next call. Calls may come from
+    several threads at once, and run in the caller's thread. What is written is on disk on return,
+    and calls for many memories change all or none, those that match at the moment of the write.
 
     Args:
-        path: A file, made if there is none and readable by its owner alone, or ":memory:".
+        path: A file, made if there is none, for its owner alone; ":memory:"; or a PostgreSQL URL.
         agent_id: Whose memory it is. Agents in one file never see each other's memories.
-        expander: Adds related terms to the queries of `retrieve` and `expand`: a function or a
-            coroutine function from a text to a list of texts, a dict of synonyms, or an object with
-            `expand`; by default words of the memories themselves.
-        options: See `mnemic.annotations.Options`.
+        expander: Adds terms to the queries of `retrieve` and `expand`: a function from a text to
+            texts, a dict of synonyms, or an object with `expand`; else words of the memories.
+        options: Those that follow; `mnemic.annotations.Options` describes them at length.
+
+    Options:
+        embedder: A function or an object that embeds texts, or None; default the local MiniLM.
+        embedding_model: Name of the embedder's model, where it has none of its own; default None.
+        query_cache: Number of queries whose vectors are kept in memory; default 1,024.
+        language: ISO 639-1 code of memories and queries, None for none; default "auto", detected.
+        license: The host's license policy; default None, which allows everything.
+        quota: Bytes of content that the agent may store; default None, no limit.
+        user_quota: Bytes of content that each user may store; default None.
+        max_entries: Number of memories that the agent may store; default None.
+        user_max_entries: Number of memories that each user may store; default None.
+        when_full: "refuse" what exceeds a limit, or "evict" the least important; default "refuse".
+        retention: How long a deleted memory can be restored, None for ever; default 90 days.
+        clock: Gives the time; default the system's.
+        id_factory: Makes an id for a time; default UUIDs of version 7.
+        log_content: Show queries in logs and events; default False.
+        track_access: Count reading a memory by its id as an access; default True.
+        read_only: Change nothing of the file; default False.
+        progress: Called while the index is loaded; default None.
+        max_stale: Seconds of answers without a PostgreSQL server that is away; default 60.
+        index_pool: Bounds the memory that several indexes take; default None, for files.
+        search_in: Search a PostgreSQL memory in "memory" or in the "database"; default "auto".
+        exact_limit: Number of memories in a scope up to which all are compared; default 200,000.
+        index: How the nearest vectors are found: "exact", "faiss" or "auto"; default "exact".
+        snapshots: Keep snapshots of the index beside the file, to open it faster; default True.
+        encryption: An `Encryption`, which seals sensitive memories; default None.
+        row_security: Keep agents apart by policies of PostgreSQL too; default False.
+        on_recalled: "store", "flag" or "refuse" a memory that repeats results; default "store".
+        reembed: After a change of the model, embed all again in the background; default False.
+
+    Arguments of many calls:
+        id, ids: Which memory or memories: UUIDs, or their texts.
+        user_id: Whose memories; None is those stored without a user, not everybody's.
+        project_id: Only memories of this project.
+        session_id: Only memories of this session.
+        all_users: The memories of all users; goes with no `user_id`, bound or given.
+        filters: Only memories that match, as `{"tags": {"any": ["work"]}}`; the grammar is in
+            docs/concepts/filters.md.
+        since: Only memories created then or later; a text is ISO 8601, in UTC.
+        until: Only memories created before.
+        limit: How many at most.
+        offset: How many to skip before them.
+        types: Only links of these types; None is all.
+        direction: Links "out" from the memory, "in" to it, or "both".
+        include_deleted: Those that can be restored, and expired ones, too.
+        permanent: Delete records, vectors and links too; otherwise they can be restored.
+        embeddings: Return memories with their vectors in `embedding`, shape (d,) or (chunks, d).
+        on_embed_error: "raise", or "pending": store it, and embed it once the embedder answers.
+        timeout: The seconds that the call may take; None is no limit.
+        on_timeout: What a call does that is late: "raise", or return what is complete, marked as
+            `partial` ("partial"): better memories may be missing.
+        progress: Called with the numbers done and of all, or True for a bar; see
+            `mnemic.annotations.Progress`.
 
     Raises:
-        MissingExtraError: If the local embedder is wanted and not installed.
-        StoreFileError: If the path cannot be used or holds something else.
-        SchemaVersionError: If a newer mnemic wrote the file, or an earlier one and `read_only`.
-        StoreCorruptError: If the file is damaged.
-        EmbeddingModelMismatchError: If the agent's vectors come from another model.
+        MissingExtraError: On opening, if the local embedder is wanted and not installed.
+        StoreFileError: On opening, if the path cannot be used or holds something else.
+        SchemaVersionError: On opening, if a newer mnemic wrote it; or an earlier, if `read_only`.
+        EmbeddingModelMismatchError: If vectors are of another model, or have another length.
+        InvalidArgumentError: If an argument is wrong; `InvalidEntryError` if a memory's field is.
+        FilterError: If a filter or a time cannot be understood; the message names the place.
+        EntryNotFoundError: If the scope has no memory of this id; the message names the scope.
+        DuplicateEntryError: If the user has this id already, or used a retry key for another text.
+        AmbiguousIdError: If several users have a memory of this id, and all are included.
+        DeadlineExceededError: If the timeout passes, unless `on_timeout` is "partial".
+        EmbedderRequiredError: If a text needs a vector, and there is no embedder.
+        EmbeddingError: If the embedder fails; nothing is stored then.
+        StorageQuotaExceededError: If there is no room left; nothing is stored then.
+        LicenseRestrictionError: If the license policy does not include the call.
+        ReadOnlyError: If a memory opened with `read_only` would be written.
+        StoreError: If the file cannot be read or written; nothing is stored then. If it is damaged
+            it is a `StoreCorruptError`, if a server is away a `StoreUnavailableError`.
     """
 
     @property
@@ -134,16 +205,9 @@ class Memory(PlainHandle, ScopedMemory):
     def model_of(path: str | os.PathLike[str], agent_id: str = "default") -> EmbeddingModel | None:
         """Return the embedding model of an agent's vectors in a file; None if it has no vectors.
 
-        Nothing is written, no model is loaded, and no embedder is needed.
-
         Args:
-            path: The file.
+            path: The file; nothing is written or loaded, and another version's is not changed.
             agent_id: Whose vectors.
-
-        Raises:
-            StoreFileError: If there is no such file, or it holds something else.
-            SchemaVersionError: If another version of mnemic wrote the file; the message has the
-                call that brings an earlier one up to date.
         """
         from mnemic.repository.stored_model import stored_model  # noqa: PLC0415 - seldom used
 

@@ -170,7 +170,7 @@ class StringVectorMap(AnswersHabits):
         Args:
             ids: n strings, each once.
             vectors: Shape (n, dim); their last axis is the map's dimension.
-            metric: As above.
+            metric: "cosine" or "inner_product".
 
         Raises:
             ArrayTypeError: If `vectors` has not two axes.
@@ -254,12 +254,7 @@ class StringVectorMap(AnswersHabits):
         return self._read(self._stored)
 
     def upsert(self, ids: _Ids, vectors: ArrayLike, /) -> None:
-        """Insert or overwrite rows. Arguments and errors as `replace`.
-
-        Args:
-            ids: As of `replace`.
-            vectors: As of `replace`.
-        """
+        """Insert or overwrite rows. Arguments and errors are those of `replace`."""
         given = _distinct(ids)
         with self._lock, self._numbered(given) as numbers:
             self._map.upsert(numbers, vectors)

@@ -21,15 +21,6 @@ FOR_ONE_USER = {
     "add_many": "as add; a record names its own",
     "scoped": "it binds what later calls see; a call of the unbound memory widens",
 }
-PROJECT = ["project_id"]
-BOUND_OR_GIVEN = {
-    "scoped": PROJECT,
-    "search": PROJECT,
-    "context": PROJECT,
-    "similar": PROJECT,
-    "recent": PROJECT,
-    "important": PROJECT,
-}
 DOCUMENTED = {("AsyncLongTermMemory", "delete_all"): "the document's call names one user"}
 WHOLE_FILE = {
     "backup",
@@ -85,8 +76,13 @@ def test_scope_comes_last_in_every_verb(kind):
             for each in signature.parameters.values()
             if each.kind is not each.VAR_KEYWORD and each.name != "self"
         ]
-        if "user_id" in names and name not in {"add", "add_many"}:  # there it is the memory's own
-            scope = ["user_id", *BOUND_OR_GIVEN.get(name, []), "session_id"]
+        assert "project_id" not in names or name == "scoped"
+        if "user_id" in names and name not in {
+            "add",
+            "add_many",
+            "scoped",
+        }:  # there it is their own
+            scope = ["user_id", "session_id"]
             wanted = scope if name in FOR_ONE_USER else [*scope, "all_users"]
             assert names[-len(wanted) :] == wanted, name
 

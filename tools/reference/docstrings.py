@@ -10,6 +10,7 @@ Sections: TypeAlias = dict[DocstringSectionKind, Any]
 """Sections of a docstring by kind; under `text` a list of those that are prose."""
 
 TITLES = {DocstringSectionKind.returns: "Returns", DocstringSectionKind.yields: "Yields"}
+_ITEM = re.compile(r"^(\w+(?:, \w+)*): (.*(?:\n +.*)*)", re.MULTILINE)
 _LISTS = {
     *TITLES,
     DocstringSectionKind.parameters,
@@ -41,7 +42,25 @@ def _blocks(section: DocstringSection) -> Iterator[str]:
         yield from (_example(text) if ">>>" in text else text for _, text in section.value)
     else:
         text = section.value.description
-        yield _example(text) if ">>>" in text else text
+        listed = _listed(text)
+        if listed:
+            yield f"{section.title}:\n\n{listed}"
+        else:
+            yield _example(text) if ">>>" in text else text
+
+
+def _listed(text: str) -> str:
+    """Return a list of names and texts as Markdown; "" for another text."""
+    return "\n".join(f"- **{names}**: {one_line(about)}" for names, about in _ITEM.findall(text))
+
+
+def named_texts(thing: Object, title: str) -> dict[str, str]:
+    """Return the texts of a docstring's list under a title; `id, ids: …` is the text of both."""
+    for section in sections_of(thing).get(DocstringSectionKind.text, []):
+        if section.title == title:
+            found = _ITEM.findall(section.value.description)
+            return {name: one_line(about) for names, about in found for name in names.split(", ")}
+    return {}
 
 
 def _example(text: str) -> str:
@@ -50,7 +69,7 @@ def _example(text: str) -> str:
 
 def _with_lists_apart(text: str) -> str:
     """Put an empty line before a list, without which Markdown takes it for a paragraph."""
-    return re.sub(r"(?<=[^\n])\n(?=- )", "\n\n", text, count=1).strip()
+    return re.sub(r"^([^-\s].*)\n(?=- )", r"\1\n\n", text, count=1, flags=re.MULTILINE).strip()
 
 
 def text_of(docstring: Docstring | None) -> str:

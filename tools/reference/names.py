@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import griffe
 from griffe import DocstringSectionKind, Function, Object
 
-from tools.reference.docstrings import items, sections_of
-from tools.reference.page_list import LIKE, PAGES, Page
+from tools.reference.docstrings import items, named_texts, sections_of
+from tools.reference.page_list import LIKE, PAGES, SCOPE, SHARED, SHARED_BY, SHARED_TITLE, Page
 from tools.reference.source import (
     ALIASES,
     PACKAGE,
@@ -18,7 +18,8 @@ from tools.reference.source import (
     target,
 )
 
-_TEXTS = (DocstringSectionKind.attributes, DocstringSectionKind.parameters)
+TEXTS = (DocstringSectionKind.attributes, DocstringSectionKind.parameters)
+"""What describes an argument of a constructor, and the attribute that keeps it."""
 
 
 class Names:
@@ -75,7 +76,7 @@ class Names:
     def texts(self, thing: Object, *kinds: DocstringSectionKind) -> dict[str, str]:
         """Return the texts of parameters or fields by name, with those referred to."""
         like = self._like(thing)
-        texts = self.texts(like, *_TEXTS) if like else {}
+        texts = self.texts(like, *TEXTS) if like else {}
         for kind in kinds:
             texts |= items(sections_of(thing), kind)
         return texts
@@ -87,6 +88,16 @@ class Names:
         owner, _, name = path.rpartition(".")
         other = object_at(self.package, LIKE[owner]) if owner in LIKE else None
         return target(other.members[name]) if other and name in other.members else None
+
+
+def shared_texts(package: griffe.Module) -> dict[str, str]:
+    """Return the texts of the arguments of many calls by name."""
+    return named_texts(object_at(package, SHARED), SHARED_TITLE)
+
+
+def takes_shared(thing: Object, name: str) -> bool:
+    """Return whether an argument or field may have the text that many calls share."""
+    return name in SCOPE or any(_is_within(thing.canonical_path, room) for room in SHARED_BY)
 
 
 def _is_within(path: str, source: str) -> bool:

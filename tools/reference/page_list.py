@@ -207,12 +207,36 @@ INTERNAL = {
 """Methods for other modules of the package."""
 
 _JUDGE = "mnemic.contradictions.judgement.ContradictionJudge"
+_ADDING = "mnemic.verbs.adding.AsyncAddVerbs"
+_CHANGES = "mnemic.verbs.changing.AsyncChangeVerbs"
+_SEARCHES = "mnemic.verbs.search.AsyncSearchVerbs"
+_RETRIEVALS = "mnemic.verbs.retrieval.AsyncRetrievalVerbs"
+_RETRIEVAL = "mnemic.retrieval.service.AsyncRetrievalService"
+_RECALLS = "mnemic.verbs.recall.AsyncRecallVerbs"
+_RECALL = "mnemic.recall.service.AsyncMemoryRetriever"
+_FILES = "mnemic_files.memory_files.MemoryFiles"
+_VECTORS = "mnemic.string_vector_map.StringVectorMap"
 
 LIKE = {
     "mnemic.compat.long_term.AsyncLongTermMemory": "mnemic.compat.long_term.LongTermMemory",
-    "mnemic.verbs.search.AsyncSearchVerbs.recent": "mnemic.verbs.search.AsyncSearchVerbs.search",
-    "mnemic.verbs.search.AsyncSearchVerbs.important": "mnemic.verbs.search.AsyncSearchVerbs.search",
+    f"{_ADDING}.add": "mnemic.model.entry.MemoryEntry",
+    f"{_ADDING}.add_many": f"{_ADDING}.add",
+    f"{_SEARCHES}.context": f"{_SEARCHES}.search",
+    f"{_SEARCHES}.similar": f"{_SEARCHES}.search",
+    f"{_CHANGES}.update": "mnemic.model.update.MemoryEntryUpdate",
+    f"{_CHANGES}.update_many": f"{_CHANGES}.update",
     "mnemic.verbs.links.AsyncLinkVerbs.unlink": "mnemic.verbs.links.AsyncLinkVerbs.link",
+    f"{_RETRIEVAL}.retrieve_to_context": f"{_RETRIEVAL}.retrieve",
+    f"{_RETRIEVALS}.retrieve": f"{_RETRIEVAL}.retrieve",
+    f"{_RETRIEVALS}.retrieve_to_context": f"{_RETRIEVAL}.retrieve_to_context",
+    f"{_RETRIEVALS}.expand": f"{_RETRIEVAL}.expand_query",
+    f"{_RECALL}.recall": "mnemic.model.recall.RecallOptions",
+    f"{_RECALL}.recall_linked": "mnemic.model.recall.RecallOptions",
+    f"{_RECALLS}.recall": f"{_RECALL}.recall",
+    f"{_RECALLS}.linked": f"{_RECALL}.recall_linked",
+    f"{_RECALLS}.contradictions": f"{_RECALL}.find_contradictions",
+    f"{_RECALLS}.salience": f"{_RECALL}.salience",
+    f"{_RECALLS}.reinforce": f"{_RECALL}.reinforce",
     "mnemic.model.recall.RecallTypeFields": "mnemic.model.recall.RecallOptions",
     "mnemic.model.recall.RecallFields": "mnemic.model.recall.RecallOptions",
     "mnemic.model.recall.AllRecallFields": "mnemic.model.recall.RecallOptions",
@@ -243,16 +267,21 @@ LIKE = {
     "mnemic.contradictions.rule_judge.RuleJudge": _JUDGE,
     "mnemic.contradictions.language_model.LanguageModelJudge": _JUDGE,
     "mnemic.licensing.DocumentedLicenses": "mnemic.licensing.LicensePolicy",
+    f"{_FILES}.synchronise_async": f"{_FILES}.synchronise",
+    f"{_FILES}.export_async": f"{_FILES}.export",
+    f"{_VECTORS}.upsert": f"{_VECTORS}.replace",
     "mnemic._core.VectorMap.count": "mnemic._core.VectorMap.search",
     "mnemic._core.VectorMap.load": "mnemic._core.VectorMap.save",
 }
 """Where texts of parameters and fields stand that a docstring leaves out: in another function, or
 in another class and its methods."""
 
-SHARED = {
-    "user_id": "The user; None is the memories stored without one, not everybody's.",
-    "project_id": "Only memories of this project.",
-    "session_id": "Only memories of this session.",
-    "all_users": "The memories of all users; goes with no `user_id`.",
-}
-"""Parameters of nearly every call, for those whose own docstring leaves them out."""
+SHARED = "mnemic.memory.Memory"
+"""The class whose docstring has the arguments of many calls, under `SHARED_TITLE`."""
+
+SHARED_TITLE = "Arguments of many calls"
+
+SHARED_BY = ("mnemic.verbs", "mnemic.memory", "mnemic.async_memory")
+"""Where these arguments are meant by their names; those of a scope are so everywhere."""
+
+SCOPE = {"user_id", "project_id", "session_id", "all_users"}

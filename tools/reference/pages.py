@@ -15,8 +15,8 @@ from tools.reference.docstrings import (
     sections_of,
     text_of,
 )
-from tools.reference.names import Names, index
-from tools.reference.page_list import PAGES, SHARED, Page
+from tools.reference.names import TEXTS, Names, index, shared_texts, takes_shared
+from tools.reference.page_list import PAGES, Page
 from tools.reference.source import (
     ERRORS,
     Public,
@@ -56,6 +56,7 @@ class Reference:
     def __init__(self) -> None:
         self._unreadable = unreadable_docstrings()
         self._names = Names()
+        self._shared = shared_texts(self._names.package)
         self._written: dict[str, tuple[str, str]] = {}
         self.problems = [f"{name}: no page of tools/reference" for name in self._names.homeless]
 
@@ -114,8 +115,7 @@ class Reference:
         self._needed(text_of(thing.docstring), public.name)
         yield from prose(sections)
         if constructor is not None:
-            texts = self._names.texts(thing, DocstringSectionKind.parameters)
-            yield self._parameters(public.name, constructor, texts)
+            yield self._parameters(public.name, constructor, self._names.texts(thing, *TEXTS))
         yield self._fields(public.name, thing, items(sections, DocstringSectionKind.attributes))
         yield self._raises(sections)
         yield from self._members(public, thing, page)
@@ -145,8 +145,9 @@ class Reference:
 
     def _field(self, owner: str, thing: Class, field: Attribute, text: str | None) -> str:
         name = field.name
-        found = text or text_of(field.docstring) or self._text_of_bases(thing, name)
-        found = found or self._names.texts(thing).get(name) or SHARED.get(name)
+        own = text or text_of(field.docstring) or self._text_of_bases(thing, name)
+        like = self._names.texts(thing, *TEXTS).get(name)
+        found = own or like or self._shared_text(thing, name)
         default = "" if field.value is None else f" = {value_text(field.value)}"
         kind = annotation_text(field.annotation)
         return f"- **{name}** `{kind}{default}`: {self._needed(found, f'{owner}.{name}')}"
@@ -215,9 +216,15 @@ class Reference:
     def _parameters(self, owner: str, function: Function, texts: dict[str, str]) -> str:
         return "\n".join(
             f"- **{each.name}**: "
-            + self._needed(texts.get(each.name) or SHARED.get(each.name), f"{owner}({each.name})")
+            + self._needed(
+                texts.get(each.name) or self._shared_text(function, each.name),
+                f"{owner}({each.name})",
+            )
             for each in parameters_of(function)
         )
+
+    def _shared_text(self, thing: Object, name: str) -> str | None:
+        return self._shared.get(name) if takes_shared(thing, name) else None
 
     def _raises(self, sections: Sections) -> str:
         if DocstringSectionKind.raises not in sections:

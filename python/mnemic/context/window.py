@@ -334,7 +334,7 @@ class ContextWindow:
         "assistant" if it is the assistant's, else "user".
 
         Args:
-            options: As of `build`.
+            options: Which items, and their order; the defaults unless given.
 
         Raises:
             InvalidArgumentError: If the reserve is not smaller than the window.

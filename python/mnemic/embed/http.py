@@ -43,7 +43,7 @@ class HttpEmbedder(AnswersHabits):
     (`HTTPS_PROXY`, `NO_PROXY`); redirects are not followed.
 
     Args:
-        model: Name of the model, which is stored with every vector.
+        model: Name of the model, which is stored with every vector. It is an attribute too.
         base_url: Address of the service, such as http://localhost:11434/v1; None takes the
             environment's `EMBEDDING_BASE_URL`, `OPENAI_BASE_URL`, or https://api.openai.com/v1.
         api_key: The key; None takes the environment's `EMBEDDING_API_KEY` or `OPENAI_API_KEY`, and
@@ -53,15 +53,11 @@ class HttpEmbedder(AnswersHabits):
         timeout: Seconds for a request, with its retries.
         max_retries: Maximum number of retries of a request.
         max_connections: Connections of one event loop at a time; further requests wait.
-        batch_size: Maximum number of texts of a request.
+        batch_size: Maximum number of texts of a request, an attribute too.
         headers: Further headers of each request, hidden as the key is.
         encoding_format: The form of the numbers in a response. Services that know "base64" send a
             third of the bytes.
         extra_body: Further members of each request's JSON, such as {"truncate": True}.
-
-    Attributes:
-        model: As above.
-        batch_size: As above.
 
     Raises:
         InvalidArgumentError: If an argument is invalid, or the default address has no key.

@@ -102,7 +102,7 @@ class MiniLmEmbedder(AnswersHabits):
         """Embed as `embed` does, and return which texts were longer than `max_tokens`.
 
         Args:
-            texts: As of `embed`.
+            texts: Any number of texts.
         """
         checked = checked_texts(texts)
         vectors = np.empty((len(checked), self.dimensions), np.float32)

@@ -70,10 +70,9 @@ class _Flight(Generic[Value]):
     """A result that is being computed.
 
     Args:
-        number: Later flights have larger ones.
+        number: Later flights have larger ones; an attribute too.
 
     Attributes:
-        number: As above.
         task: Computes it; None until it began.
         waiters: The calls that wait for it.
         is_left: Whether all of them left.

@@ -40,7 +40,6 @@ class TurnMemories(RecordList[TurnMemory]):
 
     Args:
         memories: The memories.
-        stale_since: As below.
 
     Attributes:
         stale_since: When the store's server last answered, if it is unreachable: changes made since

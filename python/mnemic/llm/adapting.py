@@ -21,13 +21,9 @@ class AdaptedLanguageModel:
     """A language model made of a function or an object; see `as_language_model`.
 
     Args:
-        given: The function or object.
+        given: The function or object, which is an attribute too.
         call: Its function.
-        model: Name of the model.
-
-    Attributes:
-        given: As above.
-        model: As above.
+        model: Name of the model, which is an attribute too.
     """
 
     def __init__(self, given: object, call: Callable[..., object], model: str) -> None:

@@ -29,7 +29,7 @@ class HttpLanguageModel:
     Connections, retries, keys and proxies are as those of `HttpEmbedder`.
 
     Args:
-        model: Name of the model.
+        model: Name of the model, which is an attribute too.
         base_url: Address of the service, such as http://localhost:11434/v1; None takes the
             environment's `OPENAI_BASE_URL`, or https://api.openai.com/v1.
         api_key: The key; None takes the environment's `OPENAI_API_KEY`, and "" sends none. Only the
@@ -42,9 +42,6 @@ class HttpLanguageModel:
             services take it by another name: extra_body={"max_completion_tokens": 500}.
         headers: Further headers of each request, hidden as the key is.
         extra_body: Further members of each request's JSON, such as {"reasoning_effort": "low"}.
-
-    Attributes:
-        model: As above.
 
     Raises:
         InvalidArgumentError: If an argument is invalid, or the default address has no key.

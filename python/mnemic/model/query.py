@@ -147,7 +147,7 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True, metaclass=Name
         """Return a query by filters alone.
 
         Args:
-            filter: As of `Memory.list`.
+            filter: Only memories that match; docs/concepts/filters.md has the grammar.
             limit: Maximum number of results.
         """
         return cls(filters=filter, limit=limit)

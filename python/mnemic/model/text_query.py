@@ -37,7 +37,7 @@ class RetrieveFields(TypedDict, total=False):
         with_total: The same, under its documented name; one of both can be given.
         use_cache: Whether the answer may come from the cache, and be stored there.
         cache_ttl: Maximum age of a cached answer.
-        on_embed_error: As for `search`.
+        on_embed_error: "keywords" answers by keywords if the query cannot be embedded; "raise".
     """
 
     limit: int

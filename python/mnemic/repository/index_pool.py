@@ -65,10 +65,7 @@ class PooledIndexes:
     """The loaded indexes of a pool. Thread-safe.
 
     Args:
-        max_bytes: The budget.
-
-    Attributes:
-        max_bytes: As above.
+        max_bytes: The budget, which is an attribute too.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -152,10 +149,7 @@ class IndexPool:
 
     Args:
         max_bytes: The budget: bytes of indexes and of the rows that are held beside them, partly
-            estimated.
-
-    Attributes:
-        max_bytes: As above.
+            estimated. It is an attribute too.
 
     Raises:
         InvalidEntryError: If it is not a whole number above 0.

@@ -78,7 +78,7 @@ class _Label(msgspec.Struct, frozen=True):
     """What a file says of its index.
 
     Attributes:
-        kind: As above.
+        kind: What the index is made for.
         seq: Number of its last change.
         nonce: Nonce of that change.
         accesses: Number of access writes that it contains, at least.

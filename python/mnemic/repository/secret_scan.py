@@ -22,7 +22,7 @@ class SecretScan:
     """Names the patterns that match in memories; matches themselves are not returned.
 
     Args:
-        patterns: As of `Redaction`.
+        patterns: Names of known ones, regular expressions, or `RedactionPattern`s.
 
     Raises:
         InvalidArgumentError: If a pattern is invalid.

@@ -260,9 +260,7 @@ class Store(
             embedded: Model and vectors of the chunks of the new content, shape (chunks, dim), if
                 the content changes.
             now: Entries expired by now do not exist.
-            quota: Checked as in `add` if the content grows.
-            user_quota: As above.
-            entry_limits: As above.
+            quota: Checked as in `add` if the content grows, as `user_quota` and `entry_limits` are.
             include_archived: Also change an archived entry.
             replace_vectors: Store the vectors in place of the old ones if the content stays, too.
 

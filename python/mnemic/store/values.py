@@ -46,7 +46,7 @@ class StoredKey(NamedTuple):
         key_id: Id of the master key, 8 bytes.
         name: Its name.
         salt: The agent's salt.
-        check_value: As of `Sealer.check_value`.
+        check_value: By it the key is recognised; see `Sealer.check_value`.
     """
 
     key_id: bytes

@@ -49,10 +49,9 @@ class Call:
 
     Args:
         work: The work.
-        announced: A description of it for the work beside it in its turn.
+        announced: A description of it for the work beside it in its turn; an attribute too.
 
     Attributes:
-        announced: As above.
         turn: The turn that it was handed over in, until it used a value of that moment.
         whole_turn: The same, to the end of the work.
     """
@@ -148,10 +147,7 @@ class LoopTurn:
     """Values shared by the work that one turn of an event loop handed over.
 
     Args:
-        announced: The descriptions of that work, where it has one.
-
-    Attributes:
-        announced: As above.
+        announced: The descriptions of that work, where it has one; an attribute too.
     """
 
     def __init__(self, announced: Sequence[object] = ()) -> None:

@@ -113,54 +113,19 @@ class AsyncAddVerbs(ScopedBase):
         on_duplicate: OnDuplicate = "keep",
         check: Literal["contradictions"] | None = None,
     ) -> MemoryEntry:
-        """Store one memory. On return it is on disk, and the next search can find it.
+        """Store one memory, and return it as it is stored; `MemoryEntry` describes its fields.
 
         Args:
-            content: The text, at most 10 MB of UTF-8. Or a `mnemic.MemoryEntry`, which has further
-                fields, such as `expires_at` and `source`; or a dict of fields, whose `embed` is a
-                text, or several, to embed in place of the content: each gives a vector, and the
-                nearest counts; with () it has no vector, and is found by its keywords alone.
-                Fields of either stand in it, not beside it.
-            user_id: The user whom it is about; only calls with the same user see it.
-            session_id: Session, for filters.
-            role: Role of the speaker, such as "user" or "assistant".
-            speaker: Name of the speaker.
-            created_at: Now if None. A text is read as ISO 8601; without a zone it is UTC.
-            type: Sort of statement; a name such as "preference" is accepted.
-            tags: Without control characters.
-            importance: From 0 to 1.
-            metadata: JSON values; ints within ±2⁵³.
-            sensitive: Hide the content from `repr`, and from logs, events and errors even with
-                `log_content=True`. It is sealed where it is stored with `Memory(encryption=…)`,
-                and lies there in plain text without.
-            supersedes: Id of the memory that this one replaces; it is marked as superseded, no
-                longer found, and linked.
-            id: A new one of version 7 if None. With a given id a retry cannot store twice; see
-                `on_conflict` of `add_many`.
-            idempotency_key: Unique for agent and user. A second call with it stores nothing and
+            content: The text; or a `MemoryEntry`, which has further fields, such as `expires_at`;
+                or a dict of fields, in which `embed` has texts to embed in place of the content, or
+                () for none. Fields of either stand in it, not beside it.
+            supersedes: Id of the memory that this one replaces, which searches no longer find.
+            id: With one given, a retry cannot store twice; see `on_conflict` of `add_many`.
+            idempotency_key: Unique for agent and user: a second call with it stores nothing and
                 returns the first one's memory, even if that was deleted.
-            on_duplicate: Treatment if the user has a memory with the same text, apart from case and
-                white space, and none with the id: "keep" both, "skip" the new one, or "merge" its
-                tags, metadata and importance into the older, which is returned then.
-            check: "contradictions" returns a `mnemic.CheckedEntry` with the memories of the same
-                scope that the new one contradicts; it is stored in any case. They are judged before
-                it is stored: if that fails, nothing is stored.
-
-        Returns:
-            The memory as it was stored. Its `evicted` has the ids of the memories that were deleted
-            to make room for it, where the memory was opened with `when_full="evict"`.
-
-        Raises:
-            InvalidEntryError: If an argument is of the wrong type or out of range.
-            DuplicateEntryError: If the user already has a memory with this id, or the key was used
-                for another content.
-            EntryNotFoundError: If the user has no memory with the id that it supersedes.
-            EmbedderRequiredError: If `embed` names texts, and there is no embedder.
-            EmbeddingError: If the embedder fails; nothing is stored then.
-            EmbeddingModelMismatchError: If an embedding of an entry or dict has another dimension
-                than the agent's vectors, or these come from another model.
-            StorageQuotaExceededError: If there is no room left; nothing is stored then.
-            StoreError: If the file cannot be written; nothing is stored then.
+            on_duplicate: If the user has the same text, but for case and white space: "keep" both,
+                "skip" the new one, or "merge" its tags, metadata and importance into the older.
+            check: "contradictions" returns a `CheckedEntry` with those that it contradicts.
         """
         if check not in (None, "contradictions"):
             raise InvalidArgumentError(
@@ -208,49 +173,13 @@ class AsyncAddVerbs(ScopedBase):
         on_embed_error: OnEmbedError = "raise",
         progress: Progress | None = None,
     ) -> AddedMemories:
-        """Store several memories, all or none; far faster than one by one.
-
-        Those that name no time of creation get successive microseconds from now on, so that lists
-        keep their order.
+        """Store several memories, all or none, and return them in their order.
 
         Args:
-            memories: What `add` takes: texts, dicts of fields, or `MemoryEntry`. Records of stored
-                memories keep their id and times, and their embedding where they have one.
-            embeddings: Vectors of the memories, in their order: shape (n, d), or a list of n arrays
-                of the shape (d,), or (chunks, d); None in it embeds that memory. They count as
-                vectors of the embedder's model, or without an embedder of the memory's
-                `embedding_model`.
-            user_id: The user of memories without one.
-            session_id: The session of memories without one.
-            on_conflict: Treatment of an id that the user has already, in any project and session
-                and in any state: "raise" an error; "skip" the new one, and return the stored one,
-                even if it is deleted; or "replace" the stored one. A replacement is stored as if
-                there were no other, in the call's project and session; but `created_at` and the
-                links from other memories stay, `version` grows by one, and vectors are kept if the
-                content is the same. The old content is gone as after `update`. Earlier ones of the
-                list count as stored, so of an id that comes twice the last one stays.
-            on_duplicate: As for `add`; earlier ones of the list count as stored.
-            on_embed_error: "pending" stores the memories without a vector if the embedder fails;
-                they are embedded once the embedder answers again. Texts of `embed` are not stored,
-                so they cannot be embedded later: with them a failing embedder always raises.
-            progress: Called with the number of memories embedded so far and of all, and after they
-                are stored; or True for a bar. The embedder then gets 256 texts at a time. See
-                `mnemic.annotations.Progress`.
-
-        Returns:
-            A list of the memories as they were stored, in the given order. Its `evicted` has the
-            ids of those that were deleted to make room, as for `add`.
-
-        Raises:
-            InvalidEntryError: If one of them is invalid; the message names it.
-            CountMismatchError: If there are more or fewer embeddings than memories.
-            DuplicateEntryError: If `on_conflict` is "raise", and a user has one of the ids already,
-                or the list has it twice for the user.
-            EntryNotFoundError: If one supersedes a memory that its user does not have.
-            EmbedderRequiredError: As for `add`.
-            EmbeddingError: If the embedder fails; nothing is stored then.
-            EmbeddingModelMismatchError: As for `add`.
-            StoreError: If the file cannot be written; nothing is stored then.
+            memories: What `add` takes. Texts get successive times, so that they keep their order.
+            embeddings: Each one's vector, or vectors of its chunks; None in it embeds that memory.
+            on_conflict: What becomes of an id that the user has already: "raise", "skip" the new,
+                or "replace" the old, of which `created_at` and links from other memories stay.
         """
         if isinstance(memories, str | Mapping | MemoryEntry):
             raise InvalidEntryError("add_many takes a list of memories; add takes a single one")

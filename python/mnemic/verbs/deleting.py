@@ -29,21 +29,7 @@ class AsyncDeleteVerbs(ScopedBase):
     ) -> DeleteResult:
         """Delete a memory; searches no longer find it. Deleting it again changes nothing.
 
-        Args:
-            id: Id of the memory.
-            permanent: Delete its record, vectors and links too; it cannot be restored. Otherwise
-                the record stays, marked as deleted, and can be restored within the `retention` that
-                the memory was opened with: 90 days unless given.
-            user_id: The user; None is the memories without a user.
-            session_id: Only if it is of this session.
-            all_users: Whether to find it among all users; not if a user is bound.
-
-        Returns:
-            1; its `erased` is true if the deleted bytes are gone from the file already.
-
-        Raises:
-            EntryNotFoundError: If the scope has no such memory; the message names the scope.
-            AmbiguousIdError: If several users have one of this id, and all are included.
+        The result is 1; its `erased` says whether the deleted bytes are gone from the file already.
         """
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         entry_id = required_uuid(id)
@@ -64,27 +50,8 @@ class AsyncDeleteVerbs(ScopedBase):
     ) -> DeleteResult:
         """Delete the memories with these ids, those that match a filter, or those with both.
 
-        All or none are deleted, by one write. The filter is decided by the memories as they are at
-        the moment of that write, whatever other processes changed before. Archived, superseded and
-        expired memories are deleted too, unless the filter tests their status.
-
-        Args:
-            ids: Ids; unknown ones are skipped.
-            filters: Only memories that match, in the grammar of docs/concepts/filters.md; without a
-                test it is refused, see `delete_all`.
-            permanent: Delete records, vectors and links too, also of memories deleted before; they
-                cannot be restored. Otherwise the records stay, and can be restored; see `delete`.
-            user_id: The user; None is the memories without a user.
-            session_id: Only memories of this session.
-            all_users: Whether to include all users; not if a user is bound.
-
-        Returns:
-            Number of memories deleted now; its `erased` is true if their bytes are gone already.
-
-        Raises:
-            InvalidArgumentError: If neither ids nor a test of a filter is given.
-            FilterError: If the filter cannot be understood, or has a limit or an offset.
-            AmbiguousIdError: If all users are named, and several have one of the ids.
+        Archived, superseded and expired memories are deleted too, unless the filter tests their
+        status. A filter without a test is refused: `delete_all` deletes everything.
         """
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         wanted = some_criteria(ids, filters)
@@ -99,19 +66,7 @@ class AsyncDeleteVerbs(ScopedBase):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> DeleteResult:
-        """Delete all memories of a scope: of a user, of those without a user, or of a part.
-
-        Args:
-            filters: Only memories that match; see `delete_many`.
-            permanent: Delete records, vectors and links too, also of memories deleted before; they
-                cannot be restored.
-            user_id: The user; None is the memories without a user.
-            session_id: Only those of this session.
-            all_users: Whether to include all users; not if a user is bound.
-
-        Returns:
-            Number of deleted memories; its `erased` is true if their bytes are gone already.
-        """
+        """Delete all memories of the scope; with `permanent` also those deleted before."""
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         wanted = Criteria(None, None if filters is None else unlimited(filters))
         return await self._repository.deleter.delete_all(scope, wanted, permanent=permanent)
@@ -124,20 +79,7 @@ class AsyncDeleteVerbs(ScopedBase):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> bool:
-        """Restore a memory that was deleted within the retention, and not permanently.
-
-        Args:
-            id: Id of the memory.
-            user_id: The user; None is the memories without a user.
-            session_id: Only if it is of this session.
-            all_users: Whether to find it among all users; not if a user is bound.
-
-        Returns:
-            False if the scope has no such memory, if it is not deleted, or was so too long ago.
-
-        Raises:
-            AmbiguousIdError: If several users have one of this id, and all are included.
-        """
+        """Restore a memory that was deleted within the retention; return whether it was."""
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         return await self._repository.deleter.restore(scope, required_uuid(id))
 
@@ -152,19 +94,9 @@ class AsyncDeleteVerbs(ScopedBase):
     ) -> DeleteResult:
         """Delete memories permanently that were deleted or expired before the retention.
 
-        The retention is that of the opening, 90 days unless given. Without end, none is deleted
-        unless `expired` or `older_than` says so.
-
         Args:
             expired: Delete all that has expired, however long ago.
-            older_than: Another time in place of the retention; `timedelta(0)` is everything that
-                was deleted or has expired.
-            user_id: The user; None is the memories without a user.
-            session_id: Only memories of this session.
-            all_users: Whether to include all users; not if a user is bound.
-
-        Returns:
-            Number of deleted memories; its `erased` is true if their bytes are gone already.
+            older_than: In place of the retention; `timedelta(0)` is all that is deleted or expired.
         """
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         return await self._repository.deleter.purge(scope, older_than=older_than, expired=expired)

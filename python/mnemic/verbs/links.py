@@ -22,25 +22,13 @@ class AsyncLinkVerbs(ScopedBase):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> MemoryLink:
-        """Link two memories, from the newer to the older.
-
-        Linking them again with the same type changes the strength.
+        """Link two memories of one user; with the same type again, the strength changes.
 
         Args:
-            from_id: Source of the link.
-            to_id: Target of the link.
-            type: The relation. SUPERSEDES comes only from the field `supersedes` of a memory.
+            from_id: Source of the link, the newer memory.
+            to_id: Target of the link, the older one.
+            type: The relation; SUPERSEDES comes only from the field `supersedes` of a memory.
             strength: From 0 to 1.
-            user_id: The user; None is the memories without a user.
-            session_id: Only if they are of this session.
-            all_users: Whether to find them among all users; not if a user is bound. Both must be of
-                one user, or of none.
-
-        Raises:
-            EntryNotFoundError: If one of them does not exist.
-            LinkAcrossUsersError: If they are of different users, or one is of none.
-            InvalidArgumentError: If both are the same, the type is SUPERSEDES or unknown, or the
-                strength is out of range.
         """
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         ends = required_uuid(from_id), required_uuid(to_id)
@@ -56,11 +44,7 @@ class AsyncLinkVerbs(ScopedBase):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> int:
-        """Delete links from one memory to another, of one type or of all but SUPERSEDES.
-
-        Returns:
-            Number of deleted links.
-        """
+        """Delete links from one memory to another, of one type or of all but SUPERSEDES."""
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         ends = required_uuid(from_id), required_uuid(to_id)
         return await self._repository.linker.unlink(scope, *ends, type)
@@ -75,18 +59,6 @@ class AsyncLinkVerbs(ScopedBase):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> list[MemoryLink]:
-        """Return the links of a memory whose other ends are neither deleted nor expired.
-
-        Args:
-            id: Id of the memory; an unknown one has none.
-            direction: "out" from it, "in" to it, or "both".
-            types: Only these types.
-            user_id: The user; None is the memories without a user.
-            session_id: Only memories of this session.
-            all_users: Whether to include all users; not if a user is bound.
-
-        Returns:
-            Oldest first, then by the ids, then by type.
-        """
+        """Return a memory's links to and from others that are not deleted, oldest first."""
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         return await self._repository.linker.links(scope, required_uuid(id), direction, types)

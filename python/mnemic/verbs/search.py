@@ -53,66 +53,22 @@ class AsyncSearchVerbs(ScopedBase):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> SearchResults:
-        """Find the memories that match a query best.
+        """Find the memories that match a query best, exactly: by score, then newest, then id.
 
-        Every memory of the scope is ranked by its final score, exactly. Order: score, then newest,
-        then smallest id; the hits of a smaller limit are the first ones of a larger limit.
-        Without `min_score` there is no floor: the best hits are returned, however low their scores.
-        If the query of a hybrid search cannot be embedded, it is answered by keywords, and the
-        results are marked as `degraded`.
+        A query that cannot be embedded is answered by keywords, and the results are `degraded`. If
+        nothing is found because a user is missing, `hint` says so.
 
         Args:
-            query: What to look for, not empty, at most 10,000 characters; optional with a vector.
+            query: What to look for, at most 10,000 characters; optional with a vector.
             vector: The query's vector, shape (d,), or several, shape (m, d), of which the nearest
-                counts for each memory: any array or list of finite numbers. Nothing is embedded
-                then. Alone it searches by meaning; with a query it stands for the query's vector,
-                whatever the query's language.
-            limit: How many at most; 0 gives none.
-            offset: How many of the best to skip before them, for the next page. Pages of one query
-                joined are the result of one limit, unless memories are stored or changed between.
-            search_type: By meaning and keywords together ("hybrid"), by the meaning alone
-                ("semantic": cosine), or by "keyword" alone. Without an embedder and a vector,
-                hybrid is keyword.
-            filters: Only memories that match, in the grammar of docs/concepts/filters.md; the
-                limit, offset and order of a `MemoryFilter` are ignored, and deleted memories are
-                never found.
-            since: Only memories created then or later; a text is read as ISO 8601, in UTC.
-            until: Only memories created before.
-            ranking: Weights of relevance, recency, importance, access and salience, as a dict in
-                which missing ones are 0, or as `mnemic.Weights`; by default relevance alone. Or all
-                parts of a score, in place of `search_type` too, as a `mnemic.Ranking`, which may
-                have a least cosine (`min_similarity`).
-            min_score: Only hits with at least this score, 0 to 1. "auto" is a floor by the
-                evidence: nothing is returned unless the best cosine and the best keyword match
-                together make an answer likely, by the embedder's `score_floors`; see
-                docs/concepts/scores.md. A score of 0 excludes nothing.
-            explain: Return every part of each score in `components`, not only similarity and
-                keyword, and the reasons for it in `why`; the results print as a table.
-            timeout: The seconds that the search may take; None is no limit. It is checked between
-                the steps of the search and, in the ranking, between groups of memories.
-            on_timeout: Whether a search that is not done in time raises ("raise"), or returns the
-                hits that are complete ("partial": the results are marked as `partial`): each has
-                its full score and passed all filters, and better ones may be missing.
-            user_id: The user; None is the memories without a user.
-            session_id: Only memories of this session.
-            all_users: Whether to include all users; not if a user is bound.
-
-        Returns:
-            min(limit, memories that match - offset) hits, best first. By keywords a memory matches
-            if it, or a neighbour in its session, has a word of the query; otherwise every memory
-            does that filters let through. Of these, those match that reach the floors. If nothing
-            is found because a user is missing, `hint` says so.
-
-        Raises:
-            InvalidArgumentError: If the query is empty, or an argument out of range; if a vector is
-                zero, not finite, or given to a search by keywords.
-            DimensionMismatchError: If the vector has another dimension than those of the memories.
-            EmbeddingModelMismatchError: If a vector is given to a memory without an embedder whose
-                vectors come from another model than its `embedding_model`.
-            FilterError: If the filter cannot be understood; the message names the place.
-            DeadlineExceededError: If the timeout passes, unless `on_timeout` is "partial".
-            EmbedderRequiredError: If a text is searched by meaning without an embedder.
-            EmbeddingError: If the embedder fails, and the search is not hybrid.
+                counts; nothing is embedded then. Alone it searches by meaning.
+            search_type: By meaning and words together ("hybrid"), by "semantic" cosine alone, or by
+                "keyword" alone, as without an embedder.
+            ranking: Weights of relevance, recency, importance, access and salience, others 0; or
+                all parts of a score, `search_type` among them, as a `mnemic.Ranking`.
+            min_score: Only hits with at least this score, 0 to 1; None returns the best at any
+                score, "auto" nothing unless an answer is likely: docs/concepts/scores.md.
+            explain: Return every part of each score in `components`, and reasons in `why`.
         """
         search = self._search(
             query,
@@ -150,43 +106,17 @@ class AsyncSearchVerbs(ScopedBase):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> "mnemic.MemoryContext":
-        """Return the memories that match a query best as one text, for a prompt.
+        """Return the memories that match a query best as one text, for a prompt; "" if none does.
 
-        Each is one line with its number, its date and its speaker, and can begin no line, heading,
-        tag, fence or role of its own. Equal texts come once, the best of them; memories that do not
-        fit, or have no text, are passed over. The whole text takes at most `max_tokens`.
-
-        The steps are those of `mnemic.policy.RetrievalPolicy` with other options: the order is the
-        search's, contents are neither clipped, cut nor redacted, and there are no conditions and no
-        limit of calls.
+        Each is one line with its number, date and speaker, and can begin no line, heading, tag,
+        fence or role of its own. Equal texts come once; memories that do not fit are passed over.
+        The text has the cited memories in `hits`, and others with their reasons in `dropped`.
 
         Args:
-            query: What the prompt is about, not empty, at most 10,000 characters; optional with a
-                vector.
-            vector: As for `search`.
             max_tokens: The most that the text takes, at least 1.
-            limit: How many memories at most.
             counter: Counts tokens; an estimate by script unless given.
-            filters: As for `search`.
-            since: As for `search`.
-            until: As for `search`.
-            min_score: As for `search`; "auto" returns "" for a query that nothing stored is about.
-                None takes the best memories, however low their scores.
-            explain: Whether `table()` has the parts of each score, and the dropped memories'
-                contents.
+            explain: Whether `table()` has the parts of each score, and dropped contents.
             include_sensitive: Whether sensitive memories are among them.
-            timeout: As for `search`.
-            on_timeout: As for `search`.
-            user_id: The user; None is the memories without a user.
-            session_id: Only memories of this session.
-            all_users: Whether to include all users; not if a user is bound.
-
-        Returns:
-            The text; "" if nothing fits, or nothing is found. Its attributes are the cited memories
-            with their scores (`hits`), those that were found and left out, each with the step and
-            the reason (`dropped`), and its number of tokens; `table()` shows both.
-
-        Errors are those of `search`.
         """
         from mnemic.verbs.packing import context_of  # noqa: PLC0415 - not every program uses it
 
@@ -229,30 +159,10 @@ class AsyncSearchVerbs(ScopedBase):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> SearchResults:
-        """Find the memories nearest in meaning to one of them, without itself.
-
-        Its stored vectors are the query, so nothing is embedded, and looking it up is no access.
-        For a memory without a vector, those that share most of its keywords. For all else see
-        `search`.
+        """Find the memories nearest in meaning to one of them, without itself; see `search`.
 
         Args:
-            id: Which memory.
-            limit: Maximum number of results.
-            offset: As for `search`.
-            filters: As for `search`.
-            since: As for `search`.
-            until: As for `search`.
-            min_score: As for `search`.
             min_similarity: Only hits with at least this cosine, -1 to 1.
-            explain: As for `search`.
-            timeout: As for `search`.
-            on_timeout: As for `search`.
-            user_id: Whose memories, that of the id included.
-            session_id: Only memories of this session.
-            all_users: Whether to include all users; not if a user is bound.
-
-        Raises:
-            EntryNotFoundError: If the scope has no such memory; the message names the scope.
         """
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         entry_id = required_uuid(id)
@@ -287,10 +197,7 @@ class AsyncSearchVerbs(ScopedBase):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> SearchResults:
-        """Return the newest memories; the score is 1 for the newest and 0 for the oldest in play.
-
-        For the arguments see `search`. Order: creation, newest first, then smallest id.
-        """
+        """Return the newest memories; the score falls from 1 to 0, for the oldest in play."""
         search = built_search(
             None,
             limit,
@@ -318,10 +225,7 @@ class AsyncSearchVerbs(ScopedBase):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> SearchResults:
-        """Return the most important memories; the score is the importance.
-
-        For the arguments see `search`. Order: importance, then newest, then smallest id.
-        """
+        """Return the most important memories, newer ones first; the score is the importance."""
         search = built_search(
             None,
             limit,
