@@ -115,7 +115,9 @@ class Reference:
         self._needed(text_of(thing.docstring), public.name)
         yield from prose(sections)
         if constructor is not None:
-            yield self._parameters(public.name, constructor, self._names.texts(thing, *TEXTS))
+            texts = self._names.texts(constructor.parent, *TEXTS)
+            texts |= self._names.texts(thing, *TEXTS)
+            yield self._parameters(public.name, constructor, texts)
         yield self._fields(public.name, thing, items(sections, DocstringSectionKind.attributes))
         yield self._raises(sections)
         yield from self._members(public, thing, page)
