@@ -33,7 +33,7 @@ def test_make_docs_builds_every_page_and_fails_where_a_public_name_has_no_text(
     program.main()
     texts = {BUILT + page.name: page.read_text(encoding="utf-8") for page in folder.iterdir()}
     assert texts == {page: text_of(page) for page in REFERENCE}
-    monkeypatch.setattr(pages, "shared_texts", lambda _: {})
+    monkeypatch.setattr(pages, "shared_texts", lambda *_: {})
     with pytest.raises(SystemExit, match=r"Memory\.scoped\(user_id\) has no text"):
         program.main()
 
@@ -71,7 +71,7 @@ def test_every_public_verb_is_under_its_class():
 
 
 def test_a_parameter_without_a_text_and_a_docstring_that_cannot_be_read_are_found(monkeypatch):
-    monkeypatch.setattr(pages, "shared_texts", lambda _: {})
+    monkeypatch.setattr(pages, "shared_texts", lambda *_: {})
     made = pages.Reference()
     logging.getLogger("griffe").warning("a.py:1: Failed to get 'name: description' pair")
     made.pages()

@@ -32,7 +32,31 @@ def sections_of(thing: Object) -> Sections:
 def prose(sections: Sections) -> Iterator[str]:
     """Yield the paragraphs and examples that are in no list."""
     for section in sections.get(DocstringSectionKind.text, []):
-        yield from _blocks(section)
+        if not _named_texts(section):
+            yield from _blocks(section)
+
+
+def titled_lists(sections: Sections) -> Iterator[str]:
+    """Yield the lists of names and texts that have a title of their own."""
+    for section in sections.get(DocstringSectionKind.text, []):
+        lines = [f"- **{names}**: {text}" for names, text in _named_texts(section)]
+        if lines:
+            yield f"{section.title}:\n\n" + "\n".join(lines)
+
+
+def shared_texts(thing: Object, title: str) -> dict[str, str]:
+    """Return the texts of a list with this title; `id, ids: …` is the text of both."""
+    for section in sections_of(thing).get(DocstringSectionKind.text, []):
+        if section.title == title:
+            found = _named_texts(section)
+            return {name: text for names, text in found for name in names.split(", ")}
+    return {}
+
+
+def _named_texts(section: DocstringSection) -> list[tuple[str, str]]:
+    if section.kind is not DocstringSectionKind.admonition:
+        return []
+    return [(names, one_line(text)) for names, text in _ITEM.findall(section.value.description)]
 
 
 def _blocks(section: DocstringSection) -> Iterator[str]:
@@ -42,25 +66,7 @@ def _blocks(section: DocstringSection) -> Iterator[str]:
         yield from (_example(text) if ">>>" in text else text for _, text in section.value)
     else:
         text = section.value.description
-        listed = _listed(text)
-        if listed:
-            yield f"{section.title}:\n\n{listed}"
-        else:
-            yield _example(text) if ">>>" in text else text
-
-
-def _listed(text: str) -> str:
-    """Return a list of names and texts as Markdown; "" for another text."""
-    return "\n".join(f"- **{names}**: {one_line(about)}" for names, about in _ITEM.findall(text))
-
-
-def named_texts(thing: Object, title: str) -> dict[str, str]:
-    """Return the texts of a docstring's list under a title; `id, ids: …` is the text of both."""
-    for section in sections_of(thing).get(DocstringSectionKind.text, []):
-        if section.title == title:
-            found = _ITEM.findall(section.value.description)
-            return {name: one_line(about) for names, about in found for name in names.split(", ")}
-    return {}
+        yield _example(text) if ">>>" in text else text
 
 
 def _example(text: str) -> str:

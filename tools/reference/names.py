@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import griffe
 from griffe import DocstringSectionKind, Function, Object
 
-from tools.reference.docstrings import items, named_texts, sections_of
-from tools.reference.page_list import LIKE, PAGES, SCOPE, SHARED, SHARED_BY, SHARED_TITLE, Page
+from tools.reference.docstrings import items, sections_of
+from tools.reference.page_list import LIKE, PAGES, SCOPE, SHARED_BY, Page
 from tools.reference.source import (
     ALIASES,
     PACKAGE,
@@ -88,11 +88,6 @@ class Names:
         owner, _, name = path.rpartition(".")
         other = object_at(self.package, LIKE[owner]) if owner in LIKE else None
         return target(other.members[name]) if other and name in other.members else None
-
-
-def shared_texts(package: griffe.Module) -> dict[str, str]:
-    """Return the texts of the arguments of many calls by name."""
-    return named_texts(object_at(package, SHARED), SHARED_TITLE)
 
 
 def takes_shared(thing: Object, name: str) -> bool:

@@ -221,6 +221,7 @@ LIKE = {
     "mnemic.compat.long_term.AsyncLongTermMemory": "mnemic.compat.long_term.LongTermMemory",
     f"{_ADDING}.add": "mnemic.model.entry.MemoryEntry",
     f"{_ADDING}.add_many": f"{_ADDING}.add",
+    "mnemic.verbs.adding.AddFields": f"{_ADDING}.add",
     f"{_SEARCHES}.context": f"{_SEARCHES}.search",
     f"{_SEARCHES}.similar": f"{_SEARCHES}.search",
     f"{_CHANGES}.update": "mnemic.model.update.MemoryEntryUpdate",

@@ -13,10 +13,12 @@ from tools.reference.docstrings import (
     one_line,
     prose,
     sections_of,
+    shared_texts,
     text_of,
+    titled_lists,
 )
-from tools.reference.names import TEXTS, Names, index, shared_texts, takes_shared
-from tools.reference.page_list import PAGES, Page
+from tools.reference.names import TEXTS, Names, index, takes_shared
+from tools.reference.page_list import PAGES, SHARED, SHARED_TITLE, Page
 from tools.reference.source import (
     ERRORS,
     Public,
@@ -27,6 +29,7 @@ from tools.reference.source import (
     is_plain,
     is_property,
     methods_and_properties,
+    object_at,
     parameters_of,
     signature_of,
     target,
@@ -56,7 +59,7 @@ class Reference:
     def __init__(self) -> None:
         self._unreadable = unreadable_docstrings()
         self._names = Names()
-        self._shared = shared_texts(self._names.package)
+        self._shared = shared_texts(object_at(self._names.package, SHARED), SHARED_TITLE)
         self._written: dict[str, tuple[str, str]] = {}
         self.problems = [f"{name}: no page of tools/reference" for name in self._names.homeless]
 
@@ -118,6 +121,7 @@ class Reference:
             texts = self._names.texts(constructor.parent, *TEXTS)
             texts |= self._names.texts(thing, *TEXTS)
             yield self._parameters(public.name, constructor, texts)
+        yield from titled_lists(sections)
         yield self._fields(public.name, thing, items(sections, DocstringSectionKind.attributes))
         yield self._raises(sections)
         yield from self._members(public, thing, page)
@@ -207,6 +211,7 @@ class Reference:
         yield from prose(sections)
         texts = self._names.texts(function, DocstringSectionKind.parameters)
         yield self._parameters(title, function, texts)
+        yield from titled_lists(sections)
         for kind, word in TITLES.items():
             if kind in sections:
                 text = " ".join(item.description for item in sections[kind].value)
