@@ -98,16 +98,9 @@ class AsyncMemory(AsyncMaintenanceVerbs, AsyncRetrievalStats, AsyncHandle, Async
     ) -> EmbeddingModel | None:
         """Return the embedding model of an agent's vectors in a file; None if it has no vectors.
 
-        Nothing is written, no model is loaded, and no embedder is needed.
-
         Args:
-            path: The file.
+            path: The file, which is only read; no embedder is needed.
             agent_id: Whose vectors.
-
-        Raises:
-            StoreFileError: If there is no such file, or it holds something else.
-            SchemaVersionError: If another version of mnemic wrote the file; the message has the
-                call that brings an earlier one up to date.
         """
         from mnemic.repository.stored_model import stored_model  # noqa: PLC0415 - seldom used
 

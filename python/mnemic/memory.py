@@ -153,6 +153,7 @@ class Memory(PlainHandle, ScopedMemory):
             docs/concepts/filters.md.
         since: Only memories created then or later; a text is ISO 8601, in UTC.
         until: Only memories created before.
+        prefix: Only texts that begin with it, exactly.
         limit: How many at most.
         offset: How many to skip before them.
         types: Only links of these types; None is all.
@@ -189,10 +190,7 @@ class Memory(PlainHandle, ScopedMemory):
 
     @property
     def aio(self) -> AsyncMemory:
-        """The same open memory with coroutine methods; closing either closes both.
-
-        It is the same object each time.
-        """
+        """The same memory with coroutine methods, one object; closing either closes both."""
         return self._other_form(AsyncMemory)
 
     @property
@@ -206,7 +204,7 @@ class Memory(PlainHandle, ScopedMemory):
         """Return the embedding model of an agent's vectors in a file; None if it has no vectors.
 
         Args:
-            path: The file; nothing is written or loaded, and another version's is not changed.
+            path: The file, which is only read; no embedder is needed.
             agent_id: Whose vectors.
         """
         from mnemic.repository.stored_model import stored_model  # noqa: PLC0415 - seldom used

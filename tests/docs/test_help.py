@@ -9,7 +9,7 @@ import pytest
 
 from mnemic import AsyncMemory, Memory
 from mnemic.annotations import Options
-from mnemic.repository import Repository
+from mnemic.repository.settings import Settings
 
 MOST_LINES = 500
 
@@ -48,7 +48,7 @@ def test_help_has_at_most_500_lines(kind):
 def test_every_option_has_one_line_with_its_default():
     options = listed("Options")
     assert list(options) == list(Options.__annotations__)
-    defaults = inspect.signature(Repository).parameters
+    defaults = inspect.signature(Settings.of).parameters
     for name, text in options.items():
         line = f"        {name}: {text}"
         assert len(line) <= 100, name
@@ -79,3 +79,4 @@ def test_help_names_types_as_a_program_does(kind):
     text = shown(kind)
     assert "numpy._typing" not in text
     assert "ForwardRef" not in text
+    assert "<class 'mnemic" not in text

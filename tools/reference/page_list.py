@@ -224,6 +224,8 @@ LIKE = {
     "mnemic.verbs.adding.AddFields": f"{_ADDING}.add",
     f"{_SEARCHES}.context": f"{_SEARCHES}.search",
     f"{_SEARCHES}.similar": f"{_SEARCHES}.search",
+    "mnemic.verbs.audit.AsyncAuditVerbs.audit": "mnemic.model.audit.AuditRequest",
+    f"{_CHANGES}.touch": "mnemic.model.update.MemoryEntryUpdate",
     f"{_CHANGES}.update": "mnemic.model.update.MemoryEntryUpdate",
     f"{_CHANGES}.update_many": f"{_CHANGES}.update",
     "mnemic.verbs.links.AsyncLinkVerbs.unlink": "mnemic.verbs.links.AsyncLinkVerbs.link",

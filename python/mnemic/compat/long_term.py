@@ -56,7 +56,7 @@ class LongTermHandle(MemoryHandle):
         url: str | os.PathLike[str],
         *,
         agent_id: str = "default",
-        **options: Unpack[Options],
+        **options: "Unpack[Options]",
     ) -> None:
         super().__init__(url, agent_id, **options)
 

@@ -120,7 +120,7 @@ def _mismatch(
             )
         name = _public_name(method, values[0])
         called, values = partial(called, values[0]), values[1:]
-    shape = signature(called)
+    shape = signature(called, eval_str=True)
     known = [*(each for one in shape.parameters.values() for each in _names(one)), *further]
     unused = [each for each in known if each not in named]
     for each in named:

@@ -43,10 +43,6 @@ class AsyncAuditVerbs(ScopedBase):
 
         Args:
             ids: Whether to return ids with the counts, in `findings`, in the order of storing.
-            limit: Maximum number of findings of each kind.
-            near: Least similarity of near duplicates, from 0 to 1; None looks for none.
-            stale_after: Time without a change and an access after which a memory is stale.
-            max_bytes: Bytes beyond which a content is oversized; None: what is embedded at once.
             patterns: Secrets: names of known ones, regular expressions, or `RedactionPattern`s.
         """
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)

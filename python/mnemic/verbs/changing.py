@@ -132,12 +132,6 @@ class AsyncChangeVerbs(ScopedBase):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> None:
-        """Count an access of memories, and renew their expiry; `version` and `updated_at` stay.
-
-        Accesses are written within about a second; a crash may lose the last ones.
-
-        Args:
-            expires_at: A time, which is on disk on return, or "never"; None leaves each expiry.
-        """
+        """Count an access of memories, and renew their expiry; `version` and `updated_at` stay."""
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         await self._repository.touch(scope, required_uuids("ids", ids), expires_at)

@@ -27,10 +27,7 @@ class AsyncDeleteVerbs(ScopedBase):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> DeleteResult:
-        """Delete a memory; searches no longer find it. Deleting it again changes nothing.
-
-        The result is 1; its `erased` says whether the deleted bytes are gone from the file already.
-        """
+        """Delete a memory; searches no longer find it. Deleting it again changes nothing."""
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         entry_id = required_uuid(id)
         deleted = await self._repository.deleter.delete(scope, entry_id, permanent=permanent)

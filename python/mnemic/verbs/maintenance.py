@@ -15,18 +15,11 @@ class AsyncMaintenanceVerbs(ScopedBase):
     async def users(
         self, *, limit: int = 1000, offset: int = 0, prefix: str | None = None
     ) -> list[UserUsage]:
-        """Return the users who have memories, by their ids, and what these take; None comes first.
-
-        Args:
-            prefix: Only users whose ids begin with it.
-        """
+        """Return the users who have memories, by id, None first, and what these take."""
         return await self._repository.statistics.users(limit, offset, prefix)
 
     async def erase_pending(self) -> bool:
-        """Erase bytes that deletions could not erase from the file; return whether none are left.
-
-        A reader or a backup that needs the old state prevents it (`DeleteResult.erased`).
-        """
+        """Erase bytes that deletions could not erase; return whether none is left in the file."""
         return await self._repository.deleter.erase_pending()
 
     async def drop_vectors(self, model: str | None = None) -> int:
@@ -66,8 +59,7 @@ class AsyncMaintenanceVerbs(ScopedBase):
     ) -> int:
         """Seal this agent's memories under another master key, in use; return how many.
 
-        Both keys are needed until it is done. After a crash, open it with both, by
-        `Encryption(key=new, previous=[old])`, and call it again: docs/how-to/encryption.md.
+        After a crash, open it with `Encryption(key=new, previous=[old])`, and call it again.
 
         Args:
             key: The new master key, a `MasterKey`, or a `KeyProvider` whose current key it is.
@@ -75,11 +67,7 @@ class AsyncMaintenanceVerbs(ScopedBase):
         return await self._repository.rotate_key(key, progress=progress)
 
     async def forget_agent(self) -> DeleteResult:
-        """Destroy the keys of this agent, and delete all its memories permanently.
-
-        What was sealed can then not be opened wherever its bytes remain, but in backups made
-        before, which open with the master key.
-        """
+        """Destroy the agent's keys, and delete its memories for good: docs/how-to/encryption.md."""
         return await self._repository.deleter.forget_agent()
 
     async def backup(

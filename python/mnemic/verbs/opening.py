@@ -11,7 +11,7 @@ import mnemic  # noqa: TC001 - annotations name its classes
 from mnemic.errors import MnemicError, StoreClosedError, StoreError
 from mnemic.records.secrets import without_passwords
 from mnemic.reporting.near_names import explain_failure, is_coroutine, names_arguments
-from mnemic.repository import Options
+from mnemic.repository import Options  # noqa: TC001 - resolved when a call fails
 from mnemic.threads.sync_bridge import run_blocking, run_sync, runs_event_loop, sync_method
 from mnemic.threads.twins import EnteredAwaited, EnteredPlainly, Other, WrongForm
 from mnemic.verbs.base import ScopedBase, Services
@@ -115,7 +115,7 @@ class MemoryHandle(ScopedBase):
         agent_id: str = "default",
         *,
         expander: "mnemic.annotations.AnyExpander | None" = None,
-        **options: Unpack[Options],
+        **options: "Unpack[Options]",
     ) -> None:
         if expander is not None:
             from mnemic.retrieval import expander_of  # noqa: PLC0415 - loaded where it is used

@@ -47,10 +47,7 @@ class AsyncReadVerbs(ScopedBase):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> Entries:
-        """Return memories in the order of their ids; one of a repeated id is repeated.
-
-        Ids that the scope does not have are left out. Each memory that is found counts one access.
-        """
+        """Return memories in the order of their ids, without those that the scope does not have."""
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         wanted = required_uuids("ids", ids)
         flag("embeddings", embeddings)
@@ -73,11 +70,9 @@ class AsyncReadVerbs(ScopedBase):
     ) -> MemoryPage:
         """Return a page of the memories, newest first.
 
-        With cursors, memories that are there all the while are on exactly one page, whatever is
-        written between. With offsets a write may move a memory to another page.
-
         Args:
-            cursor: From the page before; None begins. An offset is counted from it.
+            cursor: From the page before; None begins. What is there all the while is then on one
+                page, whatever is written between. An offset is counted from the cursor.
         """
         flag("embeddings", embeddings)
         page = await self._repository.lister.page(
@@ -100,10 +95,7 @@ class AsyncReadVerbs(ScopedBase):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> int:
-        """Return the number of memories that a search can find.
-
-        A filter of the status counts archived or superseded ones too, as in a list.
-        """
+        """Return the number of memories that a search can find, or with a status of the filter."""
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         return await self._repository.lister.count(scope, filters)
 
@@ -121,12 +113,9 @@ class AsyncReadVerbs(ScopedBase):
     ) -> DistinctValues:
         """Return the distinct values of a field, ascending, each with its number of memories.
 
-        Null is left out, equal numbers are one value, and a memory counts once for each tag.
-
         Args:
             field: A name such as "session_id", "tags" or "metadata.<key>", or a path into the
                 metadata such as ("metadata", "address", "city").
-            prefix: Only texts that begin with it, exactly.
         """
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         query = distinct_query(field, prefix, limit, offset)
@@ -139,10 +128,6 @@ class AsyncReadVerbs(ScopedBase):
         session_id: str | None = None,
         all_users: bool = False,
     ) -> LongTermMemoryStats:
-        """Return statistics of the memories.
-
-        The storage limit and the bytes used are the agent's, or with a quota per user the user's;
-        figures of the embedder come with `all_users` alone.
-        """
+        """Return statistics of the memories; those of the embedder only with `all_users`."""
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         return await self._repository.statistics.stats(scope)

@@ -29,7 +29,7 @@ class AsyncRetrievalVerbs(ScopedBase):
         user_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
-        **fields: Unpack[RetrieveFields],
+        **fields: "Unpack[RetrieveFields]",
     ) -> MemoryRetrievalResult:
         """Return the memories that answer a query (`mnemic.compat.RetrievalService.retrieve`)."""
         time_limit = TimeLimit.after(timeout, on_timeout)
@@ -48,7 +48,7 @@ class AsyncRetrievalVerbs(ScopedBase):
         user_id: str | None = None,
         session_id: str | None = None,
         all_users: bool = False,
-        **fields: Unpack[RetrieveFields],
+        **fields: "Unpack[RetrieveFields]",
     ) -> int:
         """Add answers to a window (`mnemic.compat.RetrievalService.retrieve_to_context`)."""
         time_limit = TimeLimit.after(timeout, on_timeout)

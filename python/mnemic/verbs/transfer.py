@@ -39,8 +39,6 @@ class AsyncTransferVerbs(AsyncImportVerbs):
     ) -> int:
         """Write memories and their links as JSON Lines, in plain text; return how many memories.
 
-        Each memory is as it was at some moment of the call; a `backup` is all of one moment.
-
         Args:
             target: A path, which is complete or not there at all, of mode 0600; or a text file.
             embeddings: Their vectors too, which take about 2 KB each.
