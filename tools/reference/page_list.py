@@ -216,6 +216,9 @@ _RECALLS = "mnemic.verbs.recall.AsyncRecallVerbs"
 _RECALL = "mnemic.recall.service.AsyncMemoryRetriever"
 _FILES = "mnemic_files.memory_files.MemoryFiles"
 _VECTORS = "mnemic.string_vector_map.StringVectorMap"
+_HYDE = "mnemic.hyde.engine.HydeBase"
+_POLICY = "mnemic.policy.policy.AsyncRetrievalPolicy"
+_LONG_TERM = "mnemic.compat.long_term.AsyncLongTermMemory"
 
 LIKE = {
     "mnemic.compat.long_term.AsyncLongTermMemory": "mnemic.compat.long_term.LongTermMemory",
@@ -244,6 +247,8 @@ LIKE = {
     "mnemic.model.recall.RecallFields": "mnemic.model.recall.RecallOptions",
     "mnemic.model.recall.AllRecallFields": "mnemic.model.recall.RecallOptions",
     "mnemic.context.items.ItemFields": "mnemic.context.items.ContextItem",
+    "mnemic.hyde.turn.HydeTurn": f"{_HYDE}.turn",
+    f"{_HYDE}.from_config": "mnemic.hyde.engine.HydeEngine",
     "mnemic.hyde.turn.AsyncHydeTurn": "mnemic.hyde.turn.HydeTurn",
     "mnemic.hyde.engine.AsyncHydeEngine": "mnemic.hyde.engine.HydeEngine",
     "mnemic.embed.minilm.MiniLmEmbedder": "mnemic.embed.base.Embedder",
@@ -260,6 +265,8 @@ LIKE = {
     "mnemic.retrieval.service.AsyncRetrievalService": "mnemic.retrieval.service.RetrievalService",
     "mnemic.recall.service.AsyncMemoryRetriever": "mnemic.recall.service.MemoryRetriever",
     "mnemic.verbs.vector_index.AsyncVectorIndex": "mnemic.verbs.vector_index.VectorIndex",
+    f"{_POLICY}.trigger": f"{_POLICY}.run",
+    f"{_LONG_TERM}.store_batch": f"{_LONG_TERM}.store",
     "mnemic.policy.policy.AsyncRetrievalPolicy": "mnemic.policy.policy.RetrievalPolicy",
     "mnemic.policy.limits.FixedWindow": "mnemic.policy.limits.RateLimiter",
     "mnemic.policy.limits.TokenBucket": "mnemic.policy.limits.RateLimiter",
@@ -284,7 +291,7 @@ SHARED = "mnemic.memory.Memory"
 
 SHARED_TITLE = "Arguments of many calls"
 
-SHARED_BY = ("mnemic.verbs", "mnemic.memory", "mnemic.async_memory")
+SHARED_BY = ("mnemic.verbs", "mnemic.memory", "mnemic.async_memory", "mnemic.compat")
 """Where these arguments are meant by their names; those of a scope are so everywhere."""
 
 SCOPE = {"user_id", "project_id", "session_id", "all_users"}

@@ -156,12 +156,9 @@ class AsyncLongTermMemory(
         """Store memories, all or none; return their ids in the given order.
 
         Args:
-            entries: As for `store`; earlier ones count as stored for later ones. New ones without
-                a time get successive microseconds from now on.
+            entries: Earlier ones count as stored for later ones. New ones without a time get
+                successive microseconds from now on.
             idempotency_keys: One for each entry, or None.
-            on_conflict: As for `store`.
-            on_duplicate: As for `store`.
-            on_embed_error: As for `store`.
 
         Errors are those of `store`; the error names an invalid entry by its place in the list.
         """
@@ -490,7 +487,6 @@ class AsyncLongTermMemory(
             include_forgotten: Whether to include deleted and expired memories.
             embeddings: Whether to include vectors, which take about 2 KB each.
             overwrite: Whether to replace an existing file.
-            progress: As for `Memory.export`.
 
         Returns:
             Number of memories.

@@ -63,7 +63,6 @@ class AsyncLongTermBulkVerbs(ScopedBase):
             entry_ids: Ids; unknown ones are skipped.
             update: The change of each.
             filters: Only memories that match; `{}` is every memory of the user.
-            on_embed_error: As for `store`.
             user_id: The user; None is the memories without a user.
             all_users: Whether to include all users.
 

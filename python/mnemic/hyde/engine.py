@@ -71,15 +71,11 @@ class HydeBase(Twin, Generic[Turn]):
         log.
 
         Args:
-            memory: As for the class.
-            config: As for the class.
             embedder: Used in place of `embedding_model`.
             llm: Used in place of `hypothesis_model`.
-            clock: As for the class.
-            include_sensitive: As for the class.
 
         Raises:
-            EmbeddingModelMismatchError: As for the class.
+            EmbeddingModelMismatchError: If the embedder's vectors are not those of the memory.
             InvalidArgumentError: If an argument is of the wrong type.
             MissingExtraError: If a client is to be made, and the extra `http` is not installed.
         """

@@ -122,12 +122,7 @@ class HydeTurn(EnteredPlainly, TurnBase):
     further calls of the turn.
 
     Args:
-        engine: The engine.
-        message: As of `HydeEngine.turn`, and so are the other arguments.
-        history: As above.
-        last_summarization_index: As above.
-        turn_id: As above.
-        counter: As above.
+        engine: The engine, whose `turn` takes the other arguments.
 
     Attributes:
         id: Id of the turn, the same for all its sub-turns.

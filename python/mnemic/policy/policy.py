@@ -90,14 +90,7 @@ class AsyncRetrievalPolicy(PolicyBase):
         return await self._engine.run(request)
 
     async def trigger(self, request: RetrievalRequest) -> Trigger:
-        """Return whether `run` would search for a request, and why; nothing is searched.
-
-        Args:
-            request: As for `run`.
-
-        Raises:
-            InvalidArgumentError: As of `run`.
-        """
+        """Return whether `run` would search for a request, and why; nothing is searched."""
         return await self._engine.trigger(request)
 
     async def stats(self) -> RetrievalPolicyStats:

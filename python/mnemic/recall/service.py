@@ -138,7 +138,7 @@ class AsyncMemoryRetriever(RetrieverBase):
             **fields: Other fields of `RecallOptions`.
 
         Raises:
-            InvalidArgumentError: If the range ends before it begins, or as for `recall`.
+            InvalidArgumentError: If the range ends before it begins, or an option is out of range.
         """
         given = checked_options(None, {"user_id": user_id, "max_results": limit, **fields})
         times = TimeRange(

@@ -141,14 +141,11 @@ class AsyncRetrievalService(RetrievalBase):
         metadata.
 
         Args:
-            query: As for `retrieve`.
             window: The window.
-            timeout: As for `retrieve`.
-            on_timeout: As for `retrieve`; the results that are complete are added.
+            on_timeout: With "partial" the results that are complete are added.
             user_id: The user; None is the memories without a user.
             all_users: Whether to search the memories of all users.
             include_sensitive: Whether to add sensitive memories too.
-            **fields: As for `retrieve`.
 
         Errors are those of `retrieve`.
         """
