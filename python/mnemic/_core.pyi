@@ -158,8 +158,8 @@ def distinct_values(
     Args:
         filter: A tree of `mnemic.model.parse_filter`.
         batches: Records as `matches` takes them.
-        field: As for `MemoryIndex.distinct`.
-        prefix: As for `MemoryIndex.distinct`.
+        field: A `mnemic.model.Field`: a name, the type, tags or a path into the metadata.
+        prefix: Only texts that begin with it are counted.
         offset: Number of first values to skip.
         limit: Maximum number of values.
 
@@ -281,7 +281,8 @@ def tokens(text: str, /, language: str | None = "en") -> list[str]:
     Args:
         text: Any text. Its words are folded, cut after 64 characters and stemmed; scripts without
             spaces give pairs of characters.
-        language: As of `MemoryIndex`.
+        language: Language of the stemmer, by its English name or ISO 639-1 code; "auto" detects
+            it, and None stems nothing.
 
     Raises:
         TypeError: If `text` is not a str.
@@ -804,7 +805,7 @@ class VectorMap:
         Args:
             ids: Shape (n,), each once.
             vectors: Shape (n, dim); their last axis is the map's dimension.
-            metric: As above.
+            metric: "cosine" or "inner_product".
 
         Raises:
             ArrayTypeError: If `vectors` has not two axes.
@@ -884,12 +885,7 @@ class VectorMap:
         """
 
     def upsert(self, ids: ArrayLike, vectors: ArrayLike, /) -> None:
-        """Insert or overwrite rows. Arguments and errors as `replace`.
-
-        Args:
-            ids: As of `replace`.
-            vectors: As of `replace`.
-        """
+        """Insert or overwrite rows. Arguments and errors are those of `replace`."""
 
     def remove(self, ids: ArrayLike, /) -> int:
         """Remove rows and return their number. Unknown ids are ignored.

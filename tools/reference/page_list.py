@@ -280,6 +280,7 @@ LIKE = {
     f"{_FILES}.synchronise_async": f"{_FILES}.synchronise",
     f"{_FILES}.export_async": f"{_FILES}.export",
     f"{_VECTORS}.upsert": f"{_VECTORS}.replace",
+    "mnemic._core.VectorMap.upsert": "mnemic._core.VectorMap.replace",
     "mnemic._core.VectorMap.count": "mnemic._core.VectorMap.search",
     "mnemic._core.VectorMap.load": "mnemic._core.VectorMap.save",
 }
