@@ -70,6 +70,14 @@ def test_every_public_verb_is_under_its_class():
     }
 
 
+def test_an_argument_described_once_is_described_at_each_call():
+    head, *calls = re.split("^### ", text_of(BUILT + "memory.md"), flags=re.MULTILINE)
+    (line,) = re.findall("^- [*][*]filters[*][*]: .*$", head, re.MULTILINE)
+    taking = [call for call in calls if "\n    filters: " in call]
+    assert len(taking) > 5
+    assert all(line in call for call in taking)
+
+
 def test_a_parameter_without_a_text_and_a_docstring_that_cannot_be_read_are_found(monkeypatch):
     monkeypatch.setattr(pages, "shared_texts", lambda *_: {})
     made = pages.Reference()

@@ -21,6 +21,7 @@ FOR_ONE_USER = {
     "add_many": "as add; a record names its own",
     "scoped": "it binds what later calls see; a call of the unbound memory widens",
 }
+OF_WHAT_IS_MADE = {"add", "add_many", "scoped"}
 DOCUMENTED = {("AsyncLongTermMemory", "delete_all"): "the document's call names one user"}
 WHOLE_FILE = {
     "backup",
@@ -77,11 +78,7 @@ def test_scope_comes_last_in_every_verb(kind):
             if each.kind is not each.VAR_KEYWORD and each.name != "self"
         ]
         assert "project_id" not in names or name == "scoped"
-        if "user_id" in names and name not in {
-            "add",
-            "add_many",
-            "scoped",
-        }:  # there it is their own
+        if "user_id" in names and name not in OF_WHAT_IS_MADE:
             scope = ["user_id", "session_id"]
             wanted = scope if name in FOR_ONE_USER else [*scope, "all_users"]
             assert names[-len(wanted) :] == wanted, name
