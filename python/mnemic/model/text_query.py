@@ -1,7 +1,7 @@
 """Queries of retrieval given as a text with keyword arguments."""
 
 from collections.abc import Collection, Mapping
-from datetime import datetime, timedelta
+from datetime import date, timedelta
 from typing import Any, TypedDict, cast
 from uuid import UUID
 
@@ -42,8 +42,8 @@ class RetrieveFields(TypedDict, total=False):
 
     limit: int
     filters: MemoryFilter | Mapping[str, Any] | None
-    since: datetime | str | None
-    until: datetime | str | None
+    since: date | str | None
+    until: date | str | None
     search_type: SearchType
     weights: Weights | Mapping[str, float] | None
     expand: bool

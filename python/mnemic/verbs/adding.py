@@ -1,7 +1,7 @@
 """The verbs that store memories."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, Protocol, TypedDict, Unpack, overload
 from uuid import UUID
 
@@ -46,7 +46,7 @@ class AddFields(TypedDict, total=False):
     session_id: str | None
     role: str | None
     speaker: str | None
-    created_at: datetime | str | None
+    created_at: date | str | None
     type: MemoryType | str | None
     tags: Sequence[str] | None
     importance: float | None
@@ -101,7 +101,7 @@ class AsyncAddVerbs(ScopedBase):
         session_id: str | None = None,
         role: str | None = None,
         speaker: str | None = None,
-        created_at: datetime | str | None = None,
+        created_at: date | str | None = None,
         type: MemoryType | str | None = MemoryType.FACT,  # noqa: A002 - the field's name everywhere
         tags: Sequence[str] | None = (),
         importance: float | None = 0.5,

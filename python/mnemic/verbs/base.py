@@ -3,7 +3,7 @@
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
@@ -357,8 +357,8 @@ def _check_encodable(text: str) -> None:
 
 def parsed_filters(
     filters: MemoryFilter | Mapping[str, Any] | None,
-    since: datetime | str | None,
-    until: datetime | str | None,
+    since: date | str | None,
+    until: date | str | None,
 ) -> Expression | None:
     """Return the filters and the range of creation times as one expression; None is no filter."""
     parts = parse_times(since, until)

@@ -1,7 +1,7 @@
 """The verbs of recall: by mode, time and links, contradictions, and salience."""
 
 from collections.abc import Collection
-from datetime import datetime
+from datetime import date
 from uuid import UUID
 
 from mnemic.model import (
@@ -34,8 +34,8 @@ class AsyncRecallVerbs(ScopedBase):
         *,
         mode: RecallMode | str = RecallMode.RELEVANT,
         limit: int = 10,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
+        since: date | str | None = None,
+        until: date | str | None = None,
         type: MemoryType | MemoryKind | str | None = None,  # noqa: A002 - the field's name
         min_salience: float = 0.0,
         include_archived: bool = False,

@@ -1,7 +1,7 @@
 """The verbs that find memories; each builds a `Search` for `Repository.find`."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date
 from typing import Any
 from uuid import UUID
 
@@ -42,8 +42,8 @@ class AsyncSearchVerbs(ScopedBase):
         offset: int = 0,
         search_type: SearchType = "hybrid",
         filters: MemoryFilter | Mapping[str, Any] | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
+        since: date | str | None = None,
+        until: date | str | None = None,
         ranking: Ranking | Weights | Mapping[str, float] | None = None,
         min_score: MinScore = None,
         explain: bool = False,
@@ -95,8 +95,8 @@ class AsyncSearchVerbs(ScopedBase):
         limit: int = 50,
         counter: TokenCounter | None = None,
         filters: MemoryFilter | Mapping[str, Any] | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
+        since: date | str | None = None,
+        until: date | str | None = None,
         min_score: MinScore = "auto",
         explain: bool = False,
         include_sensitive: bool = False,
@@ -148,8 +148,8 @@ class AsyncSearchVerbs(ScopedBase):
         limit: int = 10,
         offset: int = 0,
         filters: MemoryFilter | Mapping[str, Any] | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
+        since: date | str | None = None,
+        until: date | str | None = None,
         min_score: MinScore = None,
         min_similarity: float | None = None,
         explain: bool = False,
@@ -189,8 +189,8 @@ class AsyncSearchVerbs(ScopedBase):
         limit: int = 10,
         offset: int = 0,
         filters: MemoryFilter | Mapping[str, Any] | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
+        since: date | str | None = None,
+        until: date | str | None = None,
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",
         user_id: str | None = None,
@@ -217,8 +217,8 @@ class AsyncSearchVerbs(ScopedBase):
         limit: int = 10,
         offset: int = 0,
         filters: MemoryFilter | Mapping[str, Any] | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
+        since: date | str | None = None,
+        until: date | str | None = None,
         timeout: float | None = None,
         on_timeout: OnTimeout = "raise",
         user_id: str | None = None,
