@@ -540,7 +540,7 @@ def test_the_index_gets_ready_in_the_background():
 async def pending(w, *contents):
     """Store memories whose vectors are still to be made."""
     w.embedder.failure = ConnectionError("down")
-    await w.add_many([*contents], on_embed_error="pending")
+    await w.memory.add_many([*contents], on_embed_error="pending")
     w.embedder.failure = None
 
 

@@ -301,7 +301,7 @@ def test_a_close_during_the_build_ends_it():
     async def main():
         async with world(started=False) as w:
             w.embedder.failure = OSError()
-            await w.add_many(["east"], on_embed_error="pending")
+            await w.memory.add_many(["east"], on_embed_error="pending")
             w.embedder.failure = None
             w.embedder.gate = threading.Event()
             w.engine.start()

@@ -105,7 +105,7 @@ def test_bytes_are_those_of_the_scope_and_with_a_quota_those_of_the_agent(tmp_pa
 def test_a_purge_deletes_within_the_call_alone(door):
     expired = {"created_at": LONG_AGO, "expires_at": LONG_AGO}
     for user in (None, "alice", "bob", "bob"):
-        door.memory.add("old", user_id=user, **expired)
+        door.memory.add(MemoryEntry("old", **expired), user_id=user)
     assert door.purge(user_id="alice") == 1
     assert door.stats(all_users=True).expired_entries == 3
     assert (door.purge(), door.purge()) == (1, 0)

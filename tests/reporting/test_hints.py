@@ -61,7 +61,7 @@ def test_what_the_sentences_say_is_taken():
 def test_awaited_calls_get_it_too_and_those_of_other_classes_do_not(memory):
     asynchronous = memory.aio
     with pytest.raises(ArgumentMismatchError, match=re.escape("AsyncMemory.search()")) as caught:
-        asyncio.run(asynchronous.search("tea", ranking={"recency": 1}))
+        asyncio.run(asynchronous.search("tea", weights={"recency": 1}))
     assert "ranking={'relevance': …, 'recency': …}" in str(caught.value)
     with pytest.raises(ArgumentMismatchError, match=r"Ranking\(\) has no argument 'project_id'"):
         Ranking(project_id="p")

@@ -359,7 +359,7 @@ def test_advice_names_calls_that_there_are_and_arguments_that_they_have_not():
         known = getattr(mnemic, kind)
         shapes = [inspect.signature(getattr(known, method))] if method not in ("", "*") else []
         assert not {*sentences} & {name for shape in shapes for name in shape.parameters}
-        assert all(sentence.format(name="x") for sentence in sentences.values())
+        assert all(sentence.format(name="x", method="add") for sentence in sentences.values())
 
 
 def test_a_method_of_a_class_wants_an_open_memory():

@@ -20,7 +20,7 @@ from tests.support.doors import run
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import contents, entry
 
-BY_ACCESS = {"weights": {"access": 1}}
+BY_ACCESS = {"ranking": {"access": 1}}
 
 
 @pytest.mark.requirement("C090")

@@ -140,7 +140,7 @@ def test_vectors_belong_to_the_text_beside_them(tmp_path):
 def test_whether_is_true_or_false(verb):
     with opened(embedder=None) as memory:
         with pytest.raises(InvalidArgumentError, match="embeddings must be True or False"):
-            VERBS[verb](memory, [0], embeddings="yes")
+            VERBS[verb](memory, [memory.add("x").id], embeddings="yes")
         assert list(VERBS[verb](memory, [], embeddings=True)) == []
 
 

@@ -397,7 +397,9 @@ def test_limit_offset_and_order_of_a_filter_are_not_used(week):
     ],
 )
 def test_users_are_scopes_and_projects_and_sessions_are_filters(shared, call, scope, expected):
-    assert names(SCOPED_CALLS[call](shared, **scope)) == expected
+    scope = dict(scope)
+    view = shared.scoped(project_id=scope.pop("project_id", None))
+    assert names(SCOPED_CALLS[call](view, **scope)) == expected
 
 
 @pytest.mark.parametrize("call", SCOPED_CALLS)
@@ -421,18 +423,17 @@ def test_only_a_view_without_a_user_is_widened_to_all_users(shared, call):
         ({"search_type": "fuzzy"}, "search_type must be one of hybrid, semantic, keyword"),
         ({"search_type": None}, "search_type must be one of"),
         ({"search_type": ["hybrid"]}, "search_type must be one of"),
-        ({"weights": {"relevanse": 1}}, "no weight 'relevanse', .* did you mean 'relevance'"),
-        ({"weights": {}}, "the weights add up to 0"),
-        ({"weights": {"relevance": 0}}, "the weights add up to 0"),
-        ({"weights": {"recency": -0.1}}, "recency must be a number from 0 to 1"),
-        ({"weights": {"recency": 1.5}}, "recency must be a number from 0 to 1"),
-        ({"weights": {"recency": math.nan}}, "recency must be a number from 0 to 1"),
-        ({"weights": {"recency": True}}, "recency must be a number from 0 to 1"),
-        ({"weights": {"recency": "1"}}, "recency must be a number from 0 to 1"),
-        ({"weights": [1, 2]}, "weights must be Weights or a dict"),
+        ({"ranking": {"relevanse": 1}}, "no weight 'relevanse', .* did you mean 'relevance'"),
+        ({"ranking": {}}, "the weights add up to 0"),
+        ({"ranking": {"relevance": 0}}, "the weights add up to 0"),
+        ({"ranking": {"recency": -0.1}}, "recency must be a number from 0 to 1"),
+        ({"ranking": {"recency": 1.5}}, "recency must be a number from 0 to 1"),
+        ({"ranking": {"recency": math.nan}}, "recency must be a number from 0 to 1"),
+        ({"ranking": {"recency": True}}, "recency must be a number from 0 to 1"),
+        ({"ranking": {"recency": "1"}}, "recency must be a number from 0 to 1"),
+        ({"ranking": [1, 2]}, "ranking must be a mnemic.Ranking"),
         ({"ranking": "hybrid"}, "ranking must be a mnemic.Ranking"),
-        ({"ranking": Ranking(), "weights": {"recency": 1}}, "leave them out"),
-        ({"ranking": Ranking(), "search_type": "keyword"}, "leave them out"),
+        ({"ranking": Ranking(), "search_type": "keyword"}, "leave one of them out"),
         ({"explain": "yes"}, "explain"),
         ({"all_users": 1}, "all_users"),
         ({"limit": -1}, "limit must be an int of at least 0"),

@@ -26,7 +26,7 @@ class Chains:
     def add(self, content, supersedes=None, **fields):
         self.now += SECOND
         before = None if supersedes is None else supersedes.id
-        return self.memory.add(content, supersedes=before, **fields)
+        return self.memory.add({"content": content, "supersedes": before, **fields})
 
     def lineage(self, entry, most=3, scope=OWN):
         (found,) = self.repository.lineages(scope, [entry], most)

@@ -57,9 +57,9 @@ class World:
         one, other = random.sample(ids if is_known else [*ids, new, UUID(int=1)], 2)
         text = f"memory {random.randrange(5)}"
         calls = {
-            "add": lambda: memory.add(text, id=new, user_id=user, **self.fields()),
+            "add": lambda: memory.add({"content": text, "id": new, **self.fields()}, user_id=user),
             "supersede": lambda: memory.add(
-                text, id=new, user_id=user, supersedes=other, **self.fields()
+                {"content": text, "id": new, "supersedes": other, **self.fields()}, user_id=user
             ),
             "replace": lambda: memory.add_many(
                 [{"content": text, "id": one, **self.fields()}], user_id=user, on_conflict="replace"

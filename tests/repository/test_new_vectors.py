@@ -131,7 +131,7 @@ def test_a_dict_of_add_many_holds_its_own(memory):
 def test_what_is_no_vector_is_refused_and_nothing_stored(memory, given, error, message):
     memory.add(MemoryEntry("north", embedding=NORTH))
     with pytest.raises(error, match=message):
-        memory.add("refused", **given)
+        memory.add({"content": "refused", **given})
     with pytest.raises(error, match=message):
         memory.add_many(["fine", {"content": "refused", **given}])
     assert memory.count() == 1
@@ -279,7 +279,7 @@ def test_a_dimension_that_is_not_declared_is_learned_from_the_embedder(tmp_path)
     for number, options in enumerate(cases):
         path, embedder = tmp_path / f"{number}.db", Undeclared()
         with opened(path, embedder=embedder) as memory:
-            memory.add(**{"content": "hidden words", **options})
+            memory.add({"content": "hidden words", **options})
             with pytest.raises(EmbeddingModelMismatchError, match="with 3 dimensions"):
                 memory.add(MemoryEntry("refused", embedding=[1.0, 0.0]))
         with opened(path, embedder=embedder) as memory:

@@ -32,7 +32,7 @@ class SignedEmbedder(WordEmbedder):
 
 @pytest.mark.parametrize("options", [
     {}, {"search_type": "keyword"}, {"search_type": "semantic"},
-    {"weights": {"relevance": 0.5, "recency": 0.3, "importance": 0.2}},
+    {"ranking": {"relevance": 0.5, "recency": 0.3, "importance": 0.2}},
 ])  # fmt: skip
 def test_the_parts_of_every_hit_add_up_to_its_score(options):
     with chat() as memory:

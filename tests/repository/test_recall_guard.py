@@ -207,7 +207,7 @@ def test_agents_do_not_meet(tmp_path):
 
 
 def test_sessions_and_projects_of_a_user_are_no_scopes(refusing):
-    returned(refusing, user_id="ann", session_id="s", project_id="p")
+    returned(refusing.scoped(project_id="p"), user_id="ann", session_id="s")
     with pytest.raises(RecalledTextError):
         refusing.add(OSLO, user_id="ann", session_id="t")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mnemic import Memory
+from mnemic import Memory, MemoryEntry
 from mnemic.index import choice, faiss_source
 from mnemic.index.faiss_kinds import FaissIndex
 from mnemic.index.saved_index import read_index
@@ -301,8 +301,8 @@ def test_an_older_index_goes_when_the_snapshot_is_saved_without_one(tmp_path, mo
         plain = filled(memory).add("fing fing mest", user_id="ann")
         saved_source(memory)
         monkeypatch.setattr(faiss_source, "MIN_ANEW_SECONDS", 10**6)
-        changed = {"sensitive": True, "on_conflict": "replace"}
-        memory.add("fing fing mest", id=plain.id, user_id="ann", **changed)
+        changed = MemoryEntry("fing fing mest", id=plain.id, user_id="ann", sensitive=True)
+        memory.add_many([changed], user_id="ann", on_conflict="replace")
         built(memory)
         saved(memory)
         assert [file.suffix for file in files(memory)] == [".index"]

@@ -80,12 +80,13 @@ def test_an_id_outside_the_scope_is_like_one_that_does_not_exist(shared):
         (uuid4(), {}),
         (alive.id, {}),
         (alive.id, {"user_id": "bob"}),
-        (alive.id, {"user_id": "alice", "project_id": "q"}),
         (kept.id, {"user_id": "bob"}),
         (kept.id, {"all_users": True}),
     ]:
         with pytest.raises(EntryNotFoundError, match=f"no memory with id {given}"):
             shared.similar(given, **scope)
+    with pytest.raises(EntryNotFoundError, match=f"no memory with id {alive.id}"):
+        shared.scoped(project_id="q").similar(alive.id, user_id="alice")
 
 
 # Newest and most important

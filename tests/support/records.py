@@ -54,7 +54,7 @@ def is_struct(found):
 
 RECORDS = list(structs().values())
 
-BOUND = {"Plan"}
+BOUND = {"PackingPlan"}
 """Records with objects of the caller in them, a counter or a form: no format can carry those."""
 
 FILTERS = {
@@ -79,7 +79,7 @@ CHOSEN = {
     },
     "MemoryFilter": {"filters": FILTERS},
     "MemoryLink": {"to_id": UUID(int=8)},
-    "Plan": {"counter": None, "block": NumberedLines(), "redaction": Redaction(enabled=True)},
+    "PackingPlan": {"counter": None, "block": NumberedLines(), "redaction": Redaction(enabled=True)},
     "RecallOptions": {"user_id": "u", "all_users": False, "type_filter": MemoryKind.EPISODIC},
     "Recency": {"days": 30.5},
     "RetrievalConfig": {**WITHIN_RANGE, "session_boost": 1.5},

@@ -62,7 +62,7 @@ def test_a_file_of_an_earlier_version_opens_with_all_it_held(version, tmp_path):
             NOON,
         )
         assert memory.search("dark mode", user_id="alice")[0].entry == kept
-        by_access = {"user_id": "alice", "weights": {"access": 1}}
+        by_access = {"user_id": "alice", "ranking": {"access": 1}}
         assert kept.access_count == int(version > 2)  # and getting it counts
         for count in (kept.access_count + 2, kept.access_count + 3):
             memory.touch([kept.id], user_id="alice")

@@ -306,7 +306,7 @@ def test_erasing_can_be_waited_for_and_a_repeated_deletion_tells_the_state_of_th
 
 def test_all_doors_can_wait_for_erasing(tmp_path):
     async def through(door):
-        memory = await door.open(tmp_path / "a.db", embedder=None)
+        memory = door(tmp_path / "a.db", embedder=None)
         try:
             return await memory.erase_pending()
         finally:
