@@ -261,9 +261,9 @@ class LongTermMachine(DoorsMachine):
         project=st.sampled_from([None, "p"]),
     )
     def front_search(self, query, limit, user, project):
-        given = {"user_id": user, "project_id": project, "limit": limit}
+        view = self.doors["front"].scoped(project_id=project)
         real, expected = self.agree(
-            lambda: self.ask("front", "search", query, search_type="semantic", **given),
+            lambda: view.search(query, search_type="semantic", user_id=user, limit=limit),
             lambda _: self.twin.search(
                 self.who("front", user, project), query, limit, tier=self.tiers["front"]
             ),

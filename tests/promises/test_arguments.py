@@ -353,6 +353,7 @@ RECORDS = {
 
 
 LENIENT = {
+    (mnemic.MemoryEntry, "updated_at"): None,
     (mnemic.MemoryEntryUpdate, "add_tags"): None,
     (mnemic.MemoryEntryUpdate, "remove_tags"): None,
     (mnemic.model.MemoryQuery, "exclude_ids"): None,
