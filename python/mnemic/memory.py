@@ -181,11 +181,11 @@ class Memory(PlainHandle, ScopedMemory):
         DeadlineExceededError: If the timeout passes, unless `on_timeout` is "partial".
         EmbedderRequiredError: If a text needs a vector, and there is no embedder.
         EmbeddingError: If the embedder fails; nothing is stored then.
-        StorageQuotaExceededError: If there is no room left; nothing is stored then.
+        StorageQuotaExceededError: If there is no capacity left; nothing is stored then.
         LicenseRestrictionError: If the license policy does not include the call.
         ReadOnlyError: If a memory opened with `read_only` would be written.
         StoreError: If the file cannot be read or written; nothing is stored then. If it is damaged
-            it is a `StoreCorruptError`, if a server is away a `StoreUnavailableError`.
+            it is a `StoreCorruptError`, if a server is unreachable a `StoreUnavailableError`.
     """
 
     @property

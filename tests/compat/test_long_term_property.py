@@ -174,7 +174,9 @@ class LongTermMachine(DoorsMachine):
             id=entry_id, agent_id="aide", created_at=self.now, content=fields["content"], **given
         )
         answer, _ = self.agree(
-            lambda: self.ask("front", "add", {"content": fields["content"], "id": entry_id, **given}),
+            lambda: self.ask(
+                "front", "add", {"content": fields["content"], "id": entry_id, **given}
+            ),
             lambda _: self.twin.store("aide", [Wish(entry)], quota=self.quota("front")),
         )
         assert answer in {None, entry}

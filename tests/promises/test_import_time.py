@@ -75,7 +75,8 @@ def test_a_memory_without_vectors_never_loads_numpy(place, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    "use", ["memory.add({'content': 'x', 'embedding': [1.0, 0.0]})", "memory.search(vector=[1.0, 0.0])"]
+    "use",
+    ["memory.add({'content': 'x', 'embedding': [1.0, 0.0]})", "memory.search(vector=[1.0, 0.0])"],
 )
 def test_a_given_vector_loads_numpy(use):
     assert "numpy" in modules_after(OPENED.format(":memory:") + use)

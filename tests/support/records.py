@@ -79,7 +79,11 @@ CHOSEN = {
     },
     "MemoryFilter": {"filters": FILTERS},
     "MemoryLink": {"to_id": UUID(int=8)},
-    "PackingPlan": {"counter": None, "block": NumberedLines(), "redaction": Redaction(enabled=True)},
+    "PackingPlan": {
+        "counter": None,
+        "block": NumberedLines(),
+        "redaction": Redaction(enabled=True),
+    },
     "RecallOptions": {"user_id": "u", "all_users": False, "type_filter": MemoryKind.EPISODIC},
     "Recency": {"days": 30.5},
     "RetrievalConfig": {**WITHIN_RANGE, "session_boost": 1.5},
