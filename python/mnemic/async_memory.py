@@ -57,11 +57,7 @@ class AsyncScopedMemory(
         project_id: str | None = None,
         session_id: str | None = None,
     ) -> "AsyncScopedMemory":
-        """Return a memory with more of the scope bound.
-
-        Raises:
-            InvalidArgumentError: If a bound part is named otherwise.
-        """
+        """Return a memory with more of the scope bound: a user, a project or a session."""
         narrowed = self._scope.narrowed(user_id, project_id, session_id)
         return AsyncScopedMemory(self._repository, narrowed, self._services)
 

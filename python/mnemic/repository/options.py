@@ -92,7 +92,7 @@ class Options(TypedDict, total=False):
             and `stats` counts them.
         row_security: Keep agents apart in PostgreSQL by policies of the database too, which show a
             transaction the rows of the agents alone that it names. Put in force by the first memory
-            that is opened with it, for all processes and for good; the role must own the tables
+            that is opened with it, for all processes and permanently; the role must own the tables
             then, and be no superuser.
         on_recalled: Treatment of a new memory that repeats what this memory returned for the same
             user within the last hour, by search, retrieval, recall, context, a policy or HyDE: the

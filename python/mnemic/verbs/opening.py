@@ -65,7 +65,7 @@ class Opening:
         return services
 
     def close(self) -> None:
-        """Close it for good; an opening that has begun is waited for."""
+        """Close it permanently; an opening that has begun is waited for."""
         with self._lock:
             self._is_closed = True
             self._end()

@@ -296,7 +296,7 @@ class Connections:
 
     def _release(self, lease: Lease) -> None:
         connection, is_kept = lease
-        # One that an interrupt left in a transaction would show its state for good.
+        # One that an interrupt left in a transaction would show its state permanently.
         is_kept = is_kept and not connection.in_transaction
         with self._lock:
             if is_kept and not self._is_closed:
