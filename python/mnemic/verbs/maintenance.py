@@ -67,7 +67,7 @@ class AsyncMaintenanceVerbs(ScopedBase):
         return await self._repository.rotate_key(key, progress=progress)
 
     async def forget_agent(self) -> DeleteResult:
-        """Destroy the agent's keys, and delete its memories permanently: docs/how-to/encryption.md."""
+        """Destroy the agent's keys and all its memories, permanently: docs/how-to/encryption.md."""
         return await self._repository.deleter.forget_agent()
 
     async def backup(
