@@ -11,7 +11,7 @@ from mnemic.context.items import (
 )
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
-from mnemic.reporting.description import described
+from mnemic.reporting.description import must_be
 
 
 def given_item(
@@ -23,7 +23,7 @@ def given_item(
             raise InvalidArgumentError("type must be named with a content, such as 'user_message'")
         return ContextItem(content=given, type=kind, **fields)
     if not isinstance(given, ContextItem):
-        raise InvalidArgumentError(f"item must be a ContextItem or a str, got {described(given)}")
+        raise must_be("item", "a ContextItem or a str", given)
     named = [*(("type",) if kind is not None else ()), *fields]
     if named:
         raise InvalidArgumentError(f"{', '.join(named)} must be in the item, not beside it")
@@ -35,7 +35,7 @@ def listed_items(items: Iterable[ContextItem]) -> list[ContextItem]:
     listed = validation.items("items", items)
     for at, item in enumerate(listed):
         if not isinstance(item, ContextItem):
-            raise InvalidArgumentError(f"items[{at}] must be a ContextItem, got {described(item)}")
+            raise must_be(f"items[{at}]", "a ContextItem", item)
     return listed
 
 
@@ -47,7 +47,7 @@ def known_id(item: ContextItem) -> InvalidArgumentError:
 def check_snapshot(snapshot: object, agent_id: str) -> None:
     """Raise if it is no snapshot, another agent's, or has too many items."""
     if not isinstance(snapshot, ContextSnapshot):
-        raise InvalidArgumentError(f"snapshot must be a ContextSnapshot, got {described(snapshot)}")
+        raise must_be("snapshot", "a ContextSnapshot", snapshot)
     if snapshot.agent_id != agent_id:
         raise InvalidArgumentError(
             f"snapshot is of agent {snapshot.agent_id!r}, the window of {agent_id!r}"

@@ -17,7 +17,7 @@ from mnemic.model.named_fields import NamedFields
 from mnemic.model.redacted import Redacted
 from mnemic.records import Record
 from mnemic.records.numbered import NumberedEnum
-from mnemic.reporting.description import described
+from mnemic.reporting.description import must_be
 
 MAX_ITEMS = 1000
 SEPARATOR = "\n\n---\n\n"
@@ -320,9 +320,7 @@ class ContextSnapshot(Record, frozen=True, kw_only=True, metaclass=NamedFields):
         force_setattr(self, "items", items)
         for at, item in enumerate(items):
             if not isinstance(item, ContextItem) or not item.id or item.added_at is None:
-                raise InvalidArgumentError(
-                    f"items[{at}] must be a ContextItem with id and added_at, got {described(item)}"
-                )
+                raise must_be(f"items[{at}]", "a ContextItem with id and added_at", item)
         if len({item.id for item in items}) < len(items):
             raise InvalidArgumentError("items must have ids of their own, got one twice")
 

@@ -7,11 +7,10 @@ from typing import Literal, Protocol, TypeAlias, get_args
 from msgspec import to_builtins
 
 from mnemic._core import neutralise_batch
-from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.payload import PayloadMemory, PayloadType
 from mnemic.records import Record
-from mnemic.reporting.description import described
+from mnemic.reporting.description import must_be
 
 HEADER = "## Relevant Context from Previous Conversations"
 
@@ -117,7 +116,7 @@ class PromptBlock(Record, frozen=True, kw_only=True):
         label: object = self.score_label
         if not (isinstance(label, str) and label in get_args(ScoreLabel)):
             labels = " or ".join(map(repr, get_args(ScoreLabel)))
-            raise InvalidArgumentError(f"score_label must be {labels}, got {described(label)}")
+            raise must_be("score_label", labels, label)
 
     @property
     def headings(self) -> tuple[str, ...]:
@@ -280,9 +279,7 @@ def format_for_system_prompt(
         form = PromptBlock() if block is None else validation.capable("block", block, "lines")
         return joined(form, payload, form.lines(payload))
     if not hasattr(payload, "metadata"):
-        raise InvalidArgumentError(
-            f"payload must be a RetrievalPayload or memories, got {described(payload)}"
-        )
+        raise must_be("payload", "a RetrievalPayload or memories", payload)
     form = payload.metadata.config.block if block is None else block
     memories = payload.memories
     return joined(form, memories, form.lines(memories), payload.metadata.query_time)

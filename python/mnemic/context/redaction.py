@@ -13,7 +13,7 @@ from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.named_fields import NamedFields
 from mnemic.records import Record
-from mnemic.reporting.description import described
+from mnemic.reporting.description import must_be
 
 Check = Literal["luhn", "iban", "ipv4", "ipv6"]
 
@@ -125,7 +125,7 @@ def redact_batch(texts: Iterable[str], redaction: Redaction) -> list[tuple[str, 
 def _checked(redaction: object) -> Redaction:
     if isinstance(redaction, Redaction):
         return redaction
-    raise InvalidArgumentError(f"redaction must be a Redaction, got {described(redaction)}")
+    raise must_be("redaction", "a Redaction", redaction)
 
 
 @functools.lru_cache(_CACHED)

@@ -30,7 +30,7 @@ from mnemic.licensing import CONTEXT_WINDOW_ADVANCED, LicensePolicy, Need, check
 from mnemic.model import validation
 from mnemic.model.ids import UuidFactory
 from mnemic.protocols import Clock, IdFactory, Summarizer, TokenCounter, system_clock
-from mnemic.reporting.description import described, named
+from mnemic.reporting.description import must_be, named
 from mnemic.reporting.logs import logger
 from mnemic.reporting.near_names import names_arguments
 
@@ -97,7 +97,7 @@ class ContextWindow:
         self._clock = clock
         self._id_factory = UuidFactory() if id_factory is None else id_factory
         if summarizer is not None and not callable(summarizer):
-            raise InvalidArgumentError(f"summarizer must be callable, got {described(summarizer)}")
+            raise must_be("summarizer", "callable", summarizer)
         self._summarizer = summarizer
         self._strategy = self._allowed(compaction_strategy)
         self._lock = threading.Lock()
@@ -320,9 +320,7 @@ class ContextWindow:
         """
         options = BuildContextOptions() if options is None else options
         if not isinstance(options, BuildContextOptions):
-            raise InvalidArgumentError(
-                f"options must be BuildContextOptions, got {described(options)}"
-            )
+            raise must_be("options", "BuildContextOptions", options)
         with self._lock:
             items = self._store.in_insertion_order()
         return render(items, options, self._max_tokens, self._counter)

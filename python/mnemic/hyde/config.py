@@ -14,7 +14,7 @@ from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranges import Range
 from mnemic.records.options import OptionsRecord, field_names, fields_of, in_camel_case
 from mnemic.records.secrets import RedactedStr
-from mnemic.reporting.description import described, quoted
+from mnemic.reporting.description import must_be, quoted
 from mnemic.reporting.near_names import suggestion
 
 InjectionForm: TypeAlias = Literal["markdown", "tagged"]
@@ -211,7 +211,7 @@ class HydeConfig(OptionsRecord, frozen=True, kw_only=True, metaclass=_ModelAlias
             return self
         given, known = _section(data), field_names(type(self))
         if not isinstance(given, Mapping):
-            raise InvalidArgumentError(f"data must be a mapping of options, got {described(given)}")
+            raise must_be("data", "a mapping of options", given)
         fields = fields_of(type(self), {name: given[name] for name in given if name in known})
         wrong = {name for name, value in fields.items() if not _has_type(name, value)}
         ignored = [quoted(name) for name in given if name not in known or known[name] in wrong]
@@ -299,13 +299,13 @@ def _whole(given: object) -> object:
 
 def _flag(name: str, given: object) -> bool:
     if not isinstance(given, bool):
-        raise InvalidArgumentError(f"{name} must be True or False, got {quoted(given)}")
+        raise must_be(name, "True or False", given, show=quoted)
     return given
 
 
 def _text(name: str, given: object) -> str:
     if not isinstance(given, str):
-        raise InvalidArgumentError(f"{name} must be a str, got {described(given)}")
+        raise must_be(name, "a str", given)
     checked = given.strip()
     return validation.name(name, checked) if checked else ""
 
@@ -322,9 +322,7 @@ def _form(name: str, given: object) -> object:
 
 def _decays(given: object) -> dict[LinkType, float]:
     if not isinstance(given, Mapping):
-        raise InvalidArgumentError(
-            f"relation_decay must be a mapping of link types to numbers, got {described(given)}"
-        )
+        raise must_be("relation_decay", "a mapping of link types to numbers", given)
     made: dict[LinkType, Any] = {}
     for kind, value in given.items():
         link = LinkType.parse(kind)

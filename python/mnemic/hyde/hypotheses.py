@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Protocol
 
 from mnemic._core import truncate
-from mnemic.errors import HypothesisError, InvalidArgumentError
+from mnemic.errors import HypothesisError
 from mnemic.hyde.cleaning import clean
 from mnemic.hyde.window import SEPARATOR
 from mnemic.model import validation
-from mnemic.reporting.description import described, failure
+from mnemic.reporting.description import described, failure, must_be
 from mnemic.threads.calling import called
 
 HYPOTHESIS_SYSTEM_PROMPT = (
@@ -86,7 +86,7 @@ def parse_hypotheses(text: str, max_hypotheses: int) -> list[str]:
     """
     limit = validation.whole("max_hypotheses", max_hypotheses)
     if not isinstance(text, str):
-        raise InvalidArgumentError(f"text must be a str, got {described(text)}")
+        raise must_be("text", "a str", text)
     found: dict[str, str] = {}
     for line in _lines(text):
         if len(found) >= limit:

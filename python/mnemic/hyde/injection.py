@@ -16,7 +16,7 @@ from mnemic.model.entry import MemoryEntry
 from mnemic.model.file_version import file_version
 from mnemic.model.link import LinkType
 from mnemic.protocols import TokenCounter
-from mnemic.reporting.description import described, quoted
+from mnemic.reporting.description import must_be, quoted
 from mnemic.reporting.near_names import checks_arguments, suggestion
 
 CHARACTERS_PER_TOKEN = 4
@@ -92,9 +92,7 @@ def _checked(memories: Iterable[TurnMemory] | None) -> list[TurnMemory]:
     checked = [each for each in given if isinstance(each, TurnMemory)]
     if len(checked) < len(given):
         other = next(each for each in given if not isinstance(each, TurnMemory))
-        raise InvalidArgumentError(
-            f"memories must be TurnMemory records, as the engine returns, got {described(other)}"
-        )
+        raise must_be("memories", "TurnMemory records, as the engine returns", other)
     return checked
 
 

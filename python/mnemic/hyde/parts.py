@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from mnemic.errors import InvalidArgumentError
 from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.service import Closable
-from mnemic.reporting.description import described
+from mnemic.reporting.description import must_be
 from mnemic.reporting.logs import logger
 from mnemic.repository import Repository
 
@@ -37,7 +36,7 @@ def checked_config(config: object) -> HydeConfig:
         InvalidArgumentError: If it is none.
     """
     if not isinstance(config, HydeConfig):
-        raise InvalidArgumentError(f"config must be a HydeConfig, got {described(config)}")
+        raise must_be("config", "a HydeConfig", config)
     return config
 
 

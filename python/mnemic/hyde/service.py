@@ -27,7 +27,7 @@ from mnemic.licensing import SEARCHING_BY_MEANING, STORING
 from mnemic.model import Scope
 from mnemic.model.deadline import seconds_left
 from mnemic.protocols import Clock
-from mnemic.reporting.description import described
+from mnemic.reporting.description import described, must_be
 from mnemic.repository import Repository
 from mnemic.threads.event_loop_thread import EventLoopThread
 from mnemic.threads.loop_threads import threads_of
@@ -360,11 +360,9 @@ async def _in_thread(work: Callable[[], None]) -> None:
 def _checked(turn_id: object, window: object) -> tuple[str, list[str]]:
     """Return a turn's name, "" for a blank one, and the lines of its window."""
     if not isinstance(turn_id, str | UUID):
-        raise InvalidArgumentError(f"turn_id must be a str or a UUID, got {described(turn_id)}")
+        raise must_be("turn_id", "a str or a UUID", turn_id)
     if isinstance(window, str | bytes) or not isinstance(window, Sequence):
-        raise InvalidArgumentError(
-            f"window must be a list of the conversation's lines, got {described(window)}"
-        )
+        raise must_be("window", "a list of the conversation's lines", window)
     lines: list[Any] = list(window)
     for line in lines:
         if not isinstance(line, str):

@@ -14,7 +14,7 @@ from mnemic.hyde.turn_memory import TurnMemories, TurnMemory
 from mnemic.hyde.window import build_conversation_window
 from mnemic.model import validation
 from mnemic.protocols import TokenCounter
-from mnemic.reporting.description import described, failure
+from mnemic.reporting.description import failure, must_be
 from mnemic.reporting.logs import logger
 from mnemic.threads.sync_bridge import sync_method
 from mnemic.threads.twins import EnteredAwaited, EnteredPlainly
@@ -153,7 +153,7 @@ def _checked_id(given: object) -> str:
         return str(uuid4())
     if isinstance(given, str | UUID):
         return str(given)
-    raise InvalidArgumentError(f"turn_id must be a str, a UUID or None, got {described(given)}")
+    raise must_be("turn_id", "a str, a UUID or None", given)
 
 
 def _window(

@@ -3,10 +3,9 @@
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
-from mnemic.errors import InvalidArgumentError
 from mnemic.hyde.messages import Utterance, text_of, utterance_of
 from mnemic.model import validation
-from mnemic.reporting.description import described
+from mnemic.reporting.description import must_be
 
 SEPARATOR = "\n---\n"
 """Text between the lines of a window, which counts as part of it."""
@@ -63,9 +62,7 @@ def build_conversation_window(
 
 def _start(given: object) -> int:
     if isinstance(given, bool) or not isinstance(given, int):
-        raise InvalidArgumentError(
-            f"last_summarization_index must be an int, got {described(given)}"
-        )
+        raise must_be("last_summarization_index", "an int", given)
     return max(0, given)
 
 
@@ -75,9 +72,7 @@ def _sequence(messages: Iterable[object] | None) -> Sequence[object]:
     if isinstance(messages, Sequence) and not isinstance(messages, str | bytes):
         return messages
     if isinstance(messages, str | bytes) or not isinstance(messages, Iterable):
-        raise InvalidArgumentError(
-            f"messages must be a list of messages, got {described(messages)}"
-        )
+        raise must_be("messages", "a list of messages", messages)
     return list(messages)
 
 

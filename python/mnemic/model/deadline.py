@@ -4,7 +4,7 @@ import time
 from typing import Literal, NamedTuple, Self, TypeAlias, get_args
 
 from mnemic.errors import DeadlineExceededError, InvalidArgumentError
-from mnemic.model.validation import is_number
+from mnemic.model.validation import is_number, word
 from mnemic.reporting.description import quoted
 
 OnTimeout: TypeAlias = Literal["raise", "partial"]
@@ -31,10 +31,7 @@ class TimeLimit(NamedTuple):
         Raises:
             InvalidArgumentError: If one of them is outside its range.
         """
-        if on_timeout not in _ON_TIMEOUT:
-            raise InvalidArgumentError(
-                f"on_timeout must be one of {', '.join(_ON_TIMEOUT)}, got {quoted(on_timeout)}"
-            )
+        word("on_timeout", on_timeout, _ON_TIMEOUT)
         if timeout is None:
             return cls(None, on_timeout == "partial")
         if not (is_number(timeout) and 0 <= timeout <= _MAX_TIMEOUT):

@@ -10,7 +10,7 @@ from mnemic.model.fields import FILTERED, Kind, MemoryField
 from mnemic.model.filter import All, Expression, Field, Op, Test
 from mnemic.model.filter_values import MAX_LEVELS, MAX_LIST, METADATA
 from mnemic.model.redacted import Redacted
-from mnemic.reporting.description import described, quoted
+from mnemic.reporting.description import described, must_be, quoted
 
 MAX_VALUES: Final = MAX_LIST
 """Maximum number of values of one result: as many as a test of a filter takes."""
@@ -99,9 +99,7 @@ def _field(given: object) -> Field:
 def _key(given: object) -> str:
     if isinstance(given, str) and validation.lone_surrogate(given) is None:
         return given
-    raise InvalidArgumentError(
-        f"a key of field must be a str of valid text, got {described(given)}"
-    )
+    raise must_be("a key of field", "a str of valid text", given)
 
 
 def _prefix(given: object, declared: MemoryField) -> str | None:

@@ -34,7 +34,7 @@ any other, stored and flagged, or refused."""
 OnEmbedError: TypeAlias = Literal["raise", "pending"]
 """Whether a failing embedder fails the write, or the memory is stored and embedded later."""
 
-_ON_EMBED_ERROR: tuple[str, ...] = get_args(OnEmbedError)
+ON_EMBED_ERROR: tuple[str, ...] = get_args(OnEmbedError)
 
 FIELDS = (
     *(field.name for field in MEMORY_FIELDS if field.has(GIVEN)),
@@ -74,14 +74,6 @@ class OwnVectors(NamedTuple):
 
 
 NO_VECTORS = OwnVectors()
-
-
-def check_on_embed_error(given: object) -> None:
-    """Raise InvalidArgumentError if a treatment of a failing embedder is not known."""
-    if given not in _ON_EMBED_ERROR:
-        raise InvalidArgumentError(
-            f"on_embed_error must be one of {', '.join(_ON_EMBED_ERROR)}, got {quoted(given)}"
-        )
 
 
 class NewEntry(NamedTuple):

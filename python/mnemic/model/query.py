@@ -20,10 +20,10 @@ from mnemic.model.filter import (
 )
 from mnemic.model.hit import Hit
 from mnemic.model.named_fields import NamedFields
-from mnemic.model.ranking import SEARCH_TYPES, OnQueryError, Recency, SearchType, falls_back
+from mnemic.model.ranking import ON_QUERY_ERROR, SEARCH_TYPES, OnQueryError, Recency, SearchType
 from mnemic.model.redacted import Redacted
 from mnemic.records import Listing, Record
-from mnemic.reporting.description import described, quoted
+from mnemic.reporting.description import must_be, quoted
 from mnemic.reporting.near_names import checks_arguments
 
 _WEIGHTS = (
@@ -185,20 +185,12 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True, metaclass=Name
         )
 
     def _check_choices(self) -> None:
-        if self.search_type not in SEARCH_TYPES:
-            known = ", ".join(SEARCH_TYPES)
-            raise InvalidArgumentError(
-                f"search_type must be one of {known}, got {quoted(self.search_type)}"
-            )
-        falls_back(self.on_embed_error)
+        validation.word("search_type", self.search_type, SEARCH_TYPES)
+        validation.word("on_embed_error", self.on_embed_error, ON_QUERY_ERROR)
         if self.sort_by is not None and not isinstance(self.sort_by, MemorySortOrder):
-            raise InvalidArgumentError(
-                f"sort_by must be a MemorySortOrder, got {quoted(self.sort_by)}"
-            )
+            raise must_be("sort_by", "a MemorySortOrder", self.sort_by, show=quoted)
         if not isinstance(self.recency, Recency):
-            raise InvalidArgumentError(
-                f"recency must be a mnemic.model.Recency, got {described(self.recency)}"
-            )
+            raise must_be("recency", "a mnemic.model.Recency", self.recency)
 
 
 class RelevanceScores(Record, frozen=True, kw_only=True):
@@ -370,7 +362,7 @@ def _optional_text(name: str, given: object) -> str | None:
     if given is None:
         return None
     if not isinstance(given, str):
-        raise InvalidArgumentError(f"{name} must be a text or None, got {described(given)}")
+        raise must_be(name, "a text or None", given)
     validation.text(name, validation.bounded(name, given))
     return given if given.strip() else None
 
@@ -382,9 +374,7 @@ def _duration(name: str, given: object) -> timedelta:
         except (OverflowError, ValueError):
             given = None
     if not isinstance(given, timedelta) or given <= timedelta():
-        raise InvalidArgumentError(
-            f"{name} must be a timedelta or seconds above 0, got {described(given)}"
-        )
+        raise must_be(name, "a timedelta or seconds above 0", given)
     return given
 
 

@@ -2,9 +2,8 @@
 
 from typing import NamedTuple
 
-from mnemic.errors import InvalidArgumentError
 from mnemic.model.validation import is_number
-from mnemic.reporting.description import quoted
+from mnemic.reporting.description import must_be, quoted
 
 
 class Range(NamedTuple):
@@ -58,7 +57,7 @@ class Range(NamedTuple):
                 return float(given)
             if isinstance(given, int):
                 return given
-        raise InvalidArgumentError(f"{path} must be {self}, got {quoted(given)}")
+        raise must_be(path, str(self), given, show=quoted)
 
     def _holds(self, given: float) -> bool:
         if self.excludes_minimum and given == self.minimum:

@@ -12,7 +12,7 @@ from mnemic.errors import InvalidArgumentError
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.validation import flag, is_number
 from mnemic.records import Record
-from mnemic.reporting.description import described, quoted
+from mnemic.reporting.description import must_be, quoted
 from mnemic.reporting.near_names import unknown_name
 
 SearchType: TypeAlias = Literal["hybrid", "semantic", "keyword"]
@@ -24,17 +24,7 @@ MAX_FULL_WORDS = 1000
 
 OnQueryError: TypeAlias = Literal["keywords", "raise"]
 """Treatment of a hybrid search whose query cannot be embedded."""
-_ON_QUERY_ERROR: tuple[str, ...] = get_args(OnQueryError)
-
-
-def falls_back(on_embed_error: object) -> bool:
-    """Return whether a hybrid search is answered by keywords if the embedder fails."""
-    if on_embed_error not in _ON_QUERY_ERROR:
-        raise InvalidArgumentError(
-            f"on_embed_error must be one of {', '.join(_ON_QUERY_ERROR)}, "
-            f"got {quoted(on_embed_error)}"
-        )
-    return on_embed_error == "keywords"
+ON_QUERY_ERROR: tuple[str, ...] = get_args(OnQueryError)
 
 
 def _is_number(given: object) -> bool:
@@ -48,21 +38,17 @@ def _check_fractions(struct: msgspec.Struct) -> None:
 
 def _check_fraction(name: str, given: Any) -> None:
     if not (_is_number(given) and 0 <= given <= 1):
-        raise InvalidArgumentError(f"{name} must be a number from 0 to 1, got {quoted(given)}")
+        raise must_be(name, "a number from 0 to 1", given, show=quoted)
 
 
 def _check_words(name: str, given: Any) -> None:
     if type(given) is not int or not 0 <= given <= MAX_FULL_WORDS:
-        raise InvalidArgumentError(
-            f"{name} must be a whole number from 0 to {MAX_FULL_WORDS}, got {quoted(given)}"
-        )
+        raise must_be(name, f"a whole number from 0 to {MAX_FULL_WORDS}", given, show=quoted)
 
 
 def _check_range(name: str, given: Any, smallest: float, largest: float) -> None:
     if not (_is_number(given) and smallest <= given <= largest):
-        raise InvalidArgumentError(
-            f"{name} must be a number from {smallest} to {largest}, got {quoted(given)}"
-        )
+        raise must_be(name, f"a number from {smallest} to {largest}", given, show=quoted)
 
 
 class RecencyCurve(enum.Enum):
@@ -95,9 +81,9 @@ class Recency(Record, frozen=True, metaclass=NamedFields):
     def __post_init__(self) -> None:
         """Check the curve and its scale."""
         if not isinstance(self.curve, RecencyCurve):
-            raise InvalidArgumentError(f"curve must be a RecencyCurve, got {described(self.curve)}")
+            raise must_be("curve", "a RecencyCurve", self.curve)
         if not (_is_number(self.days) and 0 < self.days < math.inf):
-            raise InvalidArgumentError(f"days must be a positive number, got {quoted(self.days)}")
+            raise must_be("days", "a positive number", self.days, show=quoted)
 
 
 class Salience(Record, frozen=True, metaclass=NamedFields):
@@ -129,7 +115,7 @@ class Salience(Record, frozen=True, metaclass=NamedFields):
         for name in ("half_life_days", "frequency_max_count"):
             given = getattr(self, name)
             if not (_is_number(given) and 0 < given < math.inf):
-                raise InvalidArgumentError(f"{name} must be a positive number, got {quoted(given)}")
+                raise must_be(name, "a positive number", given, show=quoted)
 
 
 class Order(enum.Enum):
@@ -303,7 +289,7 @@ class Weights(Record, frozen=True, metaclass=NamedFields):
         if isinstance(given, cls):
             return given
         if not isinstance(given, Mapping):
-            raise InvalidArgumentError(f"weights must be Weights or a dict, got {quoted(given)}")
+            raise must_be("weights", "Weights or a dict", given, show=quoted)
         unknown = [name for name in given if name not in cls.__struct_fields__]
         if unknown:
             raise InvalidArgumentError(unknown_name("weight", unknown[0], cls.__struct_fields__))
@@ -338,9 +324,7 @@ class AdaptiveShare(Record, frozen=True, metaclass=NamedFields):
         _check_fraction("short", self.short)
         _check_fraction("long", self.long)
         if not (_is_number(self.length) and 0 < self.length < math.inf):
-            raise InvalidArgumentError(
-                f"length must be a positive number, got {quoted(self.length)}"
-            )
+            raise must_be("length", "a positive number", self.length, show=quoted)
 
 
 class Ranking(Record, frozen=True, kw_only=True, metaclass=NamedFields):
@@ -406,18 +390,14 @@ class Ranking(Record, frozen=True, kw_only=True, metaclass=NamedFields):
         for name, kind in _PARTS.items():
             given = getattr(self, name)
             if not isinstance(given, kind):
-                raise InvalidArgumentError(
-                    f"{name} must be a mnemic.{kind.__name__}, got {described(given)}"
-                )
+                raise must_be(name, f"a mnemic.{kind.__name__}", given)
         if self.min_similarity is not None:
             self._check_min_similarity()
 
     def _check_min_similarity(self) -> None:
         given = self.min_similarity
         if not (is_number(given) and -1 <= given <= 1):
-            raise InvalidArgumentError(
-                f"min_similarity must be a cosine from -1 to 1, or None, got {quoted(given)}"
-            )
+            raise must_be("min_similarity", "a cosine from -1 to 1, or None", given, show=quoted)
         if not self.has_similarity:
             raise InvalidArgumentError(
                 "min_similarity is a cosine, and a search by keywords compares no vectors; use "

@@ -30,7 +30,7 @@ from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import Salience
 from mnemic.model.written import WrittenEntry
 from mnemic.records import Listing, Record
-from mnemic.reporting.description import described, quoted
+from mnemic.reporting.description import must_be, quoted
 
 CONTRADICTION_CONFIDENCE = 0.6
 """Default minimum confidence of a contradiction: by cross-validation on unseen folds, four of five
@@ -188,11 +188,7 @@ class RecallOptions(Record, frozen=True, kw_only=True, metaclass=LimitAlias):
             validation.optional_name(name, getattr(self, name))
         for name in ("all_users", "include_archived", "include_superseded", "with_total"):
             validation.flag(name, getattr(self, name))
-        if self.project_scope not in _PROJECT_SCOPES:
-            known = ", ".join(_PROJECT_SCOPES)
-            raise InvalidArgumentError(
-                f"project_scope must be one of {known}, got {quoted(self.project_scope)}"
-            )
+        validation.word("project_scope", self.project_scope, _PROJECT_SCOPES)
         validation.limit("max_results", self.max_results)
         if self.type_filter is not None:
             force_setattr(self, "type_filter", _kind_or_type(self.type_filter))
@@ -237,9 +233,7 @@ class MemoryRetrieverOptions(Record, frozen=True, kw_only=True, metaclass=NamedF
         validation.flag("track_access", self.track_access)
         force_setattr(self, "access_interval", _interval(self.access_interval))
         if not isinstance(self.salience, Salience):
-            raise InvalidArgumentError(
-                f"salience must be a mnemic.model.Salience, got {described(self.salience)}"
-            )
+            raise must_be("salience", "a mnemic.model.Salience", self.salience)
 
 
 class ScoredMemory(Hit, frozen=True):
@@ -414,13 +408,11 @@ class SalienceOptions(Record, frozen=True, kw_only=True, metaclass=NamedFields):
         """Check the scales."""
         days = self.half_life_days
         if isinstance(days, bool) or not isinstance(days, int | float) or not 0 < days < math.inf:
-            raise InvalidArgumentError(
-                f"half_life_days must be a positive number, got {quoted(days)}"
-            )
+            raise must_be("half_life_days", "a positive number", days, show=quoted)
         validation.whole("frequency_max_count", self.frequency_max_count, minimum=1)
         validation.fraction("default_relevance", self.default_relevance)
         if not isinstance(self.boosts, dict):
-            raise InvalidArgumentError(f"boosts must be a dict, got {described(self.boosts)}")
+            raise must_be("boosts", "a dict", self.boosts)
         force_setattr(self, "boosts", dict(self.boosts))
         for reason, boost in self.boosts.items():
             ReinforcementReason.parse(reason)
@@ -535,7 +527,5 @@ def _interval(given: object) -> timedelta:
     if isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given < math.inf:
         given = timedelta(seconds=min(given, timedelta.max // timedelta(seconds=1)))
     if not isinstance(given, timedelta) or given < timedelta():
-        raise InvalidArgumentError(
-            f"access_interval must be a timedelta or seconds, not negative, got {quoted(given)}"
-        )
+        raise must_be("access_interval", "a timedelta or seconds, not negative", given, show=quoted)
     return given

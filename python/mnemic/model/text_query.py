@@ -12,7 +12,7 @@ from mnemic.model import validation
 from mnemic.model.filter import MemoryFilter, parse_times
 from mnemic.model.query import MemoryQuery
 from mnemic.model.ranking import OnQueryError, Recency, SearchType, Weights
-from mnemic.reporting.description import described
+from mnemic.reporting.description import must_be
 from mnemic.reporting.near_names import unknown_name
 
 
@@ -96,7 +96,7 @@ def query_of(query: object, fields: RetrieveFields, *, by_words: bool) -> Memory
             )
         return query
     if not isinstance(query, str):
-        raise InvalidArgumentError(f"query must be a text or a MemoryQuery, got {described(query)}")
+        raise must_be("query", "a text or a MemoryQuery", query)
     return _query_of_text(validation.query(query), fields, by_words=by_words)
 
 

@@ -13,7 +13,7 @@ from uuid import UUID
 from mnemic.arrays import Array, Float32Array, np
 from mnemic.errors import InvalidArgumentError, InvalidEntryError
 from mnemic.records.numbered import NumberedEnum
-from mnemic.reporting.description import described, quoted, tensor_advice
+from mnemic.reporting.description import described, must_be, quoted, tensor_advice
 
 JsonValue: TypeAlias = Any
 """None, bool, int, float, str, or a list or dict (string keys) of these."""
@@ -163,7 +163,7 @@ def fraction(field: str, value: object) -> float:
     if not is_number(value):
         raise InvalidEntryError(f"{field} must be a number, got {type(value).__name__}")
     if not 0.0 <= value <= 1.0:
-        raise InvalidEntryError(f"{field} must be from 0 to 1, got {quoted(value)}")
+        raise must_be(field, "from 0 to 1", value, show=quoted, error=InvalidEntryError)
     return float(value)
 
 
@@ -185,16 +185,14 @@ def whole(
     if isinstance(value, bool) or not isinstance(value, int):
         raise error(f"{field} must be an int, got {type(value).__name__}")
     if not minimum <= value <= _MAX_INT64:
-        raise error(
-            f"{field} must be at least {minimum}, and at most 2**63 - 1, got {described(value)}"
-        )
+        raise must_be(field, f"at least {minimum}, and at most 2**63 - 1", value, error=error)
     return value
 
 
 def positive(field: str, value: object) -> float:
     """Return `value` if it is a finite number above 0."""
     if not (is_number(value) and 0 < value < float("inf")):
-        raise InvalidEntryError(f"{field} must be a number above 0, got {described(value)}")
+        raise must_be(field, "a number above 0", value, error=InvalidEntryError)
     return float(value)
 
 
@@ -239,9 +237,7 @@ def optional_time(field: str, value: object) -> datetime | None:
 def duration(field: str, value: object) -> timedelta:
     """Return `value` if it is a timedelta of 0 or more."""
     if not isinstance(value, timedelta) or value < timedelta():
-        raise InvalidEntryError(
-            f"{field} must be a timedelta of at least 0, got {described(value)}"
-        )
+        raise must_be(field, "a timedelta of at least 0", value, error=InvalidEntryError)
     return value
 
 
@@ -252,9 +248,7 @@ MAX_QUERY_LENGTH = 10_000
 def query(value: object) -> str:
     """Return `value` if it is a query: a text with more than white space."""
     if not isinstance(value, str) or not value.strip():
-        raise InvalidArgumentError(
-            f"query must be a text that is not empty, got {described(value)}"
-        )
+        raise must_be("query", "a text that is not empty", value)
     return value
 
 
@@ -274,9 +268,7 @@ MAX_LIMIT = 1000
 def limit(field: str, value: object, maximum: int = MAX_LIMIT) -> int:
     """Return `value` if it is an int from 1 to the maximum."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= maximum:
-        raise InvalidArgumentError(
-            f"{field} must be an int from 1 to {maximum}, got {quoted(value)}"
-        )
+        raise must_be(field, f"an int from 1 to {maximum}", value, show=quoted)
     return value
 
 
@@ -288,10 +280,14 @@ def choice(field: str, of: type[Choice], value: object) -> Choice:
     names = {each.value: each for each in of}
     chosen = names.get(value.lower(), value) if isinstance(value, str) else value
     if not isinstance(chosen, of):
-        raise InvalidArgumentError(
-            f"{field} must be one of {', '.join(names)}, got {quoted(value)}"
-        )
+        raise must_be(field, f"one of {', '.join(names)}", value, show=quoted)
     return chosen
+
+
+def word(field: str, value: object, known: Sequence[str]) -> None:
+    """Refuse what is not one of the known words."""
+    if value not in known:
+        raise must_be(field, f"one of {', '.join(known)}", value, show=quoted)
 
 
 Member = TypeVar("Member", bound=NumberedEnum)
@@ -312,22 +308,20 @@ def member(field: str, of: type[Member], value: object) -> Member:
 def flag(field: str, value: object) -> bool:
     """Return `value` if it is a bool."""
     if not isinstance(value, bool):
-        raise InvalidEntryError(f"{field} must be True or False, got {quoted(value)}")
+        raise must_be(field, "True or False", value, show=quoted, error=InvalidEntryError)
     return value
 
 
 def path(field: str, value: object) -> None:
     """Raise if the value is not a path."""
     if not isinstance(value, str | os.PathLike):
-        raise InvalidArgumentError(
-            f"{field} must be a str or an os.PathLike, got {described(value)}"
-        )
+        raise must_be(field, "a str or an os.PathLike", value)
 
 
 def function(field: str, value: object) -> None:
     """Raise if the value is not callable."""
     if not callable(value):
-        raise InvalidArgumentError(f"{field} must be a function, got {described(value)}")
+        raise must_be(field, "a function", value)
 
 
 def optional_function(field: str, value: object) -> None:
@@ -349,7 +343,7 @@ def capable(field: str, value: Capable, method: str) -> Capable:
 def tags(value: object) -> tuple[str, ...]:
     """Return `value` as a tuple of names, in the given order."""
     if isinstance(value, str) or not isinstance(value, list | tuple | set | frozenset):
-        raise InvalidEntryError(f"tags must be a list of str, got {described(value)}")
+        raise must_be("tags", "a list of str", value, error=InvalidEntryError)
     given = sorted(value, key=str) if isinstance(value, set | frozenset) else value
     return tuple(name("a tag", tag) for tag in given)
 
@@ -357,7 +351,7 @@ def tags(value: object) -> tuple[str, ...]:
 def items(field: str, value: object) -> list[Any]:
     """Return `value` as a list; a text or a dict does not pass."""
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        raise InvalidArgumentError(f"{field} must be a list, got {described(value)}")
+        raise must_be(field, "a list", value)
     return list(value)
 
 

@@ -9,12 +9,11 @@ from msgspec.structs import force_setattr
 from mnemic.context.interleaving import InterleavingStrategy
 from mnemic.context.prompt_block import PromptBlock
 from mnemic.context.redaction import Redaction
-from mnemic.errors import InvalidArgumentError
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import SearchType
 from mnemic.policy.ranges import check_ratio, checked, warn_outside_recommended
 from mnemic.records.options import OptionsRecord, converted, fields_of
-from mnemic.reporting.description import described
+from mnemic.reporting.description import must_be
 
 
 class RetrievalConfig(OptionsRecord, frozen=True, kw_only=True, metaclass=NamedFields):
@@ -91,9 +90,7 @@ class RetrievalConfig(OptionsRecord, frozen=True, kw_only=True, metaclass=NamedF
         for name, kind in self._records.items():
             given = getattr(self, name)
             if not isinstance(given, kind):
-                raise InvalidArgumentError(
-                    f"{name} must be a {kind.__name__}, got {described(given)}"
-                )
+                raise must_be(name, f"a {kind.__name__}", given)
         check_ratio("ratio", self.strategy, self.ratio)
 
     def overridden(self, **options: Any) -> Self:

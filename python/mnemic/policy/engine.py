@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from mnemic.errors import EntryNotFoundError, InvalidArgumentError
+from mnemic.errors import EntryNotFoundError
 from mnemic.model import Scope
 from mnemic.model.deadline import TimeLimit
 from mnemic.policy.breaker import CircuitBreaker, Timer
@@ -21,7 +21,7 @@ from mnemic.policy.request import RetrievalRequest
 from mnemic.policy.run import RetrievalOutcome, Retriever
 from mnemic.policy.telemetry import PolicyTelemetry, RetrievalPolicyStats
 from mnemic.protocols import TokenCounter
-from mnemic.reporting.description import described
+from mnemic.reporting.description import must_be
 from mnemic.repository import Repository
 from mnemic.threads.sync_bridge import run_blocking
 
@@ -109,9 +109,7 @@ class PolicyEngine:
 
     def _started(self, request: object) -> PolicyRun:
         if not isinstance(request, RetrievalRequest):
-            raise InvalidArgumentError(
-                f"request must be a RetrievalRequest, got {described(request)}"
-            )
+            raise must_be("request", "a RetrievalRequest", request)
         started = self._clock()
         deadline = TimeLimit.after(self.config.timeout, "raise").deadline
         scope = self.scope.narrowed(request.user_id, request.project_id)

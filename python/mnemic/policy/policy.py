@@ -2,7 +2,6 @@
 
 import time
 
-from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.policy.breaker import CircuitBreaker, Timer
 from mnemic.policy.conditions import Trigger
@@ -14,7 +13,7 @@ from mnemic.policy.request import RetrievalRequest
 from mnemic.policy.settings import AdminMemorySettings
 from mnemic.policy.telemetry import RetrievalPolicyStats
 from mnemic.protocols import TokenCounter
-from mnemic.reporting.description import described
+from mnemic.reporting.description import must_be
 from mnemic.reporting.near_names import names_arguments
 from mnemic.repository import Searchable, checked_memory
 from mnemic.threads.sync_bridge import sync_method
@@ -143,20 +142,14 @@ class RetrievalPolicy(PolicyBase):
 def _checked_breaker(breaker: object) -> CircuitBreaker | None:
     if breaker is None or isinstance(breaker, CircuitBreaker):
         return breaker
-    raise InvalidArgumentError(
-        f"breaker must be a mnemic.policy.CircuitBreaker or None, got {described(breaker)}"
-    )
+    raise must_be("breaker", "a mnemic.policy.CircuitBreaker or None", breaker)
 
 
 def _active(config: object, settings: object) -> RetrievalConfig:
     if not isinstance(config, RetrievalConfig):
-        raise InvalidArgumentError(
-            f"config must be a mnemic.policy.RetrievalConfig, got {described(config)}"
-        )
+        raise must_be("config", "a mnemic.policy.RetrievalConfig", config)
     if settings is None:
         return config
     if not isinstance(settings, AdminMemorySettings):
-        raise InvalidArgumentError(
-            f"settings must be mnemic.policy.AdminMemorySettings or None, got {described(settings)}"
-        )
+        raise must_be("settings", "mnemic.policy.AdminMemorySettings or None", settings)
     return settings.applied_to(config)

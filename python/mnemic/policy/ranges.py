@@ -13,7 +13,7 @@ from mnemic.errors import InvalidArgumentError
 from mnemic.model.ranges import Range
 from mnemic.model.ranking import SEARCH_TYPES
 from mnemic.model.validation import MAX_QUERY_LENGTH
-from mnemic.reporting.description import described, quoted
+from mnemic.reporting.description import described, must_be, quoted
 from mnemic.reporting.near_names import suggestion
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def checked(path: str, given: object) -> object:
     if name in RANGES:
         return RANGES[name].checked(path, given)
     if name in FLAGS and not isinstance(given, bool):
-        raise InvalidArgumentError(f"{path} must be True or False, got {quoted(given)}")
+        raise must_be(path, "True or False", given, show=quoted)
     words = CHOICES.get(name)
     if words is not None and not (isinstance(given, str) and given in words):
         near = suggestion(given, words)

@@ -4,13 +4,13 @@ from typing import ClassVar
 
 from msgspec.structs import force_setattr
 
-from mnemic.errors import InvalidArgumentError, InvalidEntryError
+from mnemic.errors import InvalidEntryError
 from mnemic.model import Expression, validation
 from mnemic.model.filter import IS_NOT_SENSITIVE, All, copied_filter, parse_filter
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.query import Filters
 from mnemic.model.redacted import Redacted
-from mnemic.reporting.description import described
+from mnemic.reporting.description import must_be
 
 
 class RetrievalRequest(Redacted, frozen=True, metaclass=NamedFields):
@@ -49,7 +49,7 @@ class RetrievalRequest(Redacted, frozen=True, metaclass=NamedFields):
             given = getattr(self, name)
             if not isinstance(given, str) and (name == "message" or given is not None):
                 kinds = "a str" if name == "message" else "a str or None"
-                raise InvalidArgumentError(f"{name} must be {kinds}, got {described(given)}")
+                raise must_be(name, kinds, given)
         validation.optional_name("user_id", self.user_id)
         validation.optional_name("project_id", self.project_id)
         validation.flag("use_memory", self.use_memory)

@@ -15,7 +15,7 @@ from mnemic.policy.config import RetrievalConfig
 from mnemic.policy.ranges import check_ratio, checked, warn_outside_recommended
 from mnemic.records import Record
 from mnemic.records.options import OptionsRecord, fields_of
-from mnemic.reporting.description import described
+from mnemic.reporting.description import must_be
 
 Part = TypeVar("Part", bound="_Part")
 
@@ -67,9 +67,7 @@ class RetrievalSettings(_Part, frozen=True, kw_only=True, metaclass=NamedFields)
         patterns = tuple(validation.items(path, self.custom_redaction_patterns or ()))
         for at, pattern in enumerate(patterns):
             if not isinstance(pattern, str):
-                raise InvalidArgumentError(
-                    f"{path}[{at}] must be a regular expression as a str, got {described(pattern)}"
-                )
+                raise must_be(f"{path}[{at}]", "a regular expression as a str", pattern)
         force_setattr(self, "custom_redaction_patterns", patterns)
         if patterns:
             try:

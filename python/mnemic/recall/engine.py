@@ -43,7 +43,7 @@ from mnemic.model.recall import CONTRADICTION_CONFIDENCE, parse_types, salience_
 from mnemic.model.scope import not_found
 from mnemic.model.search import Search
 from mnemic.model.time_range import ANY_TIME, TimeRange
-from mnemic.model.validation import MAX_QUERY_LENGTH, bounded, flag, fraction, items, text
+from mnemic.model.validation import MAX_QUERY_LENGTH, bounded, flag, fraction, items, text, word
 from mnemic.observability.telemetry import milliseconds_since
 from mnemic.recall.reasons import (
     REASONS,
@@ -55,7 +55,6 @@ from mnemic.recall.reasons import (
 )
 from mnemic.recall.requests import (
     check_record,
-    checked_direction,
     filters_of,
     names_project,
     search_of,
@@ -64,13 +63,14 @@ from mnemic.recall.requests import (
 )
 from mnemic.recall.telemetry import RecallTelemetry
 from mnemic.recall.traversal import Traversal
-from mnemic.reporting.description import described, quoted
+from mnemic.reporting.description import described, must_be, quoted
 from mnemic.repository import LinkedOutcome, Repository, SearchOutcome
 from mnemic.threads.calling import called
 from mnemic.threads.sync_bridge import run_blocking
 
 CONTRADICTION_CANDIDATES = 20
 MAX_DEPTH = 3
+_DIRECTIONS = "out", "in", "both"
 
 _POTENTIAL = "Potential contradiction"
 
@@ -120,9 +120,7 @@ class RecallEngine:
         log_queries: bool,
     ) -> None:
         if not isinstance(options, MemoryRetrieverOptions):
-            raise InvalidArgumentError(
-                f"options must be MemoryRetrieverOptions, got {described(options)}"
-            )
+            raise must_be("options", "MemoryRetrieverOptions", options)
         self.repository = repository
         self.options = options
         self._judge = judge
@@ -191,14 +189,15 @@ class RecallEngine:
         types: object,
         options: RecallOptions,
         *,
-        direction: object,
+        direction: Direction,
         depth: int,
     ) -> MemoryRecallResult:
         """Return the memories reached by links, strongest path first; None and [] are all types."""
         started, time_limit = time.perf_counter(), options.time_limit
         self._check_license()
         _check_depth(depth)
-        way, named = checked_direction(direction), () if types is None else items("types", types)
+        word("direction", direction, _DIRECTIONS)
+        named = () if types is None else items("types", types)
         kinds = {LinkType.parse(kind) for kind in named} or None
 
         def find() -> LinkedOutcome | None:
@@ -209,7 +208,7 @@ class RecallEngine:
                 return None
             limit, deadline = options.max_results, time_limit.deadline
             return self._linked(
-                scope, row, kinds, options, way, depth=depth, limit=limit, deadline=deadline
+                scope, row, kinds, options, direction, depth=depth, limit=limit, deadline=deadline
             )
 
         if uses_store(options):
@@ -352,9 +351,7 @@ class RecallEngine:
     ) -> SearchOutcome:
         """Return the memories that a text may contradict."""
         if not text("content", content).strip():
-            raise InvalidArgumentError(
-                f"content must be a text that is not empty, got {described(content)}"
-            )
+            raise must_be("content", "a text that is not empty", content)
         by_words = self.repository.embedder is None
         search = msgspec.structs.replace(
             search_of(options, ranking=KEYWORD if by_words else SEMANTIC),
@@ -592,6 +589,4 @@ def _by_confidence(scored: ScoredMemory) -> tuple[float, float, UUID, str]:
 
 def _check_depth(depth: object) -> None:
     if isinstance(depth, bool) or not isinstance(depth, int) or not 1 <= depth <= MAX_DEPTH:
-        raise InvalidArgumentError(
-            f"depth must be an int from 1 to {MAX_DEPTH}, got {quoted(depth)}"
-        )
+        raise must_be("depth", f"an int from 1 to {MAX_DEPTH}", depth, show=quoted)

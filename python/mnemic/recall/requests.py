@@ -1,14 +1,12 @@
 """Searches that the options of a recall describe."""
 
-from mnemic.errors import InvalidArgumentError
 from mnemic.model import SEMANTIC, Expression, MemoryStatus, Ranking, RecallOptions
 from mnemic.model.filter import All, Field, Op, Test
-from mnemic.model.link import Direction
 from mnemic.model.ranking import Order
 from mnemic.model.recall import parse_types
 from mnemic.model.rows import State
 from mnemic.model.search import Search
-from mnemic.reporting.description import quoted
+from mnemic.reporting.description import must_be, quoted
 
 
 def search_of(
@@ -72,18 +70,7 @@ def _states(options: RecallOptions) -> tuple[tuple[State, ...], Expression]:
     return (State.ACTIVE, State.INACTIVE), Test(Field("status"), Op.IN, statuses)
 
 
-def checked_direction(given: object) -> Direction:
-    """Return a valid direction of links."""
-    if given == "out":
-        return "out"
-    if given == "in":
-        return "in"
-    if given == "both":
-        return "both"
-    raise InvalidArgumentError(f"direction must be one of out, in, both, got {quoted(given)}")
-
-
 def check_record(field: str, given: object, kind: type) -> None:
     """Check that an optional record is of its kind."""
     if given is not None and not isinstance(given, kind):
-        raise InvalidArgumentError(f"{field} must be {kind.__name__}, got {quoted(given)}")
+        raise must_be(field, kind.__name__, given, show=quoted)

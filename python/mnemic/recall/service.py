@@ -36,7 +36,7 @@ from mnemic.model.recall import (
 from mnemic.model.time_range import TimeRange
 from mnemic.model.validation import capable, flag, time
 from mnemic.recall.engine import RecallEngine
-from mnemic.reporting.description import described
+from mnemic.reporting.description import must_be
 from mnemic.reporting.near_names import names_arguments, unknown_name
 from mnemic.repository import Searchable, checked_memory, required_uuid, required_uuids
 from mnemic.threads.sync_bridge import sync_method
@@ -364,7 +364,7 @@ def checked_options(options: RecallOptions | None, fields: Mapping[str, Any]) ->
         raise ArgumentMismatchError(unknown_name("option", unknown[0], known))
     if options is not None:
         if not isinstance(options, RecallOptions):
-            raise InvalidArgumentError(f"options must be RecallOptions, got {described(options)}")
+            raise must_be("options", "RecallOptions", options)
         return msgspec.structs.replace(options, **fields) if fields else options
     if "user_id" not in fields and not fields.get("all_users"):
         raise InvalidArgumentError(

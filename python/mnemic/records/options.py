@@ -8,7 +8,7 @@ import msgspec
 
 from mnemic.errors import InvalidArgumentError
 from mnemic.records.base import Record
-from mnemic.reporting.description import described, quoted
+from mnemic.reporting.description import described, must_be, quoted
 from mnemic.reporting.near_names import checks_arguments, nearest
 
 Options = TypeVar("Options", bound=msgspec.Struct)
@@ -161,7 +161,7 @@ def parsed(read: Callable[[str], Any], text: object, form: str) -> Any:
     if isinstance(text, bytes | bytearray):
         text = _decoded(bytes(text), form)
     if not isinstance(text, str):
-        raise InvalidArgumentError(f"{form} must be a str or bytes, got {described(text)}")
+        raise must_be(form, "a str or bytes", text)
     try:
         return read(text)
     except (msgspec.DecodeError, tomllib.TOMLDecodeError) as error:

@@ -2,10 +2,12 @@
 
 import os
 import re
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from datetime import date, time, timedelta
 from enum import Enum
 from uuid import UUID
+
+from mnemic.errors import InvalidArgumentError
 
 MAX_WORD_LENGTH = 40
 """Maximum length of a quoted word that names an option, a field or an id."""
@@ -74,6 +76,26 @@ def hidden(value: object) -> str:
     if isinstance(value, list | tuple | dict):
         return f"<{_counted(value, 'item')}>"
     return f"<{described(value)}>"
+
+
+def must_be(
+    field: str,
+    wanted: str,
+    given: object,
+    *,
+    show: Callable[[object], str] = described,
+    error: type[InvalidArgumentError] = InvalidArgumentError,
+) -> InvalidArgumentError:
+    """Return the error of an argument that is of another type, or out of its range.
+
+    Args:
+        field: Its name.
+        wanted: What is taken.
+        given: What came.
+        show: Shows that: `described`, or `quoted` where a word is no content.
+        error: Its class.
+    """
+    return error(f"{field} must be {wanted}, got {show(given)}")
 
 
 def failure(error: BaseException) -> str:

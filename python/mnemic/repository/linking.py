@@ -7,9 +7,8 @@ from uuid import UUID
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import LinkType, MemoryLink, Scope
 from mnemic.model.link import Direction
-from mnemic.model.validation import items
+from mnemic.model.validation import items, word
 from mnemic.protocols import Clock
-from mnemic.reporting.description import quoted
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.store import Store
@@ -77,10 +76,7 @@ class Linker:
     ) -> list[MemoryLink]:
         """Return the links of a memory of a scope, oldest first."""
         self._limits.require_storing()
-        if direction not in _DIRECTIONS:
-            raise InvalidArgumentError(
-                f"direction must be one of {', '.join(_DIRECTIONS)}, got {quoted(direction)}"
-            )
+        word("direction", direction, _DIRECTIONS)
         types = None if kinds is None else {LinkType.parse(kind) for kind in items("types", kinds)}
         now = self._now()
         return await run_blocking(

@@ -17,7 +17,6 @@ import msgspec
 from mnemic.crypto import KeyProvider, MasterKey
 from mnemic.errors import (
     EmbedderRequiredError,
-    InvalidArgumentError,
 )
 from mnemic.index.choice import source_factory
 from mnemic.licensing import (
@@ -43,15 +42,13 @@ from mnemic.model import (
 )
 from mnemic.model.audit import AuditRequest
 from mnemic.model.lineage import Lineage
-from mnemic.model.link import Direction
-from mnemic.model.new_entry import NO_VECTORS, NewEntry, OwnVectors, check_on_embed_error
+from mnemic.model.new_entry import NO_VECTORS, ON_EMBED_ERROR, NewEntry, OwnVectors
 from mnemic.model.search import Search
 from mnemic.model.update import checked_expiry
 from mnemic.model.validation import flag
 from mnemic.observability.events import Events
 from mnemic.observability.metrics import Meter
 from mnemic.observability.telemetry import Telemetry, milliseconds_since
-from mnemic.reporting.description import quoted
 from mnemic.reporting.progress import Progress, checked_progress, reporting, silent
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.adding import Adder, AdditionResult
@@ -100,7 +97,6 @@ if TYPE_CHECKING:
 
 _ON_CONFLICT: tuple[str, ...] = get_args(OnConflict)
 _ON_DUPLICATE: tuple[str, ...] = get_args(OnDuplicate)
-_DIRECTIONS: tuple[str, ...] = get_args(Direction)
 
 NO_USER_HINT = (
     "nothing was found among the memories without a user, and there are memories of users: "
@@ -414,9 +410,9 @@ class Repository:
             The entries with their embeddings, or the existing ones, in the given order.
         """
         self.limits.require_storing()
-        _check_choice("on_conflict", on_conflict, _ON_CONFLICT)
-        _check_choice("on_duplicate", on_duplicate, _ON_DUPLICATE)
-        check_on_embed_error(on_embed_error)
+        validation.word("on_conflict", on_conflict, _ON_CONFLICT)
+        validation.word("on_duplicate", on_duplicate, _ON_DUPLICATE)
+        validation.word("on_embed_error", on_embed_error, ON_EMBED_ERROR)
         checked_progress(progress)
         if not entries:
             return AddedMemories()
@@ -788,10 +784,3 @@ def _query_vectors(
 def check_limit(limit: object) -> None:
     """Raise if a limit is not from 1 to 1,000."""
     validation.limit("limit", limit)
-
-
-def _check_choice(field: str, given: object, known: tuple[str, ...]) -> None:
-    if given not in known:
-        raise InvalidArgumentError(
-            f"{field} must be one of {', '.join(known)}, got {quoted(given)}"
-        )

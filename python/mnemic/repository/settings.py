@@ -12,10 +12,10 @@ from mnemic.index.choice import IndexChoice, checked_index
 from mnemic.licensing import LicensePolicy, Quota, checked_policy
 from mnemic.model import OnRecalled, Scope, SearchIn, validation
 from mnemic.model.ids import UuidFactory
-from mnemic.model.search_in import checked_search_in
+from mnemic.model.search_in import SEARCH_INS
 from mnemic.model.validation import flag
 from mnemic.protocols import Clock, IdFactory, system_clock
-from mnemic.reporting.description import described, quoted
+from mnemic.reporting.description import described
 from mnemic.reporting.progress import Progress, checked_progress
 from mnemic.repository.arguments import checked_language
 from mnemic.repository.chosen_embedder import chosen_embedder
@@ -116,13 +116,9 @@ class Settings(NamedTuple):
         entry_limits = checked_entry_limits(max_entries, user_max_entries, when_full)
         named = Scope(agent_id)
         logs_content = flag("log_content", log_content)
-        place = checked_search_in(search_in)
+        validation.word("search_in", search_in, SEARCH_INS)
         chosen_index = checked_index(index)
-        if on_recalled not in _ON_RECALLED:
-            known = ", ".join(_ON_RECALLED)
-            raise InvalidArgumentError(
-                f"on_recalled must be one of {known}, got {quoted(on_recalled)}"
-            )
+        validation.word("on_recalled", on_recalled, _ON_RECALLED)
         whole = validation.whole
         exact_limit = whole("exact_limit", exact_limit, minimum=0)
         chosen_one = chosen_embedder(embedder, embedding_model)
@@ -147,7 +143,7 @@ class Settings(NamedTuple):
             progress=progress,
             max_stale=validation.positive("max_stale", max_stale),
             index_pool=_checked_pool(index_pool),
-            search_in=place,
+            search_in=search_in,
             exact_limit=exact_limit,
             chosen_index=chosen_index,
             snapshots=flag("snapshots", snapshots),

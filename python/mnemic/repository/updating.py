@@ -16,7 +16,7 @@ from mnemic.model import (
     validation,
 )
 from mnemic.model.filter import Criteria, references
-from mnemic.model.new_entry import NO_VECTORS, OwnVectors, check_on_embed_error
+from mnemic.model.new_entry import NO_VECTORS, ON_EMBED_ERROR, OwnVectors
 from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock
 from mnemic.reporting.description import described
@@ -100,7 +100,7 @@ class Updater:
             )
         if if_version is not None:
             validation.whole("if_version", if_version, minimum=1)
-        check_on_embed_error(on_embed_error)
+        validation.word("on_embed_error", on_embed_error, ON_EMBED_ERROR)
         now = self._now()
         if update.is_empty and not own.are_given:
             unchanged = self._store.get(scope, [entry_id], now=now).get(entry_id)
@@ -216,7 +216,7 @@ class Updater:
     ) -> UpdateResult:
         """Change the selected memories of a scope, all or none; return their number."""
         self._limits.require_storing()
-        check_on_embed_error(on_embed_error)
+        validation.word("on_embed_error", on_embed_error, ON_EMBED_ERROR)
         if update.is_empty:
             return UpdateResult(0)
         await self._accesses.write_for(criteria)

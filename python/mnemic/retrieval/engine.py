@@ -45,7 +45,7 @@ from mnemic.model.ranking import BY_SEARCH_TYPE, DOCUMENTED_SIMILARITY, Order
 from mnemic.model.rows import State
 from mnemic.model.search import Search
 from mnemic.observability.telemetry import milliseconds_since
-from mnemic.reporting.description import described
+from mnemic.reporting.description import must_be
 from mnemic.repository import Repository, SearchOutcome, check_limit
 from mnemic.retrieval.augmentation import augment, window_contents
 from mnemic.retrieval.cache import (
@@ -147,7 +147,7 @@ class RetrievalEngine:
         """Return the memories of a scope that match a query, best first."""
         started = time.perf_counter()
         if not isinstance(query, MemoryQuery):
-            raise InvalidArgumentError(f"query must be a MemoryQuery, got {described(query)}")
+            raise must_be("query", "a MemoryQuery", query)
         self._check_license(query)  # before the cache lookup
         given = await self._lookup(scope, query, time_limit)
         self._count([(hit.row, given.entries[hit.row]) for hit in given.answer.hits])
@@ -171,9 +171,7 @@ class RetrievalEngine:
     ) -> int:
         """Add the results to a context window as far as they fit; return the number of items."""
         if not isinstance(window, ContextWindow):
-            raise InvalidArgumentError(
-                f"window must be a mnemic.compat.ContextWindow, got {described(window)}"
-            )
+            raise must_be("window", "a mnemic.compat.ContextWindow", window)
         validation.flag("include_sensitive", include_sensitive)
         if not include_sensitive and isinstance(query, MemoryQuery):
             query = _without_sensitive(query)
@@ -249,9 +247,7 @@ class RetrievalEngine:
         self._require(by_meaning=False)
         check_limit(limit)
         if not isinstance(context, str):
-            raise InvalidArgumentError(
-                f"conversation_context must be a text, got {described(context)}"
-            )
+            raise must_be("conversation_context", "a text", context)
         recent = validation.text("conversation_context", context)[-validation.MAX_QUERY_LENGTH :]
         if not recent.strip():
             return Suggestions()

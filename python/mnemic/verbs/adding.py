@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol, TypedDict, Unpack, overload
 from uuid import UUID
 
 from mnemic.arrays import ArrayLike
-from mnemic.errors import InvalidArgumentError, InvalidEntryError
+from mnemic.errors import InvalidEntryError
 from mnemic.model import (
     AddedMemories,
     CheckedEntry,
@@ -20,7 +20,7 @@ from mnemic.model import (
 from mnemic.model.new_entry import NewEntry, checked_embeddings
 from mnemic.model.validation import items
 from mnemic.model.written import written
-from mnemic.reporting.description import quoted
+from mnemic.reporting.description import must_be, quoted
 from mnemic.reporting.progress import Progress
 from mnemic.threads.sync_bridge import run_blocking
 from mnemic.verbs.base import NewMemory, ScopedBase
@@ -128,9 +128,7 @@ class AsyncAddVerbs(ScopedBase):
             check: "contradictions" returns a `CheckedEntry` with those that it contradicts.
         """
         if check not in (None, "contradictions"):
-            raise InvalidArgumentError(
-                f"check must be 'contradictions' or None, got {quoted(check)}"
-            )
+            raise must_be("check", "'contradictions' or None", check, show=quoted)
         fields = {
             "role": role,
             "speaker": speaker,

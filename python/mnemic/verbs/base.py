@@ -35,7 +35,7 @@ from mnemic.model.recall import CONTRADICTION_CONFIDENCE
 from mnemic.model.search import Search
 from mnemic.model.validation import bounded, flag, lone_surrogate
 from mnemic.records.secrets import without_passwords
-from mnemic.reporting.description import described, quoted
+from mnemic.reporting.description import described, must_be, quoted
 from mnemic.threads.twins import Twin
 from mnemic.verbs.floors import MinScore, minimum_score
 from mnemic.verbs.habits import MemoryHabits
@@ -170,11 +170,7 @@ class ScopedBase(Twin, MemoryHabits):
         has_text: bool,
         has_vector: bool,
     ) -> Ranking:
-        if search_type not in SEARCH_TYPES:
-            known = ", ".join(SEARCH_TYPES)
-            raise InvalidArgumentError(
-                f"search_type must be one of {known}, got {quoted(search_type)}"
-            )
+        validation.word("search_type", search_type, SEARCH_TYPES)
         if isinstance(ranking, Ranking):
             if search_type != "hybrid":
                 raise InvalidArgumentError(
@@ -323,7 +319,7 @@ def built_search(
         InvalidArgumentError: If one of them is outside its range.
     """
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
-        raise InvalidArgumentError(f"limit must be an int of at least 0, got {quoted(limit)}")
+        raise must_be("limit", "an int of at least 0", limit, show=quoted)
     if text is not None:
         _check_encodable(bounded("query", text))
     time_limit = TimeLimit.after(timeout, on_timeout)
