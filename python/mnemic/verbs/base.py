@@ -42,7 +42,7 @@ from mnemic.verbs.habits import MemoryHabits
 
 if TYPE_CHECKING:
     from mnemic.recall import RecallEngine
-    from mnemic.retrieval import RetrievalEngine, Suggester
+    from mnemic.retrieval import RetrievalEngine
 
 NewMemory: TypeAlias = str | MemoryEntry | Mapping[str, Any]
 """A memory as `add` takes it: a text, an entry, or a dict of the fields of one."""
@@ -64,7 +64,6 @@ class Services:
         self._expander = expander
         self._lock = threading.Lock()
         self._retrieval_engine: RetrievalEngine | None = None
-        self._suggester: Suggester | None = None
         self._recall_engine: RecallEngine | None = None
 
     @property
@@ -80,16 +79,6 @@ class Services:
                     log_queries=self.repository.logs_content,
                 )
             return self._retrieval_engine
-
-    @property
-    def suggester(self) -> "Suggester":
-        """The suggester of queries."""
-        with self._lock:
-            if self._suggester is None:
-                from mnemic.retrieval import CorpusSuggester  # noqa: PLC0415 - as above
-
-                self._suggester = CorpusSuggester()
-            return self._suggester
 
     @property
     def recall_engine(self) -> "RecallEngine":

@@ -73,10 +73,10 @@ class AsyncRetrievalVerbs(ScopedBase):
             conversation: Its recent text; the last 10,000 characters are used.
         """
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
-        services = self._services
-        return await services.retrieval_engine.suggest(
-            services.suggester, scope, conversation, limit
-        )
+        from mnemic.retrieval import CorpusSuggester  # noqa: PLC0415 - loaded where it is used
+
+        engine = self._services.retrieval_engine
+        return await engine.suggest(CorpusSuggester(), scope, conversation, limit)
 
     async def expand(
         self,
