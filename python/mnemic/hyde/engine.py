@@ -1,7 +1,6 @@
 """The HyDE engine: `HydeEngine`, and its awaited form `AsyncHydeEngine`."""
 
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 from typing import Generic, Self, TypeVar, cast
 from uuid import UUID
 
@@ -228,12 +227,7 @@ class AsyncHydeEngine(EnteredAwaited, HydeBase[AsyncHydeTurn]):
         self.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
 
@@ -285,10 +279,5 @@ class HydeEngine(EnteredPlainly, HydeBase[HydeTurn]):
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from operator import is_
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 from uuid import UUID, uuid4
 
@@ -106,12 +105,7 @@ class AsyncHydeTurn(EnteredAwaited, TurnBase):
         await self.retrieve()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         return None
 
 
@@ -139,12 +133,7 @@ class HydeTurn(EnteredPlainly, TurnBase):
         self.retrieve()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         return None
 
 

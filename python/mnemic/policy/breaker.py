@@ -6,7 +6,6 @@ The pattern is Michael Nygard's (Release It!, 2nd edition, chapter 5).
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Literal, NamedTuple, Self, TypeAlias
 
 from mnemic.model.validation import function, positive, whole
@@ -183,10 +182,5 @@ class Permit:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.release()

@@ -4,7 +4,6 @@ import os
 import threading
 from collections.abc import Callable
 from functools import wraps
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 import mnemic  # noqa: TC001 - annotations name its classes
@@ -189,12 +188,7 @@ class AsyncHandle(EnteredAwaited, MemoryHandle):
         await self._open()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
     def __repr__(self) -> str:
@@ -223,12 +217,7 @@ class PlainHandle(EnteredPlainly, MemoryHandle):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
