@@ -9,7 +9,7 @@ from mnemic.model.payload import DroppedMemory
 from mnemic.model.table import context_table
 
 
-class MemoryContext(str):
+class MemoryContext(str):  # noqa: SLOT000 - pickles have its parts from its dict
     """A text made of memories.
 
     Attributes:
@@ -26,20 +26,6 @@ class MemoryContext(str):
         hint: A sentence about the cause of an empty text, if one is likely; else None.
         memories: The entries of the hits.
     """
-
-    __slots__ = (
-        "_costs",
-        "_others",
-        "approximate",
-        "degraded",
-        "degraded_reason",
-        "dropped",
-        "hint",
-        "hits",
-        "partial",
-        "stale_since",
-        "tokens",
-    )
 
     hits: tuple[SearchHit, ...]
     tokens: int
@@ -130,13 +116,3 @@ class MemoryContext(str):
             "stale_since": plain(self.stale_since),
             "hint": self.hint,
         }
-
-    def __getnewargs_ex__(
-        self,
-    ) -> tuple[tuple[str, tuple[SearchHit, ...], int], dict[str, object]]:
-        """Preserve the attributes in pickles."""
-        others = ("dropped", "degraded_reason", "stale_since", "hint")
-        names = (*others, "degraded", "partial", "approximate")
-        marks = {name: getattr(self, name) for name in names}
-        marks |= {"costs": self._costs, "others": self._others}
-        return (str(self), self.hits, self.tokens), marks
