@@ -145,8 +145,6 @@ class HydeService:
         Raises:
             InvalidArgumentError: If an argument is of the wrong type.
         """
-        if runs_sync():
-            return self._retrieve_sync(turn_id, window)
         name, lines = _checked(turn_id, window)
         parts = self._parts()
         if parts.flow is None or self._is_closed:
@@ -154,6 +152,9 @@ class HydeService:
         deadline = time.monotonic() + self.config.timeout
         try:
             cached = self._cached(parts.turns, name)
+            if cached is None and runs_sync():
+                seconds = self.config.timeout + 2 * GRACE_SECONDS
+                return parts.loop.run(self.retrieve(turn_id, window), seconds)
             if cached is None:
                 cached = await self._retrieved(parts.turns, parts.flow, name, lines, deadline)
             else:
@@ -161,24 +162,6 @@ class HydeService:
                 if self._is_stale(cached):
                     refreshed = partial(self._refreshed, parts.turns, parts.flow, name, cached)
                     cached = await run_blocking(refreshed, self._repository)
-            return self._memories_of(cached)
-        except Exception as error:  # noqa: BLE001 - never in the agent's way
-            self._failed(error)
-            return TurnMemories()
-
-    def _retrieve_sync(self, turn_id: object, window: object) -> TurnMemories:
-        name, _ = _checked(turn_id, window)
-        parts = self._parts()
-        if parts.flow is None or self._is_closed:
-            return TurnMemories()
-        try:
-            cached = self._cached(parts.turns, name)
-            if cached is None:
-                seconds = self.config.timeout + 2 * GRACE_SECONDS
-                return parts.loop.run(self.retrieve(turn_id, window), seconds)
-            self._telemetry.hit()
-            if self._is_stale(cached):
-                cached = self._refreshed(parts.turns, parts.flow, name, cached)
             return self._memories_of(cached)
         except Exception as error:  # noqa: BLE001 - never in the agent's way
             self._failed(error)
