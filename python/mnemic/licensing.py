@@ -9,7 +9,7 @@ from mnemic.records.numbered import NumberedEnum
 from mnemic.reporting.description import quoted
 
 
-class LicenseTier(NumberedEnum):
+class LicenseTier(NumberedEnum, noun="tier"):
     """License tiers, lowest first; each includes the features of the lower ones."""
 
     CORE = "core", 0

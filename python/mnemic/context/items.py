@@ -1,6 +1,6 @@
 """Records of a context window: items, options and results."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import Enum
 from functools import partial
@@ -12,7 +12,6 @@ from msgspec.structs import force_setattr
 
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
-from mnemic.model.limit_alias import LimitAlias
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.redacted import Redacted
 from mnemic.records import Record
@@ -25,7 +24,7 @@ RESERVE_TOKENS = 1000
 MAX_RESERVE_SHARE = 4  # a quarter, so that a small window is not all reserve
 
 
-class ContextItemType(NumberedEnum):
+class ContextItemType(NumberedEnum, noun="type"):
     """Type of an item and its place: lower numbers come first."""
 
     SYSTEM_PROMPT = "system_prompt", 0
@@ -36,15 +35,6 @@ class ContextItemType(NumberedEnum):
     USER_MESSAGE = "user_message", 5
     ASSISTANT_MESSAGE = "assistant_message", 6
     OTHER = "other", 99
-
-    @classmethod
-    def parse(cls, value: object) -> Self:
-        """Return the type of a number or a name; case is ignored.
-
-        Args:
-            value: A type, its number, or its name in any case.
-        """
-        return validation.member("type", cls, value)
 
     @property
     def is_history(self) -> bool:
@@ -63,7 +53,7 @@ class ContextItemType(NumberedEnum):
         return "assistant" if self is ContextItemType.ASSISTANT_MESSAGE else "user"
 
 
-class CompactionStrategy(NumberedEnum):
+class CompactionStrategy(NumberedEnum, noun="strategy"):
     """Eviction order of a compaction; docs/concepts/context.md has the order of each strategy.
 
     A license policy may restrict SUMMARIZE and SELECTIVE.
@@ -73,15 +63,6 @@ class CompactionStrategy(NumberedEnum):
     REMOVE_LOW_PRIORITY = "remove_low_priority", 1
     SUMMARIZE = "summarize", 2
     SELECTIVE = "selective", 3
-
-    @classmethod
-    def parse(cls, value: object) -> Self:
-        """Return the strategy of a number or a name; case is ignored.
-
-        Args:
-            value: A strategy, its number, or its name in any case.
-        """
-        return validation.member("strategy", cls, value)
 
     @property
     def is_advanced(self) -> bool:
@@ -212,7 +193,7 @@ class AddResult(Record, frozen=True):
         return self.outcome is AddOutcome.ADDED
 
 
-class BuildContextOptions(Record, frozen=True, kw_only=True, metaclass=LimitAlias):
+class BuildContextOptions(Record, frozen=True, kw_only=True, metaclass=NamedFields):
     """Options of building a context.
 
     Attributes:
@@ -228,7 +209,7 @@ class BuildContextOptions(Record, frozen=True, kw_only=True, metaclass=LimitAlia
         InvalidEntryError: If a field is of the wrong type or out of range.
     """
 
-    _limit_field: ClassVar[str] = "max_history"
+    _aliases: ClassVar[Mapping[str, str]] = {"limit": "max_history"}
 
     max_history: int = 10
     if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -59,7 +59,6 @@ TEXTS = frozenset(
     }
 )
 _KEY = "embedding_api_key"
-_OTHER_NAMES = {"retrieval_model": "hypothesis_model"}
 _DECAY = Range(0, 1)
 
 
@@ -67,25 +66,7 @@ class IgnoredOptionWarning(UserWarning):
     """Some of the given options are unknown or of the wrong type, and were left out."""
 
 
-class _ModelAlias(NamedFields):
-    """The class of a record that takes `retrieval_model` for `hypothesis_model`."""
-
-    _further_names: ClassVar[tuple[str, ...]] = tuple(_OTHER_NAMES)
-
-    if not TYPE_CHECKING:  # the record declares its fields
-
-        def __call__(cls, *values: object, **named: object) -> object:  # noqa: N805 - a metaclass
-            """Make a record."""
-            for other in _OTHER_NAMES.keys() & named.keys():
-                if _OTHER_NAMES[other] in named:
-                    raise InvalidArgumentError(
-                        f"{other} and {_OTHER_NAMES[other]} are the same option; give one of them"
-                    )
-                named[_OTHER_NAMES[other]] = named.pop(other)
-            return super().__call__(*values, **named)
-
-
-class HydeConfig(OptionsRecord, frozen=True, kw_only=True, metaclass=_ModelAlias):
+class HydeConfig(OptionsRecord, frozen=True, kw_only=True, metaclass=NamedFields):
     r"""Configuration of an `AsyncHydeEngine`.
 
     Whole numbers may be given as floats, as some formats have them: 25.0 is 25.
@@ -164,7 +145,7 @@ class HydeConfig(OptionsRecord, frozen=True, kw_only=True, metaclass=_ModelAlias
     description: ClassVar[str] = (
         "Long-term memory: models, search, and the block of memories in the system prompt."
     )
-    _aliases: ClassVar[dict[str, str]] = _OTHER_NAMES
+    _aliases: ClassVar[Mapping[str, str]] = {"retrieval_model": "hypothesis_model"}
 
     def __post_init__(self) -> None:
         """Check every option."""

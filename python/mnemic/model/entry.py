@@ -36,7 +36,7 @@ from mnemic.reporting import habits
 from mnemic.reporting.tracebacks import end_at_verb
 
 
-class MemoryType(NumberedEnum):
+class MemoryType(NumberedEnum, noun="type"):
     """Sort of statement a memory makes. The numbers are stored."""
 
     FACT = "fact", 0
@@ -46,15 +46,6 @@ class MemoryType(NumberedEnum):
     CORRECTION = "correction", 4
     CONVERSATION = "conversation", 5
     PROCEDURAL = "procedural", 6
-
-    @classmethod
-    def parse(cls, value: object) -> Self:
-        """Return the type of a number or a name; case is ignored.
-
-        Args:
-            value: A type, its number, or its name in any case.
-        """
-        return validation.member("type", cls, value)
 
     @property
     def kind(self) -> str:
@@ -78,21 +69,12 @@ _PAYLOAD_TYPES: dict[MemoryType, PayloadType] = {
 }
 
 
-class MemoryStatus(NumberedEnum):
+class MemoryStatus(NumberedEnum, noun="status"):
     """Validity of a memory. The numbers are stored; deletion is separate."""
 
     ACTIVE = "active", 0
     ARCHIVED = "archived", 1
     SUPERSEDED = "superseded", 2
-
-    @classmethod
-    def parse(cls, value: object) -> Self:
-        """Return the status of a number or a name; case is ignored.
-
-        Args:
-            value: A status, its number, or its name in any case.
-        """
-        return validation.member("status", cls, value)
 
 
 NO_ID: Final = UUID("6d6e656d-6963-8000-8000-000000000000")

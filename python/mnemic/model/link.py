@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from functools import partial
-from typing import Literal, Self, TypeAlias
+from typing import Literal, TypeAlias
 from uuid import UUID
 
 from msgspec.structs import force_setattr
@@ -17,7 +17,7 @@ Direction: TypeAlias = Literal["both", "out", "in"]
 """Links from an entry, links to it, or both."""
 
 
-class LinkType(NumberedEnum):
+class LinkType(NumberedEnum, noun="link type"):
     """Relation of one memory to another. The numbers are stored."""
 
     RELATED = "related", 0
@@ -26,15 +26,6 @@ class LinkType(NumberedEnum):
     SUPERSEDES = "supersedes", 3
     REINFORCES = "reinforces", 4
     REFINES = "refines", 5
-
-    @classmethod
-    def parse(cls, value: object) -> Self:
-        """Return the link type of a number or a name; case is ignored.
-
-        Args:
-            value: A type, its number, or its name in any case.
-        """
-        return validation.member("link type", cls, value)
 
 
 class MemoryLink(Record, frozen=True, metaclass=NamedFields):

@@ -1,10 +1,11 @@
 """Classes of records that a program makes; their errors name the record and the nearest field."""
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, get_args, get_origin
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_origin
 
 import msgspec
 
-from mnemic.errors import MnemicError
+from mnemic.errors import InvalidArgumentError, MnemicError
 from mnemic.reporting.near_names import explain_failure
 
 if TYPE_CHECKING:
@@ -22,20 +23,39 @@ class NamedFields(_StructMeta):
     takes 1 µs more than without it, so records of results are of another class.
 
     Attributes:
-        _further_names: Names that are no fields, and that making a record takes.
+        _aliases: Further names of fields, which making a record takes, each with its field.
     """
 
-    _further_names: ClassVar[tuple[str, ...]] = ()
+    _aliases: ClassVar[Mapping[str, str]] = {}
 
     if not TYPE_CHECKING:  # the records declare their fields
 
         def __call__(cls, *values: object, **named: object) -> object:  # noqa: N805 - of a metaclass
             """Make a record."""
             try:
+                if cls._aliases:
+                    named = without_aliases(named, cls._aliases)
                 return super().__call__(*values, **named)
             except (TypeError, MnemicError) as error:
-                explain_failure(error, cls, values, named, cls._further_names)
+                explain_failure(error, cls, values, named, tuple(cls._aliases))
                 raise
+
+
+def without_aliases(given: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
+    """Return fields by their documented names.
+
+    Raises:
+        InvalidArgumentError: If one is given by both names.
+    """
+    named = dict(given)
+    for alias, field in aliases.items():
+        if alias in named:
+            if field in named:
+                raise InvalidArgumentError(
+                    f"{alias} and {field} are the same option; give one of them"
+                )
+            named[field] = named.pop(alias)
+    return named
 
 
 class ContentFirst(NamedFields):

@@ -2,6 +2,7 @@
 
 import enum
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import (
     TYPE_CHECKING,
@@ -25,7 +26,6 @@ from mnemic.model import validation
 from mnemic.model.deadline import OnTimeout, TimeLimit
 from mnemic.model.entry import MemoryEntry, MemoryType
 from mnemic.model.hit import Hit
-from mnemic.model.limit_alias import LimitAlias
 from mnemic.model.named_fields import NamedFields
 from mnemic.model.ranking import Salience
 from mnemic.model.written import WrittenEntry
@@ -126,7 +126,7 @@ class AllRecallFields(RecallFields, total=False):
     mode: RecallMode
 
 
-class RecallOptions(Record, frozen=True, kw_only=True, metaclass=LimitAlias):
+class RecallOptions(Record, frozen=True, kw_only=True, metaclass=NamedFields):
     """Options of a recall.
 
     Attributes:
@@ -152,7 +152,7 @@ class RecallOptions(Record, frozen=True, kw_only=True, metaclass=LimitAlias):
         InvalidArgumentError: If a field is out of range.
     """
 
-    _limit_field: ClassVar[str] = "max_results"
+    _aliases: ClassVar[Mapping[str, str]] = {"limit": "max_results"}
 
     user_id: str | None
     all_users: bool = False

@@ -290,21 +290,6 @@ def word(field: str, value: object, known: Sequence[str]) -> None:
         raise must_be(field, f"one of {', '.join(known)}", value, show=quoted)
 
 
-Member = TypeVar("Member", bound=NumberedEnum)
-
-
-def member(field: str, of: type[Member], value: object) -> Member:
-    """Return the member given by number or by name; case is ignored."""
-    if isinstance(value, of):
-        return value
-    if isinstance(value, str) and value.upper() in of.__members__:
-        return of[value.upper()]
-    if isinstance(value, int) and not isinstance(value, bool) and value in map(int, of):
-        return of.numbered(value)
-    known = ", ".join(each.name.lower() for each in of)
-    raise InvalidEntryError(f"{field} {quoted(value)} is unknown; it is one of {known}")
-
-
 def flag(field: str, value: object) -> bool:
     """Return `value` if it is a bool."""
     if not isinstance(value, bool):

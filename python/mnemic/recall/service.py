@@ -24,8 +24,8 @@ from mnemic.model import (
     SalienceWeights,
     Scope,
 )
-from mnemic.model.limit_alias import without_alias
 from mnemic.model.link import Direction
+from mnemic.model.named_fields import without_aliases
 from mnemic.model.recall import (
     CONTRADICTION_CONFIDENCE,
     AllRecallFields,
@@ -357,7 +357,7 @@ class MemoryRetriever(RetrieverBase):
 
 def checked_options(options: RecallOptions | None, fields: Mapping[str, Any]) -> RecallOptions:
     """Return options given as an object or by their fields."""
-    fields = without_alias(fields, "max_results")
+    fields = without_aliases(fields, {"limit": "max_results"})
     unknown = [name for name in fields if name not in RecallOptions.__struct_fields__]
     if unknown:
         known = RecallOptions.__struct_fields__

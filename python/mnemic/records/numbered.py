@@ -2,7 +2,10 @@
 
 from enum import Enum
 from functools import total_ordering
-from typing import Self
+from typing import ClassVar, Self
+
+from mnemic.errors import InvalidEntryError
+from mnemic.reporting.description import quoted
 
 
 @total_ordering
@@ -14,7 +17,13 @@ class NumberedEnum(Enum):
     """
 
     _value_: str
+    _noun: ClassVar[str]
     number: int  # pyright: ignore[reportUninitializedInstanceVariable] - set for each member
+
+    def __init_subclass__(cls, *, noun: str = "value") -> None:
+        """Make an enumeration; errors name the field by its noun."""
+        super().__init_subclass__()
+        cls._noun = noun
 
     def __new__(cls, word: str, number: int) -> Self:
         """Make a member whose value is the word."""
@@ -37,6 +46,22 @@ class NumberedEnum(Enum):
             if member.number == number:
                 return member
         raise ValueError(f"{number} is no number of a {cls.__name__}")
+
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        """Return the member for a member, its word in any case, or its number.
+
+        Raises:
+            InvalidEntryError: If there is none.
+        """
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str) and value.upper() in cls.__members__:
+            return cls[value.upper()]
+        if isinstance(value, int) and not isinstance(value, bool) and value in map(int, cls):
+            return cls.numbered(value)
+        known = ", ".join(each.name.lower() for each in cls)
+        raise InvalidEntryError(f"{cls._noun} {quoted(value)} is unknown; it is one of {known}")
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
