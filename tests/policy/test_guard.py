@@ -602,15 +602,15 @@ def test_a_change_during_the_search_keeps_its_payload_out(memory, embedder, run)
 def test_deleted_contents_do_not_stay_in_the_cache(memory, run):
     policy = made(memory)
     run(policy, asked())
-    assert len(policy._engine._guard._cache) == 1
+    assert len(policy._guard._cache) == 1
     memory.delete_all(user_id="alice", permanent=True)
-    assert len(policy._engine._guard._cache) == 0
+    assert len(policy._guard._cache) == 0
 
 
 def test_a_dropped_policy_is_not_kept_by_its_memory(memory):
     policy = made(memory)
     policy.run(asked())
-    cache = weakref.ref(policy._engine._guard._cache)
+    cache = weakref.ref(policy._guard._cache)
     del policy
     gc.collect()
     assert cache() is None
@@ -684,7 +684,7 @@ def test_a_cancelled_run_changes_neither_breaker_nor_cache_nor_counts(path):
                 await running
             assert breaker.state == "half_open"
             assert (await policy.stats()).runs == 0
-            guard = policy._engine._guard
+            guard = policy._guard
             assert (len(guard._cache), guard._cache._computing) == (0, {})
             embedder.hangs = False
             assert contents(await policy.run(asked())) == [TEXT]  # the probe was given back

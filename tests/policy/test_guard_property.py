@@ -154,7 +154,7 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def the_cache_holds_only_what_is_valid_or_can_be(self):
         if hasattr(self, "policy"):
-            assert len(self.policy._engine._guard._cache) <= len(self.kept)
+            assert len(self.policy._guard._cache) <= len(self.kept)
 
 
 Machine.TestCase.settings = examples(60, stateful_step_count=40)

@@ -1,23 +1,46 @@
 """The retrieval policy: `RetrievalPolicy`, and its awaited form."""
 
 import time
+from typing import NamedTuple
 
-from mnemic.model import validation
+import msgspec
+
+from mnemic.errors import EntryNotFoundError
+from mnemic.model import Scope, validation
+from mnemic.model.deadline import TimeLimit
 from mnemic.policy.breaker import CircuitBreaker, Timer
-from mnemic.policy.conditions import Trigger
+from mnemic.policy.conditions import MET, NO_MEMORIES, RATE_LIMITED, Trigger, unmet_condition
 from mnemic.policy.config import RetrievalConfig
-from mnemic.policy.engine import PolicyEngine
+from mnemic.policy.errors import RetrievalError
+from mnemic.policy.guard import Guard, Outcome
 from mnemic.policy.limits import RateLimiter
-from mnemic.policy.payload import RetrievalPayload
+from mnemic.policy.payload import RetrievalMetadata, RetrievalPayload
 from mnemic.policy.request import RetrievalRequest
+from mnemic.policy.run import RetrievalOutcome, Retriever
 from mnemic.policy.settings import AdminMemorySettings
-from mnemic.policy.telemetry import RetrievalPolicyStats
+from mnemic.policy.telemetry import PolicyTelemetry, RetrievalPolicyStats
 from mnemic.protocols import TokenCounter
 from mnemic.reporting.description import must_be
 from mnemic.reporting.near_names import names_arguments
 from mnemic.repository import Searchable, checked_memory
-from mnemic.threads.sync_bridge import sync_method
+from mnemic.threads.sync_bridge import run_blocking, sync_method
 from mnemic.threads.twins import Twin
+
+
+class PolicyRun(NamedTuple):
+    """One request on its way.
+
+    Attributes:
+        request: The request.
+        scope: The scope of its user and project, within that of the policy.
+        started: When it began, by the policy's timer.
+        deadline: When its search gives up, in seconds of `time.monotonic()`; None is never.
+    """
+
+    request: RetrievalRequest
+    scope: Scope
+    started: float
+    deadline: float | None
 
 
 @names_arguments
@@ -37,23 +60,112 @@ class PolicyBase(Twin):
     ) -> None:
         memory = checked_memory(memory)
         validation.optional_function("clock", clock)
-        self._engine = PolicyEngine(
-            memory.repository,
-            memory.scope,
-            _active(config, settings),
-            counter=None if counter is None else validation.capable("counter", counter, "count"),
-            clock=time.monotonic if clock is None else clock,
-            limiter=None if limiter is None else validation.capable("limiter", limiter, "acquire"),
-            breaker=_checked_breaker(breaker),
+        if counter is not None:
+            validation.capable("counter", counter, "count")
+        if limiter is not None:
+            validation.capable("limiter", limiter, "acquire")
+        _check_breaker(breaker)
+        repository = self._repository = memory.repository
+        self._scope = memory.scope
+        self._config = _active(config, settings)
+        self._clock = time.monotonic if clock is None else clock
+        self._retriever = Retriever(repository, self._config, counter)
+        self._telemetry = PolicyTelemetry(
+            repository.agent_id,
+            repository.events,
+            repository.meter,
+            repository.now,
+            logs_content=repository.logs_content,
+        )
+        breaker = CircuitBreaker(clock=self._clock) if breaker is None else breaker
+        self._guard = Guard(
+            repository, self._config, self._telemetry, limiter=limiter, breaker=breaker
         )
 
     @property
     def config(self) -> RetrievalConfig:
         """The configuration, with the administrator's settings."""
-        return self._engine.config
+        return self._config
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._engine.scope})"
+        return f"{type(self).__name__}({self._scope})"
+
+    def _started(self, request: object) -> PolicyRun:
+        if not isinstance(request, RetrievalRequest):
+            raise must_be("request", "a RetrievalRequest", request)
+        started = self._clock()
+        deadline = TimeLimit.after(self._config.timeout, "raise").deadline
+        scope = self._scope.narrowed(request.user_id, request.project_id)
+        return PolicyRun(request, scope, started, deadline)
+
+    def _search(self, run: PolicyRun, scope: Scope) -> RetrievalPayload | None:
+        """Search and pack, in the caller's thread; None if the user has no memories.
+
+        Args:
+            run: The run.
+            scope: The memories that are ranked: those of a session, where only these are wanted.
+
+        Raises:
+            EntryNotFoundError: If the last of them was deleted meanwhile.
+        """
+        if not self._retriever.has_memories(run.scope, run.deadline):
+            return None
+        retrieved = self._retriever.retrieve(scope, run.request, run.deadline)
+        if not retrieved.total and not self._retriever.has_memories(run.scope, run.deadline):
+            raise EntryNotFoundError("the user's last memory was deleted during the search")
+        return self._payload(retrieved)
+
+    def _search_scope(self, run: PolicyRun) -> Scope:
+        is_bound = self._config.same_session_only or run.scope.session_id is not None
+        return run.scope.narrowed(session_id=run.request.session_id) if is_bound else run.scope
+
+    def _payload(self, retrieved: RetrievalOutcome) -> RetrievalPayload:
+        packed, found = retrieved.packed, retrieved.found
+        metadata = RetrievalMetadata(
+            trigger=MET,
+            config=retrieved.config,
+            total_results=retrieved.total,
+            included_results=len(packed.kept),
+            total_tokens=packed.tokens,
+            applied_filters=packed.applied,
+            dropped=packed.dropped,
+            search_type=retrieved.search_type,
+            degraded=found.degraded,
+            partial=found.partial,
+            approximate=found.approximate,
+            stale_since=found.stale_since,
+        )
+        return RetrievalPayload(memories=packed.kept, metadata=metadata)
+
+    def _payload_of(self, run: PolicyRun, outcome: Outcome) -> RetrievalPayload:
+        """Return the payload of an outcome, with the figures of this run."""
+        given = outcome.payload
+        if given is None:
+            return self._without_memories(run, outcome.trigger, outcome.error)
+        metadata = msgspec.structs.replace(
+            given.metadata,
+            trigger=outcome.trigger,
+            query_time=self._milliseconds(run),
+            error=outcome.error,
+            from_cache=outcome.age is not None,
+            age=outcome.age,
+        )
+        return msgspec.structs.replace(given, metadata=metadata)
+
+    def _without_memories(
+        self, run: PolicyRun, trigger: Trigger, error: RetrievalError | None = None
+    ) -> RetrievalPayload:
+        metadata = RetrievalMetadata(
+            trigger=trigger,
+            config=self._retriever.active_config(),
+            query_time=self._milliseconds(run),
+            error=error,
+            stale_since=self._repository.finder.stale_since if trigger is NO_MEMORIES else None,
+        )
+        return RetrievalPayload(memories=(), metadata=metadata)
+
+    def _milliseconds(self, run: PolicyRun) -> float:
+        return (self._clock() - run.started) * 1000
 
 
 @names_arguments
@@ -86,15 +198,36 @@ class AsyncRetrievalPolicy(PolicyBase):
                 embedder.
             LicenseRestrictionError: If the license policy does not allow it.
         """
-        return await self._engine.run(request)
+        run = self._started(request)
+        unmet = unmet_condition(request)
+        if unmet is not None:
+            return self._without_memories(run, unmet)
+        scope = self._search_scope(run)
+        outcome = await self._guard.run(
+            request, run.scope, lambda: self._search(run, scope), run.deadline
+        )
+        payload = self._payload_of(run, outcome)
+        if outcome.trigger is not NO_MEMORIES:
+            await self._telemetry.ran(request.message, payload.metadata)
+        return payload
 
     async def trigger(self, request: RetrievalRequest) -> Trigger:
         """Return whether `run` would search for a request, and why; nothing is searched."""
-        return await self._engine.trigger(request)
+        run = self._started(request)
+        unmet = unmet_condition(run.request)
+        if unmet is not None:
+            return unmet
+        self._search_scope(run)  # it refuses another session than a bound one
+        if self._guard.is_limited(run.scope):
+            return RATE_LIMITED
+        has_memories = await run_blocking(
+            lambda: self._retriever.has_memories(run.scope, run.deadline), self._repository
+        )
+        return MET if has_memories else NO_MEMORIES
 
     async def stats(self) -> RetrievalPolicyStats:
         """Return statistics since construction, over both forms."""
-        return self._engine.stats()
+        return self._telemetry.stats(self._guard.circuit)
 
 
 class RetrievalPolicy(PolicyBase):
@@ -139,10 +272,9 @@ class RetrievalPolicy(PolicyBase):
     stats = sync_method(AsyncRetrievalPolicy.stats)
 
 
-def _checked_breaker(breaker: object) -> CircuitBreaker | None:
-    if breaker is None or isinstance(breaker, CircuitBreaker):
-        return breaker
-    raise must_be("breaker", "a mnemic.policy.CircuitBreaker or None", breaker)
+def _check_breaker(breaker: object) -> None:
+    if breaker is not None and not isinstance(breaker, CircuitBreaker):
+        raise must_be("breaker", "a mnemic.policy.CircuitBreaker or None", breaker)
 
 
 def _active(config: object, settings: object) -> RetrievalConfig:
