@@ -8,7 +8,7 @@ import pytest
 from mnemic import Memory
 from mnemic.errors import DeadlineExceededError
 from mnemic.hyde import HydeConfig
-from mnemic.hyde.search import expanded, found_by_hypotheses, ranked, together, with_versions
+from mnemic.hyde.search import TurnSearch, ranked, together
 from mnemic.model import LinkType, Scope
 from mnemic.model.filter import IS_NOT_SENSITIVE
 from mnemic.model.hops import Hops
@@ -41,18 +41,17 @@ class Turn:
     def searched(self, *hypotheses, scope=None, **config):
         config = HydeConfig(min_similarity=config.pop("min_similarity", 0.05), **config)
         vectors = np.stack([vector(*one) for one in hypotheses])
-        return found_by_hypotheses(self.repository, scope or self.scope, vectors, config)
+        return TurnSearch(self.repository, scope or self.scope, config).found(vectors)
 
     def turn(self, *hypotheses, scope=None, **config):
         """Return what all stages give."""
         searched = self.searched(*hypotheses, scope=scope, **config)
         config.pop("min_similarity", None)
-        config = HydeConfig(**config)
-        scope = scope or self.scope
-        memories = expanded(self.repository, scope, searched.candidates, config)
+        search = TurnSearch(self.repository, scope or self.scope, HydeConfig(**config))
+        memories = search.expanded(searched.candidates)
         if searched.neighbours is not None:  # found in the same step
             assert together(searched.candidates, searched.neighbours) == memories
-        return with_versions(self.repository, scope, memories, config)
+        return search.with_versions(memories)
 
 
 @pytest.fixture
@@ -263,12 +262,13 @@ def test_missing_neighbours_are_passed_over(turn):
 def test_a_deadline_before_any_memory_is_found_is_raised(turn):
     turn.add("a")
     past = time.monotonic() - 1
-    vectors, config = np.stack([vector(*AXES["a"])]), HydeConfig()
-    found = found_by_hypotheses(turn.repository, turn.scope, vectors, config).candidates
+    vectors = np.stack([vector(*AXES["a"])])
+    search = TurnSearch(turn.repository, turn.scope, HydeConfig())
+    found = search.found(vectors).candidates
     with pytest.raises(DeadlineExceededError):
-        found_by_hypotheses(turn.repository, turn.scope, vectors, config, deadline=past)
+        search.found(vectors, past)
     with pytest.raises(DeadlineExceededError):
-        expanded(turn.repository, turn.scope, found, config, deadline=past)
+        search.expanded(found, past)
 
 
 def test_filters_hold_for_found_memories_and_neighbours(turn):
@@ -276,9 +276,8 @@ def test_filters_hold_for_found_memories_and_neighbours(turn):
     turn.add("c", 1, 0.1, 0, 0, sensitive=True)
     turn.memory.link(first.id, second.id)
     vectors, config = np.stack([vector(*AXES["a"])]), HydeConfig(min_similarity=0.05)
-    given = {"filters": IS_NOT_SENSITIVE}
-    found = found_by_hypotheses(turn.repository, turn.scope, vectors, config, **given).candidates
-    memories = expanded(turn.repository, turn.scope, found, config, **given)
+    search = TurnSearch(turn.repository, turn.scope, config, filters=IS_NOT_SENSITIVE)
+    memories = search.expanded(search.found(vectors).candidates)
     assert contents(memories) == ["a"]
 
 

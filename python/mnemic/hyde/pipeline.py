@@ -12,14 +12,7 @@ from numpy.typing import NDArray
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import DeadlineExceededError, EmbeddingError
 from mnemic.hyde.config import HydeConfig
-from mnemic.hyde.search import (
-    TurnSearchOutcome,
-    expanded,
-    found_by_hypotheses,
-    ranked,
-    together,
-    with_versions,
-)
+from mnemic.hyde.search import TurnSearch, TurnSearchOutcome, ranked, together
 from mnemic.hyde.telemetry import HydeTelemetry, Stage
 from mnemic.hyde.turn_memory import TurnMemory
 from mnemic.model import MemoryEntry, Scope
@@ -84,7 +77,8 @@ class Pipeline:
         self._config = config
         self._telemetry = telemetry
         self._include_sensitive = include_sensitive
-        self._filters = None if include_sensitive else IS_NOT_SENSITIVE
+        filters = None if include_sensitive else IS_NOT_SENSITIVE
+        self._search = TurnSearch(repository, scope, config, model=embedder.model, filters=filters)
 
     def has_vectors(self, deadline: float) -> bool:
         """Return whether any memory of the scope can be found.
@@ -174,15 +168,8 @@ class Pipeline:
 
     def _searched(self, vectors: NDArray[np.float32], deadline: float) -> TurnSearchOutcome:
         """Search by vectors; its deadline leaves time for reading what it found."""
-        return found_by_hypotheses(
-            self._repository,
-            self._scope,
-            vectors,
-            self._config,
-            model=self._embedder.model,
-            filters=self._filters,
-            deadline=deadline - min(READ_SECONDS, READ_SHARE * self._config.timeout),
-        )
+        read_for = min(READ_SECONDS, READ_SHARE * self._config.timeout)
+        return self._search.found(vectors, deadline - read_for)
 
     def _expanded(self, searched: TurnSearchOutcome, deadline: float) -> list[TurnMemory]:
         config, found = self._config, searched.candidates
@@ -192,23 +179,10 @@ class Pipeline:
             return together(found, searched.neighbours)
         if not (config.retrieval_hop_depth and config.max_neighbours):
             return ranked(found)
-        return expanded(
-            self._repository,
-            self._scope,
-            found,
-            config,
-            filters=self._filters,
-            deadline=deadline,
-        )
+        return self._search.expanded(found, deadline)
 
     def _with_versions(self, progress: Progress, deadline: float) -> list[TurnMemory]:
-        memories = with_versions(
-            self._repository,
-            self._scope,
-            progress.memories or (),
-            self._config,
-            deadline=deadline,
-        )
+        memories = self._search.with_versions(progress.memories or (), deadline)
         return [self._shown(each) for each in memories]
 
     def _shown(self, memory: TurnMemory) -> TurnMemory:

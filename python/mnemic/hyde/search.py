@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -54,111 +53,161 @@ class TurnSearchOutcome(NamedTuple):
     stale_since: datetime | None = None
 
 
-def found_by_hypotheses(
-    repository: Repository,
-    scope: Scope,
-    vectors: NDArray[np.float32],
-    config: HydeConfig,
-    *,
-    model: str | None = None,
-    filters: Expression | None = None,
-    deadline: float | None = None,
-) -> TurnSearchOutcome:
-    """Return the active memories nearest to any hypothesis, each once, with its best score.
-
-    Order: score, then last changed, then smallest id. At most `retrieval_top_k` memories are
-    returned. Of several with the score of the last one, the newest are kept: the index cuts.
-    Neighbours are found with them, unless each hypothesis is searched for alone.
+class TurnSearch:
+    """Finds the memories of turns by vectors, by links, and as earlier versions.
 
     Args:
         repository: The agent's memories.
         scope: Only its memories are found.
-        vectors: float32, shape (m, d): the hypotheses.
-        config: `retrieval_top_k`, `candidates_per_hypothesis`, `min_similarity` and `drop_off`.
+        config: What is found, and how much of it.
         model: Model of the vectors; None is that of the memories.
-        filters: Only memories that match.
-        deadline: In seconds of `time.monotonic()`; candidates that are complete then are returned.
-
-    Raises:
-        DeadlineExceededError: If the deadline passes before any memory is found.
-        EmbeddingModelMismatchError: If the memories have vectors of another model.
+        filters: Only memories and neighbours that match.
     """
-    limit, alone = config.retrieval_top_k, config.candidates_per_hypothesis
-    search = Search(
-        text=None,
-        vectors=vectors,
-        vectors_model=model,
-        limit=limit,
-        ranking=SEMANTIC,
-        filters=filters,
-        min_similarity=config.min_similarity,
-        deadline=deadline,
-        takes_partial=True,
-    )
-    # The best of each hypothesis, united and cut, are the best of all, unless each gives fewer.
-    if alone is not None and alone < limit and len(vectors) > 1:
-        searches = [msgspec.structs.replace(search, vectors=one, limit=alone) for one in vectors]
-        return _united(repository, scope, searches, config)
-    expansion = Expansion(_hops(config), partial(_starts, config=config))
-    found = repository.find(scope, search, SEARCHING_BY_MEANING, expansion=expansion)
-    if found.partial and not found.hits:
-        raise DeadlineExceededError
-    candidates = best_first(_candidates(found), config)
-    linked = found.linked or LinkedHits([])
-    neighbours = _neighbours(candidates, linked.hits, found.entries)
-    return TurnSearchOutcome(candidates, found.seq, neighbours, linked.error, found.stale_since)
 
+    def __init__(
+        self,
+        repository: Repository,
+        scope: Scope,
+        config: HydeConfig,
+        *,
+        model: str | None = None,
+        filters: Expression | None = None,
+    ) -> None:
+        self._repository = repository
+        self._scope = scope
+        self._config = config
+        self._model = model
+        self._filters = filters
+        self._hops = Hops(
+            config.retrieval_hop_depth, config.decays, config.follow_incoming, config.max_neighbours
+        )
 
-def best_first(candidates: Iterable[Candidate], config: HydeConfig) -> list[Candidate]:
-    """Return the best candidates in the order of `found_by_hypotheses`, without far worse ones.
+    def found(
+        self, vectors: NDArray[np.float32], deadline: float | None = None
+    ) -> TurnSearchOutcome:
+        """Return the active memories nearest to any hypothesis, each once, with its best score.
 
-    Args:
-        candidates: Each memory once.
-        config: `retrieval_top_k` and `drop_off`.
-    """
-    ordered = sorted(candidates, key=lambda each: (-each.score, *_tie(each.entry)))
-    best = ordered[: config.retrieval_top_k]
-    if not best or config.drop_off is None:
-        return best
-    return [candidate for candidate in best if candidate.score >= best[0].score - config.drop_off]
+        Order: score, then last changed, then smallest id. At most `retrieval_top_k` memories are
+        returned. Of several with the score of the last one, the newest are kept: the index cuts.
+        Neighbours are found with them, unless each hypothesis is searched for alone.
 
+        Args:
+            vectors: float32, shape (m, d): the hypotheses.
+            deadline: In seconds of `time.monotonic()`; candidates that are complete then are
+                returned.
 
-def expanded(
-    repository: Repository,
-    scope: Scope,
-    candidates: Sequence[Candidate],
-    config: HydeConfig,
-    *,
-    filters: Expression | None = None,
-    deadline: float | None = None,
-) -> list[TurnMemory]:
-    """Return candidates and the memories that links lead to from them, best first.
+        Raises:
+            DeadlineExceededError: If the deadline passes before any memory is found.
+            EmbeddingModelMismatchError: If the memories have vectors of another model.
+        """
+        limit, alone = self._config.retrieval_top_k, self._config.candidates_per_hypothesis
+        search = Search(
+            text=None,
+            vectors=vectors,
+            vectors_model=self._model,
+            limit=limit,
+            ranking=SEMANTIC,
+            filters=self._filters,
+            min_similarity=self._config.min_similarity,
+            deadline=deadline,
+            takes_partial=True,
+        )
+        # The best of each hypothesis, united and cut, are the best of all, unless each gives fewer.
+        if alone is not None and alone < limit and len(vectors) > 1:
+            replaced = msgspec.structs.replace
+            return self._united([replaced(search, vectors=one, limit=alone) for one in vectors])
+        found = self._repository.find(
+            self._scope, search, SEARCHING_BY_MEANING, expansion=Expansion(self._hops, self._starts)
+        )
+        if found.partial and not found.hits:
+            raise DeadlineExceededError
+        candidates = self._best_first(_candidates(found))
+        linked = found.linked or LinkedHits([])
+        neighbours = _neighbours(candidates, linked.hits, found.entries)
+        return TurnSearchOutcome(candidates, found.seq, neighbours, linked.error, found.stale_since)
 
-    The score of a neighbour is that of the memory before it on its best path, times the decay of
-    the link's type and its strength. At most `max_neighbours` are added. Order: score, then
-    candidates before neighbours, then last changed, then smallest id.
+    def expanded(
+        self, candidates: Sequence[Candidate], deadline: float | None = None
+    ) -> list[TurnMemory]:
+        """Return candidates and the memories that links lead to from them, best first.
 
-    Args:
-        repository: The agent's memories.
-        scope: Only its memories are found.
-        candidates: What the search found.
-        config: `retrieval_hop_depth`, `relation_decay`, `follow_incoming` and `max_neighbours`.
-        filters: Only neighbours that match.
-        deadline: In seconds of `time.monotonic()`.
+        The score of a neighbour is that of the memory before it on its best path, times the decay
+        of the link's type and its strength. At most `max_neighbours` are added. Order: score, then
+        candidates before neighbours, then last changed, then smallest id.
 
-    Raises:
-        DeadlineExceededError: If the deadline passes.
-    """
-    starts = [(candidate.row, candidate.score) for candidate in candidates]
-    found = repository.finder.neighbours(
-        scope, starts, _hops(config), filters=filters, deadline=deadline
-    )
-    repository.note_returned(found.entries)
-    return together(candidates, _neighbours(candidates, found.hits, found.entries))
+        Args:
+            candidates: What the search found.
+            deadline: In seconds of `time.monotonic()`.
+
+        Raises:
+            DeadlineExceededError: If the deadline passes.
+        """
+        starts = [(candidate.row, candidate.score) for candidate in candidates]
+        found = self._repository.finder.neighbours(
+            self._scope, starts, self._hops, filters=self._filters, deadline=deadline
+        )
+        self._repository.note_returned(found.entries)
+        return together(candidates, _neighbours(candidates, found.hits, found.entries))
+
+    def with_versions(
+        self, memories: Sequence[TurnMemory], deadline: float | None = None
+    ) -> list[TurnMemory]:
+        """Return memories with their earlier versions, and with others that replace the same ones.
+
+        Args:
+            memories: The memories of a turn; their order stays.
+            deadline: In seconds of `time.monotonic()`.
+
+        Raises:
+            DeadlineExceededError: If the deadline passes.
+        """
+        entries = [each.entry for each in memories]
+        lineages = self._repository.lineages(
+            self._scope, entries, self._config.max_versions, deadline
+        )
+        return [
+            msgspec.structs.replace(
+                each, versions=lineage.versions, contradicting=lineage.contradicting
+            )
+            if lineage.versions or lineage.contradicting
+            else each
+            for each, lineage in zip(memories, lineages, strict=True)
+        ]
+
+    def _best_first(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        """Return the best candidates in the order of `found`, without far worse ones."""
+        ordered = sorted(candidates, key=lambda each: (-each.score, *_tie(each.entry)))
+        best, drop_off = ordered[: self._config.retrieval_top_k], self._config.drop_off
+        if not best or drop_off is None:
+            return best
+        return [candidate for candidate in best if candidate.score >= best[0].score - drop_off]
+
+    def _united(self, searches: Sequence[Search]) -> TurnSearchOutcome:
+        """Return what several searches find, each memory once with its best score."""
+        best: dict[int, Candidate] = {}
+        seq, stale_since = self._repository.finder.position().seq, None
+        for search in searches:
+            found = self._repository.find(self._scope, search, SEARCHING_BY_MEANING)
+            stale_since = stale_since or found.stale_since
+            if found.partial and not found.hits and not best:
+                raise DeadlineExceededError
+            for candidate in _candidates(found):
+                known = best.get(candidate.row)
+                if known is None or candidate.score > known.score:
+                    best[candidate.row] = candidate
+        return TurnSearchOutcome(self._best_first(best.values()), seq, stale_since=stale_since)
+
+    def _starts(self, hits: Sequence[RankedRow]) -> list[tuple[int, float]]:
+        """Return the rows and scores of hits, without those that `_best_first` leaves out."""
+        starts = [(hit.row, hit.shown_score) for hit in hits]
+        if not starts or self._config.drop_off is None:
+            return starts
+        floor = max(score for _, score in starts) - self._config.drop_off
+        return [(row, score) for row, score in starts if score >= floor]
 
 
 def together(candidates: Iterable[Candidate], neighbours: Iterable[TurnMemory]) -> list[TurnMemory]:
-    """Return candidates and their neighbours in the order of `expanded`."""
+    """Return candidates and their neighbours in the order of `TurnSearch.expanded`."""
     return sorted([*ranked(candidates), *neighbours], key=_place)
 
 
@@ -167,72 +216,8 @@ def ranked(candidates: Iterable[Candidate]) -> list[TurnMemory]:
     return [TurnMemory(each.entry, each.score) for each in candidates]
 
 
-def with_versions(
-    repository: Repository,
-    scope: Scope,
-    memories: Sequence[TurnMemory],
-    config: HydeConfig,
-    *,
-    deadline: float | None = None,
-) -> list[TurnMemory]:
-    """Return memories with their earlier versions, and with others that replace the same ones.
-
-    Args:
-        repository: The agent's memories.
-        scope: Only its memories are versions.
-        memories: The memories of a turn; their order stays.
-        config: `max_versions`.
-        deadline: In seconds of `time.monotonic()`.
-
-    Raises:
-        DeadlineExceededError: If the deadline passes.
-    """
-    entries = [each.entry for each in memories]
-    lineages = repository.lineages(scope, entries, config.max_versions, deadline)
-    return [
-        msgspec.structs.replace(
-            each, versions=lineage.versions, contradicting=lineage.contradicting
-        )
-        if lineage.versions or lineage.contradicting
-        else each
-        for each, lineage in zip(memories, lineages, strict=True)
-    ]
-
-
-def _united(
-    repository: Repository, scope: Scope, searches: Sequence[Search], config: HydeConfig
-) -> TurnSearchOutcome:
-    """Return what several searches find, each memory once with its best score."""
-    best: dict[int, Candidate] = {}
-    seq, stale_since = repository.finder.position().seq, None
-    for search in searches:
-        found = repository.find(scope, search, SEARCHING_BY_MEANING)
-        stale_since = stale_since or found.stale_since
-        if found.partial and not found.hits and not best:
-            raise DeadlineExceededError
-        for candidate in _candidates(found):
-            known = best.get(candidate.row)
-            if known is None or candidate.score > known.score:
-                best[candidate.row] = candidate
-    return TurnSearchOutcome(best_first(best.values(), config), seq, stale_since=stale_since)
-
-
 def _candidates(found: SearchOutcome) -> list[Candidate]:
     return [Candidate(hit.row, hit.shown_score, found.entries[hit.row]) for hit in found.hits]
-
-
-def _hops(config: HydeConfig) -> Hops:
-    return Hops(
-        config.retrieval_hop_depth, config.decays, config.follow_incoming, config.max_neighbours
-    )
-
-
-def _starts(hits: Sequence[RankedRow], config: HydeConfig) -> list[tuple[int, float]]:
-    """Return the rows and scores of hits, without those that `best_first` leaves out."""
-    if not hits or config.drop_off is None:
-        return [(hit.row, hit.shown_score) for hit in hits]
-    floor = max(hit.shown_score for hit in hits) - config.drop_off
-    return [(hit.row, hit.shown_score) for hit in hits if hit.shown_score >= floor]
 
 
 def _neighbours(
