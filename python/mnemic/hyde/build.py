@@ -32,6 +32,11 @@ class BuildWorker:
     Args:
         build: Builds, in the worker's thread; an error leaves the state before.
         agent_id: The agent, for log lines.
+
+    Attributes:
+        is_ready: Whether a build has succeeded.
+        builds: Number of builds that ended.
+        failed_builds: Number of those that failed.
     """
 
     def __init__(self, build: Callable[[], object], agent_id: str) -> None:
@@ -43,31 +48,16 @@ class BuildWorker:
         self._call: Call | None = None
         self._thread: threading.Thread | None = None
         self._is_pending = False
-        self._is_ready = False
+        self.is_ready = False
         self._failures = 0  # in a row
         self._next_at = 0.0
-        self._builds = 0
-        self._failed_builds = 0
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether a build has succeeded."""
-        return self._is_ready
-
-    @property
-    def builds(self) -> int:
-        """Number of builds that ended."""
-        return self._builds
-
-    @property
-    def failed_builds(self) -> int:
-        """Number of those that failed."""
-        return self._failed_builds
+        self.builds = 0
+        self.failed_builds = 0
 
     @property
     def was_triggered(self) -> bool:
         """Whether a build ended, or is under way."""
-        return self._builds > 0 or self._running is not None
+        return self.builds > 0 or self._running is not None
 
     def trigger(self) -> None:
         """Let a build begin, or follow the running one; returns at once."""
@@ -101,25 +91,25 @@ class BuildWorker:
             Whether one has succeeded.
         """
         end = time.monotonic() + seconds
-        while not self._is_ready and not self._stop.is_set():
+        while not self.is_ready and not self._stop.is_set():
             running = self._running
-            if running is None or (only_first and self._builds):
+            if running is None or (only_first and self.builds):
                 break
             try:
                 async with asyncio.timeout(max(0.0, end - time.monotonic())):
                     await threads_of(asyncio.get_running_loop()).wait(running)
             except TimeoutError:
                 break
-        return self._is_ready and not self._stop.is_set()
+        return self.is_ready and not self._stop.is_set()
 
     def ready_sync(self, seconds: float) -> bool:
         """Do the same in this thread."""
         end = time.monotonic() + seconds
-        while not self._is_ready and not self._stop.is_set():
+        while not self.is_ready and not self._stop.is_set():
             running = self._running
             if running is None or not wait([running], max(0.0, end - time.monotonic())).done:
                 break
-        return self._is_ready and not self._stop.is_set()
+        return self.is_ready and not self._stop.is_set()
 
     def stop(self) -> None:
         """Begin no further build, and cancel a coroutine embedder. May be repeated."""
@@ -159,17 +149,17 @@ class BuildWorker:
             return False
         finally:
             self._call = None
-        self._failures, self._is_ready = 0, True
-        self._builds += 1
+        self._failures, self.is_ready = 0, True
+        self.builds += 1
         return True
 
     def _failed(self, error: Exception) -> None:
         """Log a failed build: the first as a warning, as long as none has succeeded."""
         if self._stop.is_set():
             return
-        is_first = self._builds == 0
-        self._builds += 1
-        self._failed_builds += 1
+        is_first = self.builds == 0
+        self.builds += 1
+        self.failed_builds += 1
         self._next_at = time.monotonic() + min(MAX_DELAY, FIRST_DELAY * 2**self._failures)
         self._failures += 1
         _log.log(
@@ -178,7 +168,7 @@ class BuildWorker:
             "%s until a later build succeeds",
             self._agent_id,
             failure(error),
-            "the memories indexed before" if self._is_ready else "no memories",
+            "the memories indexed before" if self.is_ready else "no memories",
         )
 
     def _ended(self, running: "Future[bool]", *, is_built: bool) -> "Future[bool] | None":
