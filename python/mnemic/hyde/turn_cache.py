@@ -108,12 +108,6 @@ class TurnCache(Generic[Value]):
         self._number = 0
         self._is_closed = False
 
-    @property
-    def cached_id(self) -> str | None:
-        """The kept turn; None before the first one."""
-        cached = self._cached
-        return None if cached is None else cached.turn_id
-
     def cached(self, turn_id: str) -> Value | None:
         """Return the cached result of a turn, or None."""
         cached = self._cached
