@@ -1,9 +1,9 @@
 """Token counters: an estimate by script, and the count of a model's own tokenizer."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import import_module
-from typing import Protocol, Self, TypeAlias, cast, final
+from typing import Any, Protocol, Self, TypeAlias, final
 
 from mnemic._core import estimate_tokens
 from mnemic.errors import InvalidArgumentError, MissingExtraError
@@ -36,7 +36,7 @@ def counted(counter: TokenCounter, text: str) -> int:
     return validation.whole("the counter's answer", counter.count(text))
 
 
-Count: TypeAlias = "Callable[[str], int]"
+Count: TypeAlias = Callable[[str], int]
 
 
 def count_of(counter: TokenCounter | None) -> Count:
@@ -50,11 +50,6 @@ def count_of(counter: TokenCounter | None) -> Count:
         return estimate_tokens
     used: TokenCounter = validation.capable("counter", counter, "count")
     return lambda text: counted(used, text)
-
-
-class _Encoding(Protocol):
-    @property
-    def ids(self) -> Sequence[int]: ...
 
 
 class Tokenizer(Protocol):
@@ -72,7 +67,7 @@ class Tokenizer(Protocol):
         """Disable padding."""
         ...
 
-    def encode(self, sequence: str, /, *, add_special_tokens: bool) -> _Encoding:
+    def encode(self, sequence: str, /, *, add_special_tokens: bool) -> Any:
         """Split a text into tokens.
 
         Args:
@@ -80,17 +75,6 @@ class Tokenizer(Protocol):
             add_special_tokens: Whether the model's special tokens count.
         """
         ...
-
-
-class _TokenizerClass(Protocol):
-    def from_file(self, path: str, /) -> Tokenizer: ...
-    def from_str(self, json: str, /) -> Tokenizer: ...
-
-
-class _Tokenizers(Protocol):
-    """The part of the module tokenizers that is used here."""
-
-    Tokenizer: _TokenizerClass
 
 
 @final
@@ -111,7 +95,7 @@ class TokenizerTokens:
     def __init__(self, tokenizer: Tokenizer, /) -> None:
         library = _library()
         try:
-            copy = library.Tokenizer.from_str(tokenizer.to_str())
+            copy: Tokenizer = library.Tokenizer.from_str(tokenizer.to_str())
         except Exception as error:  # the library raises bare exceptions
             raise InvalidArgumentError(
                 f"tokenizer must be a tokenizers.Tokenizer, got {type(tokenizer).__name__}: {error}"
@@ -143,9 +127,9 @@ class TokenizerTokens:
         return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
 
-def _library() -> _Tokenizers:
+def _library() -> Any:
     try:
-        return cast("_Tokenizers", cast("object", import_module("tokenizers")))
+        return import_module("tokenizers")
     except ImportError as error:
         raise MissingExtraError(
             "counting with a tokenizer needs tokenizers: python -m pip install 'mnemic[tokens]'"
