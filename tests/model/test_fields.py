@@ -7,7 +7,7 @@ import pytest
 
 from mnemic.model import MemoryEntry, MemorySortOrder
 from mnemic.model.entry import MEMORY_FIELDS
-from mnemic.model.fields import FILTERED, GIVEN, HIDDEN, Kind, MemoryField, declared_fields
+from mnemic.model.fields import GIVEN, HIDDEN, Kind, MemoryField, declared_fields
 from tests.support.entries import entry
 
 TYPES = {
@@ -60,12 +60,6 @@ def test_what_tells_of_a_person_or_a_text_is_hidden():
     shown = repr(entry("a secret", sensitive=True, category="of mine", source="a secret.pdf"))
     assert "secret" not in shown
     assert "of mine" not in shown
-
-
-def test_a_filtered_field_is_indexed():
-    filtered = [field for field in MEMORY_FIELDS if field.has(FILTERED)]
-    assert all(field.is_indexed for field in filtered)
-    assert not next(field for field in MEMORY_FIELDS if field.name == "agent_id").is_indexed
 
 
 def test_a_field_without_a_declaration_is_an_error():

@@ -86,11 +86,6 @@ class MemoryField(NamedTuple):
         """Whether it may be None."""
         return self.default is None
 
-    @property
-    def is_indexed(self) -> bool:
-        """Whether the index reads it from a row."""
-        return self.has(FILTERED | INDEXED)
-
     def has(self, traits: int) -> bool:
         """Return whether it has any of these traits."""
         return bool(self.traits & traits)
