@@ -70,13 +70,7 @@ class PolicyBase(Twin):
         self._config = _active(config, settings)
         self._clock = time.monotonic if clock is None else clock
         self._retriever = Retriever(repository, self._config, counter)
-        self._telemetry = PolicyTelemetry(
-            repository.agent_id,
-            repository.events,
-            repository.meter,
-            repository.now,
-            logs_content=repository.logs_content,
-        )
+        self._telemetry = PolicyTelemetry(repository)
         breaker = CircuitBreaker(clock=self._clock) if breaker is None else breaker
         self._guard = Guard(
             repository, self._config, self._telemetry, limiter=limiter, breaker=breaker

@@ -8,19 +8,17 @@ from typing import NamedTuple, Self
 from mnemic.model.payload import Step
 from mnemic.observability.events import (
     CircuitChangedEvent,
-    Events,
     RetrievalPolicyCompletedEvent,
     RetrievalPolicyFailedEvent,
 )
-from mnemic.observability.metrics import Meter
 from mnemic.observability.telemetry import shortened
 from mnemic.policy.breaker import CircuitChange, CircuitState
 from mnemic.policy.errors import RetrievalError, is_expected
 from mnemic.policy.payload import RetrievalMetadata
-from mnemic.protocols import Clock
 from mnemic.records import Record
 from mnemic.reporting.description import failure, hidden
 from mnemic.reporting.logs import logger
+from mnemic.repository import Repository
 
 _log = logger("mnemic.policy")
 
@@ -99,21 +97,15 @@ class PolicyTelemetry:
     Thread-safe.
 
     Args:
-        agent_id: The agent.
-        events: Listeners of events.
-        meter: Measures the runs.
-        clock: Gives events their times.
-        logs_content: Whether messages may be shown.
+        repository: The agent's memories, their listeners of events, their meter and their clock.
     """
 
-    def __init__(
-        self, agent_id: str, events: Events, meter: Meter, clock: Clock, *, logs_content: bool
-    ) -> None:
-        self._agent_id = agent_id
-        self._events = events
-        self._meter = meter
-        self._now = clock
-        self._logs_content = logs_content
+    def __init__(self, repository: Repository) -> None:
+        self._agent_id = repository.agent_id
+        self._events = repository.events
+        self._meter = repository.meter
+        self._now = repository.now
+        self._logs_content = repository.logs_content
         self._changes: deque[CircuitChange] = deque()
         self._counts = _Counts()
 

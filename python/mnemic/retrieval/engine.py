@@ -133,11 +133,7 @@ class RetrievalEngine:
         )
         self._statistics = Statistics()
         self._telemetry = RetrievalTelemetry(
-            repository.agent_id,
-            repository.events,
-            repository.meter,
-            repository.now,
-            logs_queries=validation.flag("log_queries", log_queries) and repository.logs_content,
+            repository, logs_queries=validation.flag("log_queries", log_queries)
         )
         self._telemetry.opened()
 

@@ -6,15 +6,13 @@ from datetime import timedelta
 from mnemic.model import ExpandedQuery, MemoryRetrievalResult
 from mnemic.observability.events import (
     ContextAugmentedEvent,
-    Events,
     MemoryRetrievalCompletedEvent,
     QueryExpandedEvent,
 )
-from mnemic.observability.metrics import Meter
 from mnemic.observability.telemetry import shortened
-from mnemic.protocols import Clock
 from mnemic.reporting.description import hidden
 from mnemic.reporting.logs import logger
+from mnemic.repository import Repository
 
 FILTER_ONLY = "[filter-only]"
 
@@ -25,21 +23,16 @@ class RetrievalTelemetry:
     """Emits log lines, events and metrics of one agent's retrieval; queries only if permitted.
 
     Args:
-        agent_id: The agent.
-        events: Listeners of events.
-        meter: Measures the retrievals.
-        clock: Gives events their times.
-        logs_queries: Whether queries may be shown.
+        repository: The agent's memories, their listeners of events, their meter and their clock.
+        logs_queries: Whether queries may be shown, if the memories' contents may.
     """
 
-    def __init__(
-        self, agent_id: str, events: Events, meter: Meter, clock: Clock, *, logs_queries: bool
-    ) -> None:
-        self._agent_id = agent_id
-        self._events = events
-        self._meter = meter
-        self._now = clock
-        self._logs_queries = logs_queries
+    def __init__(self, repository: Repository, *, logs_queries: bool) -> None:
+        self._agent_id = repository.agent_id
+        self._events = repository.events
+        self._meter = repository.meter
+        self._now = repository.now
+        self._logs_queries = logs_queries and repository.logs_content
 
     def opened(self) -> None:
         """Log that retrieval is ready."""
