@@ -55,7 +55,7 @@ class OptionsRecord(CamelCaseRecord, frozen=True):
         Raises:
             InvalidArgumentError: If it is no JSON; or as of `from_dict`.
         """
-        return cls.from_dict(from_json(text))
+        return cls.from_dict(parsed(msgspec.json.decode, text, "JSON"))
 
     @classmethod
     @checks_arguments
@@ -68,7 +68,7 @@ class OptionsRecord(CamelCaseRecord, frozen=True):
         Raises:
             InvalidArgumentError: If it is no TOML; or as of `from_dict`.
         """
-        return cls.from_dict(from_toml(text))
+        return cls.from_dict(parsed(tomllib.loads, text, "TOML"))
 
 
 def camel_case(name: str) -> str:
@@ -168,16 +168,6 @@ def parsed(read: Callable[[str], Any], text: object, form: str) -> Any:
         raise InvalidArgumentError(f"the text is no {form}: {error}") from None
     except (UnicodeEncodeError, RecursionError) as error:
         raise InvalidArgumentError(f"the text is no {form}: {type(error).__name__}") from None
-
-
-def from_json(text: object) -> Any:
-    """Return the value of a JSON text."""
-    return parsed(msgspec.json.decode, text, "JSON")
-
-
-def from_toml(text: object) -> Any:
-    """Return the value of a TOML text."""
-    return parsed(tomllib.loads, text, "TOML")
 
 
 def _decoded(text: bytes, form: str) -> str:
