@@ -193,7 +193,6 @@ def test_a_turn_that_began_earlier_never_replaces_a_later_one():
         early.gate.set()
         assert await first == "result 1"
         assert (turns.cached("1"), turns.cached("2")) == (None, "result 1")
-        assert turns.cached("2") is not None
 
     asyncio.run(run())
 

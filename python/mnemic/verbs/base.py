@@ -138,24 +138,6 @@ class ScopedBase(Twin, MemoryHabits):
         search_type: SearchType,
         ranking: Ranking | Weights | Mapping[str, float] | None,
         *,
-        has_text: bool = True,
-        has_vector: bool = False,
-    ) -> Ranking:
-        chosen = self._chosen_ranking(
-            search_type, ranking, has_text=has_text, has_vector=has_vector
-        )
-        if has_vector and not chosen.has_similarity:
-            raise InvalidArgumentError(
-                "a search by keywords compares no vectors; leave vector out, or search by meaning "
-                "with search_type='semantic' or 'hybrid'"
-            )
-        return chosen
-
-    def _chosen_ranking(
-        self,
-        search_type: SearchType,
-        ranking: Ranking | Weights | Mapping[str, float] | None,
-        *,
         has_text: bool,
         has_vector: bool,
     ) -> Ranking:
@@ -200,6 +182,11 @@ class ScopedBase(Twin, MemoryHabits):
         chosen = self._ranking(
             search_type, ranking, has_text=text is not None, has_vector=vectors is not None
         )
+        if vectors is not None and not chosen.has_similarity:
+            raise InvalidArgumentError(
+                "a search by keywords compares no vectors; leave vector out, or search by meaning "
+                "with search_type='semantic' or 'hybrid'"
+            )
         return built_search(
             text,
             limit,
@@ -310,7 +297,12 @@ def built_search(
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
         raise must_be("limit", "an int of at least 0", limit, show=quoted)
     if text is not None:
-        _check_encodable(bounded("query", text))
+        at = lone_surrogate(bounded("query", text))
+        if at is not None:
+            raise InvalidArgumentError(
+                f"query holds a lone surrogate at {at}, which is no text; encode it with "
+                "errors='replace' first"
+            )
     time_limit = TimeLimit.after(timeout, on_timeout)
     score = minimum_score(min_score)
     return Search(
@@ -329,15 +321,6 @@ def built_search(
         deadline=time_limit.deadline,
         takes_partial=time_limit.takes_partial,
     )
-
-
-def _check_encodable(text: str) -> None:
-    at = lone_surrogate(text)
-    if at is not None:
-        raise InvalidArgumentError(
-            f"query holds a lone surrogate at {at}, which is no text; encode it with "
-            "errors='replace' first"
-        )
 
 
 def parsed_filters(
