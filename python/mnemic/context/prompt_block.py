@@ -6,6 +6,7 @@ from typing import Literal, Protocol, TypeAlias, get_args
 
 from msgspec import to_builtins
 
+import mnemic  # noqa: TC001 - annotations name its classes
 from mnemic._core import neutralise_batch
 from mnemic.model import validation
 from mnemic.model.payload import PayloadMemory, PayloadType
@@ -236,34 +237,9 @@ class NumberedLines(Record, frozen=True, kw_only=True):
         return ""
 
 
-class _Config(Protocol):
-    @property
-    def block(self) -> PromptForm: ...
-
-
-class _Metadata(Protocol):
-    @property
-    def config(self) -> _Config: ...
-    @property
-    def query_time(self) -> float: ...
-
-
-class Payload(Protocol):
-    """The part of `RetrievalPayload` that a prompt block is made of."""
-
-    @property
-    def memories(self) -> Sequence[PayloadMemory]:
-        """The memories in their order."""
-        ...
-
-    @property
-    def metadata(self) -> _Metadata:
-        """The time that the retrieval took, in milliseconds, and the configuration."""
-        ...
-
-
 def format_for_system_prompt(
-    payload: Payload | Sequence[PayloadMemory], block: PromptForm | None = None
+    payload: "mnemic.policy.RetrievalPayload | Sequence[PayloadMemory]",
+    block: PromptForm | None = None,
 ) -> str:
     """Return the prompt block of a payload, or of memories.
 
@@ -276,7 +252,9 @@ def format_for_system_prompt(
         The text; "" without memories.
     """
     if isinstance(payload, Sequence):
-        form = PromptBlock() if block is None else validation.capable("block", block, "lines")
+        form: PromptForm = (
+            PromptBlock() if block is None else validation.capable("block", block, "lines")
+        )
         return joined(form, payload, form.lines(payload))
     if not hasattr(payload, "metadata"):
         raise must_be("payload", "a RetrievalPayload or memories", payload)
