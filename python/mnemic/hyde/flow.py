@@ -9,18 +9,16 @@ from typing import NamedTuple, TypeVar
 
 from mnemic.errors import DeadlineExceededError
 from mnemic.hyde.build import BuildWorker
-from mnemic.hyde.config import HydeConfig
 from mnemic.hyde.hypotheses import generate_hypotheses
 from mnemic.hyde.limited import LimitedTasks
 from mnemic.hyde.pipeline import Pipeline, Progress, entries_of
-from mnemic.hyde.telemetry import HydeTelemetry, Stage
+from mnemic.hyde.telemetry import Stage
 from mnemic.hyde.threads import CallThreads, ThreadedModel
 from mnemic.hyde.turn_cache import Outcome
 from mnemic.hyde.turn_memory import TurnMemory
 from mnemic.licensing import SEARCHING_BY_MEANING, STORING
 from mnemic.model.deadline import seconds_left
 from mnemic.observability.events import HypothesesRetrievedEvent
-from mnemic.repository import Repository
 from mnemic.threads.sync_bridge import run_blocking
 
 Value = TypeVar("Value")
@@ -90,22 +88,19 @@ class Flow:
 
     def __init__(
         self,
-        repository: Repository,
-        config: HydeConfig,
         model: ThreadedModel,
+        pipeline: Pipeline,
         *,
         worker: BuildWorker,
-        pipeline: Pipeline,
-        telemetry: HydeTelemetry,
         threads: CallThreads,
         tasks: LimitedTasks,
     ) -> None:
-        self._repository = repository
-        self._config = config
+        self._repository = pipeline.repository
+        self._config = pipeline.config
+        self._telemetry = pipeline.telemetry
         self._model = model
         self._worker = worker
         self._pipeline = pipeline
-        self._telemetry = telemetry
         self._threads = threads
         self._tasks = tasks
         self._searchable_at: int | None = None  # number of a change of the store

@@ -71,11 +71,11 @@ class Pipeline:
         *,
         include_sensitive: bool,
     ) -> None:
-        self._repository = repository
+        self.repository = repository
         self._scope = scope
         self._embedder = embedder
-        self._config = config
-        self._telemetry = telemetry
+        self.config = config
+        self.telemetry = telemetry
         self._include_sensitive = include_sensitive
         filters = None if include_sensitive else IS_NOT_SENSITIVE
         self._search = TurnSearch(repository, scope, config, model=embedder.model, filters=filters)
@@ -86,7 +86,7 @@ class Pipeline:
         Raises:
             DeadlineExceededError: If the deadline passes.
         """
-        return self._repository.readiness.has_vectors(self._scope, deadline)
+        return self.repository.readiness.has_vectors(self._scope, deadline)
 
     def run(self, hypotheses: list[str], deadline: float, progress: Progress) -> None:
         """Embed hypotheses, search, then follow links, then read earlier versions.
@@ -107,7 +107,7 @@ class Pipeline:
         if not searched.candidates:
             return
         self._stage("expansion", lambda: self._expanded(searched, deadline), progress)
-        if self._config.max_versions:
+        if self.config.max_versions:
             self._stage("lineages", lambda: self._with_versions(progress, deadline), progress)
         progress.stage = None
 
@@ -119,7 +119,7 @@ class Pipeline:
             now: The time.
         """
         entries = [entry for each in memories for entry in entries_of(each)]
-        found = self._repository.readiness.present(self._scope, entries, now)
+        found = self.repository.readiness.present(self._scope, entries, now)
         shown = {key: entry for key, entry in found.items() if self._keeps(entry)}
 
         def fresh(entries: Sequence[MemoryEntry]) -> tuple[MemoryEntry, ...]:
@@ -150,14 +150,14 @@ class Pipeline:
                 raise
             progress.failed_stage = progress.failed_stage or stage
             is_late = isinstance(error, DeadlineExceededError)
-            self._telemetry.failed(stage, None if is_late else error)
+            self.telemetry.failed(stage, None if is_late else error)
 
     def _timed(self, stage: Stage, work: Callable[[], Result], progress: Progress) -> Result:
         progress.stage, started = stage, time.perf_counter()
         try:
             return work()
         finally:
-            self._telemetry.took(stage, time.perf_counter() - started)
+            self.telemetry.took(stage, time.perf_counter() - started)
 
     def _embedded(self, hypotheses: list[str]) -> NDArray[np.float32]:
         """Return the vectors of all hypotheses, float32, shape (m, d)."""
@@ -168,11 +168,11 @@ class Pipeline:
 
     def _searched(self, vectors: NDArray[np.float32], deadline: float) -> TurnSearchOutcome:
         """Search by vectors; its deadline leaves time for reading what it found."""
-        read_for = min(READ_SECONDS, READ_SHARE * self._config.timeout)
+        read_for = min(READ_SECONDS, READ_SHARE * self.config.timeout)
         return self._search.found(vectors, deadline - read_for)
 
     def _expanded(self, searched: TurnSearchOutcome, deadline: float) -> list[TurnMemory]:
-        config, found = self._config, searched.candidates
+        config, found = self.config, searched.candidates
         if searched.error is not None:
             raise searched.error
         if searched.neighbours is not None:

@@ -223,34 +223,16 @@ class HydeService:
         worker = BuildWorker(self._repository.readiness.build, self._repository.agent_id)
         flow = None
         if self.model is not None:
-            flow = self._flow(self.model, self.embedder, worker, tasks)
+            pipeline = Pipeline(
+                self._repository,
+                self.scope,
+                self.embedder,
+                self.config,
+                self._telemetry,
+                include_sensitive=self._include_sensitive,
+            )
+            flow = Flow(self.model, pipeline, worker=worker, threads=self._threads, tasks=tasks)
         return _ProcessParts(os.getpid(), turns, tasks, worker, flow, loop)
-
-    def _flow(
-        self,
-        model: ThreadedModel,
-        embedder: ValidatedEmbedder,
-        worker: BuildWorker,
-        tasks: LimitedTasks,
-    ) -> Flow:
-        pipeline = Pipeline(
-            self._repository,
-            self.scope,
-            embedder,
-            self.config,
-            self._telemetry,
-            include_sensitive=self._include_sensitive,
-        )
-        return Flow(
-            self._repository,
-            self.config,
-            model,
-            worker=worker,
-            pipeline=pipeline,
-            telemetry=self._telemetry,
-            threads=self._threads,
-            tasks=tasks,
-        )
 
     async def _retrieved(
         self,
