@@ -266,13 +266,8 @@ class AsyncMemoryRetriever(RetrieverBase):
         Raises:
             EntryNotFoundError: If the user has no such memory.
         """
-        return await self._engine.salience(
-            self._scope.narrowed(user_id, all_users=all_users),
-            required_uuid(memory_id),
-            query,
-            weights,
-            options,
-        )
+        scope = self._scope.narrowed(user_id, all_users=all_users)
+        return await self._engine.salience(scope, required_uuid(memory_id), query, weights, options)
 
     async def reinforce(
         self,
@@ -295,12 +290,8 @@ class AsyncMemoryRetriever(RetrieverBase):
         Raises:
             EntryNotFoundError: If the user has no such memory.
         """
-        return await self._engine.reinforce(
-            self._scope.narrowed(user_id, all_users=all_users),
-            required_uuid(memory_id),
-            reason,
-            options,
-        )
+        scope = self._scope.narrowed(user_id, all_users=all_users)
+        return await self._engine.reinforce(scope, required_uuid(memory_id), reason, options)
 
     async def record_use(
         self,

@@ -183,10 +183,8 @@ class AsyncRetrievalService(RetrievalBase):
 
         Other errors are those of `retrieve`.
         """
-        scope, entry_id = (
-            self._scope.narrowed(user_id, all_users=all_users),
-            required_uuid(reference_id),
-        )
+        scope = self._scope.narrowed(user_id, all_users=all_users)
+        entry_id = required_uuid(reference_id)
         excluded = tuple(required_uuids("exclude_ids", () if exclude_ids is None else exclude_ids))
         validation.flag("strict", strict)
         found = await self._engine.similar(scope, entry_id, limit, excluded)
