@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from mnemic.arrays import ArrayLike, Float32Array
-from mnemic.errors import InvalidArgumentError, InvalidEntryError
+from mnemic.errors import InvalidEntryError
 from mnemic.model import validation
 from mnemic.model.fields import (
     ACCESS,
@@ -33,7 +33,6 @@ from mnemic.records.lines import memory_line
 from mnemic.records.numbered import NumberedEnum
 from mnemic.records.secrets import RedactedStr, without_passwords
 from mnemic.reporting import habits
-from mnemic.reporting.tracebacks import end_at_verb
 
 
 class MemoryType(NumberedEnum, noun="type"):
@@ -236,13 +235,6 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False, metaclass=Content
 
     def __post_init__(self) -> None:
         """Check every field and convert it to its stored form."""
-        try:
-            self._check()
-        except InvalidArgumentError as error:
-            end_at_verb(error)
-            raise
-
-    def _check(self) -> None:
         for field, default, check in _RULES:
             given = getattr(self, field)
             if given is not default:
