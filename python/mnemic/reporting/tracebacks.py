@@ -8,39 +8,25 @@ import sys
 from collections.abc import Iterator
 from types import CodeType, TracebackType
 
-from mnemic.errors import (
-    AmbiguousIdError,
-    ArrayTypeError,
-    DuplicateEntryError,
-    EmbedderRequiredError,
-    EmbeddingError,
-    EntryNotFoundError,
-    InvalidArgumentError,
-    MissingExtraError,
-    ReadOnlyError,
-    StoreClosedError,
-    StoreFileError,
-    UnknownIdError,
-    VersionConflictError,
-)
+from mnemic import errors
 
 WHOLE = "MNEMIC_DEBUG"
 """Environment variable that keeps tracebacks whole, for work on mnemic itself."""
 
 CALLERS = (
-    InvalidArgumentError,
-    ArrayTypeError,
-    UnknownIdError,
-    EntryNotFoundError,
-    AmbiguousIdError,
-    VersionConflictError,
-    DuplicateEntryError,
-    ReadOnlyError,
-    StoreClosedError,
-    StoreFileError,
-    MissingExtraError,
-    EmbedderRequiredError,
-    EmbeddingError,
+    errors.InvalidArgumentError,
+    errors.ArrayTypeError,
+    errors.UnknownIdError,
+    errors.EntryNotFoundError,
+    errors.AmbiguousIdError,
+    errors.VersionConflictError,
+    errors.DuplicateEntryError,
+    errors.ReadOnlyError,
+    errors.StoreClosedError,
+    errors.StoreFileError,
+    errors.MissingExtraError,
+    errors.EmbedderRequiredError,
+    errors.EmbeddingError,
 )
 """Errors whose messages say what the caller has to change: how mnemic came upon it adds nothing.
 
