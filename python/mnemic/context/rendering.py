@@ -26,7 +26,7 @@ def render(
     chosen = _fitting(_without_old_history(wanted, options.max_history), between, budget)
     while True:
         kept = {item.id for item in chosen}
-        read = _reading_order(item for item in wanted if item.id in kept)
+        read = sorted((item for item in wanted if item.id in kept), key=_reading_place)
         text = options.separator.join(item.content for item in read)
         tokens = counted(counter, text)
         if tokens <= budget or not chosen or chosen[-1].is_protected:
@@ -66,11 +66,6 @@ def _fitting(items: list[ContextItem], between: int, budget: int) -> list[Contex
 def _weight(item: ContextItem) -> tuple[bool, bool, int]:
     is_instruction = item.type is ContextItemType.INSTRUCTION
     return not item.is_protected, not is_instruction, -item.priority
-
-
-def _reading_order(items: Iterable[ContextItem]) -> list[ContextItem]:
-    """Return items in the window's order, but the conversation by time."""
-    return sorted(items, key=_reading_place)
 
 
 def _reading_place(item: ContextItem) -> tuple[ContextItemType, int, datetime]:

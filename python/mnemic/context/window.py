@@ -490,11 +490,16 @@ class ContextWindow:
         return True
 
     def _add(self, item: ContextItem) -> ContextItem:
+        summarises = self._strategy is CompactionStrategy.SUMMARIZE
         try:
             while True:
                 with self._lock:
                     capacity = self._capacity_without(item)
-                    if capacity is None or self._store.is_within(capacity) or not self._summarises:
+                    if (
+                        capacity is None
+                        or self._store.is_within(capacity)
+                        or self._strategy is not CompactionStrategy.SUMMARIZE
+                    ):
                         if capacity is not None:
                             self._evict(capacity, self._strategy)
                         self._put(item)
@@ -509,10 +514,6 @@ class ContextWindow:
                 error.requested_tokens,
             )
             raise
-
-    @property
-    def _summarises(self) -> bool:
-        return self._strategy is CompactionStrategy.SUMMARIZE
 
     def _capacity_without(self, item: ContextItem) -> Capacity | None:
         """Return the capacity beside a new item; None if all items may stay.

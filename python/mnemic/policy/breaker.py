@@ -107,7 +107,7 @@ class CircuitBreaker:
                 if now - self._opened_at < self.recovery_seconds:
                     return None
                 self._change("half_open")
-            elif self._is_probing(now):
+            elif self._probe_at is not None and now - self._probe_at < self.recovery_seconds:
                 return None
             self._probe_at = now
             self._generation += 1
@@ -124,9 +124,6 @@ class CircuitBreaker:
                 self._fail()
             else:
                 self._succeed()
-
-    def _is_probing(self, now: float) -> bool:
-        return self._probe_at is not None and now - self._probe_at < self.recovery_seconds
 
     def _fail(self) -> None:
         self._failures += 1

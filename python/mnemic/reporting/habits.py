@@ -105,7 +105,9 @@ def attribute(this: object, name: str, answers: Mapping[str, str]) -> object:
         value: object = object.__getattribute__(this, name)
         return value
     answer = answers.get(name)
-    hint = suggestion(name, _public(this)) if answer is None else f"; {answer}"
+    hint = f"; {answer}"
+    if answer is None:
+        hint = suggestion(name, [each for each in dir(this) if not each.startswith("_")])
     message = f"{type(this).__name__} has no attribute {quoted(name)}{hint}"
     # With the object Python would add a guess of its own.
     raise MissingAttributeError(message, name=name, obj=None)
@@ -143,7 +145,3 @@ def item_of_record(
     answer = answers.get(key) if isinstance(key, str) else None
     fields = f"its fields are attributes, such as {noun}.content, and {noun}.to_dict() is a dict"
     return item(this, key, answer or fields)
-
-
-def _public(this: object) -> list[str]:
-    return [name for name in dir(this) if not name.startswith("_")]

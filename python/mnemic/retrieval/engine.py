@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -385,14 +385,17 @@ class RetrievalEngine:
             self.repository,
             announced=self.repository.finder.announced(scope, search),
         )
+        expires_at = None
+        if query.use_cache:
+            # Only now the index contains all the memories of the result.
+            expires_at = self.repository.finder.next_expiry(scope, started, _states(query))
         answer = CachedAnswer(
             hits=tuple(_hit(hit) for hit in found.hits),
             total=len(found.hits) if found.total is None else found.total,
             expanded=expanded,
             computed_at=started,
             lifetime=query.cache_ttl,
-            # Only now the index contains all the memories of the result.
-            expires_at=self._first_expiry(scope, query, started) if query.use_cache else None,
+            expires_at=expires_at,
             expansion_failed=expansion_failed,
             degraded=found.degraded,
             degraded_reason=found.degraded_reason,
@@ -401,9 +404,6 @@ class RetrievalEngine:
             stale_since=found.stale_since,
         )
         return CacheLookup(answer, found.entries, from_cache=False)
-
-    def _first_expiry(self, scope: Scope, query: MemoryQuery, since: datetime) -> datetime | None:
-        return self.repository.finder.next_expiry(scope, since, _states(query))
 
     def _rank(
         self, scope: Scope, query: MemoryQuery, search: Search, time_limit: TimeLimit
