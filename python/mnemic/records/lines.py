@@ -68,6 +68,14 @@ def content_of(item: Any, width: int = CONTENT_WIDTH) -> str:
     return cut(without_passwords(head), width)
 
 
+def row_of(item: Any, at: int, width: int = CONTENT_WIDTH) -> list[str]:
+    """Return number, score if there is one, content, user and type of an item."""
+    entry = entry_of(item)
+    score = [f"{item.score:.3f}"] if hasattr(item, "score") else []
+    user = "" if entry.user_id is None else cut(entry.user_id, CONTENT_WIDTH)
+    return [str(at), *score, content_of(entry, width), user, entry.type.name.lower()]
+
+
 def memory_line(item: Any, *before: str) -> str:
     """Return the repr of a memory or of a hit: id, content, user, and its state if not active."""
     entry = entry_of(item)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from mnemic.records.lines import CONTENT_WIDTH, HIDDEN, READ_PER_COLUMN, content_of, cut, entry_of
+from mnemic.records.lines import HIDDEN, READ_PER_COLUMN, cut, entry_of, row_of
 from mnemic.records.plain import plain
 from mnemic.records.secrets import without_passwords
 
@@ -48,12 +48,8 @@ def escaped(text: str) -> str:
 
 def _row(at: int, item: Any) -> str:
     entry = entry_of(item)
-    score = [f"{item.score:.3f}"] if hasattr(item, "score") else []
-    user = "" if entry.user_id is None else cut(entry.user_id, CONTENT_WIDTH)
     created = entry.created_at.isoformat(" ", "seconds")
-    word = entry.type.name.lower()
-    cells = [str(at), *score, content_of(entry, WIDTH), user, word, created, str(entry.id)]
-    return _line(cells, "td")
+    return _line([*row_of(item, at, WIDTH), created, str(entry.id)], "td")
 
 
 def _line(cells: Iterable[str], tag: str) -> str:

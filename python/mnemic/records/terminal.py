@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mnemic.records.lines import CONTENT_WIDTH, content_of, cut, entry_of, short_id
+from mnemic.records.lines import entry_of, row_of, short_id
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,13 +22,10 @@ def rich_table(items: Sequence[Any], title: str) -> "Table":
     for name in ("content", "user", "type", "created", "id"):
         table.add_column(name)
     for at, item in enumerate(items, start=1):
-        table.add_row(*map(Text, _cells(at, item, scored=scored)))
+        table.add_row(*map(Text, _cells(at, item)))
     return table
 
 
-def _cells(at: int, item: Any, *, scored: bool) -> list[str]:
+def _cells(at: int, item: Any) -> list[str]:
     entry = entry_of(item)
-    score = [f"{item.score:.3f}"] if scored else []
-    user = "" if entry.user_id is None else cut(entry.user_id, CONTENT_WIDTH)
-    word, day = entry.type.name.lower(), f"{entry.created_at:%Y-%m-%d %H:%M}"
-    return [str(at), *score, content_of(entry), user, word, day, short_id(entry.id)]
+    return [*row_of(item, at), f"{entry.created_at:%Y-%m-%d %H:%M}", short_id(entry.id)]
