@@ -495,11 +495,7 @@ class ContextWindow:
             while True:
                 with self._lock:
                     capacity = self._capacity_without(item)
-                    if (
-                        capacity is None
-                        or self._store.is_within(capacity)
-                        or self._strategy is not CompactionStrategy.SUMMARIZE
-                    ):
+                    if capacity is None or self._store.is_within(capacity) or not summarises:
                         if capacity is not None:
                             self._evict(capacity, self._strategy)
                         self._put(item)

@@ -11,11 +11,10 @@ from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.model.link import LinkType
 from mnemic.model.named_fields import NamedFields
-from mnemic.model.ranges import Range
+from mnemic.model.ranges import Range, check_choice
 from mnemic.records.options import OptionsRecord, field_names, fields_of, in_camel_case
 from mnemic.records.secrets import RedactedStr
 from mnemic.reporting.description import must_be, quoted
-from mnemic.reporting.near_names import suggestion
 
 InjectionForm: TypeAlias = Literal["markdown", "tagged"]
 """Form of the block of memories in a system prompt."""
@@ -266,22 +265,19 @@ def _checked(name: str, given: object) -> object:
     if name in RANGES:
         return RANGES[name].checked(name, _whole(given) if RANGES[name].is_whole else given)
     if name in FLAGS:
-        return _flag(name, given)
+        if not isinstance(given, bool):
+            raise must_be(name, "True or False", given, show=quoted)
+        return given
     if name in TEXTS:
         return _text(name, given)
     if name == "relation_decay":
         return {**RELATION_DECAY, **_decays(given)}
-    return _form(name, given)
+    check_choice(name, given, get_args(InjectionForm))
+    return given
 
 
 def _whole(given: object) -> object:
     return int(given) if isinstance(given, float) and given.is_integer() else given
-
-
-def _flag(name: str, given: object) -> bool:
-    if not isinstance(given, bool):
-        raise must_be(name, "True or False", given, show=quoted)
-    return given
 
 
 def _text(name: str, given: object) -> str:
@@ -289,16 +285,6 @@ def _text(name: str, given: object) -> str:
         raise must_be(name, "a str", given)
     checked = given.strip()
     return validation.name(name, checked) if checked else ""
-
-
-def _form(name: str, given: object) -> object:
-    forms = get_args(InjectionForm)
-    if not (isinstance(given, str) and given in forms):
-        raise InvalidArgumentError(
-            f"{name} must be one of {', '.join(forms)}, got {quoted(given)}"
-            f"{suggestion(given, forms)}"
-        )
-    return given
 
 
 def _decays(given: object) -> dict[LinkType, float]:

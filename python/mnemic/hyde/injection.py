@@ -7,7 +7,6 @@ from uuid import UUID
 from mnemic._core import neutralise_batch
 from mnemic._core import truncate as cut_to
 from mnemic.context.tokens import Count, count_of
-from mnemic.errors import InvalidArgumentError
 from mnemic.hyde.config import InjectionForm
 from mnemic.hyde.injection_forms import FORMS, Form, InjectedMemory, Version
 from mnemic.hyde.turn_memory import TurnMemory
@@ -15,9 +14,10 @@ from mnemic.model import validation
 from mnemic.model.entry import MemoryEntry
 from mnemic.model.file_version import file_version
 from mnemic.model.link import LinkType
+from mnemic.model.ranges import check_choice
 from mnemic.protocols import TokenCounter
-from mnemic.reporting.description import must_be, quoted
-from mnemic.reporting.near_names import checks_arguments, suggestion
+from mnemic.reporting.description import must_be
+from mnemic.reporting.near_names import checks_arguments
 
 CHARACTERS_PER_TOKEN = 4
 """The block has at most this many characters for each token of its budget."""
@@ -71,29 +71,19 @@ def format_injection(
     Raises:
         InvalidArgumentError: If an argument is of a wrong type or out of range.
     """
-    shown = _checked_form(form)
+    check_choice("form", form, FORMS)
     budget = validation.whole("token_budget", token_budget)
     entries = _injected(_checked(memories), validation.whole("max_versions", max_versions))
-    block = _Block(FORMS[shown], entries, budget, count_of(counter))
+    block = _Block(FORMS[form], entries, budget, count_of(counter))
     return block.text(cuts_first=validation.flag("truncate", truncate))
 
 
-def _checked_form(given: object) -> InjectionForm:
-    for name in FORMS:
-        if given == name:
-            return name
-    raise InvalidArgumentError(
-        f"form must be one of {', '.join(FORMS)}, got {quoted(given)}{suggestion(given, FORMS)}"
-    )
-
-
 def _checked(memories: Iterable[TurnMemory] | None) -> list[TurnMemory]:
-    given: list[object] = [] if memories is None else validation.items("memories", memories)
-    checked = [each for each in given if isinstance(each, TurnMemory)]
-    if len(checked) < len(given):
-        other = next(each for each in given if not isinstance(each, TurnMemory))
-        raise must_be("memories", "TurnMemory records, as the engine returns", other)
-    return checked
+    given: list[TurnMemory] = [] if memories is None else validation.items("memories", memories)
+    for each in given:
+        if not isinstance(each, TurnMemory):
+            raise must_be("memories", "TurnMemory records, as the engine returns", each)
+    return given
 
 
 def _injected(memories: Sequence[TurnMemory], max_versions: int) -> list[InjectedMemory]:

@@ -1,9 +1,21 @@
 """The range of an option of a record: its values, its check and its message."""
 
+from collections.abc import Collection
 from typing import NamedTuple
 
+from mnemic.errors import InvalidArgumentError
 from mnemic.model.validation import is_number
 from mnemic.reporting.description import must_be, quoted
+from mnemic.reporting.near_names import suggestion
+
+
+def check_choice(path: str, given: object, words: Collection[str]) -> None:
+    """Raise if the value of an option is none of its words; the message has the nearest one."""
+    if not (isinstance(given, str) and given in words):
+        raise InvalidArgumentError(
+            f"{path} must be one of {', '.join(words)}, got {quoted(given)}"
+            f"{suggestion(given, words)}"
+        )
 
 
 class Range(NamedTuple):

@@ -10,6 +10,7 @@ from msgspec.structs import force_setattr
 
 from mnemic.errors import InvalidArgumentError
 from mnemic.model.named_fields import NamedFields
+from mnemic.model.ranges import Range
 from mnemic.model.validation import flag, is_number
 from mnemic.records import Record
 from mnemic.reporting.description import must_be, quoted
@@ -27,28 +28,13 @@ OnQueryError: TypeAlias = Literal["keywords", "raise"]
 ON_QUERY_ERROR: tuple[str, ...] = get_args(OnQueryError)
 
 
-def _is_number(given: object) -> bool:
-    return isinstance(given, int | float) and not isinstance(given, bool)
+_FRACTION = Range(0, 1)
+_FULL_WORDS = Range(0, MAX_FULL_WORDS, is_whole=True)
 
 
 def _check_fractions(struct: msgspec.Struct) -> None:
     for name in struct.__struct_fields__:
-        _check_fraction(name, getattr(struct, name))
-
-
-def _check_fraction(name: str, given: Any) -> None:
-    if not (_is_number(given) and 0 <= given <= 1):
-        raise must_be(name, "a number from 0 to 1", given, show=quoted)
-
-
-def _check_words(name: str, given: Any) -> None:
-    if type(given) is not int or not 0 <= given <= MAX_FULL_WORDS:
-        raise must_be(name, f"a whole number from 0 to {MAX_FULL_WORDS}", given, show=quoted)
-
-
-def _check_range(name: str, given: Any, smallest: float, largest: float) -> None:
-    if not (_is_number(given) and smallest <= given <= largest):
-        raise must_be(name, f"a number from {smallest} to {largest}", given, show=quoted)
+        _FRACTION.checked(name, getattr(struct, name))
 
 
 class RecencyCurve(enum.Enum):
@@ -82,7 +68,7 @@ class Recency(Record, frozen=True, metaclass=NamedFields):
         """Check the curve and its scale."""
         if not isinstance(self.curve, RecencyCurve):
             raise must_be("curve", "a RecencyCurve", self.curve)
-        if not (_is_number(self.days) and 0 < self.days < math.inf):
+        if not (is_number(self.days) and 0 < self.days < math.inf):
             raise must_be("days", "a positive number", self.days, show=quoted)
 
 
@@ -111,10 +97,10 @@ class Salience(Record, frozen=True, metaclass=NamedFields):
     def __post_init__(self) -> None:
         """Check the weights and the scales."""
         for name in ("recency", "frequency", "importance"):
-            _check_fraction(name, getattr(self, name))
+            _FRACTION.checked(name, getattr(self, name))
         for name in ("half_life_days", "frequency_max_count"):
             given = getattr(self, name)
-            if not (_is_number(given) and 0 < given < math.inf):
+            if not (is_number(given) and 0 < given < math.inf):
                 raise must_be(name, "a positive number", given, show=quoted)
 
 
@@ -133,10 +119,10 @@ class Order(enum.Enum):
     SALIENCE = "salience"
 
 
-_RANGES: dict[str, tuple[float, float]] = {
-    "exponent": (0.1, 10),
-    "unspaced_exponent": (0.1, 10),
-    "k1": (0, 10),
+_RANGES = {
+    "exponent": Range(0.1, 10),
+    "unspaced_exponent": Range(0.1, 10),
+    "k1": Range(0, 10),
 }
 """Smallest and largest value of the options of a keyword match that are no fractions."""
 
@@ -199,10 +185,7 @@ class KeywordFields(Record, frozen=True, metaclass=NamedFields):
             given = getattr(self, name)
             if given is None and name in _MAY_BE_NONE:
                 continue
-            if name in _RANGES:
-                _check_range(name, given, *_RANGES[name])
-            else:
-                _check_fraction(name, given)
+            _RANGES.get(name, _FRACTION).checked(name, given)
 
 
 class SessionTerms(Record, frozen=True, metaclass=NamedFields):
@@ -321,9 +304,9 @@ class AdaptiveShare(Record, frozen=True, metaclass=NamedFields):
 
     def __post_init__(self) -> None:
         """Check the limits and the length."""
-        _check_fraction("short", self.short)
-        _check_fraction("long", self.long)
-        if not (_is_number(self.length) and 0 < self.length < math.inf):
+        _FRACTION.checked("short", self.short)
+        _FRACTION.checked("long", self.long)
+        if not (is_number(self.length) and 0 < self.length < math.inf):
             raise must_be("length", "a positive number", self.length, show=quoted)
 
 
@@ -381,12 +364,12 @@ class Ranking(Record, frozen=True, kw_only=True, metaclass=NamedFields):
     def __post_init__(self) -> None:
         """Check every part."""
         if not isinstance(self.similarity, AdaptiveShare):
-            _check_fraction("similarity", self.similarity)
+            _FRACTION.checked("similarity", self.similarity)
         flag("covered_only", self.covered_only)
-        _check_fraction("chunk_penalty", self.chunk_penalty)
-        _check_words("full_words", self.full_words)
+        _FRACTION.checked("chunk_penalty", self.chunk_penalty)
+        _FULL_WORDS.checked("full_words", self.full_words)
         flag("strip_speaker_names", self.strip_speaker_names)
-        _check_fraction("max_speaker_share", self.max_speaker_share)
+        _FRACTION.checked("max_speaker_share", self.max_speaker_share)
         for name, kind in _PARTS.items():
             given = getattr(self, name)
             if not isinstance(given, kind):

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, get_args
 
 from mnemic.context.interleaving import InterleavingStrategy
 from mnemic.errors import InvalidArgumentError
-from mnemic.model.ranges import Range
+from mnemic.model.ranges import Range, check_choice
 from mnemic.model.ranking import SEARCH_TYPES
 from mnemic.model.validation import MAX_QUERY_LENGTH
 from mnemic.reporting.description import described, must_be, quoted
-from mnemic.reporting.near_names import suggestion
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -72,11 +71,8 @@ def checked(path: str, given: object) -> object:
     if name in FLAGS and not isinstance(given, bool):
         raise must_be(path, "True or False", given, show=quoted)
     words = CHOICES.get(name)
-    if words is not None and not (isinstance(given, str) and given in words):
-        near = suggestion(given, words)
-        raise InvalidArgumentError(
-            f"{path} must be one of {', '.join(words)}, got {quoted(given)}{near}"
-        )
+    if words is not None:
+        check_choice(path, given, words)
     return given
 
 
