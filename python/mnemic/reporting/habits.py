@@ -12,42 +12,30 @@ from mnemic.errors import MissingAttributeError, UnsupportedUseError
 from mnemic.reporting.description import quoted
 from mnemic.reporting.near_names import suggestion
 
-_TEXT = "the text is hit.content"
 HIT = {
-    "text": _TEXT,
-    "page_content": _TEXT,
-    "document": _TEXT,
+    **dict.fromkeys(("text", "page_content", "document"), "the text is hit.content"),
     "memory": "the text is hit.content, and the whole memory hit.entry",
     "payload": "the whole memory is hit.entry, and its metadata hit.metadata",
     "distance": "hits have a score, higher is better: hit.score",
     "vector": "memory.get(hit.id, embeddings=True).embedding has it",
 }
+_SEQUENCE = "results are a sequence of hits: for hit in results, or results[0].content"
 _EACH = "results are a sequence of hits: [{} for hit in results]"
 RESULTS = {
-    "results": "results are a sequence of hits: for hit in results, or results[0].content",
-    "memories": "results are a sequence of hits: for hit in results, or results[0].content",
-    "matches": "results are a sequence of hits: for hit in results, or results[0].content",
+    **dict.fromkeys(("results", "memories", "matches"), _SEQUENCE),
     "documents": _EACH.format("hit.content"),
     "ids": _EACH.format("hit.id"),
     "distances": _EACH.format("hit.score"),
     "scores": _EACH.format("hit.score"),
     "metadatas": _EACH.format("hit.metadata"),
 }
-_ADD = "write memory.add(content)"
-_ADD_MANY = "write memory.add_many(texts)"
-_SEARCH = "write memory.search(query, limit=…)"
+_SEARCHES = "query", "search_memory", "similarity_search"
 MEMORY = {
-    "remember": _ADD,
-    "store": _ADD,
-    "save": _ADD,
-    "insert": _ADD,
-    "add_memory": _ADD,
-    "add_texts": _ADD_MANY,
-    "add_documents": _ADD_MANY,
+    **dict.fromkeys(("remember", "store", "save"), "write memory.add(content)"),
+    **dict.fromkeys(("insert", "add_memory"), "write memory.add(content)"),
+    **dict.fromkeys(("add_texts", "add_documents"), "write memory.add_many(texts)"),
     "upsert": "write memory.add_many(memories, on_conflict='replace')",
-    "query": _SEARCH,
-    "search_memory": _SEARCH,
-    "similarity_search": _SEARCH,
+    **dict.fromkeys(_SEARCHES, "write memory.search(query, limit=…)"),
     "get_all": "write memory.list(), which gives a page of memories",
     "delete_user": "write memory.delete_all(user_id=…)",
     "reset": "memory.delete_all(all_users=True) deletes the memories of all users",
@@ -56,10 +44,8 @@ MEMORY = {
 }
 VECTOR_MAP = {
     "ntotal": "the number of vectors is len(map)",
-    "add": "write map.upsert(ids, vectors)",
-    "add_with_ids": "write map.upsert(ids, vectors)",
-    "delete": "write map.remove(ids)",
-    "remove_ids": "write map.remove(ids)",
+    **dict.fromkeys(("add", "add_with_ids"), "write map.upsert(ids, vectors)"),
+    **dict.fromkeys(("delete", "remove_ids"), "write map.remove(ids)"),
     "query": "write map.search(vector, k)",
     "reconstruct": "write map.get(id)",
     **dict.fromkeys(("d", "dimension", "dimensions"), "the length of a vector is map.dim"),

@@ -33,6 +33,7 @@ _SCOPE = "bind it, memory = Memory(path).scoped({name}=…), or name it in each 
 _APART = "agents of one file are apart: name one by agent_id, or a user by memory.scoped(user_id=…)"
 _LENGTH = "the embedder has the length of its vectors; a map of vectors alone is VectorMap(dim)"
 
+_FIELDS = "message_id", "position", "category", "source", "embedding", "expires_at"
 _FIELD = "it is a field of an entry: memory.add(MemoryEntry(…, {name}=…))"
 _OF_MANY = "add_many takes it: memory.add_many([…], {name}=…)[0]"
 _FALLS_BACK = (
@@ -46,16 +47,10 @@ _WITHOUT_TOTAL_AND_VECTORS = {
 
 ADVICE: Mapping[str, Mapping[str, str]] = {
     "Memory": {
-        "user_id": _SCOPE,
-        "session_id": _SCOPE,
+        **dict.fromkeys(("user_id", "session_id"), _SCOPE),
         "project_id": "bind it: memory = Memory(path).scoped(project_id=…)",
-        "collection": _APART,
-        "collection_name": _APART,
-        "namespace": _APART,
-        "name": _APART,
-        "dim": _LENGTH,
-        "dimension": _LENGTH,
-        "dimensions": _LENGTH,
+        **dict.fromkeys(("collection", "collection_name", "namespace", "name"), _APART),
+        **dict.fromkeys(("dim", "dimension", "dimensions"), _LENGTH),
         "api_key": "the embedder has the key: embedder=HttpEmbedder(model, base_url=…, api_key=…)",
         "key": "give encryption=Encryption(key) for sealed memories, or a service's key to "
         "HttpEmbedder(…, api_key=…)",
@@ -65,15 +60,9 @@ ADVICE: Mapping[str, Mapping[str, str]] = {
         "project_id": "a project is bound, not passed: memory.scoped(project_id=…).{method}(…)"
     },
     "Memory.add": {
-        "message_id": _FIELD,
-        "position": _FIELD,
-        "category": _FIELD,
-        "source": _FIELD,
-        "embedding": _FIELD,
-        "expires_at": _FIELD,
+        **dict.fromkeys(_FIELDS, _FIELD),
         "embed": "it is a key of a dict: memory.add({{'content': …, 'embed': …}})",
-        "on_conflict": _OF_MANY,
-        "on_embed_error": _OF_MANY,
+        **dict.fromkeys(("on_conflict", "on_embed_error"), _OF_MANY),
     },
     "Memory.search": {
         "weights": "give them as ranking={{'relevance': …, 'recency': …}}",
