@@ -411,19 +411,13 @@ def _json_copy(value: Any) -> Any:
 _CONTAINERS = (dict, list)
 
 
-_REQUIRED_CHECKS: dict[Kind, Callable[..., object]] = {
+_NAMED_CHECKS: dict[Kind, Callable[..., object]] = {
     Kind.NAME: validation.name,
     Kind.UUID: validation.uuid,
     Kind.TIME: validation.given_time,
     Kind.WHOLE: validation.whole,
     Kind.FRACTION: validation.fraction,
     Kind.FLAG: validation.flag,
-}
-_OPTIONAL_CHECKS: dict[Kind, Callable[..., object]] = {
-    Kind.NAME: validation.optional_name,
-    Kind.UUID: validation.optional_uuid,
-    Kind.TIME: validation.optional_time,
-    Kind.WHOLE: validation.optional_whole,
 }
 _CHECKS: dict[Kind, Callable[[object], object]] = {
     Kind.CONTENT: validation.content_or_none,
@@ -440,9 +434,11 @@ _CHECKS: dict[Kind, Callable[[object], object]] = {
 def _check_of(field: MemoryField) -> Callable[[object], object]:
     if field.kind in _CHECKS:
         return _CHECKS[field.kind]
-    checks = _OPTIONAL_CHECKS if field.is_optional else _REQUIRED_CHECKS
     limits = {"minimum": field.minimum} if field.minimum else {}
-    check = partial(checks[field.kind], field.name, **limits)
+    named = _NAMED_CHECKS[field.kind]
+    if field.kind is Kind.NAME and field.is_optional:
+        named = validation.optional_name
+    check = partial(named, field.name, **limits)
     if field.default in (NO_ID, NO_TIME, _AS_CREATED):
         return lambda given: field.default if given is None else check(given)
     return check
