@@ -159,7 +159,12 @@ def parsed(read: Callable[[str], Any], text: object, form: str) -> Any:
         InvalidArgumentError: If it is not in this format; the message has the place.
     """
     if isinstance(text, bytes | bytearray):
-        text = _decoded(bytes(text), form)
+        try:
+            text = text.decode()
+        except UnicodeDecodeError as error:
+            raise InvalidArgumentError(
+                f"{form} must be UTF-8; it is not at byte {error.start}"
+            ) from None
     if not isinstance(text, str):
         raise must_be(form, "a str or bytes", text)
     try:
@@ -168,15 +173,6 @@ def parsed(read: Callable[[str], Any], text: object, form: str) -> Any:
         raise InvalidArgumentError(f"the text is no {form}: {error}") from None
     except (UnicodeEncodeError, RecursionError) as error:
         raise InvalidArgumentError(f"the text is no {form}: {type(error).__name__}") from None
-
-
-def _decoded(text: bytes, form: str) -> str:
-    try:
-        return text.decode()
-    except UnicodeDecodeError as error:
-        raise InvalidArgumentError(
-            f"{form} must be UTF-8; it is not at byte {error.start}"
-        ) from None
 
 
 def _unknown(kind: type[msgspec.Struct], name: object, path: str) -> InvalidArgumentError:
