@@ -4,19 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from mnemic.errors import (
-    ArrayTypeError,
-    DeadlineExceededError,
-    EmbedderRequiredError,
-    EntryNotFoundError,
-    InvalidArgumentError,
-    KernelUnavailableError,
-    KeyUnavailableError,
-    LicenseRestrictionError,
-    MissingExtraError,
-    MnemicError,
-    WrongKeyError,
-)
+from mnemic import errors
 from mnemic.model.validation import lone_surrogate
 from mnemic.records import Record
 
@@ -79,14 +67,14 @@ ERROR_POLICIES: Mapping[str, RetrievalError] = MappingProxyType(
 """All errors by their codes."""
 
 _ERRORS_OF_THE_PROGRAM = (
-    InvalidArgumentError,
-    ArrayTypeError,
-    EmbedderRequiredError,
-    KernelUnavailableError,
-    KeyUnavailableError,
-    LicenseRestrictionError,
-    MissingExtraError,
-    WrongKeyError,
+    errors.InvalidArgumentError,
+    errors.ArrayTypeError,
+    errors.EmbedderRequiredError,
+    errors.KernelUnavailableError,
+    errors.KeyUnavailableError,
+    errors.LicenseRestrictionError,
+    errors.MissingExtraError,
+    errors.WrongKeyError,
 )
 """Wrong arguments and a wrong set-up: the same call would fail for ever."""
 
@@ -104,16 +92,16 @@ def error_of(failure: Exception, timeout: float | None = None) -> RetrievalError
     """
     if isinstance(failure, _ERRORS_OF_THE_PROGRAM):
         return None
-    if isinstance(failure, DeadlineExceededError):
+    if isinstance(failure, errors.DeadlineExceededError):
         return timed_out(timeout)
-    if isinstance(failure, EntryNotFoundError):
+    if isinstance(failure, errors.EntryNotFoundError):
         return COLLECTION_NOT_FOUND
     return UNAVAILABLE
 
 
 def is_expected(failure: Exception) -> bool:
     """Return whether an exception is one of mnemic's or of the system, not an error in code."""
-    return isinstance(failure, MnemicError | OSError | MemoryError)
+    return isinstance(failure, errors.MnemicError | OSError | MemoryError)
 
 
 def timed_out(timeout: float | None) -> RetrievalError:

@@ -45,14 +45,7 @@ from mnemic.model.search import Search
 from mnemic.model.time_range import ANY_TIME, TimeRange
 from mnemic.model.validation import MAX_QUERY_LENGTH, bounded, flag, fraction, items, text, word
 from mnemic.observability.telemetry import milliseconds_since
-from mnemic.recall.reasons import (
-    REASONS,
-    Reason,
-    linked_reason,
-    relevant_reason,
-    temporal_reason,
-    topical_reason,
-)
+from mnemic.recall import reasons
 from mnemic.recall.requests import (
     check_record,
     filters_of,
@@ -90,7 +83,7 @@ class Recall(NamedTuple):
     """
 
     search: Search
-    reason: Reason
+    reason: reasons.Reason
 
 
 class _Candidate(NamedTuple):
@@ -150,7 +143,7 @@ class RecallEngine:
             request = self._relevant(query, options, times)
         else:
             search = search_of(options, *times.tests, order=_ORDERS[mode])
-            request = Recall(search, REASONS[mode])
+            request = Recall(search, reasons.REASONS[mode])
         result = await self._recalled(scope, request, started, limit)
         self._telemetry.recalled(
             mode.name.capitalize(), query, len(result), milliseconds_since(started)
@@ -172,10 +165,10 @@ class RecallEngine:
         if topic is not None:
             bounded("topic_filter", text("topic_filter", topic))
         if topic is None or not topic.strip():
-            request = Recall(search, temporal_reason)
+            request = Recall(search, reasons.temporal_reason)
         else:
             topical = msgspec.structs.replace(search, text=topic, min_similarity=self._floor())
-            request = Recall(topical, topical_reason)
+            request = Recall(topical, reasons.topical_reason)
         result = await self._recalled(scope, request, started, limit)
         self._telemetry.recalled_temporal(
             len(result), times.start, times.end, milliseconds_since(started)
@@ -223,7 +216,7 @@ class RecallEngine:
         if found is None:
             raise not_found(entry_id, scope)
         memories = tuple(
-            ScoredMemory(found.entries[hit.row], hit.strength, linked_reason(hit.kinds))
+            ScoredMemory(found.entries[hit.row], hit.strength, reasons.linked_reason(hit.kinds))
             for hit in found.hits
         )
         self._count(memories, [hit.row for hit in found.hits])
@@ -426,7 +419,7 @@ class RecallEngine:
             strongest = linked.hits[0].strength
             found.append((row, ScoredMemory(entry, similarity * strongest, _POTENTIAL)))
             for hit in linked.hits:
-                reason = linked_reason(hit.kinds)
+                reason = reasons.linked_reason(hit.kinds)
                 memory = ScoredMemory(linked.entries[hit.row], similarity * hit.strength, reason)
                 found.append((hit.row, memory))
         return found, False
@@ -496,7 +489,7 @@ class RecallEngine:
         ranking = msgspec.structs.replace(SEMANTIC, weights=weights, salience=given.salience)
         search = search_of(options, *times.tests, ranking=ranking)
         relevant = msgspec.structs.replace(search, text=query, min_similarity=self._floor())
-        return Recall(relevant, relevant_reason)
+        return Recall(relevant, reasons.relevant_reason)
 
     async def _recalled(
         self, scope: Scope, recall: Recall, started: float, time_limit: TimeLimit
