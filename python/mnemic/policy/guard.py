@@ -78,6 +78,22 @@ class _Attempt(NamedTuple):
         return self.payload is not None and self.cached is None
 
 
+class _Call(NamedTuple):
+    """A search that a policy wants.
+
+    Attributes:
+        key: Where its result is kept; None is nowhere.
+        scope: The user's memories.
+        search: Makes the payload, in the caller's thread; None if the user has no memories.
+        deadline: In seconds of `time.monotonic()`.
+    """
+
+    key: PayloadKey | None
+    scope: Scope
+    search: SearchCall
+    deadline: float | None
+
+
 class Guard:
     """Admits searches, and returns a fallback for those that fail or are not admitted.
 
@@ -157,22 +173,12 @@ class Guard:
             return self._fallback(key, UNAVAILABLE)
         user = (scope.agent_id, scope.user_id)
         with permit, self._cache.computing(user) as computation:
-            return await self._search(key, scope, search, permit, computation, deadline=deadline)
+            call = _Call(key, scope, search, deadline)
+            return await self._search(call, permit, computation)
 
-    async def _search(
-        self,
-        key: PayloadKey | None,
-        scope: Scope,
-        search: SearchCall,
-        permit: Permit,
-        computation: Computation,
-        *,
-        deadline: float | None,
-    ) -> Outcome:
+    async def _search(self, call: _Call, permit: Permit, computation: Computation) -> Outcome:
         try:
-            attempt = await run_blocking(
-                lambda: self._attempt(key, scope, search, deadline), self._repository
-            )
+            attempt = await run_blocking(lambda: self._attempt(call), self._repository)
         except Exception as failure:
             error = error_of(failure, self._config.timeout)
             if error is None:
@@ -182,31 +188,25 @@ class Guard:
                 permit.succeeded()
             else:
                 permit.failed()
-            return self._fallback(key, error)
+            return self._fallback(call.key, error)
         if attempt.is_search:  # else the embedder was not called, and may be down still
             permit.succeeded()
-        return self._outcome(key, attempt, computation)
+        return self._outcome(call.key, attempt, computation)
 
-    def _attempt(
-        self,
-        key: PayloadKey | None,
-        scope: Scope,
-        search: SearchCall,
-        deadline: float | None,
-    ) -> _Attempt:
+    def _attempt(self, call: _Call) -> _Attempt:
         """Read the cache, then search; runs in the caller's thread."""
         self._check_license()
         finder, now = self._repository.finder, self._repository.now()
-        stands = finder.position_and_revision(scope, deadline)
+        stands = finder.position_and_revision(call.scope, call.deadline)
         revision = None if stands is None else stands[1]
         cached = None
-        if key is not None and revision is not None:
-            cached = self._cache.get(key, now, revision)
+        if call.key is not None and revision is not None:
+            cached = self._cache.get(call.key, now, revision)
         if cached is not None:
             return _Attempt(cached.payload, now, revision, cached=cached)
-        payload = search()
+        payload = call.search()
         # Only now the index contains all the memories of the payload.
-        return _Attempt(payload, now, revision, finder.next_expiry(scope, now))
+        return _Attempt(payload, now, revision, finder.next_expiry(call.scope, now))
 
     def _outcome(
         self, key: PayloadKey | None, attempt: _Attempt, computation: Computation
