@@ -259,6 +259,7 @@ class MemoryRetrievalResult(Listing[RankedMemory], frozen=True, kw_only=True):
     _items_field: ClassVar[str] = "results"
     _entry_fields: ClassVar[tuple[str, ...]] = MemoryEntry.__struct_fields__
     _hit_fields: ClassVar[tuple[str, ...]] = ("score", "rank")
+    _total_field: ClassVar[str] = "total_matches"
     _marks: ClassVar[tuple[str, ...]] = (
         "from_cache",
         "expansion_failed",
@@ -282,10 +283,6 @@ class MemoryRetrievalResult(Listing[RankedMemory], frozen=True, kw_only=True):
     partial: bool = False
     approximate: bool = False
     stale_since: datetime | None = None
-
-    @property
-    def _of(self) -> int | None:
-        return self.total_matches
 
 
 class ExpandedQuery(Record, frozen=True, kw_only=True):

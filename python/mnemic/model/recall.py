@@ -274,6 +274,7 @@ class MemoryRecallResult(Listing[ScoredMemory], frozen=True):
     _items_field: ClassVar[str] = "memories"
     _entry_fields: ClassVar[tuple[str, ...]] = MemoryEntry.__struct_fields__
     _hit_fields: ClassVar[tuple[str, ...]] = ("score", "match_reason")
+    _total_field: ClassVar[str] = "total_matches"
     _marks: ClassVar[tuple[str, ...]] = ("partial", "approximate", "stale_since")
 
     memories: tuple[ScoredMemory, ...]
@@ -282,10 +283,6 @@ class MemoryRecallResult(Listing[ScoredMemory], frozen=True):
     partial: bool = False
     approximate: bool = False
     stale_since: datetime | None = None
-
-    @property
-    def _of(self) -> int | None:
-        return self.total_matches
 
 
 class CheckedEntry(WrittenEntry, frozen=True, kw_only=True, eq=False):

@@ -34,6 +34,7 @@ class Listing(Record, AnswersHabits, Sequence[Item], frozen=True, metaclass=_Seq
     _items_field: ClassVar[str]
     _entry_fields: ClassVar[tuple[str, ...]]
     _hit_fields: ClassVar[tuple[str, ...]] = ("score",)
+    _total_field: ClassVar[str] = ""
     _marks: ClassVar[tuple[str, ...]] = ()
     _nouns: ClassVar[tuple[str, str]] = ("hit", "hits")
 
@@ -41,11 +42,6 @@ class Listing(Record, AnswersHabits, Sequence[Item], frozen=True, metaclass=_Seq
     def _items(self) -> tuple[Item, ...]:
         items: tuple[Item, ...] = getattr(self, self._items_field)
         return items
-
-    @property
-    def _of(self) -> int | None:
-        """How many there are besides those in the list, if that is counted."""
-        return None
 
     def __iter__(self) -> Iterator[Item]:
         return iter(self._items)
@@ -98,7 +94,8 @@ class Listing(Record, AnswersHabits, Sequence[Item], frozen=True, metaclass=_Seq
     @property
     def _title(self) -> str:
         marks = ((name, getattr(self, name)) for name in self._marks)
-        return list_title(len(self), self._nouns, self._of, marks)
+        total = getattr(self, self._total_field) if self._total_field else None
+        return list_title(len(self), self._nouns, total, marks)
 
     def __repr__(self) -> str:
         return list_lines(type(self).__name__, self._items, self._title)
