@@ -140,7 +140,9 @@ class Flow:
             return NOT_CACHED
         if not await self._stage("ready", self._is_searchable(deadline), deadline):
             return NOT_CACHED
-        hypotheses = await self._stage("hypotheses", self._hypotheses(window, deadline), deadline)
+        count = self._config.retrieval_hypothesis_count
+        made = self._tasks.result(generate_hypotheses(self._model, window, count), deadline)
+        hypotheses = await self._stage("hypotheses", made, deadline)
         if not hypotheses:
             return Outcome(NO_MEMORIES)
         await self._searched(hypotheses, deadline, progress)
@@ -187,10 +189,6 @@ class Flow:
         if not await self._worker.ready(seconds_left(deadline), only_first=True):
             self._worker.trigger()
             raise _StageFailedError("ready", None)
-
-    def _hypotheses(self, window: list[str], deadline: float) -> Awaitable[list[str]]:
-        count = self._config.retrieval_hypothesis_count
-        return self._tasks.result(generate_hypotheses(self._model, window, count), deadline)
 
     async def _searched(self, hypotheses: list[str], deadline: float, progress: Progress) -> None:
         """Embed and search in one thread; what is complete at the deadline counts.

@@ -64,7 +64,10 @@ def parts_of(
     if embedder is None:
         embedder = _embedder(repository, config, made)
     if llm is None:
-        llm = _language_model(config, made)
+        from mnemic.llm.http import HttpLanguageModel  # noqa: PLC0415 - httpx is optional
+
+        llm = client = HttpLanguageModel(config.hypothesis_model)
+        made.append(client)
     return EngineParts(embedder, llm, tuple(made))
 
 
@@ -85,13 +88,5 @@ def _embedder(repository: Repository, config: HydeConfig, made: list[Closable]) 
         base_url=config.embedding_base_url or None,
         api_key=config.embedding_api_key or None,
     )
-    made.append(client)
-    return client
-
-
-def _language_model(config: HydeConfig, made: list[Closable]) -> "AnyLanguageModel":
-    from mnemic.llm.http import HttpLanguageModel  # noqa: PLC0415 - as above
-
-    client = HttpLanguageModel(config.hypothesis_model)
     made.append(client)
     return client

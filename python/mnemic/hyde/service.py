@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import wait
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from uuid import UUID
@@ -162,9 +161,11 @@ class HydeService:
                 if self._is_stale(cached):
                     refreshed = partial(self._refreshed, parts.turns, parts.flow, name, cached)
                     cached = await run_blocking(refreshed, self._repository)
-            return self._memories_of(cached)
+            stale_since = cached.stale_since or self._repository.finder.stale_since
+            return TurnMemories(cached.memories, stale_since=stale_since)
         except Exception as error:  # noqa: BLE001 - never in the agent's way
-            self._failed(error)
+            if not self._is_closed:
+                self._telemetry.failed("turn", error)
             return TurnMemories()
 
     def stats(self) -> HydeStats:
@@ -251,18 +252,10 @@ class HydeService:
     def _cached(self, turns: TurnCache[CachedTurn], name: str) -> CachedTurn | None:
         """Return the kept result of a turn; none that was stale once the store can be read."""
         cached = turns.cached(name) if name else None
-        if cached is None or cached.stale_since is None or self._stale_since is not None:
+        if cached is None or cached.stale_since is None or self._repository.finder.stale_since:
             return cached
         turns.forget(name, cached)
         return None
-
-    @property
-    def _stale_since(self) -> datetime | None:
-        return self._repository.finder.stale_since
-
-    def _memories_of(self, cached: CachedTurn) -> TurnMemories:
-        stale_since = self._stale_since if cached.stale_since is None else cached.stale_since
-        return TurnMemories(cached.memories, stale_since=stale_since)
 
     def _is_stale(self, cached: CachedTurn) -> bool:
         """Return whether memories of a kept result may be deleted, changed or expired."""
@@ -283,10 +276,6 @@ class HydeService:
         if fresh.stale_since is None:
             turns.replace(name, cached, fresh)
         return fresh
-
-    def _failed(self, error: Exception) -> None:
-        if not self._is_closed:
-            self._telemetry.failed("turn", error)
 
     def _validated(self, given: "AnyEmbedder") -> ValidatedEmbedder:
         """Return the memory's own embedder where that is given, else another one of its model.
