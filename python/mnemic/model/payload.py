@@ -85,29 +85,22 @@ class PayloadMemory(Redacted, frozen=True, kw_only=True, gc=False):
         """
         # msgspec takes a tenth of the time of str() for these.
         ids: list[str] = to_builtins([entry.id for entry, _ in found])
-        pairs = zip(found, ids, strict=True)
-        return [cls._of(entry, score, identity, search_type) for (entry, score), identity in pairs]
-
-    @classmethod
-    def _of(
-        cls, entry: "mnemic.MemoryEntry", score: float, identity: str, search_type: str
-    ) -> Self:
-        owner = f"agent:{entry.agent_id}" if entry.user_id is None else f"user:{entry.user_id}"
-        return cls(
-            id=identity,
-            content=entry.content,
-            timestamp=entry.created_at,
-            score=score,
-            session_id=entry.session_id,
-            message_id=entry.message_id,
-            type=entry.type.payload_type,
-            role=entry.role,
-            speaker=entry.speaker,
-            confidence=_confidence(entry) if entry.metadata else None,
-            provenance=Provenance(
-                collection=owner, search_type=search_type, original_length=len(entry.content)
-            ),
-        )
+        return [
+            cls(
+                id=identity,
+                content=entry.content,
+                timestamp=entry.created_at,
+                score=score,
+                session_id=entry.session_id,
+                message_id=entry.message_id,
+                type=entry.type.payload_type,
+                role=entry.role,
+                speaker=entry.speaker,
+                confidence=_confidence(entry) if entry.metadata else None,
+                provenance=_provenance(entry, search_type),
+            )
+            for (entry, score), identity in zip(found, ids, strict=True)
+        ]
 
     def with_content(self, content: str, **provenance: bool) -> Self:
         """Return a copy with another content.
@@ -142,3 +135,9 @@ def _confidence(entry: "mnemic.MemoryEntry") -> float | None:
     if isinstance(given, bool) or not isinstance(given, int | float):
         return None
     return float(given) if 0 <= given <= 1 else None
+
+
+def _provenance(entry: "mnemic.MemoryEntry", search_type: str) -> Provenance:
+    owner = f"agent:{entry.agent_id}" if entry.user_id is None else f"user:{entry.user_id}"
+    length = len(entry.content)
+    return Provenance(collection=owner, search_type=search_type, original_length=length)

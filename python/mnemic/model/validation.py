@@ -229,11 +229,6 @@ def _parsed_time(field: str, value: str) -> datetime:
     raise InvalidEntryError(f"{field} is not an ISO 8601 time: {quoted(value)}")
 
 
-def optional_time(field: str, value: object) -> datetime | None:
-    """Return `value` as a `given_time`, or None."""
-    return None if value is None else given_time(field, value)
-
-
 def duration(field: str, value: object) -> timedelta:
     """Return `value` if it is a timedelta of 0 or more."""
     if not isinstance(value, timedelta) or value < timedelta():
