@@ -25,7 +25,6 @@ INTERNAL_TYPES = {
     "DistinctValues",  # list[DistinctValue], in a class that has a method `list`
     "Entries",  # list[MemoryEntry], likewise
     "Filters",  # MemoryFilter, or a dict of the grammar
-    "Payload",  # of memories and metadata, such as RetrievalPayload
     "Repository",  # services of the package take it
     "TimeLimit",  # of options that compute it
 }

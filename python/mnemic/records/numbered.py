@@ -49,7 +49,10 @@ class NumberedEnum(Enum):
 
     @classmethod
     def parse(cls, value: object) -> Self:
-        """Return the member for a member, its word in any case, or its number.
+        """Return the member that a value names.
+
+        Args:
+            value: The member, its word in any case, or its number.
 
         Raises:
             InvalidEntryError: If there is none.
