@@ -1,4 +1,3 @@
-from mnemic.index.base import Index as Index
 from mnemic.index.base import LinkedRow as LinkedRow
 from mnemic.index.base import LinkSearch as LinkSearch
 from mnemic.index.base import ListRequest as ListRequest

@@ -80,7 +80,9 @@ class Snapshot(NamedTuple):
 
 
 class NativeIndex:
-    """One agent's rows in the core's `MemoryIndex`, updated by numbered changes.
+    """One agent's rows in the core's `MemoryIndex`, ranked, and updated by numbered changes.
+
+    Searches may run in many threads while one applies changes.
 
     Args:
         dim: Dimension of the vectors; None without vectors.
@@ -135,6 +137,10 @@ class NativeIndex:
 
         A batch that arrives before its predecessors is deferred. Concurrent searches see each row
         before or after its change.
+
+        Args:
+            batch: The changes.
+            loader: The sink that received the batch, if it is a full load.
         """
         with self._lock:
             if batch.since is None:
@@ -205,7 +211,11 @@ class NativeIndex:
             return True
 
     def raise_accesses(self, accesses: Sequence[Access]) -> None:
-        """Raise accesses of rows to at least these values; see `Index.raise_accesses`."""
+        """Raise last access and access count of rows to at least these values, in one step.
+
+        Unknown rows are skipped, and so are values below the known ones: accesses counted by
+        `add_accesses` may not be in the store yet. A batch of changes lowers no accesses either.
+        """
         with self._lock:
             self._drain()
             raise_accesses(self._core, accesses)
@@ -230,7 +240,26 @@ class NativeIndex:
         return self._current_summary().has_speakers
 
     def rank(self, search: Search, inputs: RankInputs) -> RankedPage:
-        """Return the best rows of a scope; see `Index.rank`."""
+        """Return the best rows of a scope.
+
+        Of the search, the filters, the ranking and all limits apply; its texts beside the query
+        count only through the vectors.
+
+        Order: score, then newest, then smallest UUID, then user by name, no user before all. The
+        result of a smaller limit is always the head of the result of a larger one.
+
+        A partial page has rows that were ranked in full before the search's deadline, in their
+        order; any others may be missing.
+
+        With proposed rows, only these are considered, the rows with the best keyword matches, and
+        the neighbours of both in their sessions; all within the scope and the filters. Each has the
+        score and the components of the ranking without proposals, except that a relative search
+        without a given divisor divides by the best match considered. Unknown, repeated and
+        unselected proposals are ignored. With an order in place of the score's, all are.
+
+        Raises:
+            DeadlineExceededError: If the deadline passes, and the search takes no partial answer.
+        """
         try:
             return self._ranked(search, inputs)
         except VectorFileDamagedError:
@@ -244,16 +273,20 @@ class NativeIndex:
         return RankedPage(list(map(_RANKED_ROW, found)), total, partial, approximate, share, weak)
 
     def surface_forms(self, text: str, tokens: list[str]) -> list[tuple[str, list[int]]]:
-        """Return where tokens are written in a text; see `Index.surface_forms`."""
+        """Return where tokens are written in a text, each with the positions of its tokens."""
         return self._current().surface_forms(text, tokens)
 
     @property
     def has_source(self) -> bool:
-        """Whether a candidate source is in use; see `Index.has_source`."""
+        """Whether a candidate source can propose rows."""
         return self._source is not None and self._source.is_open
 
     def selected(self, search: Search, inputs: RankInputs, few: int) -> IndexSelection | None:
-        """Return the rows that a search selects; see `Index.selected`."""
+        """Return the rows that the scope, the time, the filters and exclusions of a search select.
+
+        Floors of the search do not count. None is returned if there are at most `few` rows, and if
+        the deadline passes.
+        """
         found = self._current().selected(search, inputs.scope, inputs.now, few)
         if found is None:
             return None
@@ -261,7 +294,11 @@ class NativeIndex:
         return IndexSelection(size, None if rows is None else RowSet.of(rows))
 
     def nearest(self, vectors: Float32Array, k: int, selected: RowSet | None) -> Int64Array | None:
-        """Return the proposals of the candidate source; see `Index.nearest`."""
+        """Return the proposals of the candidate source; see `CandidateSource.nearest`.
+
+        They may hold unknown, repeated and unselected rows. None is returned without a source, and
+        if it fails.
+        """
         return None if self._source is None else self._source.nearest(vectors, k, selected)
 
     @property
@@ -281,32 +318,68 @@ class NativeIndex:
             self._source.close()
 
     def listed(self, wanted: ListRequest) -> list[Access]:
-        """Return the rows of a list with their accesses; see `Index.listed`."""
+        """Return the rows of a list with their accesses.
+
+        Order: the requested one, then newest, then smallest UUID, then user by name, no user before
+        all; rows that were never accessed come last in the order of accesses.
+        """
         return self._current().listed(wanted)
 
     def counted(self, wanted: ListRequest) -> int:
-        """Return the number of rows of a list; see `Index.counted`."""
+        """Return the number of rows that a list has without its limit and offset."""
         return self._current().counted(wanted)
 
     def distinct(
         self, wanted: ListRequest, field: Field, prefix: str | None
     ) -> list[tuple[Any, int]]:
-        """Return the distinct values of a field; see `Index.distinct`."""
+        """Return the distinct values of a field in the rows of a list, with their numbers of rows.
+
+        Limit and offset are those of the values; see `mnemic.store.lists.Lists.distinct`.
+
+        Args:
+            wanted: The list.
+            field: A name, the type, tags or a path into the metadata.
+            prefix: Only texts that begin with it are counted; None is any value.
+        """
         return self._current().distinct(wanted, field, prefix)
 
     def linked(self, wanted: LinkSearch) -> tuple[list[LinkedRow], int]:
-        """Return the rows reached by links, and their number; see `Index.linked`."""
+        """Return the rows reached by links, and their number.
+
+        Order: strength, then fewest hops, then newest, then smallest UUID, then user. The first row
+        must be in the scope, and need not match the filter.
+
+        Raises:
+            DeadlineExceededError: If the deadline passes.
+        """
         found, total = self._current().linked(wanted)
         return [LinkedRow(*hit) for hit in found], total
 
     def neighbours(self, wanted: NeighbourSearch) -> list[NeighbourRow]:
-        """Return the rows reached by links from several rows; see `Index.neighbours`."""
+        """Return the rows reached by links from several rows, each by its best path.
+
+        A score below 0 counts as 0. Of equal paths the one with the fewest hops counts, then that
+        from the smallest row, then the type of the smallest number. A link to a superseded row
+        leads to the head of its versions: the row of the scope that superseded it, or that
+        superseded its successor, and so on; of several the one that was changed last, then the
+        smallest UUID.
+
+        Order: score, then fewest hops, then newest, then smallest UUID, then user.
+
+        Raises:
+            DeadlineExceededError: If the deadline passes.
+            InvalidArgumentError: If the depth or a decay is out of range.
+        """
         return [NeighbourRow(*hit) for hit in self._current().neighbours(wanted)]
 
     def related(
         self, query: str, texts: list[tuple[str, float]], scope: Scope, limit: int
     ) -> list[tuple[str, float]]:
-        """Return words of texts that are related to a query, weighted by the user's rows."""
+        """Return words of texts that are related to a query, weighted by the user's rows.
+
+        Statistics come from all rows of the scope's user, or of all users; project and session do
+        not narrow them.
+        """
         return self._current().related(query, texts, scope, limit)
 
     def key_phrases(self, text: str, scope: Scope, limit: int) -> list[tuple[str, float]]:
@@ -320,7 +393,11 @@ class NativeIndex:
     def in_first_person(
         self, text: str, scope: Scope, now: int, deadline: float | None = None
     ) -> str:
-        """Return a text with "I" and "my" in place of the names of a scope's speakers."""
+        """Return a text with "I" and "my" in place of the names of a scope's speakers.
+
+        Raises:
+            DeadlineExceededError: If the deadline passes.
+        """
         return self._current().in_first_person(text, scope, now, deadline)
 
     def _current(self) -> MemoryIndex:

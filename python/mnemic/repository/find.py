@@ -289,7 +289,7 @@ class Finder:
         """Return the active memories of a scope that links lead to from several of its memories.
 
         Each has the score of its best path: that of the start, times decay and strength of each
-        link; see `Index.neighbours`. A link to a superseded memory leads to the head of its
+        link; see `NativeIndex.neighbours`. A link to a superseded memory leads to the head of its
         versions. Missing, deleted and expired memories are passed over.
 
         Args:

@@ -6,7 +6,7 @@ Where a selection is small, every memory is ranked.
 from collections.abc import Iterator
 
 from mnemic.arrays import Int64Array, np
-from mnemic.index import Index, IndexSelection, RankedPage, RankInputs
+from mnemic.index import IndexSelection, NativeIndex, RankedPage, RankInputs
 from mnemic.model.search import Search
 
 EXACT_LIMIT = 200_000
@@ -27,7 +27,7 @@ MAX_REQUESTS = 3
 
 
 def rank(
-    index: Index, search: Search, inputs: RankInputs, exact_limit: int = EXACT_LIMIT
+    index: NativeIndex, search: Search, inputs: RankInputs, exact_limit: int = EXACT_LIMIT
 ) -> RankedPage:
     """Return the best rows of a scope, of those that the index's candidate source proposes.
 
@@ -62,7 +62,7 @@ def _can_propose(search: Search, inputs: RankInputs) -> bool:
 
 
 def _by_proposals(
-    index: Index, search: Search, inputs: RankInputs, depth: int, selected: IndexSelection
+    index: NativeIndex, search: Search, inputs: RankInputs, depth: int, selected: IndexSelection
 ) -> RankedPage | None:
     """Return the best of the proposed rows; None if there may be too few of them.
 
@@ -83,7 +83,7 @@ def _by_proposals(
 
 
 def _proposals(
-    index: Index, inputs: RankInputs, limit: int, selected: IndexSelection
+    index: NativeIndex, inputs: RankInputs, limit: int, selected: IndexSelection
 ) -> Iterator[Int64Array]:
     """Yield more and more proposals, as long as the source has as many as requested."""
     wanted = max(MIN_PROPOSALS, PROPOSALS_PER_HIT * limit)

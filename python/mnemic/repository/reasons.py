@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from mnemic.index import Index, RankedRow
+from mnemic.index import NativeIndex, RankedRow
 from mnemic.model import MemoryEntry, Why, WordMatch
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -12,7 +12,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _Tokens = Sequence[tuple[str, str]]
 
 
-def why_of(hit: RankedRow, entry: MemoryEntry, query: str | None, index: Index) -> Why | None:
+def why_of(hit: RankedRow, entry: MemoryEntry, query: str | None, index: NativeIndex) -> Why | None:
     """Return the reasons for a hit's score; None if the index gave none.
 
     Args:
@@ -46,7 +46,7 @@ def _time(microseconds: int) -> datetime:
 
 
 def _word_matches(
-    words: list[tuple[str, str, int]], entry: MemoryEntry, query: str, index: Index
+    words: list[tuple[str, str, int]], entry: MemoryEntry, query: str, index: NativeIndex
 ) -> tuple[WordMatch, ...]:
     own = [(token, term) for token, term, turn in words if turn == 0]
     matches = _own_matches(own, entry, query, index)
@@ -57,7 +57,9 @@ def _word_matches(
     return tuple(matches)
 
 
-def _own_matches(own: _Tokens, entry: MemoryEntry, query: str, index: Index) -> list[WordMatch]:
+def _own_matches(
+    own: _Tokens, entry: MemoryEntry, query: str, index: NativeIndex
+) -> list[WordMatch]:
     """Return the words that the memory itself has, the weightiest first."""
     written = index.surface_forms(entry.content, [term for _, term in own])
     chosen = _covering(written)
