@@ -11,6 +11,7 @@ from mnemic.errors import EmbeddingError, EmbeddingModelMismatchError
 from mnemic.index import NativeIndex
 from mnemic.model import Scope
 from mnemic.model.search import EvidenceFloor, Search
+from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.query_cache import QUERY_CACHE, QueryCache, key_of
 from mnemic.repository.turn_texts import AnnouncedSearch, TurnTexts, Vectors, announced_to
@@ -26,28 +27,27 @@ class QueryVectors:
     """Embeds queries over one agent's memories.
 
     Args:
+        model: Model of the memories' vectors; its embedder gives those of texts.
         store: Holds the vectors of memories.
         agent_id: Whose memories.
-        embedder: Gives the vectors of texts; None gives none.
         indexes: Know the names of speakers, which queries are embedded without.
-        model: Model of the memories' vectors.
-        cache_size: Number of queries whose vectors are kept.
-        is_waiting: Whether the memories have no vectors yet that any query can be compared with,
+        models: Know whether the memories have no vectors yet that any query can be compared with,
             as all are being embedded again.
+        cache_size: Number of queries whose vectors are kept.
     """
 
     def __init__(
         self,
-        store: Store,
-        agent_id: str,
-        embedder: ValidatedEmbedder | None,
-        indexes: IndexSet,
         model: VectorModel,
         *,
+        store: Store,
+        agent_id: str,
+        indexes: IndexSet,
+        models: CurrentModel,
         cache_size: int = QUERY_CACHE,
-        is_waiting: bool = False,
     ) -> None:
-        self._is_waiting = is_waiting
+        embedder = model.embedder
+        self._is_waiting = models.is_waiting
         self._store = store
         self._agent_id = agent_id
         self._embedder = embedder

@@ -82,7 +82,7 @@ from mnemic.repository.transfer import Transfer
 from mnemic.repository.updating import Updater
 from mnemic.repository.vector_index import VectorIndexReader
 from mnemic.repository.vector_model import VectorModel
-from mnemic.store import Store, open_store
+from mnemic.store import open_store
 from mnemic.store.change_listeners import ChangeListener
 from mnemic.store.values import EntryRow
 from mnemic.threads.sync_bridge import run_blocking
@@ -201,7 +201,7 @@ class Repository:
             raise
         # Without this object: a cycle would keep the file of a memory that is never closed.
         make_vectors = partial(
-            _query_vectors,
+            QueryVectors,
             store=self._store,
             agent_id=self.agent_id,
             indexes=self._indexes,
@@ -758,27 +758,6 @@ class Repository:
                 "this memory was opened with embedder=None, and searching by meaning needs one; "
                 "open it with an embedder, give the query's vector, or search by keywords"
             )
-
-
-def _query_vectors(
-    model: VectorModel,
-    *,
-    store: Store,
-    agent_id: str,
-    indexes: IndexSet,
-    models: CurrentModel,
-    cache_size: int,
-) -> QueryVectors:
-    """Return what embeds queries by a model."""
-    return QueryVectors(
-        store,
-        agent_id,
-        model.embedder,
-        indexes,
-        model,
-        cache_size=cache_size,
-        is_waiting=models.is_waiting,
-    )
 
 
 def check_limit(limit: object) -> None:
