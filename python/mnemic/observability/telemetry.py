@@ -19,6 +19,7 @@ from mnemic.observability.events import (
 )
 from mnemic.observability.metrics import CountedStore, Meter
 from mnemic.protocols import Clock
+from mnemic.records import Record
 from mnemic.reporting.description import hidden
 from mnemic.reporting.logs import logger
 
@@ -71,18 +72,6 @@ class Telemetry:
         """Stop the gauges. Repeated calls have no effect."""
         self.meter.closed()
 
-    def record_store(self, started: float) -> None:
-        """Measure a call that stored; it began at this `time.perf_counter()`."""
-        self.meter.stored(milliseconds_since(started))
-
-    def record_retrieval(self, started: float) -> None:
-        """Measure a call that retrieved by ids; it began at this `time.perf_counter()`."""
-        self.meter.retrieved(milliseconds_since(started))
-
-    def record_embedding(self, milliseconds: float) -> None:
-        """Measure one call of the embedder."""
-        self.meter.embedded(milliseconds)
-
     def store_failed(self, error: Exception) -> None:
         """Log a failed write; the error itself goes to the caller."""
         _log.error("Failed to store memory entry: %s", str(error))
@@ -122,8 +111,8 @@ class Telemetry:
         """
         share = milliseconds / max(1, len(embedded))
         is_logged = _log.isEnabledFor(logging.DEBUG)
-        has_listeners = self._events.has_listeners(MemoryStoredEvent)
-        if not is_logged and not has_listeners and share <= SLOW_EMBEDDING_MS:
+        is_heard = self._events.has_listeners(MemoryStoredEvent)
+        if not is_logged and not is_heard and share <= SLOW_EMBEDDING_MS:
             return
         for entry in entries:
             took = share if (entry.user_id, entry.id) in embedded else 0.0
@@ -131,8 +120,15 @@ class Telemetry:
                 _log.warning("Embedding generation slow: %.0fms for entry %s", took, entry.id)
             if is_logged:
                 self._log_stored(entry)
-            if has_listeners:
-                await self._events.publish(self._stored_event(entry, took))
+            await self._publish(
+                MemoryStoredEvent,
+                entry_id=entry.id,
+                type=entry.type,
+                importance=entry.importance,
+                content_length=len(entry.content),
+                was_encrypted=entry.is_encrypted,
+                embedding_time_ms=took,
+            )
 
     def _log_stored(self, entry: MemoryEntry) -> None:
         _log.debug(
@@ -144,18 +140,6 @@ class Telemetry:
             entry.is_encrypted,
         )
 
-    def _stored_event(self, entry: MemoryEntry, took: float) -> MemoryStoredEvent:
-        return MemoryStoredEvent(
-            agent_id=self._agent_id,
-            entry_id=entry.id,
-            type=entry.type,
-            importance=entry.importance,
-            content_length=len(entry.content),
-            was_encrypted=entry.is_encrypted,
-            embedding_time_ms=took,
-            timestamp=self._now(),
-        )
-
     async def repeated(self, entry_id: UUID, repeats: UUID) -> None:
         """Log and publish a stored memory that repeats one returned lately."""
         _log.info(
@@ -164,26 +148,17 @@ class Telemetry:
             self._agent_id,
             repeats,
         )
-        event = MemoryRepeatedEvent(
-            agent_id=self._agent_id,
-            entry_id=entry_id,
-            repeats=repeats,
-            timestamp=self._now(),
-        )
-        await self._events.publish(event)
+        await self._publish(MemoryRepeatedEvent, entry_id=entry_id, repeats=repeats)
 
     async def retrieved(self, entry: MemoryEntry) -> None:
         """Log and publish a memory retrieved by its id."""
         _log.debug("Retrieved memory entry %s for agent %s", entry.id, self._agent_id)
-        if self._events.has_listeners(MemoryRetrievedEvent):
-            event = MemoryRetrievedEvent(
-                agent_id=self._agent_id,
-                entry_id=entry.id,
-                type=entry.type,
-                was_decrypted=entry.is_encrypted,
-                timestamp=self._now(),
-            )
-            await self._events.publish(event)
+        await self._publish(
+            MemoryRetrievedEvent,
+            entry_id=entry.id,
+            type=entry.type,
+            was_decrypted=entry.is_encrypted,
+        )
 
     async def searched(
         self,
@@ -214,28 +189,17 @@ class Telemetry:
                 count,
                 milliseconds,
             )
-        if self._events.has_listeners(MemorySearchCompletedEvent):
-            event = MemorySearchCompletedEvent(
-                agent_id=self._agent_id,
-                query=shortened(query) if shows else None,
-                search_type=search_type,
-                result_count=count,
-                search_time_ms=milliseconds,
-                timestamp=self._now(),
-            )
-            await self._events.publish(event)
+        await self._publish(
+            MemorySearchCompletedEvent,
+            query=shortened(query) if shows else None,
+            search_type=search_type,
+            result_count=count,
+            search_time_ms=milliseconds,
+        )
 
     async def updated(self, entry: MemoryEntry, *, content_changed: bool) -> None:
         """Publish a changed memory."""
-        if self._events.has_listeners(MemoryUpdatedEvent):
-            event = MemoryUpdatedEvent(
-                agent_id=self._agent_id,
-                entry_id=entry.id,
-                type=entry.type,
-                content_changed=content_changed,
-                timestamp=self._now(),
-            )
-            await self._events.publish(event)
+        await self.updated_all([(entry.id, entry.type)], content_changed=content_changed)
 
     async def updated_all(
         self, updated: Iterable[tuple[UUID, MemoryType]], *, content_changed: bool
@@ -244,14 +208,9 @@ class Telemetry:
         if not self._events.has_listeners(MemoryUpdatedEvent):
             return
         for entry_id, kind in updated:
-            event = MemoryUpdatedEvent(
-                agent_id=self._agent_id,
-                entry_id=entry_id,
-                type=kind,
-                content_changed=content_changed,
-                timestamp=self._now(),
+            await self._publish(
+                MemoryUpdatedEvent, entry_id=entry_id, type=kind, content_changed=content_changed
             )
-            await self._events.publish(event)
 
     async def forgotten(self, entry_id: UUID, *, permanent: bool) -> None:
         """Log and publish a deleted memory."""
@@ -292,13 +251,14 @@ class Telemetry:
         if not self._events.has_listeners(MemoryForgottenEvent):
             return
         for entry_id in ids:
-            event = MemoryForgottenEvent(
-                agent_id=self._agent_id,
-                entry_id=entry_id,
-                permanent=permanent,
-                timestamp=self._now(),
-                evicted=evicted,
+            await self._publish(
+                MemoryForgottenEvent, entry_id=entry_id, permanent=permanent, evicted=evicted
             )
+
+    async def _publish(self, kind: type[Record], **fields: object) -> None:
+        """Publish an event of the agent and of this moment, where somebody listens."""
+        if self._events.has_listeners(kind):
+            event = kind(agent_id=self._agent_id, timestamp=self._now(), **fields)
             await self._events.publish(event)
 
     def freed(self, used: int, limit: int) -> float:
@@ -316,14 +276,9 @@ class Telemetry:
             return
         self._warned_percent = passed
         _log.warning("Storage quota at %.0f%% for agent %s", percent, self._agent_id)
-        event = MemoryQuotaWarningEvent(
-            agent_id=self._agent_id,
-            current_usage=used,
-            limit=limit,
-            percent_used=percent,
-            timestamp=self._now(),
+        await self._publish(
+            MemoryQuotaWarningEvent, current_usage=used, limit=limit, percent_used=percent
         )
-        await self._events.publish(event)
 
 
 def _step_passed(percent: float) -> int:

@@ -130,7 +130,7 @@ class Adder:
         self._indexes.active.note_stored(
             is_pending=any(new.entry.embedding is None for new in embedded)
         )
-        self._telemetry.record_store(started)
+        self._telemetry.meter.stored(milliseconds_since(started))
         pairs = zip(embedded, stored.is_new, strict=True)
         fresh = [new.returned for new, is_new in pairs if is_new]
         bare = {(new.entry.user_id, new.entry.id) for new in entries if new.entry.embedding is None}

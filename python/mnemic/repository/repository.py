@@ -159,7 +159,7 @@ class Repository:
                 telemetry=self._telemetry,
             )
             if settings.embedder is not None:
-                settings.embedder.report_to(self._telemetry.record_embedding)
+                settings.embedder.report_to(self._telemetry.meter.embedded)
             self._cache = EntryCache(self._store, self.agent_id)
             self._models = CurrentModel.of(
                 self._store,
@@ -291,7 +291,7 @@ class Repository:
             limits=self.limits,
             clock=self.now,
             query_vectors=make_vectors,
-            report_calls=self._telemetry.record_embedding,
+            report_calls=self._telemetry.meter.embedded,
             can_write=not self._settings.read_only,
         )
         if self._models.is_waiting:
@@ -459,7 +459,7 @@ class Repository:
             found = self._cache.get(scope, ids, now)
         else:
             found = await run_blocking(lambda: self._cache.get(scope, ids, now), self._store)
-        self._telemetry.record_retrieval(started)
+        self._telemetry.meter.retrieved(milliseconds_since(started))
         if self._settings.track_access:
             self.accesses.count([row for row, entry in found.values() if entry.is_active(now)], now)
         entries = {entry_id: entry for entry_id, (_, entry) in found.items()}
