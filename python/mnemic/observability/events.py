@@ -18,7 +18,13 @@ from mnemic.threads.sync_bridge import awaited
 _log = logger(__name__)
 
 
-class MemoryStoredEvent(Record, frozen=True, kw_only=True):
+class _AgentEvent(Record, frozen=True, kw_only=True):
+    """What happened to an agent's memories."""
+
+    agent_id: str
+
+
+class MemoryStoredEvent(_AgentEvent, frozen=True, kw_only=True):
     """A memory was stored.
 
     Attributes:
@@ -33,7 +39,6 @@ class MemoryStoredEvent(Record, frozen=True, kw_only=True):
         timestamp: Time of storing.
     """
 
-    agent_id: str
     entry_id: UUID
     type: MemoryType
     importance: float
@@ -43,7 +48,7 @@ class MemoryStoredEvent(Record, frozen=True, kw_only=True):
     timestamp: datetime
 
 
-class MemoryRetrievedEvent(Record, frozen=True, kw_only=True):
+class MemoryRetrievedEvent(_AgentEvent, frozen=True, kw_only=True):
     """A memory was retrieved by its id.
 
     Attributes:
@@ -54,14 +59,13 @@ class MemoryRetrievedEvent(Record, frozen=True, kw_only=True):
         timestamp: Time of the retrieval.
     """
 
-    agent_id: str
     entry_id: UUID
     type: MemoryType
     was_decrypted: bool
     timestamp: datetime
 
 
-class MemoryRepeatedEvent(Record, frozen=True, kw_only=True):
+class MemoryRepeatedEvent(_AgentEvent, frozen=True, kw_only=True):
     """A memory was stored that repeats one returned lately, with `on_recalled="flag"`.
 
     Attributes:
@@ -71,13 +75,12 @@ class MemoryRepeatedEvent(Record, frozen=True, kw_only=True):
         timestamp: Time of storing.
     """
 
-    agent_id: str
     entry_id: UUID
     repeats: UUID
     timestamp: datetime
 
 
-class MemoryUpdatedEvent(Record, frozen=True, kw_only=True):
+class MemoryUpdatedEvent(_AgentEvent, frozen=True, kw_only=True):
     """A memory was changed.
 
     Attributes:
@@ -88,14 +91,13 @@ class MemoryUpdatedEvent(Record, frozen=True, kw_only=True):
         timestamp: Time of the change.
     """
 
-    agent_id: str
     entry_id: UUID
     type: MemoryType
     content_changed: bool
     timestamp: datetime
 
 
-class MemoryForgottenEvent(Record, frozen=True, kw_only=True):
+class MemoryForgottenEvent(_AgentEvent, frozen=True, kw_only=True):
     """A memory was deleted, permanently or not.
 
     Attributes:
@@ -106,14 +108,13 @@ class MemoryForgottenEvent(Record, frozen=True, kw_only=True):
         evicted: Whether it was deleted to make space for another memory, by `when_full="evict"`.
     """
 
-    agent_id: str
     entry_id: UUID
     permanent: bool
     timestamp: datetime
     evicted: bool = False
 
 
-class MemorySearchCompletedEvent(Record, frozen=True, kw_only=True):
+class MemorySearchCompletedEvent(_AgentEvent, frozen=True, kw_only=True):
     """A search was completed.
 
     Attributes:
@@ -126,7 +127,6 @@ class MemorySearchCompletedEvent(Record, frozen=True, kw_only=True):
         timestamp: Time of completion.
     """
 
-    agent_id: str
     query: str | None
     search_type: str = "semantic"
     result_count: int
@@ -134,7 +134,7 @@ class MemorySearchCompletedEvent(Record, frozen=True, kw_only=True):
     timestamp: datetime
 
 
-class MemoryQuotaWarningEvent(Record, frozen=True, kw_only=True):
+class MemoryQuotaWarningEvent(_AgentEvent, frozen=True, kw_only=True):
     """An agent's contents exceeded 80, 90 or 95 % of the quota.
 
     Attributes:
@@ -145,14 +145,13 @@ class MemoryQuotaWarningEvent(Record, frozen=True, kw_only=True):
         timestamp: Time of the write.
     """
 
-    agent_id: str
     current_usage: int
     limit: int
     percent_used: float
     timestamp: datetime
 
 
-class MemoryRetrievalCompletedEvent(Record, frozen=True, kw_only=True):
+class MemoryRetrievalCompletedEvent(_AgentEvent, frozen=True, kw_only=True):
     """A query of the retrieval service was completed.
 
     Attributes:
@@ -166,7 +165,6 @@ class MemoryRetrievalCompletedEvent(Record, frozen=True, kw_only=True):
         timestamp: Time of completion.
     """
 
-    agent_id: str
     query: str | None
     result_count: int
     total_matches: int
@@ -175,7 +173,7 @@ class MemoryRetrievalCompletedEvent(Record, frozen=True, kw_only=True):
     timestamp: datetime
 
 
-class ContextAugmentedEvent(Record, frozen=True, kw_only=True):
+class ContextAugmentedEvent(_AgentEvent, frozen=True, kw_only=True):
     """Memories were added to a context window.
 
     Attributes:
@@ -187,14 +185,13 @@ class ContextAugmentedEvent(Record, frozen=True, kw_only=True):
         timestamp: Time of addition.
     """
 
-    agent_id: str
     query: str | None
     items_added: int
     tokens_added: int
     timestamp: datetime
 
 
-class QueryExpandedEvent(Record, frozen=True, kw_only=True):
+class QueryExpandedEvent(_AgentEvent, frozen=True, kw_only=True):
     """A query was expanded, or the expansion was discarded for its low confidence.
 
     Attributes:
@@ -206,7 +203,6 @@ class QueryExpandedEvent(Record, frozen=True, kw_only=True):
         timestamp: Time of the expansion.
     """
 
-    agent_id: str
     original_query: str | None
     expanded_query: str | None
     terms_added: int
@@ -214,7 +210,7 @@ class QueryExpandedEvent(Record, frozen=True, kw_only=True):
     timestamp: datetime
 
 
-class RetrievalPolicyCompletedEvent(Record, frozen=True, kw_only=True):
+class RetrievalPolicyCompletedEvent(_AgentEvent, frozen=True, kw_only=True):
     """A run of a retrieval policy has a result.
 
     Attributes:
@@ -229,7 +225,6 @@ class RetrievalPolicyCompletedEvent(Record, frozen=True, kw_only=True):
         timestamp: Time of completion.
     """
 
-    agent_id: str
     query: str | None
     result_count: int
     tokens_used: int
@@ -240,7 +235,7 @@ class RetrievalPolicyCompletedEvent(Record, frozen=True, kw_only=True):
     timestamp: datetime
 
 
-class RetrievalPolicyFailedEvent(Record, frozen=True, kw_only=True):
+class RetrievalPolicyFailedEvent(_AgentEvent, frozen=True, kw_only=True):
     """A run of a retrieval policy has no result of its own.
 
     Attributes:
@@ -254,7 +249,6 @@ class RetrievalPolicyFailedEvent(Record, frozen=True, kw_only=True):
         timestamp: Time of completion.
     """
 
-    agent_id: str
     query: str | None
     code: str
     fallback: str
@@ -263,7 +257,7 @@ class RetrievalPolicyFailedEvent(Record, frozen=True, kw_only=True):
     timestamp: datetime
 
 
-class CircuitChangedEvent(Record, frozen=True, kw_only=True):
+class CircuitChangedEvent(_AgentEvent, frozen=True, kw_only=True):
     """The circuit breaker of a retrieval policy has another state.
 
     Attributes:
@@ -273,13 +267,12 @@ class CircuitChangedEvent(Record, frozen=True, kw_only=True):
         timestamp: Time at which the event is published, at the end of a run.
     """
 
-    agent_id: str
     before: str
     after: str
     timestamp: datetime
 
 
-class HypothesesRetrievedEvent(Record, frozen=True, kw_only=True):
+class HypothesesRetrievedEvent(_AgentEvent, frozen=True, kw_only=True):
     """A turn of a HyDE engine ended; calls that get its kept result publish nothing.
 
     Attributes:
@@ -294,7 +287,6 @@ class HypothesesRetrievedEvent(Record, frozen=True, kw_only=True):
             by other processes may be missing. Else None.
     """
 
-    agent_id: str
     result_count: int
     failed_stage: str | None
     partial: bool
@@ -302,23 +294,6 @@ class HypothesesRetrievedEvent(Record, frozen=True, kw_only=True):
     timestamp: datetime
     stale_since: datetime | None = None
 
-
-_KINDS: tuple[type[Any], ...] = (
-    MemoryStoredEvent,
-    MemoryRepeatedEvent,
-    MemoryRetrievedEvent,
-    MemoryUpdatedEvent,
-    MemoryForgottenEvent,
-    MemorySearchCompletedEvent,
-    MemoryQuotaWarningEvent,
-    MemoryRetrievalCompletedEvent,
-    ContextAugmentedEvent,
-    QueryExpandedEvent,
-    RetrievalPolicyCompletedEvent,
-    RetrievalPolicyFailedEvent,
-    CircuitChangedEvent,
-    HypothesesRetrievedEvent,
-)
 
 Event = TypeVar("Event", bound=msgspec.Struct)
 Listener = Callable[[Event], Awaitable[object] | object]
@@ -350,8 +325,9 @@ class Events:
             InvalidArgumentError: If the kind is not an event of this module, or the listener is not
                 callable.
         """
-        if kind not in _KINDS:
-            known = ", ".join(sorted(each.__name__ for each in _KINDS))
+        kinds: list[type[Any]] = _AgentEvent.__subclasses__()
+        if kind not in kinds:
+            known = ", ".join(sorted(each.__name__ for each in kinds))
             raise InvalidArgumentError(f"kind must be one of {known}, got {_name_of(kind)}")
         if not callable(listener):
             raise InvalidArgumentError(f"listener must be a function, got {quoted(listener)}")
