@@ -11,22 +11,9 @@ _HEDGES = vocabulary.words(
     "about around roughly approximately nearly almost some circa ca little just approx"
 )
 _UPPER = frozenset({"at most", "up", "under", "below", "less", "fewer", "maximum", "within", "max"})
-_LOWER = frozenset(
-    {
-        "at least",
-        "more",
-        "over",
-        "above",
-        "minimum",
-        "exceed",
-        "exceeds",
-        "exceeded",
-        "beyond",
-        "passed",
-        "topped",
-        "upwards",
-    }
-)
+_LOWER = vocabulary.words(
+    "more over above minimum exceed exceeds exceeded beyond passed topped upwards"
+) | {"at least"}
 _LIMIT_WORDS = vocabulary.words("than to of a of at the is mark")
 _PER_WORDS = frozenset({"per", "a", "an", "each", "every", "/"})
 _AGE_VERBS = frozenset({"turn", "turned", "turns", "aged", "age"})

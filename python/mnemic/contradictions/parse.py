@@ -18,21 +18,7 @@ _LABEL_LENGTH = 3  # "Ben:", "Aunt May:"
 _PERSON_VERBS = frozenset(stem(verb) for verb in vocabulary.PERSON_VERBS)
 _CONDITIONS = frozenset({"if", "when", "whenever", "unless", "once", "until"})
 _CONNECTIVES = _CONDITIONS | vocabulary.CONJUNCTIONS | vocabulary.PREPOSITIONS
-_ABSTRACT = (
-    "s",
-    "ing",
-    "ion",
-    "ment",
-    "ness",
-    "ity",
-    "ship",
-    "ism",
-    "graphy",
-    "logy",
-    "ance",
-    "ence",
-    "age",
-)
+_ABSTRACT = tuple(vocabulary.listed("s ing ion ment ness ity ship ism graphy logy ance ence age"))
 _DOUBLING = frozenset({"not", "never", "no", "without", "unless"})
 _CANCELLING = frozenset({"without", "unless"})
 _ENDING = frozenset({"stop", "quit", "ceas", "refus", "fail", "forget"})
