@@ -90,7 +90,7 @@ def ear(monkeypatch):
             self[name] = heard.measure(name)
             return self[name]
 
-    instruments = metrics._Instruments(All(), All())
+    instruments = All()
     monkeypatch.setattr(metrics._process, "instruments", lambda: instruments)
     root, level = logging.getLogger(), logging.getLogger().level
     root.addHandler(heard)

@@ -93,7 +93,7 @@ def ear(monkeypatch, tmp_path):
             self[name] = ear.measure(name)
             return self[name]
 
-    instruments = metrics._Instruments(All(), All())
+    instruments = All()
     monkeypatch.setattr(metrics._process, "instruments", lambda: instruments)
     root, level = logging.getLogger(), logging.getLogger().level
     root.addHandler(ear)

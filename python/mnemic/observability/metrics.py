@@ -10,7 +10,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from mnemic._core import __version__
 from mnemic.model import Scope
@@ -19,7 +19,7 @@ from mnemic.reporting.description import failure
 from mnemic.reporting.logs import logger
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Observation
+    from opentelemetry.metrics import CallbackOptions, Observation
 
 LONG_TERM = "agents.memory.longterm."
 RETRIEVAL = "agents.memory.retrieval."
@@ -167,19 +167,19 @@ class Meter:
 
     def evicted(self, number: int) -> None:
         """Count memories that were deleted to make space."""
-        self._count(LONG_TERM + "evictions", number)
+        self._record(LONG_TERM + "evictions", number)
 
     def retrieval(self, milliseconds: float, results: int, *, from_cache: bool) -> None:
         """Measure a query of the retrieval service."""
-        self._count(RETRIEVAL + "total")
+        self._record(RETRIEVAL + "total", 1)
         if from_cache:
-            self._count(RETRIEVAL + "cache_hits")
+            self._record(RETRIEVAL + "cache_hits", 1)
         self._record(RETRIEVAL + "latency_ms", milliseconds)
         self._record(RETRIEVAL + "results", results)
 
     def augmented(self) -> None:
         """Count memories added to a context window."""
-        self._count(RETRIEVAL + "augmentations")
+        self._record(RETRIEVAL + "augmentations", 1)
 
     def policy_ran(
         self,
@@ -208,7 +208,7 @@ class Meter:
 
     def recalled(self, mode: str, milliseconds: float, results: int) -> None:
         """Measure a recall."""
-        self._count(RETRIEVER + "Queries", mode=mode)
+        self._record(RETRIEVER + "Queries", 1, mode=mode)
         self._record(RETRIEVER + "Latency", milliseconds)
         self._record(RETRIEVER + "ResultCount", results)
 
@@ -217,23 +217,13 @@ class Meter:
         if instruments is None:
             return
         try:
-            instruments.histograms[name].record(value, {**self._attributes, **attributes})
+            instruments[name](value, {**self._attributes, **attributes})
         except Exception as error:  # noqa: BLE001 - the operation has happened, whoever measures it
             _process.log_failure(name, error)
 
-    def _count(self, name: str, number: int = 1, **attributes: str) -> None:
-        instruments = _process.instruments()
-        if instruments is None:
-            return
-        try:
-            instruments.counters[name].add(number, {**self._attributes, **attributes})
-        except Exception as error:  # noqa: BLE001 - as above
-            _process.log_failure(name, error)
 
-
-class _Instruments(NamedTuple):
-    histograms: "dict[str, Histogram]"
-    counters: "dict[str, Counter]"
+_Instruments: TypeAlias = dict[str, Callable[[float, dict[str, str]], None]]
+"""What takes the measurements and their attributes, by the name of the metric."""
 
 
 class _Process:
@@ -292,17 +282,15 @@ class _Process:
         meter = get_meter("mnemic", __version__)
         for name, unit, description, read in _GAUGES:
             meter.create_observable_gauge(name, [observing(name, read)], unit, description)
-        histograms = {
-            name: meter.create_histogram(
-                name, unit, description, explicit_bucket_boundaries_advisory=bounds
-            )
-            for name, unit, description, bounds in _HISTOGRAMS
-        }
-        counters = {
-            name: meter.create_counter(name, unit, description)
+        instruments: _Instruments = {
+            name: meter.create_counter(name, unit, description).add
             for name, unit, description in _COUNTERS
         }
-        return _Instruments(histograms, counters)
+        for name, unit, description, bounds in _HISTOGRAMS:
+            instruments[name] = meter.create_histogram(
+                name, unit, description, explicit_bucket_boundaries_advisory=bounds
+            ).record
+        return instruments
 
     def _totals(self, name: str, read: Reading) -> dict[str, int]:
         """Return a reading of each agent, summed over its files, each of them read once."""
