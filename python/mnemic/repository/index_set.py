@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.index import SourceFactory
@@ -60,41 +61,29 @@ class IndexSet:
         is_lazy: bool = False,
         keeps_snapshots: bool = True,
     ) -> None:
-        self._is_lazy = is_lazy
-        self._keeps_snapshots = keeps_snapshots
-        self._pool = pool
-        self._unloaded = unloaded
-        self._store = store
-        self._agent_id = agent_id
         self._embedder = embedder
         self._model = model
-        self._language = language
-        self._can_write = can_write
-        self._make_source = make_source
-        self._progress = progress
         self._lock = threading.Lock()
         self.is_switching = False
         self.generation = 0
-        self.active = self._new(State.ACTIVE)
-        self._syncs = {State.ACTIVE: self.active}
-
-    def _new(self, state: State) -> IndexSync:
-        return IndexSync(
-            self._store,
-            self._agent_id,
-            self._embedder,
-            language=self._language,
-            can_write=self._can_write,
-            state=state,
-            make_source=self._make_source if state is State.ACTIVE else None,
-            model=self._model,
-            progress=self._progress if state is State.ACTIVE else None,
-            pool=self._pool,
-            unloaded=self._unloaded if state is State.ACTIVE else None,
-            is_lazy=self._is_lazy and state is State.ACTIVE,
-            keeps_snapshots=self._keeps_snapshots,
-            is_switching=self.is_switching,
+        self._make = partial(
+            IndexSync,
+            store,
+            agent_id,
+            language=language,
+            can_write=can_write,
+            pool=pool,
+            keeps_snapshots=keeps_snapshots,
         )
+        self.active = self._make(
+            embedder,
+            model=model,
+            make_source=make_source,
+            progress=progress,
+            unloaded=unloaded,
+            is_lazy=is_lazy,
+        )
+        self._syncs = {State.ACTIVE: self.active}
 
     def of(self, state: State) -> IndexSync:
         """Return the index of a state."""
@@ -106,7 +95,12 @@ class IndexSet:
                 known.stop()
                 known = None
             if known is None:
-                known = self._syncs[state] = self._new(state)
+                known = self._syncs[state] = self._make(
+                    self._embedder,
+                    model=self._model,
+                    state=state,
+                    is_switching=self.is_switching,
+                )
             return known
 
     def begin_switch(self) -> None:
