@@ -159,9 +159,7 @@ def checked_entry_limits(
             f"when_full must be 'refuse' or 'evict', got {quoted(when_full)}"
         )
     return EntryLimits(
-        None if max_entries is None else validation.whole("max_entries", max_entries),
-        None
-        if user_max_entries is None
-        else validation.whole("user_max_entries", user_max_entries),
+        validation.optional_whole("max_entries", max_entries),
+        validation.optional_whole("user_max_entries", user_max_entries),
         evicts=when_full == "evict",
     )

@@ -15,7 +15,7 @@ from mnemic.model.ids import UuidFactory
 from mnemic.model.search_in import SEARCH_INS
 from mnemic.model.validation import flag
 from mnemic.protocols import Clock, IdFactory, system_clock
-from mnemic.reporting.description import described
+from mnemic.reporting.description import must_be
 from mnemic.reporting.progress import Progress, checked_progress
 from mnemic.repository.arguments import checked_language
 from mnemic.repository.chosen_embedder import chosen_embedder
@@ -131,7 +131,7 @@ class Settings(NamedTuple):
             language=analysed_in,
             license=checked_policy(license),
             quota=None if quota is None else Quota(whole("quota", quota, minimum=0)),
-            user_quota=None if user_quota is None else whole("user_quota", user_quota, minimum=0),
+            user_quota=validation.optional_whole("user_quota", user_quota),
             entry_limits=entry_limits,
             retention=kept_for,
             clock=clock,
@@ -166,12 +166,10 @@ def _check_reembed(reembed: bool, *, may_store: bool) -> None:  # noqa: FBT001 -
 def _checked_encryption(given: object) -> Encryption | None:
     if given is None or isinstance(given, Encryption):
         return given
-    raise InvalidArgumentError(
-        f"encryption must be an Encryption, such as Encryption(key=...), got {described(given)}"
-    )
+    raise must_be("encryption", "an Encryption, such as Encryption(key=...)", given)
 
 
 def _checked_pool(given: object) -> IndexPool | None:
     if given is None or isinstance(given, IndexPool):
         return given
-    raise InvalidArgumentError(f"index_pool must be an IndexPool, got {described(given)}")
+    raise must_be("index_pool", "an IndexPool", given)
