@@ -344,6 +344,6 @@ class WithUpdates:
 
     async def update_and_get(self, entry_id, update):
         repository = self._memory.repository
-        return await repository.update(
+        return await repository.updater.update(
             self._memory.scope.narrowed(all_users=True), entry_id, update
         )

@@ -135,7 +135,7 @@ def write_and_unwrite(memory, start, user):
             memory.delete(new.id, user_id=user, permanent=turn % 8 == 1)
         elif turn % 4 == 2:
             update = MemoryEntryUpdate(status="archived")
-            asyncio.run(memory.repository.update(scope, new.id, update))
+            asyncio.run(memory.repository.updater.update(scope, new.id, update))
         elif turn % 4 == 3:
             memory.unlink(start.id, new.id, user_id=user)
 

@@ -155,7 +155,7 @@ def test_another_memory_on_the_file_sees_what_was_archived(tmp_path):
         kept = one.add("kept", user_id="u")
         for status in ("archived", "active", "archived"):
             update = MemoryEntryUpdate(status=status)
-            asyncio.run(one.repository.update(one.scope.narrowed("u"), kept.id, update))
+            asyncio.run(one.repository.updater.update(one.scope.narrowed("u"), kept.id, update))
             for memory in (two, one):
                 for mode in MODES:
                     found = memory.recall("q", mode=mode, user_id="u")

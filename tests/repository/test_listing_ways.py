@@ -98,7 +98,7 @@ def by_store(call):
 def updated(**fields):
     def update(memory, entry):
         scope = Scope("default", entry.user_id)
-        run_sync(memory.repository.update(scope, entry.id, MemoryEntryUpdate(**fields)))
+        run_sync(memory.repository.updater.update(scope, entry.id, MemoryEntryUpdate(**fields)))
 
     return update
 

@@ -32,7 +32,7 @@ from mnemic.protocols import Target
 from mnemic.reporting.description import quoted
 from mnemic.reporting.near_names import names_arguments
 from mnemic.reporting.progress import Progress
-from mnemic.repository import Options, check_limit, required_uuid, required_uuids
+from mnemic.repository import Options, required_uuid, required_uuids
 from mnemic.threads.sync_bridge import sync_method
 from mnemic.verbs.adding import times
 from mnemic.verbs.audit import AsyncAuditVerbs
@@ -231,7 +231,7 @@ class AsyncLongTermMemory(
             EmbedderRequiredError: If the memory was opened with `embedder=None`.
             EmbeddingError: If the embedder fails.
         """
-        check_limit(limit)
+        validation.limit("limit", limit)
         minimum = (
             self._repository.similarity_floor(DOCUMENTED_FLOOR)
             if min_similarity is None
@@ -368,7 +368,7 @@ class AsyncLongTermMemory(
             StoreError: If the store cannot be written.
         """
         scope = self._scope.narrowed(user_id, all_users=all_users)
-        changed = await self._repository.update(
+        changed = await self._repository.updater.update(
             scope, required_uuid(entry_id), update, if_version=if_version
         )
         return changed is not None

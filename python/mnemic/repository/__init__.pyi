@@ -7,7 +7,6 @@ from mnemic.repository.found import LinkedOutcome as LinkedOutcome
 from mnemic.repository.found import SearchOutcome as SearchOutcome
 from mnemic.repository.options import Options as Options
 from mnemic.repository.repository import Repository as Repository
-from mnemic.repository.repository import check_limit as check_limit
 from mnemic.repository.retention import RETENTION as RETENTION
 from mnemic.repository.searchable import Searchable as Searchable
 from mnemic.repository.searchable import checked_memory as checked_memory

@@ -29,7 +29,6 @@ from mnemic.model import (
     CheckedEntry,
     MemoryAudit,
     MemoryEntry,
-    MemoryEntryUpdate,
     OnConflict,
     OnDuplicate,
     OnEmbedError,
@@ -42,7 +41,7 @@ from mnemic.model import (
 )
 from mnemic.model.audit import AuditRequest
 from mnemic.model.lineage import Lineage
-from mnemic.model.new_entry import NO_VECTORS, ON_EMBED_ERROR, NewEntry, OwnVectors
+from mnemic.model.new_entry import ON_EMBED_ERROR, NewEntry
 from mnemic.model.search import Search
 from mnemic.model.update import checked_expiry
 from mnemic.model.validation import flag
@@ -593,27 +592,6 @@ class Repository:
         self.limits.require_storing()
         return LineageReader(self._store, self.now).lineages(scope, entries, max_versions, deadline)
 
-    async def update(
-        self,
-        scope: Scope,
-        entry_id: UUID,
-        update: MemoryEntryUpdate,
-        *,
-        if_version: int | None = None,
-        own: OwnVectors = NO_VECTORS,
-        on_embed_error: OnEmbedError = "raise",
-    ) -> MemoryEntry | None:
-        """Change a memory of a scope; return its new state, or None if there is none."""
-        self.limits.require_storing()
-        return await self.updater.update(
-            scope,
-            entry_id,
-            update,
-            if_version=if_version,
-            own=own,
-            on_embed_error=on_embed_error,
-        )
-
     def watch(self, listener: ChangeListener) -> None:
         """Call a method after each change that this process commits; see `Store.watch`."""
         self._store.watch(listener)
@@ -758,8 +736,3 @@ class Repository:
                 "this memory was opened with embedder=None, and searching by meaning needs one; "
                 "open it with an embedder, give the query's vector, or search by keywords"
             )
-
-
-def check_limit(limit: object) -> None:
-    """Raise if a limit is not from 1 to 1,000."""
-    validation.limit("limit", limit)

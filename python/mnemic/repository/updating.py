@@ -6,7 +6,7 @@ from typing import Literal
 from uuid import UUID
 
 from mnemic.arrays import Float32Array
-from mnemic.errors import EmbeddingError, InvalidArgumentError, VersionConflictError
+from mnemic.errors import EmbeddingError, VersionConflictError
 from mnemic.model import (
     MemoryEntry,
     MemoryEntryUpdate,
@@ -19,7 +19,7 @@ from mnemic.model.filter import Criteria, references
 from mnemic.model.new_entry import NO_VECTORS, ON_EMBED_ERROR, OwnVectors
 from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock
-from mnemic.reporting.description import described
+from mnemic.reporting.description import must_be
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.erasure import Erasure
@@ -76,7 +76,7 @@ class Updater:
         entry_id: UUID,
         update: MemoryEntryUpdate,
         *,
-        if_version: int | None,
+        if_version: int | None = None,
         own: OwnVectors = NO_VECTORS,
         on_embed_error: OnEmbedError = "raise",
     ) -> MemoryEntry | None:
@@ -94,10 +94,9 @@ class Updater:
         Raises:
             VersionConflictError: If a version is given, and the memory has another one.
         """
+        self._limits.require_storing()
         if not isinstance(update, MemoryEntryUpdate):
-            raise InvalidArgumentError(
-                f"update must be a MemoryEntryUpdate, got {described(update)}"
-            )
+            raise must_be("update", "a MemoryEntryUpdate", update)
         if if_version is not None:
             validation.whole("if_version", if_version, minimum=1)
         validation.word("on_embed_error", on_embed_error, ON_EMBED_ERROR)

@@ -46,7 +46,7 @@ from mnemic.model.rows import State
 from mnemic.model.search import Search
 from mnemic.observability.telemetry import milliseconds_since
 from mnemic.reporting.description import must_be
-from mnemic.repository import Repository, SearchOutcome, check_limit
+from mnemic.repository import Repository, SearchOutcome
 from mnemic.retrieval.augmentation import augment, window_contents
 from mnemic.retrieval.cache import (
     CACHED_ANSWERS,
@@ -221,7 +221,7 @@ class RetrievalEngine:
         repository = self.repository
         self._require(by_meaning=True)
         repository.check_embedder()
-        check_limit(limit)
+        validation.limit("limit", limit)
         search = Search(text=None, limit=limit, ranking=SEMANTIC, exclude=exclude)
         like = await repository.like(scope, entry_id, search)
         if like is None:
@@ -241,7 +241,7 @@ class RetrievalEngine:
         The list is empty if the suggester fails.
         """
         self._require(by_meaning=False)
-        check_limit(limit)
+        validation.limit("limit", limit)
         if not isinstance(context, str):
             raise must_be("conversation_context", "a text", context)
         recent = validation.text("conversation_context", context)[-validation.MAX_QUERY_LENGTH :]

@@ -70,7 +70,7 @@ class AsyncChangeVerbs(ScopedBase):
         update = MemoryEntryUpdate(**given)
         entry_id = required_uuid(id)
         own = OwnVectors.of(embedding, embed)
-        entry = await self._repository.update(
+        entry = await self._repository.updater.update(
             scope,
             entry_id,
             update,
