@@ -12,7 +12,8 @@ import pytest
 
 from mnemic import Memory, MemoryEntry, errors
 from mnemic.events import HypothesesRetrievedEvent
-from mnemic.hyde import AsyncHydeEngine, HydeConfig, HydeEngine, pipeline
+from mnemic.hyde import AsyncHydeEngine, HydeConfig, HydeEngine
+from mnemic.hyde.search import TurnSearch
 from mnemic.index import NativeIndex
 from tests.support.hyde import (
     AxisEmbedder,
@@ -177,8 +178,8 @@ def test_a_failure_before_the_search_gives_nothing_for_the_turn(door, breaks, st
 
 LATER = [
     (NativeIndex, "neighbours", {}, "expansion", ["alpha"]),
-    (pipeline, "expanded", {"candidates_per_hypothesis": 1}, "expansion", ["alpha"]),
-    (pipeline, "with_versions", {}, "lineages", ["alpha", "beta"]),
+    (TurnSearch, "expanded", {"candidates_per_hypothesis": 1}, "expansion", ["alpha"]),
+    (TurnSearch, "with_versions", {}, "lineages", ["alpha", "beta"]),
 ]
 
 
@@ -228,7 +229,7 @@ def near(**options):
 def test_a_stage_that_hangs_after_the_search_leaves_what_was_found(door, monkeypatch):
     memory = memory_of("alpha")
     engine = AsyncHydeEngine(memory, memory.embedder, ListedModel("alpha"), near(timeout=0.3))
-    monkeypatch.setattr(pipeline, "with_versions", lambda *_, **__: time.sleep(1))
+    monkeypatch.setattr(TurnSearch, "with_versions", lambda *_, **__: time.sleep(1))
     assert [contents(each) for each in retrieved(door, engine, "1")] == [["alpha"]]
     assert engine.stats().failures == {"lineages": 1}
 

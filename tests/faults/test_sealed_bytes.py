@@ -110,8 +110,9 @@ def memory_in(folder, **options):
     return Memory(folder / "a.db", **given)
 
 
-def add_secret(memory, content=CONTENT, **fields):
-    return memory.add(content, sensitive=True, **{**FIELDS, **fields})
+def add_secret(memory, content=CONTENT, *, idempotency_key=None, on_duplicate="keep", **fields):
+    given = {"content": content, "sensitive": True, **FIELDS, **fields}
+    return memory.add(given, idempotency_key=idempotency_key, on_duplicate=on_duplicate)
 
 
 # The search itself
@@ -136,7 +137,7 @@ def test_a_vector_is_found_in_every_precision_and_in_parts(kind):
 
 def test_a_twin_in_plain_text_shows_all_that_is_searched_for(folder):
     with memory_in(folder, encryption=None) as memory:
-        memory.add(CONTENT, idempotency_key=f"{SECRET}key", **FIELDS)
+        memory.add(MemoryEntry(CONTENT, **FIELDS), idempotency_key=f"{SECRET}key")
         found = set().union(*left_in(folder, secrets(), [VECTOR]).values())
     assert found == {*secrets(), 0}
 
@@ -179,7 +180,7 @@ def writes_of(memory, other):
         for at in range(12)
     ]
     of_category = {"category": FIELDS["category"]}
-    upserted = {"id": uid(3), "sensitive": True, "on_conflict": "replace"}
+    upserted = {"content": f"{CONTENT} upserted", "id": uid(3), "sensitive": True}
     return [
         lambda: memory.add_many(many),
         lambda: memory.add("plain", id=uid(2)),
@@ -193,7 +194,7 @@ def writes_of(memory, other):
         lambda: memory.update_many(add_tags=[f"{SECRET}tag"], filters=of_category),
         lambda: memory.touch([uid(1)]),
         lambda: memory.link(uid(1), uid(100), "refines"),
-        lambda: memory.add(f"{CONTENT} upserted", **upserted),
+        lambda: memory.add_many([upserted], on_conflict="replace"),
         lambda: memory.delete(uid(3)),
         lambda: memory.restore(uid(3)),
         lambda: memory.delete(uid(3), permanent=True),
@@ -272,7 +273,7 @@ def test_what_an_update_seals_is_in_no_file_any_more(folder, way, size):
     with memory_in(folder) as memory:
         for at in range(20):
             memory.add(f"neighbour {at} before", id=uid(100 + at))
-        memory.add(content, id=uid(1), idempotency_key=f"{SECRET}key", **FIELDS)
+        memory.add(MemoryEntry(content, id=uid(1), **FIELDS), idempotency_key=f"{SECRET}key")
         for at in range(20):
             memory.add(f"neighbour {at} after", id=uid(200 + at))
         assert set().union(*left_in(folder, secrets(), [vector]).values()) == {*secrets(), 0}
@@ -295,7 +296,7 @@ def test_what_an_update_seals_is_in_no_file_any_more(folder, way, size):
 @pytest.mark.requirement("C087", "C175")
 def test_what_an_update_seals_is_in_no_snapshot_of_an_index_either(folder):
     with memory_in(folder, encryption=None) as memory:
-        memory.add(CONTENT, id=uid(1), **FIELDS)
+        memory.add(MemoryEntry(CONTENT, id=uid(1), **FIELDS))
         memory.search(CONTENT)
     assert any("index" in name for name in left_in(folder, [SECRET]))
     with memory_in(folder) as memory:
@@ -309,7 +310,7 @@ def test_what_an_update_seals_is_in_no_snapshot_of_an_index_either(folder):
 def test_what_another_process_reads_keeps_the_plain_bytes_until_it_ends(folder):
     """As those of permanent deletions; `erase_pending` tells, and tries again."""
     with memory_in(folder) as memory, memory_in(folder) as reader:
-        memory.add(CONTENT, id=uid(1), **FIELDS)
+        memory.add(MemoryEntry(CONTENT, id=uid(1), **FIELDS))
         reading = reader.repository._store._reading()
         with reading as connection:
             connection.execute("BEGIN")

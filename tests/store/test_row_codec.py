@@ -31,7 +31,7 @@ from tests.support.exports import PROFILE, everything
 
 CODEC = PlainRowCodec()
 TEXTS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1)
-NAMES = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1)
+NAMES = st.text(st.characters(exclude_categories=("Cs", "Cc"))).map(str.strip).filter(bool)
 TIMES = st.datetimes(timezones=st.just(UTC))
 WHOLES = st.integers(0, 2**63 - 1)
 JSON = st.recursive(

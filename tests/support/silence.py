@@ -118,8 +118,9 @@ def said_by(error, seen=None):
 
 KINDS = {
     kind
-    for kind in vars(events).values()
+    for name, kind in vars(events).items()
     if inspect.isclass(kind)
+    and not name.startswith("_")
     and issubclass(kind, msgspec.Struct)
     and kind.__module__ == events.__name__
 }

@@ -174,9 +174,9 @@ def test_an_agent_whose_memories_another_program_locks_holds_up_no_other_agents_
     for thread in threads:
         thread.join(PATIENCE)
     assert [type(outcome).__name__ for outcome in outcomes] == [
-        "Stored",
+        "WriteResult",
         StoreBusyError.__name__,
-        "Stored",
+        "WriteResult",
     ]
     store.close()
 
@@ -239,7 +239,11 @@ def test_a_write_that_ends_its_thread_takes_no_other_one_along(store):
             lambda: adding(store, "a", [numbered(2)]),
         ],
     )
-    assert [type(outcome).__name__ for outcome in outcomes] == ["Stored", "SystemExit", "Stored"]
+    assert [type(outcome).__name__ for outcome in outcomes] == [
+        "WriteResult",
+        "SystemExit",
+        "WriteResult",
+    ]
 
 
 def test_accesses_of_an_agent_whose_memories_are_locked_hold_up_no_other_agent(store, witness):

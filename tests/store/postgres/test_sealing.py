@@ -671,7 +671,7 @@ def test_rows_that_are_held_sealed_under_a_former_key_are_read_again(five, caplo
         for _ in range(2):
             assert len(five.get_rows(EVERYONE, rows, now=NOON)) == 5
     assert caplog.text == ""
-    held = five._database.held.of("a").of(rows)
+    held = five._database.cached.of("a").of(rows)
     assert len(held) == 5
     assert five._under_former_keys("a", held) == []
 
@@ -853,7 +853,7 @@ def test_sealed_rows_are_followed_on_request_although_nothing_changed_them(openi
 
 def test_rows_are_held_sealed(two):
     indexed(two)
-    held = two._database.held.of("a")
+    held = two._database.cached.of("a")
     data = b"".join(held._rows.values())
     assert set(rows_of(two).values()) == held._rows.keys()
     assert shown(data) == set()
