@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from copy import copy
 from functools import cache
 
+import msgspec
+
 from mnemic.contradictions import vocabulary
 
 _VOWEL = frozenset("aeiouy")
@@ -63,37 +65,21 @@ def _singular(word: str) -> str:
     return word[:-1]
 
 
-class Lexeme:
+class Lexeme(msgspec.Struct, eq=False, gc=False):
     """Entry of a word or a phrase, independent of the text."""
 
-    __slots__ = (
-        "attributes",
-        "axes",
-        "cues",
-        "is_first_person",
-        "is_functional",
-        "is_many_valued",
-        "is_negator",
-        "is_stop",
-        "is_verb",
-        "key",
-        "qualifiers",
-        "values",
-    )
-
-    def __init__(self, key: str) -> None:
-        self.key = key
-        self.attributes: tuple[str, ...] = ()
-        self.axes: tuple[tuple[int, int], ...] = ()
-        self.cues: frozenset[str] = frozenset()
-        self.is_first_person = False
-        self.is_functional = False
-        self.is_many_valued = False
-        self.is_negator = False
-        self.is_stop = False
-        self.is_verb = False
-        self.qualifiers: tuple[tuple[str, str], ...] = ()
-        self.values: tuple[tuple[str, str], ...] = ()
+    key: str
+    attributes: tuple[str, ...] = ()
+    axes: tuple[tuple[int, int], ...] = ()
+    cues: frozenset[str] = frozenset()
+    is_first_person: bool = False
+    is_functional: bool = False
+    is_many_valued: bool = False
+    is_negator: bool = False
+    is_stop: bool = False
+    is_verb: bool = False
+    qualifiers: tuple[tuple[str, str], ...] = ()
+    values: tuple[tuple[str, str], ...] = ()
 
 
 Phrase = tuple[str, ...]

@@ -3,6 +3,8 @@
 import re
 from functools import lru_cache
 
+import msgspec
+
 from mnemic.contradictions.lexicon import Lexeme, Lexicon, lexicon, stem
 
 _TOKEN = re.compile(
@@ -26,7 +28,7 @@ _NEAR = 64
 _MAX_CACHED_WORD = 32
 
 
-class Token:
+class Token(msgspec.Struct, eq=False, gc=False):
     """One word, number or mark of a text.
 
     Attributes:
@@ -36,15 +38,12 @@ class Token:
         is_possessive: Whether 's followed.
     """
 
-    __slots__ = ("is_capital", "is_possessive", "kind", "lexeme", "stem", "text")
-
-    def __init__(self, kind: str, text: str, lexeme: Lexeme, word_stem: str) -> None:
-        self.kind = kind
-        self.text = text
-        self.lexeme = lexeme
-        self.stem = word_stem
-        self.is_capital = False
-        self.is_possessive = False
+    kind: str
+    text: str
+    lexeme: Lexeme
+    stem: str
+    is_capital: bool = False
+    is_possessive: bool = False
 
 
 _MARK = Lexeme("")
