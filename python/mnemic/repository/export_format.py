@@ -147,7 +147,13 @@ _MemoryLine = msgspec.defstruct(
 )
 
 
-class _LinkLine(msgspec.Struct, tag="link", tag_field="kind", forbid_unknown_fields=True):
+class _LinkLine(
+    msgspec.Struct,
+    tag="link",
+    tag_field="kind",
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+):
     from_id: UUID
     to_id: UUID
     type: str
@@ -183,14 +189,7 @@ _NAMED: Final = [field.name for field in MEMORY_FIELDS if field.kind in {Kind.TY
 
 def header_line(header: ExportHeader) -> bytes:
     """Return the first line."""
-    return _line(
-        {
-            "format": FORMAT,
-            "version": header.version,
-            "agent_id": header.agent_id,
-            "exported_at": header.exported_at,
-        }
-    )
+    return _line(_HeaderLine(FORMAT, header.version, header.agent_id, header.exported_at))
 
 
 def memory_line(memory: ExportedMemory) -> bytes:
@@ -228,25 +227,16 @@ def _bytes(vector: Float32Array) -> bytes:
 def link_line(exported: ExportedLink) -> bytes:
     """Return the line of a link."""
     link, user_id = exported
-    fields: dict[str, object] = {
-        "kind": "link",
-        "from_id": link.from_id,
-        "to_id": link.to_id,
-        "type": _name(link.type),
-        "strength": link.strength,
-        "created_at": link.created_at,
-    }
-    if user_id is not None:
-        fields["user_id"] = validation.name("user_id", user_id)
-    return _line(fields)
+    kind, owner = _name(link.type), validation.optional_name("user_id", user_id)
+    return _line(_LinkLine(link.from_id, link.to_id, kind, link.strength, link.created_at, owner))
 
 
 def footer_line(footer: ExportFooter) -> bytes:
     """Return the last line."""
-    return _line({"kind": "end", "memories": footer.memories, "links": footer.links})
+    return _line(_EndLine(footer.memories, footer.links))
 
 
-def _line(fields: dict[str, object]) -> bytes:
+def _line(fields: dict[str, object] | msgspec.Struct) -> bytes:
     return _to_json(fields) + b"\n"
 
 
