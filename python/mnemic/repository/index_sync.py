@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 
 from mnemic._core import Coverage
-from mnemic.arrays import Float32Array, Int64Array
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import (
     EmbeddingModelMismatchError,
@@ -19,12 +18,12 @@ from mnemic.errors import (
     VectorFileDamagedError,
 )
 from mnemic.index import NativeIndex, SourceFactory, choice
-from mnemic.model.rows import Record, RowBatch, State
+from mnemic.model.rows import RowBatch, State
 from mnemic.reporting.logs import logger
 from mnemic.repository.access_buffer import AccessBuffer
 from mnemic.repository.index_pool import PooledIndexes
 from mnemic.repository.index_snapshots import Due, IndexKind, IndexSnapshots, save_quietly
-from mnemic.repository.load_progress import LoadProgress
+from mnemic.repository.load_progress import LoadProgress, WatchedSink
 from mnemic.repository.missing_vectors import PATIENCE_SECONDS, MissingVectors
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import LogPosition, Store
@@ -52,29 +51,6 @@ def _repair(sync: "weakref.ref[IndexSync]") -> None:
 
 class _StoppedError(Exception):
     """The background work was stopped."""
-
-
-class _StoppableSink:
-    """Passes batches to another sink until it is stopped.
-
-    Args:
-        sink: Receives the batches.
-        check: Raises when stopped.
-    """
-
-    def __init__(self, sink: BatchSink, check: Callable[[], None]) -> None:
-        self._sink = sink
-        self._check = check
-
-    def add_records(self, records: list[Record]) -> None:
-        """Pass on records."""
-        self._check()
-        self._sink.add_records(records)
-
-    def add_vectors(self, rows: Int64Array, vectors: Float32Array) -> None:
-        """Pass on vectors."""
-        self._check()
-        self._sink.add_vectors(rows, vectors)
 
 
 class IndexSync:
@@ -521,7 +497,7 @@ class IndexSync:
         fresh = self._new_index(model, self._coverage if take is None else coverage)
         accesses = self._store.known_position(self._agent_id).accesses
         with fresh.loader() as loader:
-            sink = _StoppableSink(loader, self._check_not_stopped)
+            sink = WatchedSink(loader, lambda _: self._check_not_stopped())
             fresh.apply(self._rows_since(None, model, sink), loader)
         while not self._swap(fresh, accesses, owner, swapping, take):
             self._check_not_stopped()

@@ -1,13 +1,13 @@
 """Reports how far the index of active memories is loaded."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from mnemic.arrays import Float32Array, Int64Array
 from mnemic.model import Scope
 from mnemic.model.rows import Record
 from mnemic.protocols import Clock
-from mnemic.reporting.progress import Progress, Report, reporting
+from mnemic.reporting.progress import Progress, reporting
 from mnemic.store import Store
 from mnemic.store.base import BatchSink
 
@@ -39,31 +39,41 @@ class LoadProgress:
 
     @contextmanager
     def counted(self, sink: BatchSink, *, has_vectors: bool) -> Generator[BatchSink, None, None]:
-        """Yield a sink that passes batches on to another one, and reports them."""
+        """Yield a sink that passes batches on to another one, and reports them.
+
+        A memory counts for one part when its record is read, then its vectors.
+        """
         total = self._store.stats(self._scope, now=self._now()).active_entries
+        parts, done = 2 if has_vectors else 1, 0
         with reporting(self._progress, "loading") as report:
-            yield _CountedSink(sink, report, total, parts=2 if has_vectors else 1)
+
+            def seen(number: int) -> None:
+                nonlocal done
+                done += number
+                report(min(done // parts, total), total)
+
+            yield WatchedSink(sink, seen)
             report(total, total)
 
 
-class _CountedSink:
-    """Passes batches on; a memory counts for one part when its record is read, then its vectors."""
+class WatchedSink:
+    """Passes batches to another sink, and calls a function with the rows of each.
 
-    def __init__(self, sink: BatchSink, report: Report, total: int, *, parts: int) -> None:
+    Args:
+        sink: Receives the batches.
+        seen: Gets the number of rows; what it raises ends the load.
+    """
+
+    def __init__(self, sink: BatchSink, seen: Callable[[int], None]) -> None:
         self._sink = sink
-        self._report = report
-        self._total = total
-        self._parts = parts
-        self._done = 0
+        self._seen = seen
 
     def add_records(self, records: list[Record]) -> None:
+        """Pass on records."""
         self._sink.add_records(records)
-        self._add(len(records))
+        self._seen(len(records))
 
     def add_vectors(self, rows: Int64Array, vectors: Float32Array) -> None:
+        """Pass on vectors."""
         self._sink.add_vectors(rows, vectors)
-        self._add(len(rows))
-
-    def _add(self, number: int) -> None:
-        self._done += number
-        self._report(min(self._done // self._parts, self._total), self._total)
+        self._seen(len(rows))
