@@ -32,16 +32,6 @@ def put(index: MemoryIndex, batch: RowBatch) -> None:
     )
 
 
-def _load(
-    index: MemoryIndex,
-    records: list[Record],
-    embedded: Int64Array | list[int],
-    vectors: Float32Array | None,
-) -> None:
-    """Add rows to an index without search structures, before its first search."""
-    _checked(lambda: index.load(records, embedded, vectors))
-
-
 def raise_accesses(index: MemoryIndex, accesses: Sequence[Access]) -> None:
     """Raise accesses of rows in an index of the core.
 
@@ -94,12 +84,12 @@ class Loader:
     def add_records(self, records: list[Record]) -> None:
         """Queue records for the index."""
         index = self._core_index()
-        self._submit(lambda: _load(index, records, [], None))
+        self._submit(lambda: _checked(lambda: index.load(records, [], None)))
 
     def add_vectors(self, rows: Int64Array, vectors: Float32Array) -> None:
         """Queue vectors, shape (n, dim), of rows, shape (n,), for the index."""
         index = self._core_index()
-        self._submit(lambda: _load(index, [], rows, vectors))
+        self._submit(lambda: _checked(lambda: index.load([], rows, vectors)))
         source = self._source
         if source is not None:
             self._submit(lambda: source.add(rows, vectors))

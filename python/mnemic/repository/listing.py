@@ -137,25 +137,20 @@ class Lister:
         entries = await self._list(
             wanted,
             now,
-            lambda: self._stored_page(wanted, after, now, include_deleted=include_deleted),
+            lambda: self._store.page(
+                scope,
+                wanted.filters,
+                after,
+                wanted.limit,
+                now=now,
+                include_deleted=include_deleted,
+                offset=wanted.offset,
+            ),
             include_deleted=flag("include_forgotten", include_deleted),
         )
         shown = tuple(entries[:limit])
         has_more = len(entries) > limit
         return MemoryPage(shown, encoded_cursor(scope, shown[-1]) if has_more else None)
-
-    def _stored_page(
-        self, wanted: ListRequest, after: PageCursor | None, now: datetime, *, include_deleted: bool
-    ) -> list[MemoryEntry]:
-        return self._store.page(
-            wanted.scope,
-            wanted.filters,
-            after,
-            wanted.limit,
-            now=now,
-            include_deleted=include_deleted,
-            offset=wanted.offset,
-        )
 
     async def count(
         self, scope: Scope, filters: MemoryFilter | Mapping[str, Any] | None = None
@@ -277,7 +272,7 @@ class Lister:
                 if position is None:
                     return None
                 entries = self._read(wanted, now, position)
-                if entries is not None and self._position() == position:
+                if entries is not None and self._store.position(self._agent_id) == position:
                     return entries
         return None
 
@@ -292,9 +287,6 @@ class Lister:
             return None
         show_accesses(entries, accesses)
         return [entries[row] for row in rows]
-
-    def _position(self) -> LogPosition:
-        return self._store.position(self._agent_id)
 
 
 def _of_all_matches(filters: MemoryFilter | Mapping[str, Any] | None) -> Expression:
