@@ -14,7 +14,6 @@ from mnemic.protocols import Clock
 from mnemic.reporting.progress import Report, silent
 from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.erasure import Erasure
-from mnemic.repository.eviction import EvictionReporter
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.repository.new_vectors import NewVectors
@@ -45,10 +44,9 @@ class Adder:
         vectors: Gives them their vectors.
         models: The model of these, which may change meanwhile.
         indexes: Take them in.
-        limits: Check their size.
+        limits: Check their size, and report what went for them.
         clock: Gives the time.
         telemetry: Publishes them.
-        eviction: Reports what went for them.
     """
 
     def __init__(
@@ -62,7 +60,6 @@ class Adder:
         limits: Limits,
         clock: Clock,
         telemetry: Telemetry,
-        eviction: EvictionReporter,
     ) -> None:
         self._models = models
         self._store = store
@@ -73,7 +70,6 @@ class Adder:
         self._limits = limits
         self._now = clock
         self._telemetry = telemetry
-        self._eviction = eviction
 
     async def add(
         self,
@@ -140,7 +136,7 @@ class Adder:
         await erasure.finish()
         if stored.changed:
             await self._publish_changed(stored.changed)
-        await self._eviction.report(stored.evicted)
+        await self._limits.report_evicted(stored.evicted)
         await self._limits.warn()
         return AdditionResult(embedded, stored, fresh)
 

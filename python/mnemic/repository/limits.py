@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple, get_args
+from uuid import UUID
 
 from mnemic.errors import InvalidArgumentError
 from mnemic.licensing import STORING, LicensePolicy, Need, Quota
@@ -20,6 +21,7 @@ from mnemic.store.quota import (
     check_quota,
     check_user_quota,
 )
+from mnemic.threads.sync_bridge import arrived
 
 
 class Usage(NamedTuple):
@@ -37,9 +39,9 @@ class Limits:
         quota: What the agent may store, beside the policy's quota; None is no limit.
         user_quota: Bytes of content that each user may store; None is no limit.
         entry_limits: Budgets of entries, and whether the least important go for new ones.
-        store: Knows the bytes used.
+        store: Knows the bytes used, and erases those of evicted memories.
         agent_id: Whose bytes.
-        telemetry: Publishes warnings.
+        telemetry: Publishes warnings and evictions.
 
     Attributes:
         license: The host's policy.
@@ -138,6 +140,17 @@ class Limits:
         if quota is not None:
             used = self._store.used_bytes(self._agent_id)
             await self._telemetry.used(used, quota.limit)
+
+    async def report_evicted(self, ids: Sequence[UUID]) -> None:
+        """Make known what a write deleted to make space, and erase its bytes.
+
+        Where a reader keeps the bytes from being erased, that is repeated as after `delete`.
+        """
+        if not ids:
+            return
+        await self._telemetry.evicted(ids)
+        await self.reset_warnings()
+        await arrived(self._store.erase())
 
     async def reset_warnings(self) -> None:
         """Let warnings come again after memories were deleted permanently."""

@@ -15,9 +15,7 @@ from uuid import UUID
 import msgspec
 
 from mnemic.crypto import KeyProvider, MasterKey
-from mnemic.errors import (
-    EmbedderRequiredError,
-)
+from mnemic.errors import EmbedderRequiredError
 from mnemic.index.choice import source_factory
 from mnemic.licensing import (
     SEARCHING_BY_MEANING,
@@ -60,7 +58,6 @@ from mnemic.repository.database_search import (
 from mnemic.repository.deleting import Deleter
 from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.entry_vectors import EntryVectorReader
-from mnemic.repository.eviction import EvictionReporter
 from mnemic.repository.find import Finder
 from mnemic.repository.found import Expansion, SearchOutcome
 from mnemic.repository.index_pool import SHARED, IndexPool, PooledIndexes, indexes_of
@@ -298,7 +295,6 @@ class Repository:
 
     def _make_writers(self) -> None:
         clock = self.now
-        eviction = EvictionReporter(self._store, self.limits, self._telemetry)
         new_vectors = NewVectors(self._store, self.agent_id, self._models, self._telemetry)
         self._adder = Adder(
             self._store,
@@ -309,7 +305,6 @@ class Repository:
             limits=self.limits,
             clock=clock,
             telemetry=self._telemetry,
-            eviction=eviction,
         )
         self.key_rotation = KeyRotation(self._store, self.agent_id, self._settings.encryption)
         self.linker = Linker(self._store, self._indexes, self.limits, clock)
@@ -332,7 +327,6 @@ class Repository:
             clock=clock,
             telemetry=self._telemetry,
             accesses=self.accesses,
-            eviction=eviction,
         )
         self.transfer = Transfer(
             self._store,

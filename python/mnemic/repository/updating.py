@@ -23,7 +23,6 @@ from mnemic.reporting.description import must_be
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.erasure import Erasure
-from mnemic.repository.eviction import EvictionReporter
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.repository.new_vectors import NewVectors
@@ -40,11 +39,10 @@ class Updater:
         vectors: Gives them vectors of the program's own.
         models: Its embedder embeds a new content.
         indexes: Follow the store.
-        limits: Check the license and the quota.
+        limits: Check the license and the quota, and report what went for new contents.
         clock: Gives the time.
         telemetry: Reports changes.
         accesses: Are written before a filter tests them.
-        eviction: Reports what went for new contents.
     """
 
     def __init__(
@@ -58,7 +56,6 @@ class Updater:
         clock: Clock,
         telemetry: Telemetry,
         accesses: AccessCounter,
-        eviction: EvictionReporter,
     ) -> None:
         self._store = store
         self._vectors = vectors
@@ -68,7 +65,6 @@ class Updater:
         self._now = clock
         self._telemetry = telemetry
         self._accesses = accesses
-        self._eviction = eviction
 
     async def update(
         self,
@@ -165,7 +161,7 @@ class Updater:
         await self._indexes.active.refresh()
         if entry is not None:
             await self._telemetry.updated(entry, content_changed=content_changed)
-            await self._eviction.report(entry.evicted)
+            await self._limits.report_evicted(entry.evicted)
             if content_changed:
                 await self._limits.warn()
 
@@ -246,7 +242,7 @@ class Updater:
         await sealing.erasure.finish()
         self._note(update, is_pending=is_pending)
         await self._telemetry.updated_all(updated, content_changed=update.content is not None)
-        await self._eviction.report(updated.evicted)
+        await self._limits.report_evicted(updated.evicted)
         await self._limits.warn()
         return UpdateResult(len(updated), evicted=updated.evicted)
 
