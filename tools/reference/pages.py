@@ -118,7 +118,7 @@ class Reference:
         self._needed(text_of(thing.docstring), public.name)
         yield from prose(sections)
         if constructor is not None:
-            texts = self._names.texts(constructor.parent, *TEXTS)
+            texts = self._names.texts(constructor.parent or thing, *TEXTS)
             texts |= self._names.texts(thing, *TEXTS)
             yield self._parameters(public.name, constructor, texts)
         yield from titled_lists(sections)
