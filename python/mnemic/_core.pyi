@@ -5,7 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NoReturn, Self, final, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+
+from mnemic.arrays import ArrayLike
 
 __all__ = [
     "FINGERPRINT_VERSION",

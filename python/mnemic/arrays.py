@@ -6,14 +6,24 @@ types of numpy; at run time they are classes of these names, as which `help` sho
 """
 
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, SupportsFloat, TypeAlias
 
 __all__ = ["Array", "ArrayLike", "BoolArray", "Float32Array", "Int64Array", "UInt8Array", "np"]
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
+    from collections.abc import Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
+    class _HasArray(Protocol):
+        """An array, also of another library."""
+
+        def __array__(self) -> NDArray[Any]: ...
+
+    # Not numpy's own: it has texts in it, and mypy takes [[1, 0], [0.5, 1]] for none.
+    _Vector: TypeAlias = _HasArray | Sequence[SupportsFloat]
+    ArrayLike: TypeAlias = _HasArray | Sequence[SupportsFloat | _Vector]
     Array: TypeAlias = NDArray[Any]
     BoolArray: TypeAlias = NDArray[np.bool_]
     Float32Array: TypeAlias = NDArray[np.float32]

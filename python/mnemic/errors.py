@@ -205,7 +205,7 @@ class RecalledTextError(InvalidEntryError):
         place: Its place in the list of new memories; None for a single one.
     """
 
-    def __init__(self, memory_id: object, place: int | None = None) -> None:
+    def __init__(self, memory_id: UUID, place: int | None = None) -> None:
         which = "the text" if place is None else f"memory {place} of the list: its text"
         super().__init__(
             f"{which} repeats memory {memory_id}, which a search returned lately; update that "
@@ -215,7 +215,7 @@ class RecalledTextError(InvalidEntryError):
         self.memory_id = memory_id
         self.place = place
 
-    def __reduce__(self) -> tuple[type, tuple[object, int | None]]:
+    def __reduce__(self) -> tuple[type, tuple[UUID, int | None]]:
         """Preserve the fields in pickles."""
         return type(self), (self.memory_id, self.place)
 

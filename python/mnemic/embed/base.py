@@ -85,7 +85,7 @@ class HasEmbedDocuments(Protocol):
         ...
 
 
-AnyEmbedder: TypeAlias = Embedder | HasEmbed | HasEncode | HasEmbedDocuments | Callable[..., Any]
+AnyEmbedder: TypeAlias = Embedder | HasEmbed | HasEncode | HasEmbedDocuments | Callable[[Any], Any]
 """The forms of an embedder; see `mnemic.as_embedder`."""
 
 

@@ -34,5 +34,11 @@ class HasComplete(Protocol):
         ...
 
 
-AnyLanguageModel: TypeAlias = LanguageModel | HasComplete | Callable[..., Any]
+AnyLanguageModel: TypeAlias = (
+    LanguageModel
+    | HasComplete
+    | Callable[[str], Any]
+    | Callable[[str, str], Any]
+    | Callable[..., Any]  # one with `system` as a keyword
+)
 """The forms of a language model; see `mnemic.llm.as_language_model`."""

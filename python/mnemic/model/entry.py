@@ -1,7 +1,7 @@
 """MemoryEntry, the record of one memory."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import partial
 from operator import methodcaller
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self
@@ -203,7 +203,7 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False, metaclass=Content
             *,
             id: UUID | str | None = None,  # noqa: A002 - the field's name everywhere
             agent_id: str = "",
-            created_at: datetime | str | None = None,
+            created_at: date | str | None = None,
             user_id: str | None = None,
             project_id: str | None = None,
             session_id: str | None = None,
@@ -218,12 +218,12 @@ class MemoryEntry(Record, frozen=True, kw_only=True, eq=False, metaclass=Content
             metadata: Mapping[str, Any] = ...,
             embedding: ArrayLike | None = None,
             embedding_model: str | None = None,
-            updated_at: datetime | str | None = None,
-            last_accessed_at: datetime | str | None = None,
+            updated_at: date | str | None = None,
+            last_accessed_at: date | str | None = None,
             access_count: int = 0,
             status: MemoryStatus | str = MemoryStatus.ACTIVE,
-            forgotten_at: datetime | str | None = None,
-            expires_at: datetime | str | None = None,
+            forgotten_at: date | str | None = None,
+            expires_at: date | str | None = None,
             category: str | None = None,
             scope: str | None = None,
             version: int = 1,

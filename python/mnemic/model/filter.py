@@ -4,7 +4,7 @@ import enum
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -225,6 +225,25 @@ class MemoryFilter(
     offset: int = 0
     sort_by: MemorySortOrder | None = None
     filters: Mapping[str, Any] | None = None
+
+    if TYPE_CHECKING:  # what construction takes, and what it makes of it, are of different types
+
+        def __init__(
+            self,
+            *,
+            types: Sequence[MemoryType | str] | None = None,
+            tags: Sequence[str] | None = None,
+            any_tags: Sequence[str] | None = None,
+            min_importance: float | None = None,
+            created_after: date | str | None = None,
+            created_before: date | str | None = None,
+            content_contains: str | None = None,
+            include_forgotten: bool = False,
+            limit: int = 100,
+            offset: int = 0,
+            sort_by: MemorySortOrder | None = None,
+            filters: Mapping[str, Any] | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         """Check every field and convert it to its final form."""

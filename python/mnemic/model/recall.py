@@ -123,7 +123,7 @@ class AllRecallFields(RecallFields, total=False):
     user_id: str | None
     max_results: int
     limit: int
-    mode: RecallMode
+    mode: RecallMode | str
 
 
 class RecallOptions(Record, frozen=True, kw_only=True, metaclass=NamedFields):

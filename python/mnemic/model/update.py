@@ -1,7 +1,7 @@
 """MemoryEntryUpdate, a change of a memory."""
 
 import copy
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
@@ -17,11 +17,13 @@ from mnemic.reporting.description import described
 
 NEVER: Final = "never"
 
-Expiry: TypeAlias = datetime | str
+Expiry: TypeAlias = date | str
 """A time, also as ISO 8601 text, or "never", which takes an expiry away."""
 
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     _Expiry: TypeAlias = Expiry
 else:
     _Expiry = Any  # msgspec refuses a union of two types that JSON writes as text
@@ -31,7 +33,7 @@ def checked_expiry(value: object) -> "datetime | Literal['never']":
     """Return a valid new expiry: a time in UTC, or "never"."""
     if value == NEVER:
         return NEVER
-    if isinstance(value, str | datetime):
+    if isinstance(value, str | date):
         return validation.given_time("expires_at", value)
     raise InvalidEntryError(
         f'expires_at must be a datetime, its ISO 8601 text or "never", got {described(value)}'
@@ -72,6 +74,22 @@ class MemoryEntryUpdate(Redacted, frozen=True, kw_only=True, metaclass=NamedFiel
     status: MemoryStatus | None = None
     replace_metadata: dict[str, Any] | None = None
     expires_at: "_Expiry | None" = None
+
+    if TYPE_CHECKING:  # what construction takes, and what it makes of it, are of different types
+
+        def __init__(
+            self,
+            *,
+            content: str | None = None,
+            importance: float | None = None,
+            add_tags: Sequence[str] | None = (),
+            remove_tags: Sequence[str] | None = (),
+            type: MemoryType | str | None = None,  # noqa: A002 - the field's name everywhere
+            metadata: Mapping[str, Any] | None = None,
+            status: MemoryStatus | str | None = None,
+            replace_metadata: Mapping[str, Any] | None = None,
+            expires_at: Expiry | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         """Check every field and convert it to its stored form."""

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, Protocol, TypedDict, Unpack, overload
 from uuid import UUID
 
-from mnemic.arrays import ArrayLike
+from mnemic.arrays import Array, ArrayLike
 from mnemic.errors import InvalidEntryError
 from mnemic.model import (
     AddedMemories,
@@ -163,7 +163,7 @@ class AsyncAddVerbs(ScopedBase):
         self,
         memories: Iterable[NewMemory],
         *,
-        embeddings: ArrayLike | Sequence[ArrayLike | None] | None = None,
+        embeddings: Array | Sequence[ArrayLike | None] | None = None,
         user_id: str | None = None,
         session_id: str | None = None,
         on_conflict: OnConflict = "raise",
