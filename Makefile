@@ -137,10 +137,11 @@ lint-python: $(TOOLS) ## ruff
 	$(BIN)/ruff check .
 
 .PHONY: types
-types: $(TOOLS) ## mypy strict and basedpyright
+types: $(TOOLS) ## mypy strict and basedpyright, also of the pages' code
 	$(BIN)/mypy
 	$(BIN)/mypy --package tools.reference
 	$(BIN)/basedpyright
+	$(BIN)/python -m tests.support.typed_pages
 
 .PHONY: stubs
 stubs: $(TOOLS) ## compare _core.pyi with the extension

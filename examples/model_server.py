@@ -175,8 +175,9 @@ class State:
             self._requests.append(request)
             is_chat = request["path"].endswith("/chat/completions")
             self._counts["chat" if is_chat else "embeddings"] += 1
-            if not is_chat and isinstance(request["body"], dict):
-                self._counts["texts"] += len(_inputs(request["body"]))
+            body: dict[str, Any] | list[Any] | None = request["body"]
+            if not is_chat and isinstance(body, dict):
+                self._counts["texts"] += len(_inputs(body))
             self._running += 1
             self._counts["most"] = max(self._counts["most"], self._running)
 
@@ -308,7 +309,7 @@ class Handler(BaseHTTPRequestHandler):
         except ValueError:
             return None
 
-    def _take_faults(self, given: Any) -> None:
+    def _take_faults(self, given: list[dict[str, Any]] | dict[str, Any]) -> None:
         try:
             self._state.break_next(given if isinstance(given, list) else [given])
         except (TypeError, ValueError) as error:

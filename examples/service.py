@@ -11,7 +11,7 @@ three clients talk to it at once, and stops.
 import asyncio
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from importlib.util import find_spec
 from typing import Any
 
@@ -69,7 +69,7 @@ async def serve(memory: AsyncMemory) -> asyncio.Server:
 async def ask(server: asyncio.Server, *requests: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Send requests over one connection; return the replies."""
     reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-    replies = []
+    replies: list[dict[str, Any]] = []
     for request in requests:
         writer.write(json.dumps(request).encode() + b"\n")
         replies.append(json.loads(await reader.readline()))
@@ -85,7 +85,7 @@ async def main() -> None:
         AsyncMemory(path, embedder="minilm" if local else None) as memory,
         await serve(memory) as server,
     ):
-        talks = []
+        talks: list[Coroutine[Any, Any, list[dict[str, Any]]]] = []
         for token, user in USER_OF_TOKEN.items():
             told = {"token": token, "verb": "remember", "text": f"{user} likes tea at noon"}
             asked = {"token": token, "verb": "search", "text": "who likes tea?"}

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.request import ProxyHandler, Request, build_opener
 
@@ -26,7 +27,7 @@ class ModelServer:
         url: Its base URL, such as http://127.0.0.1:8000/v1.
     """
 
-    def __init__(self, process, url):
+    def __init__(self, process: subprocess.Popen[str], url: str) -> None:
         self.process, self.url = process, url
         self.root = url.removesuffix("/v1")
 
@@ -66,7 +67,7 @@ class ModelServer:
 
 
 @contextmanager
-def model_server(*options, embedder="hash"):
+def model_server(*options: str, embedder: str = "hash") -> Iterator[ModelServer]:
     """A running server; `options` are further ones of the program."""
     process = subprocess.Popen(
         [sys.executable, str(PROGRAM), "--port", "0", "--embedder", embedder, *options],
