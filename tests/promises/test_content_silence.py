@@ -608,5 +608,5 @@ def test_the_test_hears_what_is_told():
         error.__context__ = first
     assert found_in(ear.take(), TAIL)
     assert found_in(said_by(error), TAIL)
-    ear.measure("x").record(1, {"a": TAIL})
+    ear.measure("x")(1, {"a": TAIL})
     assert found_in(ear.take(), TAIL)
