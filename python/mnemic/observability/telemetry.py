@@ -2,7 +2,8 @@
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import cast
 from uuid import UUID
 
 from mnemic.errors import EmbeddingError
@@ -258,7 +259,8 @@ class Telemetry:
     async def _publish(self, kind: type[Record], **fields: object) -> None:
         """Publish an event of the agent and of this moment, where somebody listens."""
         if self._events.has_listeners(kind):
-            event = kind(agent_id=self._agent_id, timestamp=self._now(), **fields)
+            make = cast("Callable[..., Record]", kind)  # each kind has these two fields
+            event = make(agent_id=self._agent_id, timestamp=self._now(), **fields)
             await self._events.publish(event)
 
     def freed(self, used: int, limit: int) -> float:

@@ -2,7 +2,7 @@
 
 from enum import Enum
 from functools import total_ordering
-from typing import ClassVar, Self
+from typing import Self
 
 from mnemic.errors import InvalidEntryError
 from mnemic.reporting.description import quoted
@@ -17,7 +17,7 @@ class NumberedEnum(Enum):
     """
 
     _value_: str
-    _noun: ClassVar[str]
+    _noun: str  # pyright: ignore[reportUninitializedInstanceVariable] - set for each class
     number: int  # pyright: ignore[reportUninitializedInstanceVariable] - set for each member
 
     def __init_subclass__(cls, *, noun: str = "value") -> None:
