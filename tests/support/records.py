@@ -23,11 +23,10 @@ PRIVATE_MODULES = ("mnemic.store", "mnemic.repository", "mnemic.index", "mnemic.
 """No call takes or gives their records."""
 
 INTERNAL = {
-    "Lexeme",  # of the judge's words
-    "Token",  # of a text that the judge reads
     *("Record", "Redacted", "Listing", "CamelCaseRecord", "OptionsRecord"),  # bases
     *("All", "AnyOf", "Field", "JsonObject", "Not", "Test"),  # a filter's tree
     *("Entities", "Negation", "Polarity", "Predicate", "Preference", "Reading", "Slots"),  # parsed
+    *("Lexeme", "Token"),  # likewise
     *("DistinctQuery", "RowBatch", "Search"),  # what a call is turned into on its way down
 }
 """Neither taken nor given by any call."""
