@@ -88,11 +88,17 @@ def test_no_result_is_held_by_a_thread_that_waits(calls):
 
 
 def test_the_thread_of_a_late_function_ends_with_it_after_the_end(calls):
-    release = threading.Event()
+    begun, release = threading.Event(), threading.Event()
+
+    def late():
+        begun.set()
+        release.wait(20)
 
     async def main():
+        task = asyncio.create_task(calls.run(late))
+        await asyncio.to_thread(begun.wait, 20)
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(calls.run(lambda: release.wait(20)), 0.01)
+            await asyncio.wait_for(task, 0.01)
 
     asyncio.run(main())
     calls.join(0.01)

@@ -157,7 +157,9 @@ def test_further_parts_that_make_no_sense_are_refused(fields, message):
         of_text(lines_of(embedding_model="m", **fields))
 
 
-NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)
+NAMES = (
+    st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=12).map(str.strip).filter(bool)
+)
 CONTENTS = TEXTS.filter(lambda text: text and not text.isspace())
 TIMES = st.datetimes(timezones=st.just(UTC)).map(lambda time: time.replace(fold=0))
 FRACTIONS = st.floats(0, 1)
