@@ -1,10 +1,13 @@
 import os
+import shutil
+import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from mnemic.errors import StoreFileError
-from mnemic.store.sqlite.filesystem import refuse_shared, shared_type
+from mnemic.store.sqlite.filesystem import check_place, is_mount, shared_type
 from mnemic.store.sqlite.store import SqliteStore
 from mnemic.store.url import path_of
 
@@ -72,6 +75,7 @@ MOUNTINFO = r"""22 27 0:21 / /proc rw,relatime - proc proc rw
 38 27 0:33 / /mnt/a\040-\040b rw - fuse.sshfs me@server:/ rw
 39 27 0:331 / /local rw - xfs /dev/nfs rw
 40 27 0:35 / /odd rw shared:1 - fuse.ntfs /dev/sdb1 rw
+41 27 0:36 /Users/ann /data rw - fakeowner /run/host_mark/Users rw,fakeowner
 """
 
 
@@ -84,6 +88,7 @@ MOUNTINFO = r"""22 27 0:21 / /proc rw,relatime - proc proc rw
         (0, 33, "fuse.sshfs"),
         (0, 331, None),
         (0, 35, None),
+        (0, 36, "fakeowner"),
         (0, 99, None),
     ],
 )
@@ -91,9 +96,65 @@ def test_a_file_system_is_known_by_its_devices_numbers(major, minor, kind):
     assert shared_type(MOUNTINFO, os.makedev(major, minor)) == kind
 
 
+@pytest.mark.parametrize(
+    "kind",
+    ["9p", "virtiofs", "fakeowner", "grpcfuse", "osxfs", "drvfs", "vboxsf", "prl_fs", "vmhgfs"],
+)
+def test_folders_that_a_host_shows_in_a_virtual_machine_are_shared(kind):
+    line = "512 480 0:59 /Users/ann/data /data rw,relatime - {} /run/host_mark/Users rw\n"
+    assert shared_type(line.format(kind), os.makedev(0, 59)) == kind
+
+
+def test_what_is_mounted_at_a_path_is_known_by_its_whole_name():
+    assert is_mount(MOUNTINFO, "/mnt/a - b")
+    assert is_mount(MOUNTINFO, "/data")
+    assert not is_mount(MOUNTINFO, "/data/a.db")
+    assert not is_mount(MOUNTINFO, "/dat")
+
+
+@pytest.fixture
+def mounted(tmp_path):
+    """A file that is mounted at another name, as `docker run -v` does with one file."""
+    SqliteStore(tmp_path / "a.db").close()
+    here = tmp_path / "a b.db"
+    here.touch()
+    command = ["mount", "--bind", tmp_path / "a.db", here]
+    if (
+        not shutil.which("mount")
+        or subprocess.run(command, check=False, capture_output=True).returncode
+    ):
+        pytest.skip("this user may not mount a file")
+    yield here
+    subprocess.run(["umount", here], check=True)  # noqa: S607
+
+
+def test_one_file_that_is_mounted_is_read_and_not_written(mounted):
+    with pytest.raises(StoreFileError, match=r"mount the directory .* read_only=True"):
+        SqliteStore(mounted)
+    SqliteStore(mounted, read_only=True).close()
+    SqliteStore(mounted.with_name("a.db")).close()
+
+
+def test_one_file_of_a_shared_file_system_in_a_local_folder_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "a.db"
+    SqliteStore(path).close()
+    stat, shared = os.stat, os.makedev(0, 31)
+
+    def of_another_device(name, *arguments, **options):
+        found = stat(name, *arguments, **options)
+        return SimpleNamespace(st_dev=shared) if name == str(path) else found
+
+    monkeypatch.setattr("mnemic.store.sqlite.filesystem.os.stat", of_another_device)
+    monkeypatch.setattr(
+        "mnemic.store.sqlite.filesystem.shared_type", lambda _, on: "nfs4" if on == shared else None
+    )
+    with pytest.raises(StoreFileError, match=r"shared between machines \(nfs4\)"):
+        check_place(str(path))
+
+
 @pytest.mark.skipif(not os.path.exists("/proc/self/mountinfo"), reason="needs Linux")  # noqa: PTH110 - at import
 def test_a_file_on_a_shared_file_system_is_refused_before_it_is_made(tmp_path, monkeypatch):
-    refuse_shared(str(tmp_path / "a.db"))
+    check_place(str(tmp_path / "a.db"))
     monkeypatch.setattr("mnemic.store.sqlite.filesystem._SHARED", EveryType())
     (tmp_path / "link.db").symlink_to(tmp_path / "a.db")
     for name in ("a.db", "link.db"):

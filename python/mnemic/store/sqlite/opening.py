@@ -16,7 +16,7 @@ from mnemic.new_files import remove_part
 from mnemic.store.sqlite import migration_functions
 from mnemic.store.sqlite.damage import reading_stored
 from mnemic.store.sqlite.file_locks import install_file_locks
-from mnemic.store.sqlite.filesystem import refuse_shared
+from mnemic.store.sqlite.filesystem import check_place
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.log_mark import announce_log, check_log
 from mnemic.store.sqlite.schema import APPLICATION_ID, MIGRATIONS, Migration
@@ -112,7 +112,7 @@ def leave_no_empty_log(path: str) -> None:
 def _prepare_file(path: str, *, read_only: bool = False) -> None:
     try:
         path.encode()
-        refuse_shared(path)
+        check_place(path, read_only=read_only)
         mode = os.stat(path).st_mode if read_only else _mode_of(path)  # noqa: PTH116 - as below
     except FileNotFoundError:
         if read_only:
