@@ -1,11 +1,12 @@
 """Files that somebody else made: nothing in them runs, and nothing hangs."""
 
 import shutil
+import time
 
 import apsw
 import pytest
 
-from mnemic.errors import StoreFileError
+from mnemic.errors import StoreCorruptError, StoreFileError
 from mnemic.memory import Memory
 from mnemic.store.sqlite.opening import downgrade
 from mnemic.store.sqlite.schema import MIGRATIONS
@@ -86,6 +87,43 @@ def test_a_schema_that_is_not_ours_is_refused_by_name(path, statements, named, r
     with pytest.raises(StoreFileError, match=named) as raised:
         Memory(path, read_only=read_only)
     assert "restore a backup" in str(raised.value)
+    assert path.read_bytes() == content
+
+
+ONES = "+".join(["1"] * 100)
+WIDE = ", ".join(f"c{column} AS ({ONES})" for column in range(1900))
+NARROW = ", ".join(f"c{column} AS (1+1+1+1+1+1+1)" for column in range(90))
+GROWING = ", ".join(f"g{column} AS (g{column - 1} || g{column - 1})" for column in range(1, 99))
+
+
+@pytest.mark.parametrize(
+    ("columns", "number"),
+    [
+        (f"x, {WIDE}", 60),
+        (f"x, {NARROW}", 7000),
+        (f"g0, {GROWING}", 7000),
+        (f"y AS ({ONES}), x", 60_000),
+        (f"x, {'CHECK (x), ' * 400} CHECK (x)", 10_000),
+    ],
+    ids=["wide", "narrow", "growing", "many", "checks"],
+)
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_schema_without_end_is_refused_before_all_of_it_is_parsed(
+    path, columns, number, read_only
+):
+    connection = apsw.Connection(str(path))
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
+    connection.execute("PRAGMA writable_schema = ON; BEGIN")
+    connection.executemany(
+        "INSERT INTO sqlite_schema VALUES ('table', ?1, ?1, 3, ?2)",
+        ((f"t{at}", f"CREATE TABLE t{at} ({columns})") for at in range(number)),
+    )
+    connection.execute("COMMIT")
+    connection.close()
+    content, started = path.read_bytes(), time.process_time()
+    with pytest.raises((StoreFileError, StoreCorruptError)):
+        Memory(path, embedder=None, read_only=read_only)
+    assert time.process_time() - started < 1.5
     assert path.read_bytes() == content
 
 

@@ -1,6 +1,8 @@
 """Guards against hostile files: no code in a file runs, and no statement runs without end."""
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import apsw
@@ -26,12 +28,31 @@ MAX_VALUE_BYTES = 128 * 1024 * 1024
 """Maximum bytes of one value or row. A memory has at most 10 MB; lists of rows are bound as one
 text."""
 
+SCHEMA_STEPS = 2_000
+"""Steps of reading a schema, some ten for a table or an index, of which mnemic makes 22."""
+
+_SCHEMA_LIMITS = (
+    (apsw.SQLITE_LIMIT_LENGTH, 100_000),
+    (apsw.SQLITE_LIMIT_SQL_LENGTH, 5_000),
+    (apsw.SQLITE_LIMIT_COLUMN, 100),
+)
+"""Bytes of a row and of a statement, and columns: several times those of mnemic's own schema."""
+
 _SWITCHES = (
     (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
     (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
     (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
     (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
 )
+
+
+def bound_schema(connection: apsw.Connection) -> list[tuple[int, int]]:
+    """Let a connection read no schema that is much larger than mnemic's; return former limits.
+
+    SQLite's parser counts no steps: a schema of 20 MB takes it a second, each time it is tried.
+    """
+    connection.set_progress_handler(lambda: True, SCHEMA_STEPS)
+    return [(limit, connection.limit(limit, value)) for limit, value in _SCHEMA_LIMITS]
 
 
 class GuardedConnection(apsw.Connection):
@@ -61,6 +82,17 @@ class GuardedConnection(apsw.Connection):
     def renew(self) -> None:
         """Reset the count of steps."""
         self._work.steps = 0
+
+    @contextmanager
+    def bounded_schema(self) -> Generator[None, None, None]:
+        """Let SQLite read no schema that is much larger than mnemic's; see `bound_schema`."""
+        before = bound_schema(self)
+        try:
+            yield
+        finally:
+            self.set_progress_handler(self._work, self._work.steps_per_check)
+            for limit, value in before:
+                self.limit(limit, value)
 
     def set_deadline(self, deadline: float | None) -> None:
         """Let statements raise DeadlineExceededError after a deadline; None lets them end."""

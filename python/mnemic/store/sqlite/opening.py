@@ -162,7 +162,7 @@ def connect(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> GuardedConnec
     return connection
 
 
-def _check_is_ours(connection: apsw.Connection, path: str) -> None:
+def _check_is_ours(connection: GuardedConnection, path: str) -> None:
     if connection.readonly("main"):
         raise StoreFileError(f"{path}: it cannot be written; look at its rights")
     connection.execute("BEGIN")  # one moment: others may be making the tables
@@ -173,8 +173,19 @@ def _check_is_ours(connection: apsw.Connection, path: str) -> None:
             connection.execute("COMMIT")
 
 
-def _version_if_ours(connection: apsw.Connection, path: str) -> int:
+def _version_if_ours(connection: GuardedConnection, path: str) -> int:
     """Return the schema version, 0 for an empty file; read it inside a transaction."""
+    try:
+        with connection.bounded_schema():
+            return _bounded_version(connection, path)
+    except (apsw.InterruptError, apsw.TooBigError) as error:
+        raise StoreFileError(
+            f"{path}: its schema is much larger than the one that mnemic makes; do not trust the "
+            "file, and restore a backup"
+        ) from error
+
+
+def _bounded_version(connection: GuardedConnection, path: str) -> int:
     application = connection.pragma("application_id")
     version = int(connection.pragma("user_version"))
     is_empty = connection.execute("SELECT count(*) FROM sqlite_schema").get == 0
@@ -214,7 +225,7 @@ def _use_write_ahead_log(connection: apsw.Connection, path: str) -> None:
         raise StoreFileError(f"{path}: its file system cannot hold SQLite's write-ahead log")
 
 
-def _migrate(connection: apsw.Connection, path: str) -> None:
+def _migrate(connection: GuardedConnection, path: str) -> None:
     if connection.pragma("user_version") == len(MIGRATIONS):
         return
     if path != MEMORY_PATH:

@@ -15,6 +15,7 @@ from contextlib import suppress
 import apsw
 
 from mnemic.store.sqlite import log_mark
+from mnemic.store.sqlite.hardening import bound_schema
 from mnemic.store.sqlite.log_index_space import LogIndexSpace
 from mnemic.store.sqlite.log_mark import SALTS, LogState, Mark, mark_locked, needs_log
 from mnemic.store.sqlite.same_files import SameFiles
@@ -62,6 +63,7 @@ class Checkpoints:
             )
         finally:
             self._vfs.unregister()  # for others; the connection keeps it
+        bound_schema(self._connection)
         self._connection.set_busy_timeout(wait)
         self._is_owed = False
         self._next_try = 0.0
