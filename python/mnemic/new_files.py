@@ -11,7 +11,15 @@ from contextlib import contextmanager
 from mnemic._core import NewFile, remove_part, remove_parts, sync_folder
 from mnemic.errors import StoreBusyError, StoreError, StoreFileError, StoreFullError
 
-__all__ = ["file_errors", "new_file", "new_part", "remove_part", "tidy_folder", "typed"]
+__all__ = [
+    "file_errors",
+    "new_file",
+    "new_part",
+    "remove_part",
+    "tidy_folder",
+    "typed",
+    "writing_errors",
+]
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
 _NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
@@ -92,6 +100,15 @@ def file_errors(target: str) -> Generator[None, None, None]:
         raise typed(error, target) from error
     except ValueError as error:
         raise StoreFileError(f"{target!r}: it is not a path in UTF-8 ({error})") from error
+
+
+@contextmanager
+def writing_errors(target: str) -> Generator[None, None, None]:
+    """Convert the system's errors in writing to an open file to mnemic's."""
+    try:
+        yield
+    except OSError as error:
+        raise typed(error, target) from error
 
 
 def typed(error: OSError, target: str) -> StoreError:

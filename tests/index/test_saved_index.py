@@ -11,13 +11,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from mnemic.errors import StoreError
+from mnemic.errors import StoreError, StoreFullError
 from mnemic.index import faiss_source, saved_index
 from mnemic.index.candidates import InitialVectors
 from mnemic.index.faiss_kinds import KINDS, FaissIndex, FaissOptions, faiss_library
 from mnemic.index.faiss_source import FaissSource
 from mnemic.index.saved_index import SavedIndex, SavedIndexError, read_index
 from mnemic.new_files import new_file
+from tests.support.paths import names_in
+from tests.support.small_disks import small_disk
 
 DIM = 16
 
@@ -310,3 +312,14 @@ def test_small_changes_do_not_put_off_an_index_made_anew(monkeypatch):
     assert held.leave_out(np.array([1]), rebuild=True)
     assert not held.may_rebuild  # it was made just now
     held.release()
+
+
+@pytest.mark.parametrize("free", [0, 1, 3])
+def test_a_full_disk_is_a_typed_error_and_leaves_nothing(free):
+    source = filled(number=2000)
+    with small_disk(1024 * 1024) as disk:
+        disk.fill(free * 4096)
+        before = names_in(disk.folder)
+        with pytest.raises(StoreFullError, match="disk is full or failing"):
+            save(source, str(disk.folder / "a.index"))
+        assert names_in(disk.folder) == before

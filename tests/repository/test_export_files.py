@@ -6,12 +6,15 @@ import os
 import stat
 import threading
 import tracemalloc
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from mnemic import new_files
 from mnemic._core import NewFile
-from mnemic.errors import ExportFormatError, InvalidArgumentError
+from mnemic.errors import ExportFormatError, InvalidArgumentError, StoreFullError
+from mnemic.memory import Memory
 from mnemic.repository import export_files
 from mnemic.repository.export_format import (
     ExportFooter,
@@ -26,6 +29,8 @@ from tests.support.exports import (
     of_text,
     records,
 )
+from tests.support.paths import names_in
+from tests.support.small_disks import small_disk
 
 
 def test_a_byte_order_mark_crlf_and_blank_lines_at_the_end_are_tolerated(tmp_path):
@@ -89,6 +94,33 @@ def test_an_export_that_fails_leaves_no_file_and_keeps_the_old_one(tmp_path):
         _write_and_fail(path, overwrite=True)
     assert list(tmp_path.iterdir()) == [path]
     assert path.read_text() == "old"
+
+
+@pytest.mark.parametrize("length", [20, 200, 5000, 60_000])
+@pytest.mark.parametrize("free", [0, 1, 3, 20])
+def test_an_export_to_a_full_disk_raises_one_typed_error_and_leaves_nothing(length, free):
+    with (
+        Memory(":memory:", embedder=None) as memory,
+        small_disk(1024 * 1024) as disk,
+    ):
+        memory.add_many([f"{number} " + "x" * length for number in range(400_000 // length)])
+        disk.fill(free * 4096)
+        before = names_in(disk.folder)
+        with pytest.raises(StoreFullError, match="disk is full or failing"):
+            memory.export(disk.folder / "all.jsonl")
+        assert names_in(disk.folder) == before
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("number", [1, 1000])
+def test_an_export_to_an_open_file_on_a_full_disk_raises_the_typed_error(number):
+    with Memory(":memory:", embedder=None) as memory:
+        memory.add_many([f"note {at}" for at in range(number)])
+        file = open("/dev/full", "w", encoding="utf-8")  # noqa: SIM115, PTH123 - closing fails
+        with pytest.raises(StoreFullError, match="/dev/full"):
+            memory.export(file)
+        with suppress(OSError):
+            file.close()
 
 
 def test_an_existing_file_is_replaced_only_on_request(tmp_path):

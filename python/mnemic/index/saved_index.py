@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mnemic.index.faiss_kinds import FaissIndex, FaissOptions, faiss_library
-from mnemic.new_files import new_file
+from mnemic.new_files import file_errors, new_file
 
 MAGIC: Final = b"mnemicVI"
 VERSION: Final = 1
@@ -111,7 +111,7 @@ def write_index(
     """
     header = msgspec.json.encode(_Header.of(options, dim, saved.held.size, saved.label))
     try:
-        with new_file(path, overwrite=True) as descriptor:
+        with new_file(path, overwrite=True) as descriptor, file_errors(path):
             _write(descriptor, header, saved, is_stopped)
     except _StoppedError:
         return False

@@ -5,13 +5,13 @@ import io
 import stat
 import tempfile
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import IO
 
 from mnemic.errors import ExportFormatError, InvalidArgumentError
-from mnemic.new_files import file_errors, new_file, typed
+from mnemic.new_files import new_file, writing_errors
 from mnemic.reporting.description import described
 from mnemic.repository.export_format import MAX_LINE_BYTES
 
@@ -24,20 +24,21 @@ def new_export_file(
     _refuse_existing(path, overwrite=overwrite)
     name = str(path)
     try:
-        with (
-            new_file(name, overwrite=overwrite) as descriptor,
-            open(descriptor, "wb", closefd=False) as file,
-        ):
+        with new_file(name, overwrite=overwrite) as descriptor:
+            file = open(descriptor, "wb", closefd=False)  # noqa: SIM115 - see `finally`
 
             def write(line: bytes) -> None:
-                try:
+                with writing_errors(name):
                     file.write(line)
-                except OSError as error:
-                    raise typed(error, name) from error
 
-            yield write
-            with file_errors(name):
-                file.flush()
+            try:
+                yield write
+                with writing_errors(name):
+                    file.flush()
+            finally:
+                # Closing writes the rest; its error would take the place of the one that counts.
+                with suppress(OSError):
+                    file.close()
     except FileExistsError:
         raise _exists(path) from None
 

@@ -10,6 +10,7 @@ from typing import IO
 from mnemic.arrays import Float32Array
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import MemoryEntry, MemoryLink, validation
+from mnemic.new_files import writing_errors
 from mnemic.repository.export_files import new_export_file, refuse_other_text
 from mnemic.repository.export_format import (
     MAX_LINE_BYTES,
@@ -110,8 +111,15 @@ def write_export(
             yield from _written(write, header)
     else:
         refuse_other_text("target", target, "write")
-        yield from _written(lambda line: target.write(line.decode()), header)
-        target.flush()
+        name = str(getattr(target, "name", "the open file"))
+
+        def write_text(line: bytes) -> None:
+            with writing_errors(name):
+                target.write(line.decode())
+
+        yield from _written(write_text, header)
+        with writing_errors(name):
+            target.flush()
 
 
 def _written(
