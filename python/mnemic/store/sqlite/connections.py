@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Generator, Hashable
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import apsw
 
@@ -29,12 +30,16 @@ from mnemic.store.sqlite.opening import (
     connect_reading,
     leave_no_empty_log,
     open_writer,
+    prepare_file,
     resolved_path,
 )
 from mnemic.store.sqlite.same_files import SameFiles
 from mnemic.store.sqlite.snapshot_folder import SnapshotFolder, has_locks
 from mnemic.store.sqlite.sqlite_errors import typed, typed_errors
 from mnemic.store.sqlite.wal import Checkpoints, remove_log
+
+if TYPE_CHECKING:
+    from mnemic.store.sqlite.held_name import HeldName
 
 _log = logger(__name__)
 
@@ -72,11 +77,12 @@ class Connections:
         self.log_problem = log_problem(self._path)  # before SQLite writes over what it dropped
         if self.log_problem is not None:
             _log.warning("%s: %s", self._given, self.log_problem)
-        if read_only:
-            check_readable(path)
-            self._same = SameFiles(self._path, is_log_used=False)
-        else:
-            self._open_for_writing(path)
+        self._name: HeldName | None = None
+        try:
+            self._open(path, read_only=read_only)
+        except BaseException:
+            self._release_name()
+            raise
         self._process = os.getpid()
         self.file: Hashable = object() if self._is_shared else file_id(self._path) or self._path
         self.turn = threading.Lock()
@@ -85,10 +91,23 @@ class Connections:
         self._idle: list[GuardedConnection] = []
         self._is_closed = False
 
+    def _open(self, path: str, *, read_only: bool) -> None:
+        if read_only:
+            self._name = prepare_file(path, read_only=True)
+            check_readable(path)
+            self._same = SameFiles(self._path, is_log_used=False)
+        else:
+            self._open_for_writing(path)
+
+    def _release_name(self) -> None:
+        if self._name is not None:
+            self._name.release()
+
     def _open_for_writing(self, path: str) -> None:
         index_space = None if self._is_shared else LogIndexSpace(self._path)
         if index_space is not None:
             index_space.check_before_opening()
+            self._name = prepare_file(path)
         self._writer = open_writer(path)
         if self._is_shared:
             return
@@ -263,6 +282,7 @@ class Connections:
             self._leave_no_log()
             if self.snapshots is not None:
                 self.snapshots.clear_if_requested()
+        self._release_name()
 
     def _acquire(self) -> Lease:
         self._check_file()

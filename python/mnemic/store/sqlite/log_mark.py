@@ -31,6 +31,7 @@ from typing import NamedTuple, Self
 from mnemic._core import lock_calls
 from mnemic.errors import StoreFileError
 from mnemic.reporting.logs import logger
+from mnemic.store.sqlite.descriptor_locks import is_unlocked, try_to_lock
 
 MARK_OFFSET = 72
 """Offset of the mark in the file."""
@@ -45,8 +46,8 @@ _MAGIC = b"mnem"
 _LOG_HEADER = struct.Struct(">8I")
 _LOG_NUMBERS = (0x377F0682, 0x377F0683)
 _FIRST_FRAME = 32 + 24
-_LOCK = struct.Struct("@hhqqi4x")
 _SHARED_BYTES = (0x40000002, 510)
+_INDEX_IN_USE = (128, 1)  # of the log's index; everybody locks it who uses the log
 _MARK_BYTES = (MARK_OFFSET, MARK_SIZE)
 _MAX_TRIES = 200
 _MAX_SALT_STEPS = (
@@ -129,7 +130,7 @@ def mark_locked(path: str) -> Generator[None, None, None]:
 
 def _wait_for_lock(descriptor: int, start: int, length: int) -> None:
     for _ in range(_MAX_TRIES):
-        if _try_to_lock(descriptor, start, length):
+        if try_to_lock(descriptor, start, length):
             return
         time.sleep(_WAIT)
 
@@ -142,10 +143,12 @@ def check_log(path: str, *, read_only: bool) -> None:
     descriptions, where reading the file would drop the process's locks.
 
     Raises:
-        StoreFileError: If the file's log is missing, or is another file's and `read_only`.
+        StoreFileError: If the file's log is missing, or is another file's and `read_only`; or if
+            the log that it needs is in use elsewhere, or the log beside it is in use by others.
     """
     if not lock_calls():
         return
+    _refuse_log_in_use(path)
     for _ in range(_MAX_TRIES):
         is_doubtful = _is_foreign(path) or _is_incomplete(path)
         if not is_doubtful and (read_only or not _is_outdated(path)):
@@ -159,6 +162,34 @@ def check_log(path: str, *, read_only: bool) -> None:
         time.sleep(
             _WAIT
         )  # another process is between a commit and its mark, or is closing the file
+    raise StoreFileError(
+        f"{path}: it is open in another program, and the log that it needs does not lie beside it; "
+        "close it there first, and open it here under the same name"
+    )
+
+
+def _refuse_log_in_use(path: str) -> None:
+    """Refuse a file whose place was another's, which is still open, and whose log is there.
+
+    SQLite would take the index of that log, which is in use, for the file's own.
+    """
+    for _ in range(_MAX_TRIES):
+        # Whoever uses the index has locked the file before.
+        if not _is_locked(f"{path}-shm", _INDEX_IN_USE) or _is_locked(path, _SHARED_BYTES):
+            return
+        time.sleep(_WAIT)  # somebody closed the file between the two looks
+    raise StoreFileError(
+        f"{path}: it was put here while the file that was here before is still open, in this or "
+        "another program; close that one first"
+    )
+
+
+def _is_locked(path: str, part: tuple[int, int]) -> bool:
+    try:
+        with _opened(path, os.O_RDONLY) as file:
+            return not is_unlocked(file, *part)
+    except FileNotFoundError:
+        return False
 
 
 def _settle(path: str, *, read_only: bool) -> None:
@@ -274,28 +305,9 @@ def _exclusive(path: str, *, read_only: bool) -> Generator[bool, None, None]:
     """Prevent others from opening a file, and yield whether it is open nowhere else."""
     with _opened(path, os.O_RDONLY if read_only else os.O_RDWR) as file:
         if read_only:  # which must not be able to lock anything
-            yield _is_unlocked(file, *_SHARED_BYTES)
+            yield is_unlocked(file, *_SHARED_BYTES)
         else:
-            yield _try_to_lock(file, *_SHARED_BYTES)
-
-
-def _is_unlocked(descriptor: int, start: int, length: int) -> bool:
-    import fcntl  # noqa: PLC0415 - not on every system
-
-    lock = _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
-    found = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, lock)
-    return bool(_LOCK.unpack(found)[0] == fcntl.F_UNLCK)
-
-
-def _try_to_lock(descriptor: int, start: int, length: int) -> bool:
-    import fcntl  # noqa: PLC0415 - not on every system
-
-    lock = _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
-    try:
-        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, lock)
-    except OSError:
-        return False
-    return True
+            yield try_to_lock(file, *_SHARED_BYTES)
 
 
 @contextmanager

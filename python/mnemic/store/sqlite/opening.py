@@ -18,6 +18,7 @@ from mnemic.store.sqlite.damage import reading_stored
 from mnemic.store.sqlite.file_locks import install_file_locks
 from mnemic.store.sqlite.filesystem import check_place
 from mnemic.store.sqlite.hardening import GuardedConnection
+from mnemic.store.sqlite.held_name import HeldName
 from mnemic.store.sqlite.log_mark import announce_log, check_log
 from mnemic.store.sqlite.schema import APPLICATION_ID, MIGRATIONS, Migration
 from mnemic.store.sqlite.schema_check import check_indexes, check_schema
@@ -34,13 +35,11 @@ _creating = threading.Lock()
 
 
 def open_writer(path: str) -> GuardedConnection:
-    """Open a file for writing; create it if it does not exist, readable by its owner alone.
+    """Open a file for writing that `prepare_file` has prepared, or ":memory:".
 
     Raises:
         StoreError: If the path or its file cannot be used; the file is left unchanged.
     """
-    if path != MEMORY_PATH:
-        _prepare_file(path)
     with typed_errors(path):
         connection = connect(path)
         try:
@@ -61,11 +60,8 @@ def check_readable(path: str) -> None:
     """Check that a file is a memory of this version, without changing it.
 
     Raises:
-        StoreError: If it does not exist, or cannot be read in its current state.
+        StoreError: If it cannot be read in its current state.
     """
-    if path == MEMORY_PATH:
-        raise StoreFileError(f"{path}: a new memory has nothing to read; open it for writing")
-    _prepare_file(path, read_only=True)
     with typed_errors(path):
         connection, _ = connect_reading(path)
         try:
@@ -109,7 +105,16 @@ def leave_no_empty_log(path: str) -> None:
         remove_log(path, only_if_empty=True)
 
 
-def _prepare_file(path: str, *, read_only: bool = False) -> None:
+def prepare_file(path: str, *, read_only: bool = False) -> HeldName:
+    """Check a file and its log before SQLite opens them, and hold its name.
+
+    Without `read_only`, a file that does not exist is created, readable by its owner alone.
+
+    Raises:
+        StoreFileError: If the path or its file cannot be used.
+    """
+    if path == MEMORY_PATH:
+        raise StoreFileError(f"{path}: a new memory has nothing to read; open it for writing")
     try:
         path.encode()
         check_place(path, read_only=read_only)
@@ -124,12 +129,19 @@ def _prepare_file(path: str, *, read_only: bool = False) -> None:
         raise StoreFileError(f"{path!r}: it is not a path in UTF-8 ({error})") from error
     if not stat.S_ISREG(mode):
         raise StoreFileError(f"{path}: it is not a regular file")
+    resolved = resolved_path(path)
     try:
         if not read_only:
-            remove_part(resolved_path(path))
-        check_log(resolved_path(path), read_only=read_only)
+            remove_part(resolved)
+        name = HeldName(resolved)
+        try:
+            check_log(resolved, read_only=read_only)
+        except BaseException:
+            name.release()
+            raise
     except OSError as error:
         raise StoreFileError(f"{path}: it cannot be opened ({error.strerror})") from error
+    return name
 
 
 def _mode_of(path: str) -> int:
