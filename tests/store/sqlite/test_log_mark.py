@@ -3,6 +3,7 @@
 import errno
 import logging
 import shutil
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from mnemic.store.sqlite.opening import downgrade, open_writer
 from mnemic.store.sqlite.schema import MIGRATIONS
 from mnemic.store.sqlite.wal import Checkpoints
 from tests.support.doors import opened
+from tests.support.processes import ENVIRONMENT
 
 pytestmark = pytest.mark.skipif(not lock_calls(), reason="needs locks that a check cannot drop")
 
@@ -158,8 +160,10 @@ def test_a_log_of_which_nothing_can_be_read_is_taken_for_empty(folder, kept):
 
 def test_the_mark_is_written_for_each_log_and_not_for_each_commit(tmp_path, monkeypatch):
     marks, path = [], tmp_path / "a.db"
-    write = log_mark.Mark.encoded
-    monkeypatch.setattr(log_mark.Mark, "encoded", lambda mark: marks.append(mark) or write(mark))
+    write = wal._File.write_mark
+    monkeypatch.setattr(
+        wal._File, "write_mark", lambda file, mark: marks.append(mark) or write(file, mark)
+    )
     with opened(path) as memory:
         assert marks == []
         for number in range(5):
@@ -308,11 +312,76 @@ def test_a_mark_survives_checkpoints_and_an_integrity_check(tmp_path):
 
 
 def test_a_mark_is_what_was_written_and_nothing_else():
-    mark = Mark(LogState.USED, b"12345678")
-    assert Mark.decoded(mark.encoded()) == mark
-    assert len(mark.encoded()) == log_mark.MARK_SIZE
+    mark, counter = Mark(LogState.USED, b"12345678"), b"\0\0\0\7"
+    stored = mark.encoded(counter)
+    assert Mark.decoded(stored, counter) == mark
+    assert len(stored) == log_mark.MARK_SIZE
     for at in range(log_mark.MARK_SIZE):
-        damaged = bytearray(mark.encoded())
+        damaged = bytearray(stored)
         damaged[at] ^= 1
-        assert Mark.decoded(bytes(damaged)) is None
-    assert Mark.decoded(b"") is None
+        assert Mark.decoded(bytes(damaged), counter) is None
+    assert Mark.decoded(stored, b"\0\0\0\10") is None
+    assert Mark.decoded(b"", counter) is None
+
+
+WRITES = {
+    "add": "memory.add('last')",
+    "update": "memory.update(kept, content='last')",
+    "importance": "[memory.update(kept, importance=n / 30) for n in range(30)]",
+    "forget": "memory.delete(kept)",
+    "erase": "memory.delete(kept, permanent=True); memory.add('last')",
+    "many": "memory.add_many([str(n) * 3000 for n in range(400)]); memory.add('last')",
+    "second log": "memory.add('x'); memory.erase_pending(); memory.add('last')",
+    "third log": "memory.erase_pending(); memory.add('x'); memory.erase_pending();"
+    "memory.update(kept, importance=0.1)",
+    "two writers": "other = Memory(path, embedder=None); memory.add('x'); other.add('y');"
+    "memory.update(kept, importance=0.1); other.update(kept, importance=0.2)",
+    "copied log": "memory.add('x'); reader(path, 'PRAGMA wal_checkpoint'); memory.add('last')",
+    "copied and restarted": "memory.add('x'); reader(path, 'PRAGMA wal_checkpoint');"
+    "memory.add('y'); reader(path, 'PRAGMA wal_checkpoint(RESTART)'); memory.add('last')",
+}
+KILLED = """
+import os, shutil, sqlite3, sys
+from mnemic.memory import Memory
+
+path, write = sys.argv[1:]
+
+def reader(path, statement):
+    file = sqlite3.connect(path)
+    file.execute(statement).fetchall()
+    file.close()
+
+memory = Memory(path, embedder=None)
+kept = memory.list()[0].id
+exec(write)
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_a_file_whose_log_another_program_has_copied_is_complete_and_else_it_is_not(
+    tmp_path, write, times
+):
+    path, lost = tmp_path / "a.db", tmp_path / "lost" / "a.db"
+    lost.parent.mkdir()
+    with opened(path) as memory:
+        memory.add_many([f"written first {number}" for number in range(5)])
+    for _ in range(times):
+        command = [sys.executable, "-c", KILLED, str(path), write]
+        subprocess.run(command, check=True, env=ENVIRONMENT)
+        shutil.copy(path, lost)
+        with pytest.raises(StoreFileError, match="it is incomplete"):
+            opened(lost)
+        file = sqlite3.connect(path)  # closing it copies the log, and deletes it
+        assert file.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        (rows,) = file.execute("SELECT count(*) FROM agent_memory_entries").fetchone()
+        file.close()
+        assert names_in(tmp_path) == ["a.db", "lost"]
+        with opened(path, read_only=True) as memory:
+            assert len(memory.list(include_deleted=True, limit=1000).entries) == rows
+    with opened(path) as memory:
+        memory.add("afterwards")
+        assert len(memory.list(include_deleted=True, limit=1000).entries) == rows + 1
+    assert read_mark(str(path)) == Mark(LogState.ENDED)
+    assert names_in(tmp_path) == ["a.db", "lost"]

@@ -8,7 +8,7 @@ from mnemic.errors import StoreFileError
 from mnemic.new_files import file_errors, new_part
 from mnemic.reporting.progress import Report, silent
 from mnemic.store.sqlite.connections import Connections
-from mnemic.store.sqlite.log_mark import MARK_OFFSET, LogState, Mark
+from mnemic.store.sqlite.log_mark import LogState, Mark, put_mark
 from mnemic.store.sqlite.opening import MEMORY_PATH
 from mnemic.store.sqlite.sqlite_errors import typed_errors
 
@@ -40,8 +40,7 @@ def backup_to(connections: Connections, target: str, report: Report = silent) ->
         with new_part(target) as (descriptor, part):
             _copy(connections, part, target, report)
             with file_errors(target):
-                os.lseek(descriptor, MARK_OFFSET, os.SEEK_SET)
-                os.write(descriptor, Mark(LogState.ENDED).encoded())
+                put_mark(descriptor, Mark(LogState.ENDED))
     except FileExistsError:
         raise _exists(target) from None
 

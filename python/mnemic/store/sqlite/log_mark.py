@@ -17,6 +17,12 @@ log first removes its name from the mark, while SQLite's lock excludes other wri
 
 The mark lies in the bytes 72 to 91 of SQLite's header, which SQLite reserves and does not read.
 Those bytes of the file are locked while the mark is changed.
+
+Another program, such as SQLite's own shell, knows no marks. If it looks at a file after a crash, it
+copies the log into it and deletes the log: the file is complete, and needs none. So each
+transaction writes the file's first page to the log (`FIRST_PAGE`). SQLite raises a counter in each
+copy of that page, and the mark's checksum covers the counter: once another program has copied the
+page into the file, the mark that is there fits it no longer, and counts as none.
 """
 
 import enum
@@ -32,11 +38,18 @@ from mnemic._core import lock_calls
 from mnemic.errors import StoreFileError
 from mnemic.reporting.logs import logger
 from mnemic.store.sqlite.descriptor_locks import is_unlocked, try_to_lock
+from mnemic.store.sqlite.schema import APPLICATION_ID
 
 MARK_OFFSET = 72
 """Offset of the mark in the file."""
 
 MARK_SIZE = 20
+
+COUNTER = slice(24, 28)
+"""Bytes of the file that hold SQLite's change counter."""
+
+FIRST_PAGE = f"PRAGMA application_id = {APPLICATION_ID}"
+"""Writes the first page, as it is, in the transaction that it is part of."""
 
 SALTS = range(16, 24)
 """Bytes of the salts in a log."""
@@ -75,26 +88,32 @@ class Mark(NamedTuple):
     state: LogState
     salts: bytes = bytes(8)
 
-    def encoded(self) -> bytes:
-        """Return the mark in its stored form."""
+    def encoded(self, counter: bytes) -> bytes:
+        """Return the mark in its stored form, for a file with this change counter."""
         fields = _MARK.pack(_MAGIC, self.state, self.salts, 0)[:-4]
-        return fields + zlib.crc32(fields).to_bytes(4, "big")
+        return fields + zlib.crc32(fields + counter).to_bytes(4, "big")
 
     @classmethod
-    def decoded(cls, stored: bytes) -> Self | None:
-        """Return a stored mark; None if the bytes are not a mark."""
+    def decoded(cls, stored: bytes, counter: bytes) -> Self | None:
+        """Return a stored mark; None if it is not a mark of a file with this change counter."""
         if len(stored) != MARK_SIZE:
             return None
         name, state, salts, checksum = _MARK.unpack(stored)
-        if name != _MAGIC or checksum != zlib.crc32(stored[:-4]) or state not in _STATES:
+        is_whole = checksum == zlib.crc32(stored[:-4] + counter)
+        if name != _MAGIC or not is_whole or state not in _STATES:
             return None
         return cls(LogState(state), salts)
+
+    @classmethod
+    def of_page(cls, page: bytes) -> Self | None:
+        """Return the mark in the beginning of a file; None if there is none that fits."""
+        return cls.decoded(page[MARK_OFFSET : MARK_OFFSET + MARK_SIZE], page[COUNTER])
 
 
 def read_mark(path: str) -> Mark | None:
     """Return the mark of a file; None if it has none."""
     with _opened(path, os.O_RDONLY) as file:
-        return Mark.decoded(os.pread(file, MARK_SIZE, MARK_OFFSET))
+        return Mark.of_page(os.pread(file, MARK_OFFSET + MARK_SIZE, 0))
 
 
 def needs_log(path: str) -> bool:
@@ -210,9 +229,15 @@ def _settle(path: str, *, read_only: bool) -> None:
         _write_mark(path, Mark(LogState.ENDED))
 
 
+def put_mark(descriptor: int, mark: Mark) -> None:
+    """Write a mark into an open file."""
+    counter = os.pread(descriptor, COUNTER.stop - COUNTER.start, COUNTER.start)
+    os.pwrite(descriptor, mark.encoded(counter), MARK_OFFSET)
+
+
 def _write_mark(path: str, mark: Mark) -> None:
     with _opened(path, os.O_RDWR) as file:
-        os.pwrite(file, mark.encoded(), MARK_OFFSET)
+        put_mark(file, mark)
         os.fsync(file)
 
 

@@ -8,6 +8,7 @@ import apsw
 from mnemic.store.change_listeners import COMMITTED
 from mnemic.store.group_commit import Job
 from mnemic.store.sqlite.connections import Connections
+from mnemic.store.sqlite.log_mark import FIRST_PAGE
 
 Result = TypeVar("Result")
 
@@ -88,8 +89,11 @@ def _committed(connection: apsw.Connection, work: Callable[[apsw.Connection], Re
     try:
         if connection.in_transaction:  # a KeyboardInterrupt cut a rollback short
             connection.execute("ROLLBACK")
+        before = connection.total_changes()
         connection.execute("BEGIN IMMEDIATE")
         result = work(connection)
+        if connection.total_changes() != before:
+            connection.execute(FIRST_PAGE)
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

@@ -14,10 +14,18 @@ from contextlib import suppress
 
 import apsw
 
-from mnemic.store.sqlite import log_mark
 from mnemic.store.sqlite.hardening import bound_schema
 from mnemic.store.sqlite.log_index_space import LogIndexSpace
-from mnemic.store.sqlite.log_mark import SALTS, LogState, Mark, mark_locked, needs_log
+from mnemic.store.sqlite.log_mark import (
+    COUNTER,
+    MARK_OFFSET,
+    MARK_SIZE,
+    SALTS,
+    LogState,
+    Mark,
+    mark_locked,
+    needs_log,
+)
 from mnemic.store.sqlite.same_files import SameFiles
 
 COPY_PAGES = 1000
@@ -33,6 +41,7 @@ _MAX_WAITS = (0.001, 0.001, 0.001, 0.002, 0.002, 0.003, 0.003, 0.004)
 _CELL_LISTS = {2: 12, 5: 12, 10: 8, 13: 8}  # type of tree page: size of its header
 _FILE_HEADER = 100
 _MAX_PAGES = 2**24  # below, a page that begins with another page's number begins with 0
+_MARK_END = MARK_OFFSET + MARK_SIZE
 _ENDED = Mark(LogState.ENDED)
 _BEGINNING = Mark(LogState.BEGINNING)
 _numbers = itertools.count()
@@ -145,7 +154,8 @@ class Checkpoints:
         # A failing disk: it is tried again after the next commit.
         with suppress(apsw.Error, OSError):
             salts = self._vfs.salts()
-            if salts and salts != self._marked:
+            # Another program that copies the log takes the mark away.
+            if salts and (salts != self._marked or not self._vfs.is_named(salts)):
                 self._marked = self._vfs.name_log()
 
     def _copy(self, how: str) -> bool:
@@ -248,6 +258,10 @@ class _Vfs(apsw.VFS):
                 self._mark(Mark(LogState.USED, salts))
             return salts
 
+    def is_named(self, salts: bytes) -> bool:
+        """Return whether the file's mark names a log with these salts."""
+        return self._file is None or self._file.mark() == Mark(LogState.USED, salts)
+
     def forget_log(self) -> None:
         """Remove the log's name from the file's mark, before the log is truncated."""
         if self._file is not None and self._file.mark() is not None:
@@ -305,22 +319,20 @@ class _File(apsw.VFSFile):
 
     def mark(self) -> Mark | None:
         """Return the file's mark; None if it has none."""
-        return Mark.decoded(self.xRead(log_mark.MARK_SIZE, log_mark.MARK_OFFSET))
+        return Mark.of_page(self.xRead(_MARK_END, 0))
 
     def write_mark(self, mark: Mark) -> None:
         """Write a mark, and sync it."""
-        super().xWrite(mark.encoded(), log_mark.MARK_OFFSET)
+        counter = self.xRead(COUNTER.stop, 0)[COUNTER]
+        super().xWrite(mark.encoded(counter), MARK_OFFSET)
         self.xSync(apsw.SQLITE_SYNC_FULL)
 
     def _marked(self, page: bytes) -> bytes:
         """Return the first page with the file's current mark; SQLite's copy may be older."""
-        end = log_mark.MARK_OFFSET + log_mark.MARK_SIZE
-        mark = self.xRead(log_mark.MARK_SIZE, log_mark.MARK_OFFSET)
-        return (
-            page[: log_mark.MARK_OFFSET] + mark + page[end:]
-            if len(mark) == log_mark.MARK_SIZE
-            else page
-        )
+        mark = self.mark()
+        if mark is None:
+            return page
+        return page[:MARK_OFFSET] + mark.encoded(page[COUNTER]) + page[_MARK_END:]
 
 
 class _Log(apsw.VFSFile):
