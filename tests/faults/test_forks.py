@@ -76,6 +76,31 @@ assert os.listdir(os.path.dirname(path)) == ["a.db"]
     run(body, tmp_path / "a.db")
 
 
+def test_the_memory_and_opening_it_again_say_the_same_and_what_they_advise_works(tmp_path):
+    body = """
+memory = opened()
+memory.add("from the parent")
+said = []
+def told(call):
+    try:
+        call()
+    except StoreError as error:
+        said.append(str(error))
+def act():
+    told(lambda: memory.count())
+    told(opened)
+    assert len(said) == 2 and said[0] == said[1], said
+    assert "close it before a fork and open it afterwards" in said[0], said
+in_child(act)
+memory.close()
+def afterwards():
+    with opened() as again:
+        assert again.count() == 1
+in_child(afterwards)
+"""
+    run(body, tmp_path / "a.db")
+
+
 def test_closing_in_a_forked_process_waits_for_no_lock_that_another_thread_had(tmp_path):
     body = """
 import signal, threading

@@ -19,6 +19,7 @@ from mnemic.errors import (
 )
 from mnemic.model.deadline import check_deadline
 from mnemic.reporting.logs import logger
+from mnemic.store.sqlite.fork_guard import inherited
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.log_check import log_problem
 from mnemic.store.sqlite.log_index_space import LogIndexSpace
@@ -248,7 +249,7 @@ class Connections:
         """Raise a typed error if the connections are closed or belong to another process."""
         self._check_open()
         if self.is_foreign:
-            raise StoreError(f"{self._path}: opened before a fork; open it again in this process")
+            raise inherited(self._path)
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -21,10 +21,15 @@ _inherited: set[_File] = set()
 def check_not_inherited(path: str) -> None:
     """Raise a typed error if the file was open when this process was forked."""
     if _inherited and _file(path) in _inherited:
-        raise StoreError(
-            f"{path}: it was open when this process was forked, and cannot be opened again here; "
-            "open it after forking, or start the process with 'spawn'"
-        )
+        raise inherited(path)
+
+
+def inherited(path: str) -> StoreError:
+    """Return the error for a file, and for a memory, that was open before a fork."""
+    return StoreError(
+        f"{path}: it was open when this process was forked, and cannot be used here; close it "
+        "before a fork and open it afterwards in each process, or start processes with 'spawn'"
+    )
 
 
 def register_open(path: str) -> int:
