@@ -105,20 +105,21 @@ def test_the_index_has_space_from_the_opening_on_and_ahead_of_its_log(tmp_path):
 
 
 def test_nothing_is_taken_where_blocks_are_as_large_as_the_index_pages(tmp_path, monkeypatch):
-    monkeypatch.setattr(log_index_space, "_allocate", None)
+    monkeypatch.setattr(log_index_space, "allocate_file", None)
     with opened(tmp_path / "a.db") as memory:
         memory.add("x")
 
 
 @pytest.mark.usefixtures("small_blocks")
 def test_a_write_is_refused_while_there_is_no_space_for_the_index(tmp_path, monkeypatch):
-    errors = [OSError(ENOSPC, os.strerror(ENOSPC))] * 2
+    # At the opening, and at the write, which empties the log and is tried once more.
+    errors = [OSError(ENOSPC, os.strerror(ENOSPC))] * 3
 
     def refuse(*_):
         if errors:
             raise errors.pop()
 
-    monkeypatch.setattr(log_index_space, "_allocate", refuse)
+    monkeypatch.setattr(log_index_space, "allocate_file", refuse)
     with opened(tmp_path / "a.db") as memory:
         with pytest.raises(StoreFullError, match="the disk is full"):
             memory.add("refused")
@@ -134,7 +135,7 @@ def test_a_file_system_that_cannot_take_space_is_used_as_it_is(tmp_path, monkeyp
         calls.append(1)
         raise OSError(EOPNOTSUPP, os.strerror(EOPNOTSUPP))
 
-    monkeypatch.setattr(log_index_space, "_allocate", refuse)
+    monkeypatch.setattr(log_index_space, "allocate_file", refuse)
     with opened(tmp_path / "a.db") as memory:
         memory.add("stored")
         assert memory.count() == 1

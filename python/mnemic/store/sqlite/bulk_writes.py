@@ -2,18 +2,22 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import Protocol, TypeVar
 from uuid import UUID
 
 import apsw
 
 from mnemic.arrays import Float32Array
+from mnemic.errors import StoreFullError
 from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.filter import EVERY_ENTRY, Criteria
 from mnemic.model.timestamps import to_microseconds
 from mnemic.store.added import vectors_of
+from mnemic.store.futures import Workers
 from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite import bulk_updates, deletes
@@ -21,11 +25,21 @@ from mnemic.store.values import UpdatedEntries
 
 Result = TypeVar("Result")
 
+PART = 64
+"""Entries that a transaction deletes on a full disk; fewer if they do not fit."""
+
+
+class _Deletion(Protocol):
+    def __call__(self, connection: apsw.Connection, /, limit: int | None) -> list[UUID]:
+        """Delete at most so many entries, in a transaction; return their ids."""
+        ...
+
 
 class SqliteBulkWrites(Protocol):
     """Deletes and changes many entries, each call in one transaction; see `BulkWrites`."""
 
     _codec: RowCodec
+    _workers: Workers
 
     def _write(self, job: Callable[[apsw.Connection], Result]) -> Future[Result]:
         """Hand in a job."""
@@ -48,14 +62,40 @@ class SqliteBulkWrites(Protocol):
 
     def delete_all(self, scope: Scope, criteria: Criteria = EVERY_ENTRY) -> Future[list[UUID]]:
         """Delete the selected entries of a scope permanently; return their ids."""
-        return self._write(lambda on: deletes.delete_all(on, self._codec, scope, criteria))
+        return self._write_or_parts(
+            lambda on, limit: deletes.delete_all(on, self._codec, scope, criteria, limit=limit)
+        )
 
     def purge(
         self, scope: Scope, oldest: datetime, expired: datetime | None = None
     ) -> Future[list[UUID]]:
         """Delete permanently what was deleted or expired before `oldest`; return the ids."""
         times = to_microseconds(oldest), None if expired is None else to_microseconds(expired)
-        return self._write(lambda on: deletes.purge(on, self._codec, scope, *times))
+        return self._write_or_parts(
+            lambda on, limit: deletes.purge(on, self._codec, scope, *times, limit=limit)
+        )
+
+    def _write_or_parts(self, job: _Deletion) -> Future[list[UUID]]:
+        """Delete in one transaction, or on a full disk in several that fit into the log."""
+        whole = self._write(partial(job, limit=None))
+        return self._workers.run(partial(self._deleted, job, whole))
+
+    def _deleted(self, job: _Deletion, whole: Future[list[UUID]]) -> list[UUID]:
+        with suppress(StoreFullError):
+            return whole.result()
+        deleted: list[UUID] = []
+        limit = PART
+        while True:
+            try:
+                part = self._write(partial(job, limit=limit)).result()
+            except StoreFullError:
+                if limit == 1:
+                    raise
+                limit //= 4
+                continue
+            if not part:
+                return deleted
+            deleted += part
 
     def update_all(
         self,

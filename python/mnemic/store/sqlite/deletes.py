@@ -10,6 +10,7 @@ from mnemic.model import Scope
 from mnemic.model.filter import Criteria
 from mnemic.store.changes import Change
 from mnemic.store.duplicates import single
+from mnemic.store.filter_sql import Condition
 from mnemic.store.row_codec import RowCodec
 from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.checksums import (
@@ -23,7 +24,7 @@ from mnemic.store.sqlite.checksums import (
 from mnemic.store.sqlite.damage import uuids_of
 from mnemic.store.sqlite.links import links_leading_to
 from mnemic.store.sqlite.selected_rows import selected
-from mnemic.store.sqlite.sql import fetch, in_scope, with_id
+from mnemic.store.sqlite.sql import AMONG, fetch, in_scope, json_array, with_id
 
 
 class RemovedEntries(NamedTuple):
@@ -113,26 +114,56 @@ def soft_delete_all(
 
 
 def delete_all(
-    connection: apsw.Connection, codec: RowCodec, scope: Scope, criteria: Criteria
+    connection: apsw.Connection,
+    codec: RowCodec,
+    scope: Scope,
+    criteria: Criteria,
+    *,
+    limit: int | None = None,
 ) -> list[UUID]:
-    """Delete the selected entries of a scope, forgotten or not; return their ids."""
-    where, values = selected(connection, codec, scope, criteria)
+    """Delete the selected entries of a scope, forgotten or not, or some; return their ids."""
+    where, values = _some(connection, selected(connection, codec, scope, criteria), limit)
     return _delete(connection, codec, scope.agent_id, where, values)
 
 
 def purge(
-    connection: apsw.Connection, codec: RowCodec, scope: Scope, oldest: int, expired: int | None
+    connection: apsw.Connection,
+    codec: RowCodec,
+    scope: Scope,
+    oldest: int,
+    expired: int | None,
+    *,
+    limit: int | None = None,
 ) -> list[UUID]:
-    """Delete what a scope forgot before `oldest`, and what expired then or by `expired`."""
+    """Delete what a scope forgot before `oldest`, and what expired then or by `expired`.
+
+    Args:
+        connection: In a transaction.
+        codec: Codec of the entries.
+        scope: The scope.
+        oldest: A time.
+        expired: A time; None is `oldest`.
+        limit: Maximum number of entries that were forgotten, and of those that expired.
+
+    Returns:
+        The ids of the deleted.
+    """
     where, values = in_scope(scope)
     last = oldest - 1 if expired is None else max(oldest - 1, expired)
-    return [
-        entry_id
-        for moment, bound in (("forgotten_at", oldest - 1), ("expires_at", last))
-        for entry_id in _delete(
-            connection, codec, scope.agent_id, f"{where} AND {moment} <= ?", (*values, bound)
-        )
-    ]
+    deleted: list[UUID] = []
+    for moment, bound in (("forgotten_at", oldest - 1), ("expires_at", last)):
+        due = _some(connection, (f"{where} AND {moment} <= ?", [*values, bound]), limit)
+        deleted += _delete(connection, codec, scope.agent_id, *due)
+    return deleted
+
+
+def _some(connection: apsw.Connection, which: Condition, limit: int | None) -> Condition:
+    """Return the condition of some of the rows that meet a condition; of all without a limit."""
+    if limit is None:
+        return which
+    where, values = which
+    sql = f"SELECT row FROM agent_memory_entries WHERE {where} LIMIT {limit}"
+    return AMONG, [json_array([row for (row,) in fetch(connection, sql, values)])]
 
 
 def _delete(

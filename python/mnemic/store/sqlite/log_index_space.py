@@ -9,9 +9,10 @@ space for the index is reserved before it is needed.
 import errno
 import os
 
-from mnemic._core import allocate, lock_calls
+from mnemic._core import lock_calls
 from mnemic.errors import StoreFullError
 from mnemic.new_files import typed
+from mnemic.store.sqlite.disk_space import allocate_file
 
 _PAGE = 4096
 _REGION = 32 * 1024
@@ -65,20 +66,12 @@ class LogIndexSpace:
             return None
         regions += _REGIONS_AHEAD
         try:
-            _allocate(f"{self._path}-shm", regions * _REGION)
+            allocate_file(f"{self._path}-shm", regions * _REGION)
         except OSError as error:
             self._is_needed = error.errno not in _UNSUPPORTED
             return error if self._is_needed else None
         self._regions = regions
         return None
-
-
-def _allocate(path: str, size: int) -> None:
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        allocate(descriptor, size)
-    finally:
-        os.close(descriptor)
 
 
 def _has_small_blocks(path: str) -> bool:

@@ -5,9 +5,11 @@ from typing import TypeVar
 
 import apsw
 
+from mnemic.errors import StoreFullError
 from mnemic.store.change_listeners import COMMITTED
 from mnemic.store.group_commit import Job
 from mnemic.store.sqlite.connections import Connections
+from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.log_mark import FIRST_PAGE
 
 Result = TypeVar("Result")
@@ -23,6 +25,7 @@ class FileTransactions:
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
         self.turn = connections.turn
+        self._may_repeat = False
 
     @property
     def holder(self) -> int | None:
@@ -49,13 +52,48 @@ class FileTransactions:
         """
         del jobs
         connection = self._connections.writer
-        connection.renew()
         connection.changed_users = set()
         try:
-            return _committed(connection, work)
+            return self._committed_or_repeated(connection, work)
         finally:
             if connection.changed_users:
                 COMMITTED.notify(self._connections.file, connection.changed_users)
+
+    def _committed_or_repeated(
+        self, connection: GuardedConnection, work: Callable[[apsw.Connection], Result]
+    ) -> Result:
+        """Run work in a transaction; on a full disk once more, if emptying the log makes room."""
+        self._may_repeat = True
+        try:
+            return self._committed(connection, work)
+        except (apsw.FullError, StoreFullError):
+            if not self._connections.empty_log():
+                raise
+        finally:
+            self._may_repeat = False
+        return self._committed(connection, work)
+
+    def _committed(
+        self, connection: GuardedConnection, work: Callable[[apsw.Connection], Result]
+    ) -> Result:
+        connection.renew()
+        try:
+            if connection.in_transaction:  # a KeyboardInterrupt cut a rollback short
+                connection.execute("ROLLBACK")
+            before = connection.total_changes()
+            connection.execute("BEGIN IMMEDIATE")
+            pages = connection.pragma("page_count")
+            result = work(connection)
+            if connection.total_changes() != before:
+                connection.execute(FIRST_PAGE)
+                if connection.pragma("page_count") > pages:
+                    self._connections.reserve_space(connection.pragma("page_count"))
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        return result
 
     def savepoint(self, connection: apsw.Connection) -> None:
         """Begin a part of the transaction that can be undone alone."""
@@ -76,27 +114,9 @@ class FileTransactions:
         return not connection.in_transaction
 
     def is_repeated(self, error: BaseException) -> bool:
-        """Return False: no other writer makes a transaction fail that has begun."""
-        del error
-        return False
+        """Return whether the disk is full, and emptying the log was not tried yet."""
+        return self._may_repeat and isinstance(error, apsw.FullError | StoreFullError)
 
     def typed(self, error: BaseException) -> BaseException:
         """Return mnemic's error for one of SQLite, or another error itself."""
         return self._connections.typed(error) if isinstance(error, apsw.Error) else error
-
-
-def _committed(connection: apsw.Connection, work: Callable[[apsw.Connection], Result]) -> Result:
-    try:
-        if connection.in_transaction:  # a KeyboardInterrupt cut a rollback short
-            connection.execute("ROLLBACK")
-        before = connection.total_changes()
-        connection.execute("BEGIN IMMEDIATE")
-        result = work(connection)
-        if connection.total_changes() != before:
-            connection.execute(FIRST_PAGE)
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-    return result

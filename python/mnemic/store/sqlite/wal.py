@@ -125,6 +125,10 @@ class Checkpoints:
             self._same.check()
         return self._try_to_erase()
 
+    def empty(self) -> bool:
+        """Copy the whole log into the file and empty it; return whether that was possible."""
+        return self._copy("TRUNCATE")
+
     def _try_to_erase(self) -> bool:
         is_erased = self._copy("TRUNCATE") and self._vfs.is_zeroing
         self._is_owed = not is_erased

@@ -1,0 +1,119 @@
+"""A full disk: what is stored can be deleted, and then there is room again."""
+
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from datetime import timedelta
+
+import pytest
+
+from mnemic._core import lock_calls
+from mnemic.errors import StoreFullError
+from mnemic.memory import Memory
+from tests.support.processes import ENVIRONMENT
+from tests.support.small_disks import small_disk
+
+pytestmark = pytest.mark.skipif(not lock_calls(), reason="needs a system that reserves space")
+
+MEGABYTE = 1024 * 1024
+
+
+def filled(memory, length):
+    """Add memories until the disk is full; return their number."""
+    with suppress(StoreFullError):
+        for number in range(100_000):
+            memory.add(f"{number} " + "y" * length)
+    assert number < 99_999
+    assert memory.count() == number
+    return number
+
+
+def deleted_one_by_one(memory):
+    for entry in memory.list(limit=20):
+        memory.delete(entry.id, permanent=True)
+
+
+def deleted_together(memory):
+    memory.delete_all(permanent=True)
+
+
+def deleted_by_a_filter(memory):
+    memory.delete_many(filters={"importance": {"gte": 0.0}}, permanent=True)
+
+
+@pytest.mark.parametrize("reopened", ["", "closed", "killed"])
+@pytest.mark.parametrize("length", [400, 4000, 60_000])
+@pytest.mark.parametrize("way", [deleted_one_by_one, deleted_together, deleted_by_a_filter])
+def test_a_full_disk_is_emptied_by_permanent_deletions(way, length, reopened):
+    with small_disk(6 * MEGABYTE) as disk:
+        path = disk.folder / "a.db"
+        if reopened == "killed":
+            subprocess.run(
+                [sys.executable, "-c", KILLED, path, str(length)], check=True, env=ENVIRONMENT
+            )
+            memory = Memory(path, embedder=None)
+            number = memory.count()
+        else:
+            memory = Memory(path, embedder=None)
+            number = filled(memory, length)
+            if reopened:
+                memory.close()
+                memory = Memory(path, embedder=None)
+        assert number > 50
+        way(memory)
+        if way is not deleted_one_by_one:
+            assert memory.count() == 0
+        assert memory.erase_pending()
+        memory.add("there is room again")
+        memory.close()
+        with Memory(path, embedder=None, read_only=True) as again:
+            assert again.verify().ok
+
+
+KILLED = """
+import os, sys
+from mnemic.errors import StoreFullError
+from mnemic.memory import Memory
+
+memory, number = Memory(sys.argv[1], embedder=None), 0
+try:
+    while True:
+        memory.add(f"{number} " + "y" * int(sys.argv[2]))
+        number += 1
+except StoreFullError:
+    os._exit(0)
+"""
+
+
+def test_what_was_forgotten_is_purged_from_a_full_disk():
+    with small_disk(8 * MEGABYTE) as disk, Memory(disk.folder / "a.db", embedder=None) as memory:
+        memory.add_many([f"{number} " + "x" * 2000 for number in range(300)])
+        memory.delete_all()
+        filled(memory, 2000)
+        assert memory.purge(older_than=timedelta(0)) == 300
+        memory.add("there is room again")
+
+
+def test_a_disk_that_others_fill_is_emptied_too():
+    with small_disk(8 * MEGABYTE) as disk, Memory(disk.folder / "a.db", embedder=None) as memory:
+        memory.add_many([f"{number} " + "x" * 2000 for number in range(800)])
+        memory.add("the log has its place by now")
+        disk.fill(0)
+        with suppress(StoreFullError):  # until the place for the log is used up
+            for number in range(2000):
+                memory.add(f"{number} " + "x" * 2000)
+        memory.delete_all(permanent=True)
+        assert memory.count() == 0
+
+
+def test_what_does_not_fit_is_refused_whole_and_the_log_is_copied_at_the_end():
+    with small_disk(8 * MEGABYTE) as disk:
+        path = disk.folder / "a.db"
+        with Memory(path, embedder=None) as memory:
+            number = filled(memory, 4000)
+            with pytest.raises(StoreFullError):
+                memory.add_many(["z" * 4000 + str(at) for at in range(1000)])
+            assert memory.count() == number
+        assert [name.name for name in disk.folder.iterdir()] == ["a.db"]
+        assert os.stat(path).st_size > 6 * MEGABYTE  # noqa: PTH116 - one call
