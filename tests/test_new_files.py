@@ -11,7 +11,7 @@ import time
 import pytest
 
 from mnemic._core import NewFile, remove_part, remove_parts, sync_folder
-from mnemic.errors import StoreBusyError, StoreError
+from mnemic.errors import StoreBusyError, StoreError, StoreFileError
 from mnemic.memory import Memory
 from mnemic.new_files import new_file, new_part
 from tests.support.paths import names_in
@@ -63,9 +63,25 @@ def half_a_backup(target):
     return process
 
 
-def test_a_killed_backup_is_removed_by_the_next_opening_of_its_target(tmp_path):
+def test_a_killed_backup_is_removed_by_the_next_opening_of_its_target_which_says_so(tmp_path):
+    Memory(tmp_path / "another.db", embedder=None).close()
     killed(half_a_backup(tmp_path / "b.db"))
     assert len(who_have_the_secret(tmp_path)) == 2
+    Memory(tmp_path / "another.db", embedder=None).close()
+    Memory(tmp_path / "new.db", embedder=None).close()
+    with pytest.raises(StoreFileError, match="does not exist"):
+        Memory(tmp_path / "b.db", embedder=None, read_only=True)
+    assert len(who_have_the_secret(tmp_path)) == 2
+    with pytest.raises(StoreFileError, match=r"unfinished backup.*make the backup again"):
+        Memory(tmp_path / "b.db", embedder=None)
+    assert names_in(tmp_path) == ["another.db", "new.db"]
+    Memory(tmp_path / "b.db", embedder=None).close()
+    assert names_in(tmp_path) == ["another.db", "b.db", "new.db"]
+
+
+def test_what_is_left_beside_a_file_that_is_there_is_removed_without_a_word(tmp_path):
+    killed(half_a_backup(tmp_path / "b.db"))
+    (tmp_path / "b.db").touch()
     Memory(tmp_path / "b.db", embedder=None).close()
     assert names_in(tmp_path) == ["b.db"]
 

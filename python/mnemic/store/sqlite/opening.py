@@ -118,6 +118,8 @@ def prepare_file(path: str, *, read_only: bool = False) -> HeldName:
     try:
         path.encode()
         check_place(path, read_only=read_only)
+        if not read_only:
+            _remove_unfinished(path)
         mode = os.stat(path).st_mode if read_only else _mode_of(path)  # noqa: PTH116 - as below
     except FileNotFoundError:
         if read_only:
@@ -131,8 +133,6 @@ def prepare_file(path: str, *, read_only: bool = False) -> HeldName:
         raise StoreFileError(f"{path}: it is not a regular file")
     resolved = resolved_path(path)
     try:
-        if not read_only:
-            remove_part(resolved)
         name = HeldName(resolved)
         try:
             check_log(resolved, read_only=read_only)
@@ -142,6 +142,27 @@ def prepare_file(path: str, *, read_only: bool = False) -> HeldName:
     except OSError as error:
         raise StoreFileError(f"{path}: it cannot be opened ({error.strerror})") from error
     return name
+
+
+def _remove_unfinished(path: str) -> None:
+    """Remove what a killed backup left; say so where there is nothing else."""
+    resolved = resolved_path(path)
+    folder = os.path.dirname(resolved)  # noqa: PTH120 - pathlib is slow to import
+    before = set() if os.path.exists(resolved) else _parts_in(folder)  # noqa: PTH110 - the same
+    remove_part(resolved)
+    if before and before - _parts_in(folder):
+        raise StoreFileError(
+            f"{path}: it is an unfinished backup, whose program was killed, and what there was of "
+            "it is removed now; make the backup again, or open the path again for a new memory"
+        )
+
+
+def _parts_in(folder: str) -> set[str]:
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - the same
+    except OSError:  # none such, which is reported next, or not to be read
+        return set()
+    return {name for name in names if name.startswith(".mnemic-") and name.endswith(".part")}
 
 
 def _mode_of(path: str) -> int:
