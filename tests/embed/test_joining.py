@@ -417,3 +417,73 @@ def test_many_threads_and_tasks_at_random_all_get_their_own_vectors():
     assert all(future.result(120) for future in futures)
     assert not validated._documents.joiner._running
     assert waiting_of(validated) == 0
+
+
+class Own(BaseException):
+    """An exception that only a program of its own knows."""
+
+
+RAISED = [SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError, Own]
+
+
+class Refusing:
+    """`WordEmbedder` that raises an exception for a text, plainly or in a coroutine."""
+
+    model = "words"
+
+    def __init__(self, kind):
+        self.words, self.kind = WordEmbedder(), kind
+        self.dimensions = self.words.dimensions
+
+    def embed(self, texts):
+        time.sleep(0.01)  # others arrive
+        if "refused" in texts:
+            raise self.kind("secret")
+        return self.words.embed(texts)
+
+
+class RefusingCoroutine(Refusing):
+    """The same behind a coroutine function."""
+
+    async def embed(self, texts):
+        return super().embed(texts)
+
+
+@pytest.mark.parametrize("kind", RAISED)
+@pytest.mark.parametrize("embedder", [Refusing, RefusingCoroutine])
+def test_an_awaited_call_ends_whatever_the_embedder_raises(embedder, kind):
+    async def scenario():
+        async with AsyncMemory(":memory:", embedder=embedder(kind)) as memory:
+            texts = [f"text {at}" for at in range(40)]
+            adds = [memory.add(text) for text in [*texts[:20], "refused", *texts[20:], "refused"]]
+            done = await asyncio.wait_for(asyncio.gather(*adds, return_exceptions=True), 60)
+            failed = [each for each in done if isinstance(each, BaseException)]
+            assert [type(each) for each in failed] == [EmbeddingError, EmbeddingError]
+            assert all(kind.__name__ in str(each) and not each.__context__ for each in failed)
+            assert await memory.count() == len(texts)
+            async with asyncio.timeout(60):
+                assert (await memory.search("refused")).degraded
+                assert (await memory.search("refused", timeout=30)).degraded
+                with pytest.raises(EmbeddingError):
+                    await memory.update(done[0].id, content="refused")
+                with pytest.raises(EmbeddingError):
+                    await memory.add_many(["refused"] * 30)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("kind", RAISED)
+def test_what_a_plain_embedder_raises_in_its_callers_thread_is_the_callers(kind):
+    with Memory(":memory:", embedder=Refusing(kind)) as memory:
+
+        def add(text):
+            try:
+                memory.add(text)
+            except BaseException as error:  # noqa: BLE001 - compared below
+                return type(error)
+
+        texts = [f"text {at}" for at in range(8)]
+        futures = begin(add, *texts, "refused")
+        assert [future.result(60) for future in futures].count(kind) >= 1
+        assert futures[-1].result() is kind
+        memory.add("text")

@@ -13,6 +13,7 @@ from mnemic.model.validation import MAX_DIMENSIONS
 from mnemic.reporting.description import failure
 from mnemic.reporting.reasons import why
 from mnemic.threads.event_loop_thread import EventLoopThread
+from mnemic.threads.sync_bridge import runs_sync
 
 Result = TypeVar("Result")
 
@@ -74,13 +75,19 @@ class CheckedCalls:
         return self.loop.run(made) if is_awaitable(made) else made
 
     def run(self, work: Callable[[], Result]) -> Result:
-        """Return the embedder's result, or raise an error that quotes nothing of the embedder's."""
+        """Return the embedder's result, or raise an error that quotes nothing of the embedder's.
+
+        What would end a program, such as SystemExit, is raised in the thread of the caller alone:
+        in another one it would end that, or the event loop that waits.
+        """
         try:
             return work()
         except EmbedderResultError as error:  # it holds nothing of a text
             raise EmbedderResultError(f"the embedder {self.model!r}: {error}") from None
-        except Exception as error:
+        except BaseException as error:
             if isinstance(error, MnemicError if self._is_ours else MissingExtraError):
+                raise
+            if runs_sync() and not isinstance(error, Exception):
                 raise
             kind, reason = failure(error), why(error)
         # Raised out here, so that it is not chained to the error, which may quote the text.

@@ -20,7 +20,8 @@ from itertools import count
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, TypeAlias
 
-from mnemic.errors import StoreClosedError
+from mnemic.errors import EmbeddingError, StoreClosedError
+from mnemic.reporting.description import failure
 from mnemic.threads.cancellation import on_cancellation
 from mnemic.threads.loop_threads import Call, threads_of
 
@@ -168,7 +169,10 @@ class _WaitingTask(_Waiting):
             self._wake()
 
     def _work(self) -> None:
-        self._embed(self)
+        try:
+            self._embed(self)
+        except BaseException as error:  # noqa: BLE001 - no other thread would ever wake the task
+            self.error = EmbeddingError(f"the embedder failed: {failure(error)}")
         if self.is_done:
             self._wake()
 

@@ -144,7 +144,7 @@ class BuildWorker:
             self._call = call
         try:
             call.run_in_context()
-        except Exception as error:  # noqa: BLE001 - the state before is kept
+        except BaseException as error:  # noqa: BLE001 - the state before is kept
             self._failed(error)
             return False
         finally:
@@ -153,7 +153,7 @@ class BuildWorker:
         self.builds += 1
         return True
 
-    def _failed(self, error: Exception) -> None:
+    def _failed(self, error: BaseException) -> None:
         """Log a failed build: the first as a warning, as long as none has succeeded."""
         if self._stop.is_set():
             return

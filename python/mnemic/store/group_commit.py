@@ -355,7 +355,7 @@ class Writer:
                     future.set_exception(self._transactions.typed(outcome.error))
                 else:
                     future.set_result(finish(outcome.result))
-            except Exception as error:  # noqa: BLE001 - its future gets it
+            except BaseException as error:  # noqa: BLE001 - its future gets it, and the thread goes on
                 future.set_exception(error)
 
     def _in_turn(self, work: Callable[[], Result]) -> Result:
