@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import sys
 import threading
 from uuid import uuid4
 
@@ -154,3 +155,37 @@ def test_a_closed_engine_gives_nothing():
         await w.engine.aclose()
 
     run(scenario, "east")
+
+
+class EndingModel(LineModel):
+    """Ends its event loop by a task or by a callback, as long as it is told to."""
+
+    ends = None
+
+    async def complete(self, prompt, *, system=None):
+        if self.ends == "task":
+            await asyncio.wait_for(asyncio.to_thread(sys.exit), 5)
+        if self.ends == "inner task":
+            await asyncio.create_task(_exit())
+        if self.ends == "callback":
+            asyncio.get_running_loop().call_soon(sys.exit)
+            await asyncio.sleep(60)
+        return await super().complete(prompt, system=system)
+
+
+async def _exit():
+    sys.exit()
+
+
+@pytest.mark.parametrize("ends", ["task", "inner task", "callback"])
+def test_a_model_that_ends_the_event_loop_costs_the_turn_its_memories_and_no_later_one(ends):
+    model, embedder = EndingModel(["east"]), TableEmbedder(AXES)
+    with Memory(":memory:", embedder=embedder) as memory:
+        memory.add_many(["east", "north"])
+        with HydeEngine(memory, embedder, model, HydeConfig(timeout=20)) as engine:
+            assert engine.ready(20)
+            model.ends = ends
+            assert not engine.retrieve("first", WINDOW)
+            model.ends = None
+            assert engine.retrieve("first", WINDOW)[0].content == "east"
+            assert engine.retrieve("second", WINDOW)[0].content == "east"

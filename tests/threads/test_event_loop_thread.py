@@ -13,7 +13,7 @@ import pytest
 from mnemic import AsyncMemory, Memory
 from mnemic.compat import AsyncLongTermMemory
 from mnemic.errors import EmbeddingError
-from mnemic.threads.event_loop_thread import EventLoopThread
+from mnemic.threads.event_loop_thread import EventLoopThread, LoopEndedError
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import entry
 
@@ -261,6 +261,135 @@ def test_an_error_that_would_end_the_event_loop_is_the_callers_and_the_loop_goes
         loop.run(fail())
     assert loop.run(thread()) == before
     loop.close()
+
+
+async def in_a_task(error):
+    async def inner():
+        raise error
+
+    await asyncio.wait_for(inner(), 5)
+
+
+async def in_a_task_left_alone(error):
+    async def inner():
+        raise error
+
+    kept = asyncio.create_task(inner())
+    await asyncio.sleep(60)
+    await kept
+
+
+async def in_a_group(error):
+    async def inner():
+        raise error
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(inner())
+        group.create_task(asyncio.sleep(60))
+
+
+def _raise(error):
+    raise error
+
+
+async def in_a_callback(error):
+    asyncio.get_running_loop().call_soon(_raise, error)
+    await asyncio.get_running_loop().create_future()
+
+
+async def in_a_callback_of_a_thread(error):
+    loop = asyncio.get_running_loop()
+    threading.Timer(0.01, lambda: loop.call_soon_threadsafe(_raise, error)).start()
+    await loop.create_future()
+
+
+async def again_when_it_is_cancelled(error):
+    asyncio.get_running_loop().call_soon(_raise, error)
+    try:
+        await asyncio.sleep(60)
+    finally:
+        await in_a_task(error)
+
+
+ENDING = [
+    in_a_task,
+    in_a_task_left_alone,
+    in_a_group,
+    in_a_callback,
+    in_a_callback_of_a_thread,
+    again_when_it_is_cancelled,
+]
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()])
+@pytest.mark.parametrize("ending", ENDING)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_who_waits_for_a_loop_that_is_ended_gets_an_error_and_the_next_call_a_new_loop(
+    ending, error, caplog
+):
+    loop = EventLoopThread("test")
+    begun, failed = threading.Event(), []
+
+    async def held():
+        begun.set()
+        await asyncio.sleep(60)
+
+    def wait():
+        try:
+            loop.run(held(), 30)
+        except Exception as raised:  # noqa: BLE001 - compared below
+            failed.append(raised)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    assert begun.wait(30)
+    with pytest.raises((LoopEndedError, type(error))):
+        loop.run(ending(error), 30)
+    waiting.join(30)
+    assert [str(each) for each in failed] == [
+        f"{type(error).__name__} ended the event loop of the test"
+    ]
+    for _ in range(3):
+        assert loop.run(asyncio.sleep(0, "answer"), 30) == "answer"
+    loop.close()
+    caplog.clear()
+
+
+def test_calls_beside_the_end_of_a_loop_get_an_answer_or_an_error():
+    loop = EventLoopThread("test")
+    outcomes = []
+
+    def call(at):
+        for _ in range(20):
+            try:
+                ending = in_a_callback(SystemExit()) if at == 0 else asyncio.sleep(0, "answer")
+                outcomes.append(loop.run(ending, 30))
+            except LoopEndedError:
+                outcomes.append("ended")
+
+    calling = [threading.Thread(target=call, args=(at,)) for at in range(6)]
+    for thread in calling:
+        thread.start()
+    for thread in calling:
+        thread.join(60)
+    assert len(outcomes) == 120
+    assert outcomes.count("ended") >= 20
+    assert loop.run(asyncio.sleep(0, "answer"), 30) == "answer"
+    loop.close()
+
+
+@pytest.mark.parametrize("ending", ENDING)
+def test_an_embedder_that_ends_its_loop_fails_that_add_and_the_next_one_is_stored(ending):
+    embedder = CoroutineEmbedder()
+    with Memory(":memory:", embedder=embedder) as memory:
+        memory.add("red sofa")
+        embedder.is_held = lambda: ending(SystemExit(3))
+        with pytest.raises(EmbeddingError, match="failed: SystemExit ended the event loop"):
+            memory.add("blue")
+        assert memory.search("red").degraded
+        embedder.is_held = None
+        memory.add("blue chair")
+        assert [hit.content for hit in memory.search("blue", limit=1)] == ["blue chair"]
 
 
 def test_a_coroutine_that_cannot_be_run_any_more_warns_of_nothing(recwarn):

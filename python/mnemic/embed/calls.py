@@ -12,7 +12,7 @@ from mnemic.errors import EmbedderResultError, EmbeddingError, MissingExtraError
 from mnemic.model.validation import MAX_DIMENSIONS
 from mnemic.reporting.description import failure
 from mnemic.reporting.reasons import why
-from mnemic.threads.event_loop_thread import EventLoopThread
+from mnemic.threads.event_loop_thread import EventLoopThread, LoopEndedError
 from mnemic.threads.sync_bridge import runs_sync
 
 Result = TypeVar("Result")
@@ -89,7 +89,10 @@ class CheckedCalls:
                 raise
             if runs_sync() and not isinstance(error, Exception):
                 raise
-            kind, reason = failure(error), why(error)
+            if isinstance(error, LoopEndedError):
+                kind, reason = str(error), ""
+            else:
+                kind, reason = failure(error), why(error)
         # Raised out here, so that it is not chained to the error, which may quote the text.
         failed = EmbeddingError(f"the embedder {self.model!r} failed: {kind}{reason}")
         failed.kind = kind

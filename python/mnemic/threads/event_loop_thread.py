@@ -6,28 +6,20 @@ import os
 import threading
 import weakref
 from collections.abc import Coroutine
-from concurrent.futures import Future
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from mnemic.threads.cancellation import on_cancellation
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, Event
-    from collections.abc import Awaitable
+    from asyncio import AbstractEventLoop, Event, Task
+    from collections.abc import Awaitable, Callable
 
 Result = TypeVar("Result")
 
 CLOSE_SECONDS = 10.0
 """Seconds that `close` waits for a coroutine that ignores its cancellation."""
-
-
-class _RunningLoop(NamedTuple):
-    """A running loop, its stop event, its thread, and its process."""
-
-    loop: AbstractEventLoop
-    stop: Event
-    thread: threading.Thread
-    process: int
 
 
 class _Interruption(NamedTuple):
@@ -36,12 +28,18 @@ class _Interruption(NamedTuple):
     error: BaseException
 
 
+class LoopEndedError(RuntimeError):
+    """An awaitable, or what it began, ended the event loop by SystemExit or KeyboardInterrupt."""
+
+
 class EventLoopThread:
     """Runs awaitables on one event loop, started by the first of them.
 
     One loop serves all calls, so that a client kept by the embedder, such as a pool of connections,
     stays usable from one call to the next, whatever loops the callers have. Thread-safe. The thread
-    ends at `close`, when this object is collected, or at exit.
+    ends at `close`, when this object is collected, or at exit. Where a task or a callback that an
+    awaitable began raises SystemExit or KeyboardInterrupt, its loop ends: what waits then fails,
+    and the next call begins another loop.
 
     Args:
         owner: What the coroutines belong to, in the names of threads and in errors.
@@ -50,7 +48,7 @@ class EventLoopThread:
     def __init__(self, owner: str = "embedder") -> None:
         self._owner = owner
         self._lock = threading.Lock()
-        self._running: _RunningLoop | None = None
+        self._running: _LoopRun | None = None
         self._is_closed = False
 
     @property
@@ -70,20 +68,19 @@ class EventLoopThread:
 
         Raises:
             CancelledError: That of `concurrent.futures`, if it was cancelled, by `close` or itself.
+            LoopEndedError: If another awaitable ended the loop, or a task or callback of this one.
             RuntimeError: If this is closed, or this is the loop's own thread.
             TimeoutError: If the seconds pass; the awaitable is cancelled.
             BaseException: What the awaitable raises. SystemExit and KeyboardInterrupt leave the
                 loop running.
         """
-        future = self._submitted(awaitable)
+        work = self._begun(awaitable)
         try:
-            with on_cancellation(future.cancel):
-                result = future.result(seconds)
+            with on_cancellation(work.cancel):
+                return work.result.result(seconds)
         finally:
-            future.cancel()  # no effect if it is done
-        if isinstance(result, _Interruption):
-            raise result.error
-        return result
+            work.cancel()  # no effect if it is done
+            del work  # the traceback of its error refers to this frame
 
     def close(self, seconds: float = CLOSE_SECONDS) -> None:
         """Cancel running awaitables and end the thread. Repeated calls have no effect.
@@ -95,56 +92,180 @@ class EventLoopThread:
             self._is_closed = True
             running, self._running = self._running, None
         if running is not None:
-            _stop(running, seconds)
+            running.stop(seconds)
 
-    def _submitted(self, awaitable: Awaitable[Result]) -> Future[Result | _Interruption]:
-        import asyncio  # noqa: PLC0415 - a third of the import budget, seldom used
-
-        coroutine = _contained(awaitable)
+    def _begun(self, awaitable: Awaitable[Result]) -> _Work[Result]:
         try:
             with self._lock:
-                return asyncio.run_coroutine_threadsafe(coroutine, self._started().loop)
+                while (work := self._started().begun(awaitable)) is None:
+                    self._running = None  # that one has ended
+                return work
         except BaseException:
-            coroutine.close()  # otherwise Python warns that they were not awaited
-            if isinstance(awaitable, Coroutine):
-                awaitable.close()
+            _close(awaitable)
             raise
 
-    def _started(self) -> _RunningLoop:
+    def _started(self) -> _LoopRun:
         if self._is_closed:
             raise RuntimeError(f"the event loop of the {self._owner} is closed")
         if self._running is None or self._running.process != os.getpid():
-            self._running = _start(f"mnemic-{self._owner}")
-            weakref.finalize(self, _stop, self._running)
+            self._running = _LoopRun(self._owner)
+            weakref.finalize(self, self._running.stop)
         if threading.current_thread() is self._running.thread:
             raise RuntimeError(f"a coroutine {self._owner} cannot wait for itself; let it await")
         return self._running
 
 
-def _start(name: str) -> _RunningLoop:
-    import asyncio  # noqa: PLC0415 - as above
+class _LoopRun:
+    """One event loop in a thread, from its start to its end.
 
-    started: Future[tuple[AbstractEventLoop, Event]] = Future()
+    Args:
+        owner: See `EventLoopThread`.
 
-    async def serve() -> None:
-        stop = asyncio.Event()
-        started.set_result((asyncio.get_running_loop(), stop))
-        await stop.wait()
+    Attributes:
+        process: The process of the thread.
+        thread: The thread.
+    """
 
-    # A daemon, so that a program which forgets to close can end; `finalize` ends it before that.
-    thread = threading.Thread(target=lambda: asyncio.run(serve()), name=name, daemon=True)
-    thread.start()
-    return _RunningLoop(*started.result(), thread, os.getpid())
+    def __init__(self, owner: str) -> None:
+        self.process = os.getpid()
+        self._owner = owner
+        self._lock = threading.Lock()
+        self._works: set[_Work[Any]] | None = set()  # None once the loop takes no more
+        started: Future[tuple[AbstractEventLoop, Event]] = Future()
+        # A daemon, so that a program which forgets to close can end; `finalize` ends it before.
+        self.thread = threading.Thread(
+            target=self._run, args=(started,), name=f"mnemic-{owner}", daemon=True
+        )
+        self.thread.start()
+        self._loop, self._stop = started.result()
+
+    def begun(self, awaitable: Awaitable[Result]) -> _Work[Result] | None:
+        """Begin an awaitable; None if the loop has ended."""
+        work = _Work(awaitable, self._loop, self._left)
+        with self._lock:
+            if self._works is None:
+                return None
+            self._works.add(work)
+            self._loop.call_soon_threadsafe(work.begin)
+        return work
+
+    def stop(self, seconds: float = CLOSE_SECONDS) -> None:
+        """End the loop, and wait for the end of its thread; its running tasks are cancelled."""
+        # A forked child has no such thread, and shares the pipe that would wake the parent's.
+        if self.process != os.getpid() or not self.thread.is_alive():
+            return
+        with suppress(RuntimeError):  # it was closed meanwhile
+            self._loop.call_soon_threadsafe(self._stop.set)
+        if threading.current_thread() is not self.thread:
+            self.thread.join(seconds)
+
+    def _run(self, started: Future[tuple[AbstractEventLoop, Event]]) -> None:
+        import asyncio  # noqa: PLC0415 - a third of the import budget, seldom used
+
+        async def serve() -> None:
+            stop = asyncio.Event()
+            started.set_result((asyncio.get_running_loop(), stop))
+            await stop.wait()
+
+        works: set[_Work[Any]] = set()
+        try:
+            with asyncio.Runner() as runner:
+                try:
+                    runner.run(serve())
+                except (KeyboardInterrupt, SystemExit) as error:
+                    works = self._ended()
+                    self._fail(works, type(error).__name__)  # before its tasks are cancelled
+                else:
+                    works = self._ended()
+        except (KeyboardInterrupt, SystemExit) as error:  # of a task that was cancelled
+            self._fail(works, type(error).__name__)
+
+    def _ended(self) -> set[_Work[Any]]:
+        """Take no more awaitables; return those that wait."""
+        with self._lock:
+            works, self._works = self._works or set(), None
+        return works
+
+    def _fail(self, works: set[_Work[Any]], kind: str) -> None:
+        for work in works:
+            work.fail(LoopEndedError(f"{kind} ended the event loop of the {self._owner}"))
+
+    def _left(self, work: _Work[Any]) -> None:
+        with self._lock:
+            if self._works is not None:
+                self._works.discard(work)
 
 
-def _stop(running: _RunningLoop, seconds: float = CLOSE_SECONDS) -> None:
-    """End a loop; `asyncio.run` cancels its running tasks."""
-    # A forked child has no such thread, and shares the pipe that would wake the parent's.
-    if running.process != os.getpid() or not running.thread.is_alive():
-        return
-    running.loop.call_soon_threadsafe(running.stop.set)
-    if threading.current_thread() is not running.thread:
-        running.thread.join(seconds)
+class _Work(Generic[Result]):
+    """An awaitable on an event loop, whose result a thread waits for.
+
+    Args:
+        awaitable: The awaitable.
+        loop: The event loop.
+        left: Called in its thread when the awaitable is done.
+
+    Attributes:
+        result: Its result.
+    """
+
+    def __init__(
+        self,
+        awaitable: Awaitable[Result],
+        loop: AbstractEventLoop,
+        left: Callable[[_Work[Any]], object],
+    ) -> None:
+        self.result: Future[Result] = Future()
+        self._awaitable = awaitable
+        self._loop = loop
+        self._left = left
+        self._task: Task[Result | _Interruption] | None = None
+
+    def begin(self) -> None:
+        """Begin, in the loop's thread and the context of the caller."""
+        if self.result.done():
+            self._left(self)
+            _close(self._awaitable)
+            return
+        self._task = self._loop.create_task(_contained(self._awaitable))
+        self._task.add_done_callback(self._settle)
+
+    def cancel(self) -> None:
+        """Wait no more, and cancel the awaitable; no effect if it is done."""
+        if self.result.cancel():
+            with suppress(RuntimeError):  # the loop was closed
+                self._loop.call_soon_threadsafe(self._cancel_task)
+
+    def fail(self, error: Exception) -> None:
+        """Give the waiting thread an error; in the loop's thread, while the loop does not run."""
+        with suppress(InvalidStateError):  # it is done
+            self.result.set_exception(error)
+        if self._task is None:
+            _close(self._awaitable)
+
+    def _cancel_task(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _settle(self, task: Task[Result | _Interruption]) -> None:
+        self._left(self)
+        _close(self._awaitable)  # the task may have been cancelled before its begin
+        if task.cancelled():
+            self.result.cancel()
+            return
+        error = task.exception()
+        with suppress(InvalidStateError):  # its caller left, or it has failed
+            if error is not None:
+                self.result.set_exception(error)
+            elif isinstance(outcome := task.result(), _Interruption):
+                self.result.set_exception(outcome.error)
+            else:
+                self.result.set_result(outcome)
+
+
+def _close(awaitable: object) -> None:
+    """Close a coroutine that never began; otherwise Python warns that it was not awaited."""
+    if isinstance(awaitable, Coroutine):
+        awaitable.close()
 
 
 async def _contained(awaitable: Awaitable[Result]) -> Result | _Interruption:
