@@ -304,6 +304,10 @@ class StoreBusyError(StoreError):
     """Another process kept the file locked for longer than the busy timeout; try again."""
 
 
+class BusyThreadError(StoreError):
+    """A signal handler or a finalizer used a memory in the midst of a call of its own thread."""
+
+
 class StoreUnavailableError(StoreError, ConnectionError):
     """The database server cannot be reached; try again. Nothing of this call was stored."""
 

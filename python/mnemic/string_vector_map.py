@@ -6,7 +6,6 @@ string or, if that was removed meanwhile, nothing.
 """
 
 import os
-import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from mnemic.errors import (
 from mnemic.reporting.description import described, quoted
 from mnemic.reporting.habits import VECTOR_MAP, AnswersHabits
 from mnemic.reporting.near_names import checks_arguments
+from mnemic.threads.locks import Lock
 
 _T = TypeVar("_T")
 _Ids: TypeAlias = str | Iterable[str]
@@ -155,7 +155,7 @@ class StringVectorMap(AnswersHabits):
         """Begin with these rows, whose ids are in the order of their numbers."""
         numbers = vectors.ids().tolist()
         self._map = vectors
-        self._lock = threading.Lock()  # of writers
+        self._lock = Lock()  # of writers
         self._next = numbers[-1] + 1 if numbers else 0
         # Both have all rows of the map, and others while it changes.
         self._numbers = dict(zip(ids, numbers, strict=True))

@@ -1,4 +1,4 @@
-"""A KeyboardInterrupt at a chosen moment of a call."""
+"""A KeyboardInterrupt at a chosen moment of a call, or what a signal handler does there."""
 
 import gc
 import sys
@@ -18,12 +18,21 @@ def interrupted_at(moment, call, within=""):
     of functions in files below a path alone. An interrupt may surface as a RuntimeError of the
     standard library.
     """
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    return handled_at(moment, call, interrupt, within)
+
+
+def handled_at(moment, call, handle, within=""):
+    """Call a function at a moment of a call, as `interrupted_at` raises KeyboardInterrupt."""
     moments = count()
 
     def trace(frame, event, _value):
         is_inside = frame.f_code.co_filename.startswith(within)
         if is_inside and event in {"call", "return"} and next(moments) == moment:
-            raise KeyboardInterrupt
+            handle()
         return trace
 
     before, is_collecting = sys.gettrace(), gc.isenabled()

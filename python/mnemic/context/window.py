@@ -1,6 +1,5 @@
 """A context window: items for a language model's prompt, within a budget of tokens."""
 
-import threading
 from collections import Counter
 from collections.abc import Iterable
 from typing import Unpack
@@ -33,6 +32,7 @@ from mnemic.protocols import Clock, IdFactory, Summarizer, TokenCounter, system_
 from mnemic.reporting.description import must_be, named
 from mnemic.reporting.logs import logger
 from mnemic.reporting.near_names import names_arguments
+from mnemic.threads.locks import Lock
 
 COMPACTION_THRESHOLD = 85
 COMPACTION_STEP = 15
@@ -100,7 +100,7 @@ class ContextWindow:
             raise must_be("summarizer", "callable", summarizer)
         self._summarizer = summarizer
         self._strategy = self._allowed(compaction_strategy)
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._store = ItemStore()
         self._peak_tokens = 0
         self._compactions = 0

@@ -8,11 +8,11 @@ import asyncio
 import os
 import secrets
 import sys
-import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from hashlib import blake2b
+from threading import get_ident
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,6 +23,7 @@ from mnemic.embed.base import AnyEmbedder, checked_texts
 from mnemic.embed.functions import Steps, is_awaitable, run
 from mnemic.errors import EmbedderResultError
 from mnemic.model.validation import whole
+from mnemic.threads.locks import InnerLock
 
 MAX_BYTES: Final = 64 * 2**20
 """Bytes of kept vectors, unless a cache is made with another number: 40,000 of 384 dimensions."""
@@ -158,7 +159,8 @@ class CachedEmbedder(AdaptedEmbedder):
 
     def _vectors(self, texts: list[str], side: bytes, embed: _Embed) -> Steps[Array]:
         keys = [self._key(text, side) for text in texts]
-        claim = self._cache.claim(keys, may_wait=self._may_wait)
+        here = None if self._is_awaited else get_ident()
+        claim = self._cache.claim(keys, may_wait=self._may_wait, here=here)
         blobs, by_key = claim.found, dict(zip(keys, texts, strict=True))
         if claim.own:
             try:
@@ -208,6 +210,18 @@ class CachedEmbedder(AdaptedEmbedder):
 _SIDES: Final = (_DOCUMENT, _QUERY)
 
 
+class _Arrival(Future[bytes | None]):
+    """The vector of a key that a call embeds.
+
+    Attributes:
+        thread: The thread of that call.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.thread = get_ident()
+
+
 class _Claim(NamedTuple):
     """The distinct keys of a call.
 
@@ -220,7 +234,7 @@ class _Claim(NamedTuple):
 
     found: dict[_Key, bytes]
     own: list[_Key]
-    awaited: dict[_Key, Future[bytes | None]]
+    awaited: dict[_Key, "_Arrival"]
 
 
 class _VectorCache:
@@ -242,9 +256,9 @@ class _VectorCache:
     def _begin(self) -> None:
         """Begin empty: in a forked process no thread ends the calls of the first one."""
         self._process = os.getpid()
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._vectors: OrderedDict[_Key, bytes] = OrderedDict()
-        self._running: dict[_Key, Future[bytes | None]] = {}
+        self._running: dict[_Key, _Arrival] = {}
         self.used_bytes = self.hits = self.misses = 0
 
     def __len__(self) -> int:
@@ -254,28 +268,34 @@ class _VectorCache:
         """Return whether a vector is kept."""
         return key in self._vectors
 
-    def claim(self, keys: Sequence[_Key], *, may_wait: bool) -> _Claim:
-        """Return kept vectors; the other keys are embedded by this call or by a running one."""
+    def claim(self, keys: Sequence[_Key], *, may_wait: bool, here: int | None = None) -> _Claim:
+        """Return kept vectors; the other keys are embedded by this call or by a running one.
+
+        Args:
+            keys: The keys.
+            may_wait: Whether the call may wait for another one.
+            here: The thread whose own calls it does not wait for: a signal handler interrupted one.
+        """
         if os.getpid() != self._process:
             self._begin()
         claim = _Claim({}, [], {})
         with self._lock:
             for key in dict.fromkeys(keys):
-                self._claim_one(key, claim, may_wait=may_wait)
+                self._claim_one(key, claim, may_wait=may_wait, here=here)
             self.misses += len(claim.own)
             self.hits += len(keys) - len(claim.own)
         return claim
 
-    def _claim_one(self, key: _Key, claim: _Claim, *, may_wait: bool) -> None:
+    def _claim_one(self, key: _Key, claim: _Claim, *, may_wait: bool, here: int | None) -> None:
         blob = self._vectors.get(key)
         if blob is not None:
             self._vectors.move_to_end(key)
             claim.found[key] = blob
-        elif may_wait and key in self._running:
+        elif may_wait and key in self._running and self._running[key].thread != here:
             claim.awaited[key] = self._running[key]
         else:
             claim.own.append(key)
-            self._running.setdefault(key, Future())
+            self._running.setdefault(key, _Arrival())
 
     def settle(self, keys: Sequence[_Key], vectors: Float32Array) -> dict[_Key, bytes]:
         """Keep the vectors of claimed keys, except those that were dropped meanwhile.

@@ -1,6 +1,5 @@
 """Calls an embedder, checks its results, and counts."""
 
-import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -13,6 +12,7 @@ from mnemic.model.validation import MAX_DIMENSIONS
 from mnemic.reporting.description import failure
 from mnemic.reporting.reasons import why
 from mnemic.threads.event_loop_thread import EventLoopThread, LoopEndedError
+from mnemic.threads.locks import InnerLock
 from mnemic.threads.sync_bridge import runs_sync
 
 Result = TypeVar("Result")
@@ -42,7 +42,7 @@ class CheckedCalls:
         self.successes = 0
         self.on_embedded: Callable[[float], object] | None = None
         self.loop = EventLoopThread()
-        self._counting = threading.Lock()
+        self._counting = InnerLock()
 
     @property
     def dimensions(self) -> int | None:

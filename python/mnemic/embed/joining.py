@@ -10,7 +10,6 @@ of a call and for its own.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from concurrent.futures import CancelledError
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from mnemic.errors import EmbeddingError, StoreClosedError
 from mnemic.reporting.description import failure
 from mnemic.threads.cancellation import on_cancellation
+from mnemic.threads.locks import InnerLock
 from mnemic.threads.loop_threads import Call, threads_of
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ class CallJoiner:
     def __init__(self, embed: Callable[[list[str]], Vectors], max_texts: int) -> None:
         self._embed = embed
         self._max_texts = max_texts
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._waiting: deque[_Waiting] = deque()
         self._numbers = count(1)
         # When each call began that runs, or is about to. An interrupted thread may leave one here,

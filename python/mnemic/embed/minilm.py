@@ -7,7 +7,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from operator import index
 from pathlib import Path
-from threading import Lock
 from typing import ClassVar, NamedTuple, Protocol, cast, final
 
 import msgspec
@@ -19,6 +18,7 @@ from mnemic.embed.base import EmbeddingBatch, checked_texts
 from mnemic.errors import EmbeddingError, InvalidArgumentError, MissingExtraError
 from mnemic.reporting.habits import EMBEDDER, AnswersHabits
 from mnemic.reporting.logs import logger
+from mnemic.threads.locks import Lock
 
 SIMILARITY_FLOOR = 0.25
 """Measured on pairs of related and unrelated sentences; see docs/concepts/embedding.md."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakSet
 
 import httpx2
+
+from mnemic.threads.locks import Lock
 
 if TYPE_CHECKING:
     import ssl
@@ -43,7 +44,7 @@ class Clients:
 
     def __init__(self, make: Callable[[], httpx2.AsyncClient]) -> None:
         self._make = make
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._clients: dict[AbstractEventLoop, _OpenClient] = {}
         self.is_closed = False
         _all.add(self)
@@ -107,7 +108,7 @@ class Clients:
 
     def inherit(self) -> None:
         """Forget the clients in a child process: their connections are its parent's."""
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._clients = {}
 
 

@@ -9,6 +9,7 @@ from concurrent.futures import Future, wait
 
 from mnemic.reporting.description import failure
 from mnemic.reporting.logs import logger
+from mnemic.threads.locks import Lock
 from mnemic.threads.loop_threads import Call, threads_of
 
 _log = logger("mnemic.hyde")
@@ -42,7 +43,7 @@ class BuildWorker:
     def __init__(self, build: Callable[[], object], agent_id: str) -> None:
         self._build = build
         self._agent_id = agent_id
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._stop = threading.Event()
         self._running: Future[bool] | None = None
         self._call: Call | None = None

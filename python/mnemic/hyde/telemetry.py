@@ -1,6 +1,5 @@
 """Counts, log lines and events of an engine's turns; never a word of the conversation."""
 
-import threading
 from collections import Counter
 from datetime import datetime
 from typing import Literal, TypeAlias
@@ -10,6 +9,7 @@ from mnemic.protocols import Clock
 from mnemic.records import Record
 from mnemic.reporting.description import failure
 from mnemic.reporting.logs import logger
+from mnemic.threads.locks import InnerLock
 
 _log = logger("mnemic.hyde")
 
@@ -66,7 +66,7 @@ class HydeTelemetry:
         self._agent_id = agent_id
         self._events = events
         self._now = clock
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._turns = 0
         self._cache_hits = 0
         self._partial = 0
@@ -75,7 +75,7 @@ class HydeTelemetry:
 
     def renew(self) -> None:
         """Take a new lock: that of another process may never be released."""
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
 
     def hit(self) -> None:
         """Count a call that got the kept result."""

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 from mnemic.hyde.limited import CallInterruptedError
 from mnemic.llm.adapting import AdaptedLanguageModel, adapted_language_model
 from mnemic.llm.base import AnyLanguageModel
+from mnemic.threads.locks import InnerLock
 from mnemic.threads.loop_threads import Call, LoopThreads, threads_of
 
 Result = TypeVar("Result")
@@ -50,7 +51,7 @@ class CallThreads:
 
     def renew(self) -> None:
         """Forget the threads of another process, whose locks may never be released."""
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._waiting: deque[_Job] = deque()
         self._active = 0  # threads, those that wait for a function apart
         self._idle = 0

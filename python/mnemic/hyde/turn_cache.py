@@ -5,7 +5,6 @@ first caller; the others are woken in their own loops.
 """
 
 import asyncio
-import threading
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -13,6 +12,7 @@ from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from mnemic.errors import DeadlineExceededError, StoreClosedError
+from mnemic.threads.locks import InnerLock
 
 Value = TypeVar("Value")
 
@@ -102,7 +102,7 @@ class TurnCache(Generic[Value]):
 
     def __init__(self, timer: Timer = time.monotonic) -> None:
         self._timer = timer
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._cached: _CachedResult[Value] | None = None
         self._flights: dict[str, _Flight[Value]] = {}
         self._number = 0

@@ -1,10 +1,9 @@
 """The core's exact scan as a candidate source: the example of the contract."""
 
-import threading
-
 from mnemic._core import VectorMap
 from mnemic.arrays import Float32Array, Int64Array, np
 from mnemic.index.candidates import RowSet
+from mnemic.threads.locks import InnerLock
 
 
 class ExactSource:
@@ -21,7 +20,7 @@ class ExactSource:
 
     def __init__(self, dim: int) -> None:
         self._map = VectorMap(dim)
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._chunks: dict[int, list[int]] = {}  # ids of further chunks by row
         self._row_of: dict[int, int] = {}
         self._last_id = -1  # which the map reserves

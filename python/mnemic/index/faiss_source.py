@@ -18,6 +18,7 @@ from mnemic.index.open_sources import register
 from mnemic.index.saved_index import SavedIndex, SavedIndexError, read_index, write_index
 from mnemic.index.shared_lock import SharedLock
 from mnemic.reporting.logs import logger
+from mnemic.threads.locks import Lock
 
 _log = logger(__name__)
 
@@ -97,8 +98,8 @@ class FaissSource:
     def _reset(self) -> None:
         """Begin without a thread, and with locks that are free."""
         self._lock = SharedLock()  # of the index and its positions
-        self._queue_lock = threading.Lock()
-        self._step_lock = threading.Lock()  # of whatever changes the index, or reads it for long
+        self._queue_lock = Lock()
+        self._step_lock = Lock()  # of whatever changes the index, or reads it for long
         self._thread: threading.Thread | None = None
 
     @property

@@ -1,6 +1,5 @@
 """The native index: exact, in memory, filtered before ranking."""
 
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -36,6 +35,7 @@ from mnemic.model import Scope
 from mnemic.model.filter import Field
 from mnemic.model.rows import Access, Link, Record, RowBatch
 from mnemic.model.search import Search
+from mnemic.threads.locks import InnerLock
 
 _CONTENT = RECORD_COLUMNS.index("content")
 MAX_PENDING = 256  # rows; larger batches are no faster per row
@@ -109,7 +109,7 @@ class NativeIndex:
         self._language = language
         self._core, self._source = self._new_core(), self._new_source()
         self._summary: _Summary | None = None  # of the core as it is; None after a change
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._seq: int | None = None
         self._pending: list[RowBatch] = []
         self._pending_rows = 0

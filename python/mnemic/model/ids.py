@@ -1,10 +1,11 @@
 """UUIDs of version 7, made from an injected clock and a counter."""
 
 import os
-import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
+
+from mnemic.threads.locks import InnerLock
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -27,7 +28,7 @@ class UuidFactory:
 
     def __init__(self, random_bytes: Callable[[int], bytes] = os.urandom) -> None:
         self._random_bytes = random_bytes
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._millisecond = -1
         self._counter = 0
 

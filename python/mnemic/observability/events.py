@@ -1,6 +1,5 @@
 """Events of memories and their listeners."""
 
-import threading
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -13,6 +12,7 @@ from mnemic.model import MemoryType
 from mnemic.records import Record
 from mnemic.reporting.description import failure, quoted
 from mnemic.reporting.logs import logger
+from mnemic.threads.locks import Lock
 from mnemic.threads.sync_bridge import awaited
 
 _log = logger(__name__)
@@ -308,7 +308,7 @@ class Events:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._listeners: dict[type[Any], tuple[Listener[Any], ...]] = {}
 
     def subscribe(self, kind: type[Event], listener: Listener[Event]) -> Callable[[], None]:

@@ -6,7 +6,6 @@ imported `opentelemetry.metrics`. Until then a measurement is one lookup in `sys
 
 import os
 import sys
-import threading
 import weakref
 from collections.abc import Callable
 from datetime import datetime
@@ -17,6 +16,7 @@ from mnemic.model import Scope
 from mnemic.protocols import Clock
 from mnemic.reporting.description import failure
 from mnemic.reporting.logs import logger
+from mnemic.threads.locks import Lock
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, Observation
@@ -234,7 +234,7 @@ class _Process:
     """
 
     def __init__(self) -> None:
-        self._making = threading.Lock()
+        self._making = Lock()
         self._is_made = False
         self._instruments: _Instruments | None = None
         self._meters: weakref.WeakValueDictionary[int, Meter] = weakref.WeakValueDictionary()

@@ -3,12 +3,12 @@
 The pattern is Michael Nygard's (Release It!, 2nd edition, chapter 5).
 """
 
-import threading
 import time
 from collections.abc import Callable
 from typing import Literal, NamedTuple, Self, TypeAlias
 
 from mnemic.model.validation import function, positive, whole
+from mnemic.threads.locks import InnerLock
 
 CircuitState: TypeAlias = Literal["closed", "open", "half_open"]
 """Calls pass; none pass; or one passes as a probe."""
@@ -69,7 +69,7 @@ class CircuitBreaker:
         function("clock", clock)
         self._now = clock
         self._listeners: tuple[Callable[[CircuitChange], object], ...] = ()
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._state: CircuitState = "closed"
         self._failures = 0
         self._opened_at = 0.0

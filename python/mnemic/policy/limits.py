@@ -1,6 +1,5 @@
 """Rate limiters: how many searches each user may cause."""
 
-import threading
 import time
 from collections import OrderedDict
 from typing import NamedTuple, Protocol
@@ -8,6 +7,7 @@ from typing import NamedTuple, Protocol
 from mnemic.model.validation import function, positive, whole
 from mnemic.policy.breaker import Timer
 from mnemic.reporting.near_names import names_arguments
+from mnemic.threads.locks import InnerLock
 
 MAX_USERS = 100_000
 """Users remembered at once, some 20 MB, unless a limiter is made with another number."""
@@ -59,7 +59,7 @@ class _PerUser:
         function("clock", clock)
         self._max_users = whole("max_users", max_users, minimum=1)
         self._now = clock
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._free_at: OrderedDict[str | None, float] = OrderedDict()
         self._full_until = float("-inf")
 

@@ -1,6 +1,5 @@
 """Cache of payloads: for identical requests within a minute, and for when the search fails."""
 
-import threading
 from collections import OrderedDict
 from collections.abc import Collection, Generator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from mnemic.model.payload import PayloadMemory
 from mnemic.policy.payload import RetrievalPayload
 from mnemic.reporting.description import hidden
 from mnemic.store.change_listeners import ChangedUser
+from mnemic.threads.locks import InnerLock
 
 Payload = TypeVar("Payload")
 
@@ -100,7 +100,7 @@ class PayloadCache(Generic[Payload]):
         self._ttl = ttl
         self._size = size
         self._max_bytes = max_bytes
-        self._lock = threading.RLock()  # a signal handler may write while a lookup has it
+        self._lock = InnerLock()
         self._entries: OrderedDict[PayloadKey, CachedPayload[Payload]] = OrderedDict()
         self._users: dict[ChangedUser, _Part] = {}
         self._bytes = 0

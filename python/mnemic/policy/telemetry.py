@@ -1,7 +1,6 @@
 """Log lines, events, metrics and statistics of a retrieval policy."""
 
 import logging
-import threading
 from collections import Counter, deque
 from typing import NamedTuple, Self
 
@@ -19,6 +18,7 @@ from mnemic.records import Record
 from mnemic.reporting.description import failure, hidden
 from mnemic.reporting.logs import logger
 from mnemic.repository import Repository
+from mnemic.threads.locks import InnerLock
 
 _log = logger("mnemic.policy")
 
@@ -213,7 +213,7 @@ class _Counts:
     """Sums over runs. Thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._runs = 0
         self._from_cache = 0
         self._results = 0

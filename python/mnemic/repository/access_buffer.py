@@ -1,8 +1,9 @@
 """Buffer of accesses that are not in the index yet."""
 
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
+
+from mnemic.threads.locks import InnerLock
 
 MAX_BUFFERED = 4096
 """Accesses from which on writing all to the store is faster than adding each to an index."""
@@ -18,7 +19,7 @@ class AccessBuffer:
     """Collects accesses until a ranking needs them. Thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._rows: list[tuple[Sequence[int], int]] = []
         self._number = 0
         self._were_dropped = False
@@ -72,7 +73,7 @@ class AccessSpacing:
     """
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = InnerLock()
         self._counted: dict[int, int] = {}
 
     def due(self, accessed: Mapping[int, int | None], now: int, interval: int) -> list[int]:

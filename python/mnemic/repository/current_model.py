@@ -1,6 +1,5 @@
 """The model of new vectors, which a re-embedding changes while the memory is in use."""
 
-import threading
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -8,6 +7,7 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbeddingModelMismatchError
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
+from mnemic.threads.locks import Lock
 from mnemic.threads.sync_bridge import run_blocking
 
 Result = TypeVar("Result")
@@ -30,7 +30,7 @@ class CurrentModel:
     def __init__(self, model: VectorModel, embedder: ValidatedEmbedder | None) -> None:
         self.now = model
         self.embedder = embedder
-        self.switching = threading.Lock()
+        self.switching = Lock()
         self._retired: list[ValidatedEmbedder] = []
 
     @classmethod

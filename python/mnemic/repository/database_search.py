@@ -1,6 +1,5 @@
 """Search in the database, for an agent whose index is not in memory."""
 
-import threading
 import time
 from collections import OrderedDict
 from collections.abc import Generator
@@ -20,6 +19,7 @@ from mnemic.repository.index_sync import IndexSync
 from mnemic.store import Store
 from mnemic.store.values import Model
 from mnemic.store.vector_search import NearestRequest, SelectedRows
+from mnemic.threads.locks import InnerLock
 
 SMALL_AGENT: Final = 2_000
 """Up to so many memories are loaded at once, in less than 100 ms; more only once that pays."""
@@ -87,7 +87,7 @@ class DatabaseSearch:
         self._counts = _Counts(store, agent_id)
         self._pending = _PendingRows(store, agent_id)
         self._seconds = 0.0
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
 
     def serves(self, scope: Scope, search: Search) -> bool:
         """Return whether a search runs in the database."""
@@ -221,7 +221,7 @@ class _Counts:
         self._store = store
         self._agent_id = agent_id
         self._known: OrderedDict[Scope, tuple[int, int]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
 
     def of(self, scope: Scope, limit: int | None = None) -> int:
         """Return the number of memories of a scope, or whether it is above a limit exactly.
@@ -255,7 +255,7 @@ class _PendingRows:
         self._store = store
         self._agent_id = agent_id
         self._known: tuple[int, list[int]] | None = None  # change number, and rows
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
 
     def has_any(self, model: Model, deadline: float | None) -> bool:
         """Return whether there are any."""

@@ -1,6 +1,5 @@
 """Cache of the entries read last, so that a repeated read needs only two numbers of the store."""
 
-import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -13,6 +12,7 @@ from mnemic.model.rows import Access
 from mnemic.model.timestamps import from_microseconds
 from mnemic.store.base import Store
 from mnemic.store.values import EntryRow, LogPosition
+from mnemic.threads.locks import InnerLock
 
 CACHED_ENTRIES = 1000
 
@@ -42,7 +42,7 @@ class EntryCache:
         self._store = store
         self._agent_id = agent_id
         self._size = size
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._entries: OrderedDict[int, MemoryEntry] = OrderedDict()
         self._rows: dict[_Name, int] = {}
         self._position = LogPosition(0, 0)

@@ -2,13 +2,13 @@
 
 import math
 import os
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final, Protocol
 from weakref import WeakKeyDictionary, WeakSet
 
 from mnemic.model import validation
+from mnemic.threads.locks import InnerLock, Lock
 
 DEFAULT_BYTES: Final = 1 << 30
 """Budget of the pool that memories in PostgreSQL share unless they are given one."""
@@ -75,8 +75,8 @@ class PooledIndexes:
 
     def forget(self) -> None:
         """Start again; after a fork, for another thread may have held a lock."""
-        self._lock = threading.Lock()
-        self._loading = threading.Lock()
+        self._lock = InnerLock()
+        self._loading = Lock()
         self._uses: WeakKeyDictionary[PooledIndex, _Use] = WeakKeyDictionary()
         self._turn = 0
 

@@ -1,6 +1,5 @@
 """The indexes of one agent's memories, one for each state."""
 
-import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import datetime
@@ -16,6 +15,7 @@ from mnemic.repository.index_sync import IndexSync
 from mnemic.repository.load_progress import LoadProgress
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
+from mnemic.threads.locks import InnerLock
 
 
 class IndexSet:
@@ -63,7 +63,7 @@ class IndexSet:
     ) -> None:
         self._embedder = embedder
         self._model = model
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self.is_switching = False
         self.generation = 0
         self._make = partial(

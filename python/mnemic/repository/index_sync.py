@@ -10,6 +10,7 @@ from functools import partial
 from mnemic._core import Coverage
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import (
+    BusyThreadError,
     EmbeddingModelMismatchError,
     InvalidArgumentError,
     MnemicError,
@@ -29,6 +30,7 @@ from mnemic.repository.vector_model import VectorModel
 from mnemic.store import LogPosition, Store
 from mnemic.store.base import BatchSink
 from mnemic.store.values import Model
+from mnemic.threads.locks import Lock
 from mnemic.threads.loop_threads import shared_in_turn
 from mnemic.threads.sync_bridge import run_blocking
 
@@ -108,7 +110,7 @@ class IndexSync:
         if not is_switching:
             self._vector_model.check_stored()
         self.model = self._vector_model.known
-        self._learning = threading.Lock()
+        self._learning = Lock()
         self._coverage = None if embedder is None else embedder.coverage
         self._languages = None if embedder is None else embedder.languages
         self._make_source = make_source
@@ -121,18 +123,18 @@ class IndexSync:
         self._progress = progress
         self._can_write = can_write
         self._missing = self._new_missing()
-        self._catching_up = threading.Lock()
+        self._catching_up = Lock()
         self._rebuilding: threading.Thread | None = None
         self._rebuild_at = 0.0
         self._snapshots = self._new_snapshots(self.model)
         self._saving: threading.Thread | None = None
         self._loading: threading.Thread | None = None
-        self._starting = threading.Lock()
+        self._starting = Lock()
         self._is_stopped = False
         self._has_warned = False
         self._accesses = 0  # number of access writes that the index contains, at least
         self._buffer = AccessBuffer()
-        self._access_lock = threading.Lock()
+        self._access_lock = Lock()
         self._reporting_thread: int | None = None
         if embedder is not None and not is_lazy:  # without one, they may never be searched
             self.catch_up(max_seconds=None)
@@ -312,6 +314,10 @@ class IndexSync:
 
     async def apply(self, batch: RowBatch | None) -> None:
         """Apply a change; read it from the store if it does not follow the index's number."""
+        with suppress(BusyThreadError):  # the change is stored: the next search applies it
+            await self._apply(batch)
+
+    async def _apply(self, batch: RowBatch | None) -> None:
         if batch is not None and batch.linked and self._index.seq is not None:
             self._push_accesses()  # rows stored again have none of the old ones
         # While the model changes, a batch may have vectors of another one than the index.

@@ -1,6 +1,5 @@
 """Embedding of memories that were stored without an embedder, or while it failed."""
 
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import wait
@@ -17,6 +16,7 @@ from mnemic.errors import (
 )
 from mnemic.reporting.logs import logger
 from mnemic.store import Store
+from mnemic.threads.locks import Lock
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -81,10 +81,10 @@ class MissingVectors:
         self._grow = WeakMethod(grow)
         self._embedding: Future[None] | None = None
         self._began = 0.0
-        self._begin_lock = threading.Lock()
+        self._begin_lock = Lock()
         self._has_backlog = False
         self._backlog_at = 0.0
-        self._embed_lock = threading.Lock()  # a hanging embedder holds no other one
+        self._embed_lock = Lock()  # a hanging embedder holds no other one
         self._retries: dict[int, _Retry] = {}
         self._is_stopped = False
 

@@ -1,11 +1,11 @@
 """A bounded cache of the vectors of queries."""
 
-import threading
 from collections import OrderedDict
 from typing import TypeAlias
 
 from mnemic.arrays import Float32Array
 from mnemic.model import Scope
+from mnemic.threads.locks import InnerLock
 
 QUERY_CACHE = 1024
 """Queries whose vectors are kept, unless a memory is opened with another number."""
@@ -38,7 +38,7 @@ class QueryCache:
     def __init__(self, size: int = QUERY_CACHE, max_bytes: int = MAX_BYTES) -> None:
         self._size = size
         self._max_bytes = max_bytes
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._vectors: OrderedDict[Key, Float32Array] = OrderedDict()
         self._bytes = 0
 

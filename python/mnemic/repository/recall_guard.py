@@ -3,7 +3,6 @@
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
-from threading import Lock
 from typing import Final, Literal
 from uuid import UUID
 
@@ -15,6 +14,7 @@ from mnemic.repository.find import Finder
 from mnemic.repository.recalled_texts import RecalledTexts, TextDigest, digest_of
 from mnemic.store import Store
 from mnemic.store.fingerprints import fingerprints
+from mnemic.threads.locks import Lock
 from mnemic.threads.sync_bridge import run_blocking
 
 SECONDS: Final = 3600.0

@@ -33,6 +33,7 @@ from mnemic.repository.vector_filling import (
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
 from mnemic.store.values import Model
+from mnemic.threads.locks import Lock
 from mnemic.threads.sync_bridge import arrived, run_blocking
 
 _log = logger(__name__)
@@ -132,7 +133,7 @@ class Reembedding:
         self._query_vectors = query_vectors
         self._report_calls = report_calls
         self._can_write = can_write
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._job: _Job | None = None
         self.switch_seconds: float | None = None
 

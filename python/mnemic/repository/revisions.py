@@ -1,12 +1,12 @@
 """Revisions of users, by which a cached answer is known to be current."""
 
-import threading
 from collections import OrderedDict
 from typing import Final, TypeAlias
 
 from mnemic.errors import StoreUnavailableError
 from mnemic.model import Scope
 from mnemic.store import LogPosition, Store
+from mnemic.threads.locks import InnerLock
 
 KEPT_USERS: Final = 1024
 
@@ -29,7 +29,7 @@ class Revisions:
         self._store = store
         self._agent_id = agent_id
         self._size = size
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         # By user: number of the change, and revision.
         self._revisions = OrderedDict[_User, tuple[int, int]]()
 

@@ -1,6 +1,5 @@
 """The texts of searches that are awaited together, embedded by one call."""
 
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple, TypeAlias
@@ -9,6 +8,7 @@ from mnemic.arrays import Float32Array
 from mnemic.errors import EmbeddingError
 from mnemic.model import Scope
 from mnemic.model.search import Search
+from mnemic.threads.locks import InnerLock
 from mnemic.threads.loop_threads import LoopTurn
 
 Vectors: TypeAlias = list[Float32Array]
@@ -40,7 +40,7 @@ class TurnTexts:
 
     def __init__(self, texts: Callable[[], Sequence[str]]) -> None:
         self._texts: Callable[[], Sequence[str]] | None = texts
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._vectors: dict[str, Float32Array] = {}
 
     def embedded(self, texts: list[str], embed: Callable[[list[str]], Vectors]) -> Vectors:

@@ -16,6 +16,7 @@ from uuid import UUID
 from mnemic.model import RelevanceScores
 from mnemic.reporting.description import hidden
 from mnemic.retrieval.keys import Key, UserScope
+from mnemic.threads.locks import InnerLock
 from mnemic.threads.sync_bridge import arrived, runs_sync
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class AnswerCache:
     def __init__(self, size: int = CACHED_ANSWERS, size_bytes: int = CACHED_BYTES) -> None:
         self._size = size
         self._max_bytes = size_bytes
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._scopes: dict[UserScope, _CacheEntry] = {}
         self._bytes = 0
         self._computing: dict[Key, _Computation] = {}

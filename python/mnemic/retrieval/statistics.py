@@ -1,12 +1,12 @@
 """Statistics of a retrieval service."""
 
-import threading
 from collections import deque
 
 import msgspec
 
 from mnemic.arrays import np
 from mnemic.model import RetrievalStats
+from mnemic.threads.locks import InnerLock
 
 WINDOW_SIZE = 10_000
 """Number of last retrievals whose durations are kept."""
@@ -16,7 +16,7 @@ class Statistics:
     """Counters. Thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._milliseconds = deque[float](maxlen=WINDOW_SIZE)
         self._retrievals = 0
         self._results = 0

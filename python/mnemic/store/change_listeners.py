@@ -1,9 +1,10 @@
 """Listeners of the changes that this process commits, whichever of its stores commits them."""
 
-import threading
 import weakref
 from collections.abc import Callable, Collection, Hashable
 from typing import TypeAlias
+
+from mnemic.threads.locks import InnerLock
 
 ChangedUser: TypeAlias = tuple[str, str | None]
 """Agent and user of a changed entry; None stands for the entries without a user."""
@@ -16,7 +17,7 @@ class ChangeListeners:
     """Calls listeners for each commit of a file. Thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._methods: dict[Hashable, tuple[weakref.WeakMethod[ChangeListener], ...]] = {}
 
     def add(self, file: Hashable, listener: ChangeListener) -> None:

@@ -1,13 +1,13 @@
 """Futures of writes, and the threads of a store that its blocking calls run in."""
 
 import sys
-import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mnemic.errors import StoreClosedError
 from mnemic.threads.conditions import Condition
+from mnemic.threads.locks import InnerLock
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -55,7 +55,7 @@ class Workers:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._executor: Executor | None = None
         self._is_closed = False
 

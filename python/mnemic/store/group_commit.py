@@ -10,10 +10,11 @@ from itertools import groupby
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from mnemic.errors import MnemicError, StoreBusyError, StoreClosedError, StoreError
+from mnemic.errors import MnemicError, StoreBusyError, StoreClosedError
 from mnemic.reporting.description import failure
 from mnemic.reporting.logs import logger
 from mnemic.store.futures import WriteFuture, failed, running_loop, succeeded
+from mnemic.threads.locks import InnerLock, Lock, busy_thread
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -41,7 +42,7 @@ class Transactions(Protocol[Connection]):
         turn: Held by the thread that writes.
     """
 
-    turn: threading.Lock
+    turn: Lock
 
     @property
     def holder(self) -> int | None:
@@ -141,6 +142,10 @@ class _PendingWrite(WriteFuture[Result]):
         super().__init__()
         self._wake = wake
 
+    def hurry(self) -> None:
+        """Wake the writer now, for a thread waits."""
+        self._wake_writer()
+
     def result(self, timeout: float | None = None) -> Result:
         """Wait for the result."""
         self._wake_writer()
@@ -175,7 +180,7 @@ class Writer:
         self._transactions = transactions
         self._items: deque[_Item] = deque()
         self._delayed: deque[_DelayedItem] = deque()
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._is_closed = False
         self._enqueued = 0  # changed under the lock
         self._finished = 0  # changed by the writing thread alone
@@ -198,21 +203,19 @@ class Writer:
 
         Raises:
             StoreClosedError: If the writer was closed.
-            StoreError: If this thread is in the midst of a write.
+            BusyThreadError: If this thread is in the midst of a write.
         """
         self._check_open()  # before any lock, which a fork may have left locked
         loop = running_loop()
         if loop is not None:
             return self._write_soon(loop, job, finish)
         turn = self._transactions.turn
-        if self._is_idle() and not turn.locked():
+        if self._is_idle() and self._transactions.holder is None:
             with turn:  # which a KeyboardInterrupt cannot leave locked
                 if self._is_idle():
                     self._check_open()
                     return self._write_here(job, finish)
-        if self.is_held_here():
-            # A signal handler or a finalizer interrupted a write: waiting for it would never end.
-            raise StoreError("this thread is in the midst of a write and cannot begin another")
+        self.check_free()
         return self._submit(_Item(job, WriteFuture(), finish))
 
     def _write_soon(self, loop: "AbstractEventLoop", job: Job, finish: Finish) -> Future[Any]:
@@ -231,12 +234,24 @@ class Writer:
             return failed(self._transactions.typed(error))
         return succeeded(result)
 
+    def check_free(self) -> None:
+        """Raise if this thread is in the midst of a write: waiting for itself would never end.
+
+        Raises:
+            BusyThreadError: If it is.
+        """
+        if self.is_held_here():
+            raise busy_thread()
+
     def is_held_here(self) -> bool:
         """Return whether this thread is in the midst of a write."""
-        return self._transactions.holder == threading.get_ident()
+        return self._transactions.turn.is_held_here()
 
     def submit(self, job: Callable[[Any], Result]) -> Future[Result]:
-        """Queue a job; its future is settled once its group is on disk, or has failed."""
+        """Queue a job; its future is settled once its group is on disk, or has failed.
+
+        Whoever waits for it calls `check_free` before.
+        """
         return self._submit(_Item(job, WriteFuture()))
 
     def _submit(self, item: _Item) -> Future[Any]:
@@ -286,7 +301,7 @@ class Writer:
         with self._lock:
             self._is_closed = True
         self._wake()
-        if threading.get_ident() in (self._transactions.holder, self._thread.ident):
+        if self.is_held_here() or threading.current_thread() is self._thread:
             return False
         if self._thread.is_alive():
             self._thread.join()

@@ -1,8 +1,9 @@
 """Accesses collected in memory until a store writes them."""
 
-import threading
 from collections.abc import Collection, Iterable, Mapping
 from typing import TypeAlias
+
+from mnemic.threads.locks import InnerLock
 
 MAX_UNMERGED = 1024
 """Calls after which recorded accesses are merged by row."""
@@ -18,7 +19,7 @@ class PendingAccesses:
     """Accesses that are not written yet. Thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._calls: list[tuple[str, tuple[int, ...], int]] = []
         self._pending: dict[tuple[str, int], AccessCount] = {}
         self._is_scheduled = False  # whether a submitted flush will take them

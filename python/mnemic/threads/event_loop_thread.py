@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from mnemic.threads.cancellation import on_cancellation
+from mnemic.threads.locks import InnerLock
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Event, Task
@@ -47,7 +48,7 @@ class EventLoopThread:
 
     def __init__(self, owner: str = "embedder") -> None:
         self._owner = owner
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._running: _LoopRun | None = None
         self._is_closed = False
 
@@ -129,7 +130,7 @@ class _LoopRun:
     def __init__(self, owner: str) -> None:
         self.process = os.getpid()
         self._owner = owner
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._works: set[_Work[Any]] | None = set()  # None once the loop takes no more
         started: Future[tuple[AbstractEventLoop, Event]] = Future()
         # A daemon, so that a program which forgets to close can end; `finalize` ends it before.

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 from mnemic.errors import StoreClosedError
 from mnemic.threads.cancellation import CURRENT_WORK
+from mnemic.threads.locks import InnerLock, Lock
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -76,7 +77,7 @@ class Call:
         self._context: Context = copy_context()
         self._result: Any = None
         self._error: BaseException | None = None
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._callbacks: list[Callable[[], object]] | None = []  # None once cancelled
 
     def run(self) -> None:
@@ -263,7 +264,7 @@ class _WorkQueue:
     def __init__(self, threads: LoopThreads) -> None:
         self._threads = threads
         self._new: list[_AwaitedCall] = []  # of this turn; used by the loop alone
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._waiting: deque[_AwaitedCall] = deque()
         self._active = 0  # threads at work, or about to be
         self._finished = 0

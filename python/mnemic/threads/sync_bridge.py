@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from mnemic.errors import MnemicError
 from mnemic.reporting.near_names import explain_failure
+from mnemic.threads.locks import check_no_lock_is_held, settling
 from mnemic.threads.loop_threads import Call, current_call, threads_of
 
 if TYPE_CHECKING:
@@ -101,14 +102,31 @@ async def arrived(future: "Future[Result]") -> Result:
 
     A cancellation cancels the future too, if its work has not begun.
     """
-    if not (future.done() or runs_sync()):
-        import asyncio  # noqa: PLC0415 - as above
+    if not future.done():
+        if runs_sync():
+            _wait_here(future)
+        else:
+            import asyncio  # noqa: PLC0415 - as above
 
-        await threads_of(asyncio.get_running_loop()).wait(future)
+            await threads_of(asyncio.get_running_loop()).wait(future)
     try:
-        return future.result()
+        with settling():
+            return future.result()
     finally:
         del future  # the traceback of its error refers to this frame
+
+
+def _wait_here(future: "Future[Any]") -> None:
+    """Wait in this thread for a future, without a lock of it: a signal handler may write."""
+    hurry = getattr(future, "hurry", None)
+    if hurry is not None:
+        hurry()
+    from queue import SimpleQueue  # noqa: PLC0415 - only where another thread writes
+
+    done: SimpleQueue[object] = SimpleQueue()
+    with settling():
+        future.add_done_callback(done.put)
+    done.get()
 
 
 def run_sync(coroutine: Coroutine[Any, None, Result]) -> Result:
@@ -127,8 +145,10 @@ def run_sync(coroutine: Coroutine[Any, None, Result]) -> Result:
     call = current_call()
     if call is not None:
         call.turn = None  # this call sees what happened since that one was handed over
-    _this_thread.runs_sync = True
     try:
+        if outer or call is not None or runs_event_loop():
+            check_no_lock_is_held()  # a signal handler may have interrupted one that does
+        _this_thread.runs_sync = True
         coroutine.send(None)
     except StopIteration as end:
         result: Result = end.value

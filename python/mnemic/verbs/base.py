@@ -1,7 +1,6 @@
 """The parts that all views of a memory share: scope, services, and how a search is built."""
 
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -36,6 +35,7 @@ from mnemic.model.search import Search
 from mnemic.model.validation import bounded, flag, lone_surrogate
 from mnemic.records.secrets import without_passwords
 from mnemic.reporting.description import described, must_be, quoted
+from mnemic.threads.locks import Lock
 from mnemic.threads.twins import Twin
 from mnemic.verbs.floors import MinScore, minimum_score
 from mnemic.verbs.habits import MemoryHabits
@@ -62,7 +62,7 @@ class Services:
     ) -> None:
         self.repository = repository
         self._expander = expander
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._retrieval_engine: RetrievalEngine | None = None
         self._recall_engine: RecallEngine | None = None
 

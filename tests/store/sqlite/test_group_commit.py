@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from mnemic.errors import StoreClosedError, StoreError
+from mnemic.errors import BusyThreadError, StoreClosedError
 from mnemic.store.futures import WriteFuture
 from mnemic.store.group_commit import Writer, _PendingWrite
 from mnemic.store.sqlite.connections import Connections
@@ -198,7 +198,7 @@ def test_a_transaction_that_an_interrupt_left_open_is_rolled_back_by_the_next_wr
 
 def test_a_write_in_the_midst_of_a_write_of_the_same_thread_is_refused(writer, connections):
     def nested(connection):
-        with pytest.raises(StoreError, match="in the midst of a write"):
+        with pytest.raises(BusyThreadError):
             writer.write(insert(2)).result()
         return insert(1)(connection)
 

@@ -1,7 +1,6 @@
 """Encoded rows of active entries, cached in memory so that a search reads nothing from a server."""
 
 import sys
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -11,6 +10,7 @@ from mnemic.store.postgres.session import Columns, Session
 from mnemic.store.postgres.sql import ENTRIES, HAS_ACTIVE_STATUS, ROW
 from mnemic.store.row_codec import COLUMN_NAMES
 from mnemic.store.values import LogPosition
+from mnemic.threads.locks import InnerLock
 
 _SLOT: Final = 120
 """Bytes of a row beside its encoded columns: a place in a dict, and its number."""
@@ -71,7 +71,7 @@ class CachedRows:
 
     def __init__(self, position: LogPosition) -> None:
         self.position = position
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._rows: dict[int, bytes] = {}
         self._nbytes = 0
 

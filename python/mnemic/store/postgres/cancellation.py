@@ -9,6 +9,7 @@ import psycopg
 
 from mnemic.store.postgres.session import Connection
 from mnemic.threads.cancellation import on_cancellation
+from mnemic.threads.locks import Lock
 
 _SECONDS: Final = 5.0
 """Seconds that a request to cancel may take."""
@@ -23,7 +24,7 @@ class _CancelRequest:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._has_ended = False
         self._is_sent = False
 

@@ -19,6 +19,7 @@ from mnemic.store.postgres.session import Connection, Session, prepare
 from mnemic.store.postgres.target import Target
 from mnemic.store.values import LogPosition
 from mnemic.threads.conditions import Condition
+from mnemic.threads.locks import InnerLock
 
 BEAT_SECONDS: Final = 3.0
 """Seconds between two notifications of a feed to itself, which show that the connection works; one
@@ -79,7 +80,7 @@ class ChangeFeed:
     ) -> None:
         self._target = target
         self._read_positions = read_positions
-        self._lock = Condition()
+        self._lock = Condition(InnerLock())
         self._state = _State.IDLE
         self._positions: dict[str, LogPosition] = {}
         self._moved: dict[str, LogPosition] = {}  # received, and not asked for yet

@@ -24,6 +24,7 @@ from mnemic.store.postgres.target import Target
 from mnemic.store.postgres.transactions import ServerTransactions
 from mnemic.store.postgres.vector_indexes import VectorIndexBuilds
 from mnemic.store.values import LogPosition
+from mnemic.threads.locks import Lock
 
 Result = TypeVar("Result")
 
@@ -142,11 +143,14 @@ class Database:
 
     def write_accesses(self) -> Future[None]:
         """Write the accesses recorded so far, and wait for those that are being written."""
+        for writer in self._writers:
+            writer.check_free()  # before accesses are taken out
         written = [self.write_accesses_of(agent_id) for agent_id in self.accesses.agents()]
         return _all_of(written + [writer.submit(TurnJob()) for writer in self._writers])
 
     def write_accesses_of(self, agent_id: str) -> Future[None]:
         """Write the accesses of an agent recorded so far."""
+        self.writer_of(agent_id).check_free()  # before accesses are taken out
         flush = self.accesses.flush()
         try:
             future = self.writer_of(agent_id).submit(AccessJob(flush, agent_id))
@@ -199,7 +203,7 @@ def _all_of(futures: Sequence[Future[None]]) -> Future[None]:
     if not futures:
         return succeeded(None)
     whole: Future[None] = WriteFuture()
-    left, lock = list(futures), threading.Lock()
+    left, lock = list(futures), Lock()
 
     def settle(done: Future[None]) -> None:
         with lock:

@@ -1,6 +1,5 @@
 """The writing transactions of a database, for one writer."""
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
@@ -9,6 +8,7 @@ import psycopg
 from mnemic.store.postgres.connections import Connections
 from mnemic.store.postgres.jobs import outcome_check
 from mnemic.store.postgres.session import Session
+from mnemic.threads.locks import Lock
 
 Result = TypeVar("Result")
 
@@ -40,7 +40,7 @@ class ServerTransactions:
     def __init__(self, connections: Connections, write: Write) -> None:
         self._connections = connections
         self._write = write
-        self.turn = threading.Lock()
+        self.turn = Lock()
         self.holder: int | None = None
 
     @property

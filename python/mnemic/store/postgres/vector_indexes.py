@@ -17,6 +17,7 @@ from mnemic.store.postgres.row_security import naming
 from mnemic.store.postgres.session import Connection, Session, prepare
 from mnemic.store.postgres.target import Target
 from mnemic.store.values import Model
+from mnemic.threads.locks import Lock
 
 _log = logger(__name__)
 
@@ -100,7 +101,7 @@ class VectorIndexBuilds:
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._connections: set[Connection] = set()
         self._thread: threading.Thread | None = None
         self._failed_at: dict[tuple[str, Model], float] = {}

@@ -39,6 +39,7 @@ from mnemic.store.sqlite.same_files import SameFiles
 from mnemic.store.sqlite.snapshot_folder import SnapshotFolder, has_locks
 from mnemic.store.sqlite.sqlite_errors import typed, typed_errors
 from mnemic.store.sqlite.wal import Checkpoints, remove_log
+from mnemic.threads.locks import InnerLock, Lock
 
 if TYPE_CHECKING:
     from mnemic.store.sqlite.held_name import HeldName
@@ -88,9 +89,9 @@ class Connections:
             raise
         self._process = os.getpid()
         self.file: Hashable = object() if self._is_shared else file_id(self._path) or self._path
-        self.turn = threading.Lock()
+        self.turn = Lock()
         self.holder: int | None = None
-        self._lock = threading.Lock()
+        self._lock = InnerLock()
         self._idle: list[GuardedConnection] = []
         self._is_closed = False
 
@@ -243,8 +244,6 @@ class Connections:
 
     @contextmanager
     def _held(self) -> Generator[None, None, None]:
-        if self.holder == threading.get_ident():
-            raise StoreError(f"{self._path}: this thread is in the midst of using it")
         with self.turn:
             self.holder = threading.get_ident()
             try:

@@ -12,13 +12,13 @@ they stay POSIX locks, and a deleted log is detected at the next commit.
 """
 
 import os
-import threading
 
 import apsw
 
 from mnemic._core import after_fork_in_child, after_fork_in_parent, before_fork, lock_calls
+from mnemic.threads.locks import Lock
 
-_replacing = threading.Lock()
+_replacing = Lock()
 _is_done = False
 
 

@@ -2,7 +2,6 @@
 
 import os
 import stat
-import threading
 import time
 from typing import TypeAlias
 
@@ -24,6 +23,7 @@ from mnemic.store.sqlite.schema import APPLICATION_ID, MIGRATIONS, Migration
 from mnemic.store.sqlite.schema_check import check_indexes, check_schema
 from mnemic.store.sqlite.sqlite_errors import typed_errors
 from mnemic.store.sqlite.wal import remove_log
+from mnemic.threads.locks import Lock
 
 MEMORY_PATH = ":memory:"
 BUSY_MILLISECONDS = 10_000
@@ -31,7 +31,7 @@ BUSY_MILLISECONDS = 10_000
 Lease: TypeAlias = tuple[GuardedConnection, bool]
 """A connection, and whether it is reused for the next read."""
 
-_creating = threading.Lock()
+_creating = Lock()
 
 
 def open_writer(path: str) -> GuardedConnection:

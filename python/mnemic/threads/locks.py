@@ -1,0 +1,106 @@
+"""A lock that refuses the thread that holds it, in place of letting it wait for itself.
+
+A signal handler or a finalizer runs in the midst of whatever its thread does. If it uses a memory
+while the call that it interrupts holds a lock, waiting for that lock would never end, and going on
+without it would see a half-made state.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from weakref import ref
+
+from mnemic.errors import BusyThreadError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    class _ReentrantLock:
+        def _is_owned(self) -> bool: ...
+        def acquire(self, blocking: bool, timeout: float) -> bool: ...  # noqa: FBT001 - as below
+        def release(self) -> None: ...
+        def __enter__(self) -> bool: ...
+        def __exit__(
+            self,
+            kind: type[BaseException] | None,
+            error: BaseException | None,
+            trace: TracebackType | None,
+        ) -> None: ...
+else:
+    _ReentrantLock = type(threading.RLock())
+
+
+class Lock(_ReentrantLock):
+    """Held by one thread at a time; it is taken and released in C, and its holder knows it.
+
+    Where its holder would wait for itself, it gets a `BusyThreadError`. It costs a tenth of a
+    microsecond more than one of `threading`.
+    """
+
+    _take = _ReentrantLock.__enter__
+
+    # Not a method, which a KeyboardInterrupt could leave after it took the lock, and before `with`
+    # would release it: the check comes before, and the taking is a function in C.
+    @property
+    def __enter__(self) -> Callable[[], bool]:
+        if self._is_owned():
+            raise busy_thread()
+        return self._take
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: FBT001, FBT002 - as those of threading
+        """Take it, and return whether it was taken; its holder does not take it again."""
+        if not self._is_owned():
+            return super().acquire(blocking, timeout)
+        if blocking:
+            raise busy_thread()
+        return False
+
+    def is_held_here(self) -> bool:
+        """Return whether this thread holds it."""
+        return self._is_owned()
+
+
+_inner: "set[ref[InnerLock]]" = set()  # changed and copied in one step each
+
+
+class InnerLock(Lock):
+    """A lock that no code of a caller runs under: a call made meanwhile comes from a handler."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        _inner.add(ref(self, _inner.discard))
+
+
+class _OfThread(threading.local):
+    def __init__(self) -> None:
+        self.settling = InnerLock()
+
+
+_of_thread = _OfThread()
+
+
+def settling() -> InnerLock:
+    """Return a lock of this thread, held while it has a lock of a future, or of a library."""
+    return _of_thread.settling
+
+
+def check_no_lock_is_held() -> None:
+    """Refuse a call in the midst of another one that holds a lock, before anything happens.
+
+    Another thread may want the lock that the call would wait for, so none may wait meanwhile.
+
+    Raises:
+        BusyThreadError: If this thread holds an `InnerLock`.
+    """
+    for reference in tuple(_inner):
+        lock = reference()
+        if lock is not None and lock.is_held_here():
+            raise busy_thread()
+
+
+def busy_thread() -> BusyThreadError:
+    """Return the error of a call in the midst of another one of its thread."""
+    return BusyThreadError(
+        "this thread is in the midst of another call of a memory, which a signal handler or a "
+        "finalizer interrupted; use the memory after that call, or in another thread"
+    )

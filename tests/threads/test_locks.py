@@ -1,0 +1,247 @@
+"""A signal handler, a finalizer: what runs in the midst of a call gets an answer or an error."""
+
+import random
+import signal
+import subprocess
+import sys
+import threading
+from functools import partial
+from itertools import product
+
+import pytest
+
+from mnemic import CachedEmbedder, Memory
+from mnemic.errors import BusyThreadError
+from mnemic.events import MemoryStoredEvent
+from mnemic.index.shared_lock import SharedLock
+from mnemic.policy import RetrievalPolicy, RetrievalRequest
+from mnemic.threads.locks import InnerLock, Lock
+from tests.support.embedders import WordEmbedder
+from tests.support.interrupts import PACKAGE, handled_at
+
+MOMENTS = 4
+"""Random moments of each call at which each of the others is made."""
+
+
+def test_a_lock_refuses_the_thread_that_holds_it_and_no_other():
+    lock = Lock()
+    with lock:
+        assert lock.is_held_here()
+        with pytest.raises(BusyThreadError, match="in the midst of another call"), lock:
+            pass
+        with pytest.raises(BusyThreadError):
+            lock.acquire()
+        assert not lock.acquire(blocking=False)
+        waiting = threading.Thread(target=lambda: lock.acquire() and lock.release())
+        waiting.start()
+        waiting.join(0.05)
+        assert waiting.is_alive()
+    waiting.join(30)
+    assert not waiting.is_alive()
+    assert not lock.is_held_here()
+    assert lock.acquire(blocking=False)
+    lock.release()
+
+
+@pytest.mark.parametrize("inner", ["reading", "writing"])
+@pytest.mark.parametrize("outer", ["reading", "writing"])
+def test_a_shared_lock_refuses_the_thread_that_holds_it(outer, inner):
+    lock = SharedLock()
+    with getattr(lock, outer)(), pytest.raises(BusyThreadError), getattr(lock, inner)():
+        pass
+    with getattr(lock, inner)():
+        pass
+
+
+@pytest.fixture
+def _ends():
+    """Fail a test that hangs."""
+
+    def fail(*_):
+        raise AssertionError("a call in the midst of another one never returned")
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.alarm(100)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def embedders():
+    return {"none": None, "words": WordEmbedder(), "cached": CachedEmbedder(WordEmbedder())}
+
+
+class Calls:
+    """Calls of a memory, and what they were told is stored."""
+
+    def __init__(self, memory):
+        self.memory, self.chance = memory, random.Random(40)  # noqa: S311 - moments
+        self.first = memory.add_many([f"red sofa {at}" for at in range(20)])[0].id
+        self.added, self.refused, self.text = [], 0, "red sofa 0"
+        policy = RetrievalPolicy(memory)
+        self.all = {
+            "add": self.add,
+            "update": self.update,
+            "search": lambda: memory.search("red lamp", limit=3),
+            "timed search": lambda: memory.search("red lamp", limit=3, timeout=30),
+            "get": lambda: memory.get(self.first),
+            "context": lambda: memory.context("red lamp"),
+            "policy": lambda: policy.run(RetrievalRequest("red lamp", "ana", "monday")),
+        }
+
+    def add(self):
+        self.added.append(self.memory.add(f"red lamp {self.chance.random()}").id)
+
+    def update(self):
+        text = f"red chair {self.chance.random()}"
+        self.memory.update(self.first, content=text)
+        self.text = text
+
+    def count(self):
+        try:
+            return self.memory.count()
+        except BusyThreadError:
+            return None
+
+    def handle(self, name):
+        """Do what a signal handler may do: a call, which is answered, or refused as a whole."""
+        before = self.count()
+        try:
+            self.all[name]()
+        except BusyThreadError:
+            self.refused += 1
+            assert self.count() == before
+
+
+@pytest.mark.usefixtures("_ends")
+@pytest.mark.parametrize("kind", ["none", "words", "cached"])
+@pytest.mark.parametrize("place", [":memory:", "a.db"])
+def test_a_call_in_the_midst_of_another_one_is_answered_or_refused_and_neither_is_wrong(
+    tmp_path, place, kind
+):
+    path = place if place == ":memory:" else tmp_path / place
+    with Memory(path, embedder=embedders()[kind]) as memory:
+        calls = Calls(memory)
+        for call in calls.all.values():
+            call()  # modules that a first call loads
+        for outer, inner in list(product(calls.all, repeat=2)) * MOMENTS:
+            moment = calls.chance.randrange(250)
+            handled_at(moment, calls.all[outer], partial(calls.handle, inner), PACKAGE)
+            if outer != "update":
+                assert memory.get(calls.first).content == calls.text
+        assert calls.refused
+        assert set(calls.added) <= {entry.id for entry in memory.list(limit=900)}
+        assert not memory.verify().problems
+        found = {hit.id for hit in memory.search("red lamp", limit=900)}
+        assert set(calls.added) <= found
+        if place != ":memory:":
+            with Memory(path, embedder=embedders()[kind]) as again:  # with an index of its own
+                assert {hit.id for hit in again.search("red lamp", limit=900)} == found
+
+
+PROGRAM = """
+import asyncio, faulthandler, signal, sys, time
+from mnemic import AsyncMemory
+from mnemic.errors import BusyThreadError
+from tests.support.embedders import WordEmbedder
+
+faulthandler.dump_traceback_later(60, exit=True)
+outcomes = {"answered": 0, "refused": 0}
+
+async def main():
+    async with AsyncMemory(sys.argv[1], embedder=WordEmbedder()) as memory:
+        await memory.add_many([f"red sofa {at}" for at in range(50)])
+        memory.sync.add("first"), memory.sync.search("red")
+
+        def handler(*_):
+            try:
+                memory.sync.add("a last note")
+                memory.sync.search("red")
+                outcomes["answered"] += 1
+            except BusyThreadError:
+                outcomes["refused"] += 1
+            signal.setitimer(signal.ITIMER_REAL, 0.0007)
+
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.0007)
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            adds = [memory.add(f"red {at}") for at in range(5)]
+            await asyncio.gather(*adds, memory.search("red"))
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+asyncio.run(main())
+print(outcomes["answered"] > 0)
+"""
+
+
+def test_a_signal_handler_uses_the_memory_of_an_event_loop(tmp_path):
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "a.db")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr[-2000:]
+
+
+BESIDE_WRITERS = """
+import faulthandler, signal, sys, threading, time
+from mnemic import Memory
+from mnemic.errors import BusyThreadError
+from tests.support.embedders import WordEmbedder
+
+faulthandler.dump_traceback_later(60, exit=True)
+memory, noted, stop = Memory(sys.argv[1], embedder=WordEmbedder()), [], threading.Event()
+first = memory.add("red sofa").id
+memory.search("red"), memory.list(limit=1)
+
+def handler(*_):
+    try:
+        noted.append(memory.add("a last note").id)
+        memory.list(limit=3)
+    except BusyThreadError:
+        pass
+    signal.setitimer(signal.ITIMER_REAL, 0.0005)
+
+def write():
+    while not stop.is_set():
+        memory.add("beside")
+
+writing = [threading.Thread(target=write) for _ in range(3)]
+for thread in writing:
+    thread.start()
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.0005)
+end = time.monotonic() + 5
+while time.monotonic() < end:
+    memory.update(first, content=f"red {time.monotonic()}")
+    memory.get(first)
+    memory.list(limit=3)
+signal.setitimer(signal.ITIMER_REAL, 0)
+signal.signal(signal.SIGALRM, signal.SIG_IGN)
+stop.set()
+for thread in writing:
+    thread.join()
+print(len(noted) > 0, all(memory.get(one) for one in noted))
+"""
+
+
+def test_a_signal_handler_writes_while_other_threads_do(tmp_path):
+    command = [sys.executable, "-c", BESIDE_WRITERS, str(tmp_path / "a.db")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    assert (done.returncode, done.stdout) == (0, "True True\n"), done.stderr[-2000:]
+
+
+def test_a_call_is_refused_before_it_begins_where_its_thread_holds_a_lock():
+    lock, counted = InnerLock(), []
+
+    def listen(_):
+        counted.append(memory.count())  # in the midst of a call, which holds no lock
+        with lock:
+            try:
+                memory.add("never")
+            except BusyThreadError:
+                counted.append("refused")
+
+    with Memory(":memory:", embedder=None) as memory:
+        memory.events.subscribe(MemoryStoredEvent, listen)
+        memory.add("red sofa")
+        assert counted == [1, "refused"]
+        assert memory.count() == 1
