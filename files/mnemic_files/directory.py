@@ -4,6 +4,7 @@ import os
 import threading
 
 from mnemic.annotations import Clock
+from mnemic.errors import InvalidArgumentError
 from mnemic_files.errors import MemoryFileNotFoundError
 from mnemic_files.folder import FileProblem, Folder
 from mnemic_files.ids import checked_id, file_name, shown_id
@@ -26,7 +27,7 @@ class MemoryDirectory(VersionedFiles):
         clock: Gives the time of new versions.
 
     Raises:
-        InvalidArgumentError: If the scope is unknown.
+        InvalidArgumentError: If the scope is unknown, or the path is not in UTF-8.
     """
 
     def __init__(
@@ -35,6 +36,10 @@ class MemoryDirectory(VersionedFiles):
         super().__init__(clock)
         validation.path("path", path)
         self.path = os.path.abspath(os.fspath(path))  # noqa: PTH100 - pathlib is slow
+        if validation.lone_surrogate(self.path) is not None:  # memories could not name their file
+            raise InvalidArgumentError(
+                "the directory of memory files has a name that is not in UTF-8; rename it"
+            )
         self.scope = checked_scope(scope)
         self._folder = Folder(self.path, self.scope)
         self._lock = threading.Lock()

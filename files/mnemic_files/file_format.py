@@ -86,7 +86,8 @@ def _parts(text: object) -> tuple[str, str]:
     opening = _OPENING.match(whole)
     if opening is None:
         raise MemoryFileFormatError(
-            "missing front-matter delimiter: the first line of a memory file is ---"
+            "missing front-matter delimiter: the first line of a memory file is ---; the text of a "
+            "plain Markdown file is stored by memory.add"
         )
     closing = _CLOSING.search(whole, opening.end())
     if closing is None:

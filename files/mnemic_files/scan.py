@@ -12,7 +12,7 @@ from mnemic.model import LinkType
 from mnemic_files.entries import LINKS, SUPERSEDES, Wanted, digest_of
 from mnemic_files.errors import MemoryFileFormatError
 from mnemic_files.folder import SHADOWED, FileProblem, Folder, FoundFile
-from mnemic_files.ids import SUFFIX, entry_id, file_name, shown_id
+from mnemic_files.ids import SUFFIX, entry_id, file_name, id_problem, shown_id
 from mnemic_files.memory_file import MemoryFile
 from mnemic_files.reading import Signature, signatures
 
@@ -97,7 +97,12 @@ class Scanner:
             contents = self._refresh(folder)
             known = self._known[folder.scope]
             problems = [one for name in sorted(known) for one in known[name].problems]
-            unusable |= {_entry_id(name) for name, one in known.items() if one.is_bad}
+            unusable |= {
+                entry_id(file_id)
+                for name, one in known.items()
+                # A name that is no id, such as one that is not in UTF-8, never had a memory.
+                if one.is_bad and id_problem(file_id := name.removesuffix(SUFFIX)) is None
+            }
             problems += self._take(scan, folder, contents)
             scan.problems[folder.scope] = problems
         return scan._replace(present=frozenset(present), unusable=frozenset(unusable))
@@ -152,10 +157,6 @@ def _known(
         return _Known(signature, good, digest, problems)
     bare = msgspec.structs.replace(file, content="")
     return _Known(found.signature, bare, digest_of(file), problems)
-
-
-def _entry_id(name: str) -> UUID:
-    return entry_id(name.removesuffix(SUFFIX))
 
 
 class Plan(NamedTuple):

@@ -208,3 +208,8 @@ def test_processes_write_at_once(directory, folder):
     assert [process.wait(60) for process in running] == [0, 0, 0, 0]
     assert len(directory.list()) == 20
     assert directory.problems() == ()
+
+
+def test_a_directory_whose_name_is_not_in_utf_8_is_refused_at_once(tmp_path):
+    with pytest.raises(InvalidArgumentError, match="not in UTF-8"):
+        MemoryDirectory(tmp_path / "caf\udce9", "repo")

@@ -1,5 +1,6 @@
 """Which files changed, and which memories they want: bad, touched, empty and shadowed ones."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -102,3 +103,44 @@ def test_a_file_without_content_is_left_out(files, memory):
     result = files.synchronise(memory)
     assert not result
     assert result.problems[0].reason == "it has no content"
+
+
+ODD_NAMES = [
+    b"caf\xe9.md",
+    b"\xff\xfe.md",
+    b"mem_\x80.md",
+    b"\xed\xa0\x80.md",
+    b"a\nb.md",
+    b" .md",
+    "\u202e.md".encode(),
+    "re\u0301sume\u0301.md".encode(),
+]
+
+
+@pytest.mark.parametrize("text", [None, "plain text", ""])
+def test_files_whose_names_are_no_text_hide_no_other_file(files, memory, tmp_path, text):
+    good = memory_file()
+    files.write(good)
+    for name in ODD_NAMES:
+        path = tmp_path / "repo" / os.fsdecode(name)
+        path.write_text(serialise_memory_file(memory_file()) if text is None else text)
+    for _ in range(2):
+        result = files.synchronise(memory)
+        assert len(result.problems) == len(ODD_NAMES)
+        assert all(problem.is_left_out for problem in result.problems)
+        assert result.problems == files.problems()
+        str(result.problems).encode()
+        result.to_json()
+    assert contents(memory) == {good.content}
+    files.list()
+    assert len(files.problems()) == len(ODD_NAMES)
+    assert len(files.export(memory).written) == 0
+
+
+def test_plain_markdown_is_reported_and_told_where_it_belongs(files, memory, tmp_path):
+    (tmp_path / "repo").mkdir()
+    (tmp_path / "repo" / "README.md").write_text("# Notes\n\nThe port is 5432.\n")
+    (problem,) = files.synchronise(memory).problems
+    assert problem.name == "README.md"
+    assert "memory.add" in problem.reason
+    assert "5432" not in problem.reason
