@@ -12,7 +12,7 @@ import msgspec
 from mnemic import MemoryEntry, MemoryStatus, MemoryType
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import LinkType, Scope
-from mnemic_files.ids import file_id_of
+from mnemic_files.ids import entry_id, file_id_of, id_problem
 from mnemic_files.inside import FILE_VERSION, validation
 from mnemic_files.memory_file import MemoryFile, RelatedFile
 
@@ -101,24 +101,34 @@ def digest_of(file: MemoryFile) -> str:
 
 def is_of_file(entry: MemoryEntry, file_id: str) -> bool:
     """Return whether a memory was made of the file with an id."""
-    return entry.metadata.get(ID_KEY) == file_id and _HASH_KEY in entry.metadata
+    return made_of(entry) == file_id
+
+
+def made_of(entry: MemoryEntry) -> str | None:
+    """Return the id of the file that a memory was made of, if it was.
+
+    Metadata of a program may have the same keys, but not the memory's own id.
+    """
+    known = entry.metadata.get(ID_KEY)
+    if not isinstance(known, str) or _HASH_KEY not in entry.metadata or id_problem(known):
+        return None
+    return known if entry_id(known) == entry.id else None
 
 
 def file_id_in(entry: MemoryEntry) -> str:
     """Return the id of the file that a memory was made of, or would be written to."""
-    known = entry.metadata.get(ID_KEY)
-    return known if isinstance(known, str) and _HASH_KEY in entry.metadata else file_id_of(entry.id)
+    return made_of(entry) or file_id_of(entry.id)
 
 
 def declared_edges(entry: MemoryEntry) -> tuple[RelatedFile, ...]:
     """Return the related edges that the file of a memory had, as far as they can be read."""
-    listed = entry.metadata.get(_RELATED_KEY)
+    listed = entry.metadata.get(_RELATED_KEY) if made_of(entry) else None
     return tuple(_edges(listed)) if isinstance(listed, list) else ()
 
 
 def further_keys(entry: MemoryEntry) -> dict[str, Any]:
     """Return the further keys that the file of a memory had."""
-    keys = entry.metadata.get(_KEYS_KEY)
+    keys = entry.metadata.get(_KEYS_KEY) if made_of(entry) else None
     return dict(keys) if isinstance(keys, dict) else {}
 
 

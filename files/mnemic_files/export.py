@@ -20,6 +20,7 @@ from mnemic_files.entries import (
     declared_edges,
     file_id_in,
     further_keys,
+    made_of,
 )
 from mnemic_files.errors import MemoryFileExistsError, MemoryFileFormatError
 from mnemic_files.folder import FileProblem, Folder
@@ -118,16 +119,21 @@ def _versions(entries: Mapping[UUID, MemoryEntry]) -> dict[UUID, int]:
     for entry in entries.values():
         chain = {entry.id: entry}
         last: MemoryEntry | None = entry
-        while last is not None and file_version(last) is None and last.id not in numbers:
+        while last is not None and _version_of(last) is None and last.id not in numbers:
             before = entries.get(last.supersedes) if last.supersedes else None
             last = None if before is None or before.id in chain else before
             if last is not None:
                 chain[last.id] = last
         number = 0
         for each in reversed(chain.values()):
-            number = numbers.get(each.id) or file_version(each) or number + 1
+            number = numbers.get(each.id) or _version_of(each) or number + 1
             numbers[each.id] = number
     return numbers
+
+
+def _version_of(entry: MemoryEntry) -> int | None:
+    """Return the version of the file that a memory was made of."""
+    return file_version(entry) if made_of(entry) else None
 
 
 def _write_all(
@@ -194,7 +200,7 @@ def _file_of(
         if link.type is not LinkType.SUPERSEDES and link.to_id in entries
     ]
     declared = [edge for edge in declared_edges(entry) if edge not in related]
-    trigger = entry.metadata.get(TRIGGER_KEY)
+    trigger = entry.metadata.get(TRIGGER_KEY) if made_of(entry) else None
     return MemoryFile(
         id=file_id_in(entry),
         created_at=entry.created_at,

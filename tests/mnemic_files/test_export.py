@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mnemic import AsyncMemory, Memory, MemoryEntry
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import LinkType
-from mnemic_files import MemoryFiles
+from mnemic_files import MemoryFiles, new_memory_id
 from tests.support.memory_files import memory_file
 from tests.support.tiers import examples
 
@@ -194,3 +194,36 @@ def test_any_text_comes_back_or_is_a_problem(tmp_path_factory, contents, tags, c
         assert state(again) == {
             key: value for key, value in stored.items() if f"mem_{key}.md" not in left_out
         }
+
+
+@pytest.mark.parametrize("owner", ["a program", "another file", "its own"])
+def test_metadata_of_a_program_with_the_keys_of_the_files_makes_no_second_memory(
+    files, memory, owner, tmp_path
+):
+    entry = memory.add("made by a program")
+    name = {"a program": "x", "another file": new_memory_id(), "its own": f"mem_{entry.id}"}[owner]
+    own = {
+        "memory_file": name,
+        "memory_file_hash": "y",
+        "memory_file_version": 7,
+        "memory_file_related": [{"id": "mem_aunt", "relationship": "refines"}],
+        "memory_file_supersedes": "mem_uncle",
+        "memory_file_keys": {"own": 1},
+        "trigger": "pulled",
+    }
+    memory.update(entry.id, metadata=own)
+    assert files.export(memory).written == (f"mem_{entry.id}",)
+    (path,) = (tmp_path / "user").iterdir()
+    if owner != "its own":
+        text = path.read_text()
+        others = ("mem_aunt", "mem_uncle", "own", "pulled", "version: 7")
+        assert not any(word in text for word in others)
+    for _ in range(2):
+        files.synchronise(memory)
+        assert memory.count() == 1
+    assert files.export(memory).present == 1
+    assert [each.name for each in (tmp_path / "user").iterdir()] == [path.name]
+    path.unlink()
+    if owner != "its own":
+        assert not files.synchronise(memory).removed
+        assert memory.get(entry.id).metadata == own
