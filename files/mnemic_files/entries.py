@@ -1,8 +1,7 @@
 """Turns memory files into memories, and memories into memory files."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
-from functools import partial
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -13,8 +12,9 @@ from mnemic import MemoryEntry, MemoryStatus, MemoryType
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import LinkType, Scope
 from mnemic_files.ids import entry_id, file_id_of, id_problem
-from mnemic_files.inside import FILE_VERSION, validation
+from mnemic_files.inside import FILE_VERSION
 from mnemic_files.memory_file import MemoryFile, RelatedFile
+from mnemic_files.named_fields import named_fields
 
 ID_KEY: Final = "memory_file"
 TRIGGER_KEY: Final = "trigger"
@@ -189,20 +189,7 @@ def _kept(file: MemoryFile, stored: MemoryEntry | None) -> dict[str, Any]:
     if stored is not None:
         names = ("type", "tags", "importance", "sensitive", "role", "speaker", "expires_at")
         fields |= {name: getattr(stored, name) for name in names}
-    for name, check in _NAMED.items():
-        if name in file.keys:
-            with suppress(InvalidArgumentError):  # a key of another program
-                fields[name] = check(file.keys[name])
-    return fields
-
-
-_NAMED: Final[Mapping[str, Any]] = {
-    "type": MemoryType.parse,
-    "tags": validation.tags,
-    "importance": partial(validation.fraction, "importance"),
-    "sensitive": partial(validation.flag, "sensitive"),
-}
-"""Further keys of a file that set a field of its memory."""
+    return fields | named_fields(file.keys)[0]
 
 
 def _own_metadata(file: MemoryFile, wanted: Wanted) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from mnemic_files.file_format import parse_memory_file, serialise_memory_file
 from mnemic_files.ids import SUFFIX, checked_id, file_name, id_problem, shown_id
 from mnemic_files.inside import Record, file_errors, new_file, tidy_folder
 from mnemic_files.memory_file import MemoryFile
+from mnemic_files.named_fields import named_fields
 from mnemic_files.reading import Signature, read_text
 
 SHADOWED: Final = "the repository has a file with this id, which counts in its place"
@@ -98,11 +99,13 @@ class Folder:
             problem = self.problem(name, str(error))
             _log.debug("%s is left out: %s", shown_id(name), error)
             return FoundFile(None, Signature(0, 0, 0, 0), (problem,))
-        if file.scope == self.scope:
-            return FoundFile(file, signature)
-        reason = f"it names the scope {file.scope}, and counts as one of scope {self.scope}"
-        problem = self.problem(name, reason, is_left_out=False)
-        return FoundFile(file.as_of_scope(self.scope), signature, (problem,))
+        _, reasons = named_fields(file.keys)
+        if file.scope != self.scope:
+            reasons.append(
+                f"it names the scope {file.scope}, and counts as one of scope {self.scope}"
+            )
+        problems = [self.problem(name, reason, is_left_out=False) for reason in reasons]
+        return FoundFile(file.as_of_scope(self.scope), signature, tuple(problems))
 
     def problem(self, name: str, reason: str, *, is_left_out: bool = True) -> FileProblem:
         """Return a problem of a file of this directory.
