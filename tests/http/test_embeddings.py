@@ -30,6 +30,28 @@ def test_vectors_out_of_order_are_put_in_order(embedder, server):
     assert np.array_equal(embedder.embed_sync(texts), right)
 
 
+def item(number, **index):
+    return {"embedding": [float(number), 1.0], **index}
+
+
+LEFT_OUT = {
+    "all": [item(0), item(1), item(2)],
+    "all but null": [item(0, index=None), item(1, index=None), item(2, index=None)],
+    "that of 0": [item(0), item(1, index=1), item(2, index=2)],
+    "that of 0, out of order": [item(2, index=2), item(0), item(1, index=1)],
+    "null for 0": [item(0, index=None), item(2, index=2), item(1, index=1)],
+    "that of one text": [item(0)],
+}
+
+
+@pytest.mark.parametrize("kind", LEFT_OUT)
+def test_a_service_may_leave_out_an_index_of_0_or_all_indexes(embedder, server, kind):
+    items = LEFT_OUT[kind]
+    server.faults(reply={"data": items})
+    found = embedder.embed_sync(["text"] * len(items))
+    assert found[:, 0].tolist() == list(range(len(items)))
+
+
 @pytest.mark.requirement("T083")
 @pytest.mark.parametrize(
     "fault",
@@ -61,7 +83,8 @@ def test_a_response_that_is_no_json_of_the_protocol_is_refused(embedder, server,
         ({"wrong_count": True}, "2 vectors for 3 texts"),
         ({"wrong_index": True}, "index 3, which is out of range"),
         ({"duplicate_index": True}, "index 0 twice"),
-        ({"missing_index": True}, "without an index"),
+        ({"reply": {"data": [item(0), item(1), item(2, index=2)]}}, "2 vectors without an index"),
+        ({"reply": {"data": [item(0), item(1, index=0), item(2, index=2)]}}, "index 0 twice"),
         ({"reply": {"data": [{"index": -1, "embedding": [1]}] * 3}}, "index -1"),
         ({"reply": {"data": []}}, "0 vectors for 3 texts"),
         ({"number": 1e39}, "NaN or infinity"),

@@ -164,7 +164,6 @@ WRONG = {
     "beyond": vectors([1, 0], [1, 0], indexes=[0, 2]),
     "negative": vectors([1, 0], [1, 0], indexes=[0, -1]),
     "twice": vectors([1, 0], [1, 0], indexes=[1, 1]),
-    "no index": {"data": [{"embedding": [1, 0]}, {"embedding": [1, 0]}]},
     "index of text": vectors([1, 0], [1, 0], indexes=["0", "1"]),
     "index of a flag": vectors([1, 0], [1, 0], indexes=[False, True]),
     "no vector": {"data": [{"index": 0}, {"index": 1, "embedding": [1, 0]}]},

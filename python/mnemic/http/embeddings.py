@@ -58,18 +58,26 @@ def decoded_vectors(body: bytes, count: int, dimensions: int | None) -> NDArray[
 
 
 def _in_order(items: Sequence[_Item]) -> list[_Item]:
-    """Return the items by their indexes."""
+    """Return the items by their indexes.
+
+    Protocol buffers leave out an index of 0, and some services all of them: these vectors are in
+    the order of the texts.
+    """
+    without = sum(item.index is None for item in items)
+    if without == len(items):
+        return list(items)
+    if without > 1:
+        raise InvalidResponse(f"the response has {without} vectors without an index")
     ordered: list[_Item | None] = [None] * len(items)
     for item in items:
-        if item.index is None:
-            raise InvalidResponse("the response has a vector without an index")
-        if not 0 <= item.index < len(items):
+        index = item.index or 0
+        if not 0 <= index < len(items):
             raise InvalidResponse(
-                f"the response has index {item.index}, which is out of range for {len(items)} texts"
+                f"the response has index {index}, which is out of range for {len(items)} texts"
             )
-        if ordered[item.index] is not None:
-            raise InvalidResponse(f"the response has index {item.index} twice: one is missing")
-        ordered[item.index] = item
+        if ordered[index] is not None:
+            raise InvalidResponse(f"the response has index {index} twice: one is missing")
+        ordered[index] = item
     return [item for item in ordered if item is not None]
 
 
