@@ -149,3 +149,10 @@ def test_a_missing_package_is_named_with_its_extra(kind, missing, monkeypatch):
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(MissingExtraError, match=r"mnemic\[http\]"):
         kind("m", base_url="http://localhost:1")
+
+
+@pytest.mark.parametrize("ending", ["/embeddings", "/embeddings/", "/chat/completions"])
+def test_an_address_with_the_part_that_requests_add_is_told_without_it(ending):
+    with pytest.raises(InvalidArgumentError, match=r"http://localhost:11434/v1$"):
+        HttpEmbedder("m", base_url=f"http://localhost:11434/v1{ending}")
+    HttpEmbedder("m", base_url="http://localhost:11434/embeddings/v1").close()

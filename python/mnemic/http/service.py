@@ -19,6 +19,7 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 _KEY = re.compile(r"[\x21-\x7e]+")
 _URL = re.compile(r"[\x21-\x7e]+")
+_ENDINGS = ("/embeddings", "/chat/completions")
 _FIXED = frozenset({"host", "content-length", "transfer-encoding", "connection", "content-type"})
 
 
@@ -123,6 +124,12 @@ def _checked_url(given: object) -> str:
     if parts is None:
         raise InvalidArgumentError(
             f"base_url must be an address such as http://localhost:11434/v1, got {described(given)}"
+        )
+    ending = next((each for each in _ENDINGS if parts.path.endswith(each)), None)
+    if ending is not None:
+        raise InvalidArgumentError(
+            f"base_url must be the address without {ending}, which each request adds: "
+            f"{url.removesuffix(ending)}"
         )
     if "@" in parts.netloc or "?" in url or "#" in url:
         raise InvalidArgumentError(
