@@ -1,6 +1,7 @@
 """The times that a service names in its headers, and the pause they mean."""
 
 import asyncio
+import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -132,3 +133,27 @@ def test_a_pause_is_the_longest_of_those_named_and_bounded():
     assert 9 < pause.seconds_left <= 10
     pause.extend(10**9)
     assert pause.seconds_left <= rate_limits.MAX_PAUSE
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Retry-After": "3600"},
+        {"retry-after-ms": "3600000"},
+        {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "1h"},
+    ],
+)
+def test_an_hour_is_not_waited_for_and_the_error_says_it(server, headers):
+    server.faults(status=429, headers=headers, times=0)
+    with HttpEmbedder("m", base_url=server.url, timeout=5) as embedder:
+        begun = time.monotonic()
+        with pytest.raises(
+            EmbeddingServiceError, match="takes the next request in 3600 s"
+        ) as raised:
+            embedder.embed_sync(["a"])
+        assert time.monotonic() - begun < 4
+        assert raised.value.retry_after == 3600
+        with pytest.raises(EmbeddingServiceError, match="for another"):
+            embedder.embed_sync(["a"])
+        assert time.monotonic() - begun < 4
+        assert len(server.requests()) == 1

@@ -2,13 +2,20 @@
 
 import asyncio
 import gzip
+import logging
 import socket
 import threading
+import traceback
 
 import pytest
 
 from mnemic import HttpEmbedder
-from mnemic.errors import EmbedderResultError, EmbeddingServiceError, LanguageModelResultError
+from mnemic.errors import (
+    EmbedderResultError,
+    EmbeddingError,
+    EmbeddingServiceError,
+    LanguageModelResultError,
+)
 from mnemic.http import transport
 from mnemic.llm import HttpLanguageModel
 from tests.support.model_server import KEY
@@ -163,3 +170,46 @@ def test_a_server_that_comes_back_is_used_again():
             assert embedder.embed_sync(["a"]).tolist() == [[1.0]]
         thread.join(20)
     assert len(served) == 3
+
+
+SAID = "the safe opens with 7194"
+STATUS_LINES = {
+    "a status": f"HTTP/1.1 500 {SAID}\r\nContent-Length: 0\r\nX-Echo: {SAID}\r\n\r\n",
+    "no number": f"HTTP/1.1 {SAID}\r\n\r\n",
+    "a long number": f"HTTP/1.1 50000 {SAID}\r\n\r\n",
+    "no HTTP": f"{SAID}\r\n\r\n",
+    "a header": f"HTTP/1.1 200 OK\r\n{SAID}\r\n\r\n",
+    "a length": f"HTTP/1.1 200 OK\r\nContent-Length: {SAID}\r\n\r\n",
+    "a coding": f"HTTP/1.1 200 OK\r\nTransfer-Encoding: {SAID}\r\n\r\n",
+    "a chunk": f"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{SAID}\r\n",
+    "a redirect": f"HTTP/1.1 302 {SAID}\r\nLocation: http://{SAID}/\r\n\r\n",
+    "a good one": f"HTTP/1.1 200 {SAID}\r\nX-Echo: {SAID}\r\nContent-Length: 2\r\n\r\n{{}}",
+}
+
+
+@pytest.mark.parametrize("kind", STATUS_LINES)
+def test_what_a_service_says_in_its_head_is_in_no_error_and_in_no_log(kind, caplog):
+    caplog.set_level(logging.DEBUG)
+    url, thread = raw_server(lambda: [STATUS_LINES[kind].encode()])
+    error = failure(url, EmbeddingError, max_retries=0)
+    thread.join(20)
+    shown = "".join(traceback.format_exception(error)) + caplog.text
+    assert "safe" not in shown
+    assert "7194" not in shown
+    assert "HTTP Request: POST" in caplog.text or error.status is None
+
+
+def test_a_proxy_that_refuses_is_not_quoted(caplog):
+    caplog.set_level(logging.DEBUG)
+    url, thread = raw_server(lambda: [f"HTTP/1.1 407 {SAID}\r\nContent-Length: 0\r\n\r\n".encode()])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HTTPS_PROXY", url.removesuffix("/v1"))
+        error = failure("https://models.example/v1", EmbeddingServiceError, max_retries=0)
+    thread.join(20)
+    assert "7194" not in "".join(traceback.format_exception(error)) + caplog.text
+
+
+def test_log_lines_of_other_requests_stay_as_they_are(caplog):
+    caplog.set_level(logging.INFO, "httpx2")
+    logging.getLogger("httpx2").info('HTTP Request: %s "%s %d %s"', "GET", "HTTP/1.1", 200, "Fine")
+    assert 'HTTP/1.1 200 Fine"' in caplog.text

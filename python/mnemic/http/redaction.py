@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import re
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Generator, Iterable, Sequence
 
 MAX_READ = 2000
 """Characters of a body that are read."""
@@ -121,8 +123,32 @@ def _joined(text: str, hidden: bytearray) -> str:
     return "".join((*parts, text[end:]))
 
 
+_sends_ours: ContextVar[bool] = ContextVar("mnemic_http_request", default=False)
+_RETURNED = re.compile(r" return_value=.*", re.DOTALL)
+_RAISED = re.compile(r" exception=(\w*).*", re.DOTALL)
+_STATUS_LINE = re.compile(r'("HTTP/[0-9.]+ [0-9]{3}).*', re.DOTALL)
+
+
+@contextmanager
+def hiding_responses() -> Generator[None, None, None]:
+    """Keep what a service responds out of the HTTP client's log lines in this block.
+
+    It may echo texts of the request in the words of its status, or in headers.
+    """
+    token = _sends_ours.set(True)
+    try:
+        yield
+    finally:
+        _sends_ours.reset(token)
+
+
+def _without_response(message: str) -> str:
+    cut = _RAISED.sub(r" exception=\1", _RETURNED.sub("", message))
+    return _STATUS_LINE.sub(r'\1"', cut)
+
+
 class _KeyFilter(logging.Filter):
-    """Takes the keys out of the HTTP client's log lines: a service may echo them in headers."""
+    """Takes keys and responses out of the HTTP client's log lines."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -130,6 +156,9 @@ class _KeyFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         message = record.getMessage()
+        if _sends_ours.get():
+            message = _without_response(message)
+            record.msg, record.args = message, ()
         if any(secret in message for secret in self.secrets):
             record.msg, record.args = without_secrets(message, tuple(self.secrets)), ()
         return True

@@ -12,7 +12,7 @@ import msgspec
 from mnemic.http.clients import Clients, make_client, ssl_context
 from mnemic.http.failures import ErrorTypes, InvalidResponse, RequestFailure
 from mnemic.http.rate_limits import Pause, retry_after
-from mnemic.http.redaction import keep_out_of_logs, shown_body, without_secrets
+from mnemic.http.redaction import hiding_responses, keep_out_of_logs, shown_body, without_secrets
 from mnemic.http.retries import RETRIED_STATUSES, retried
 from mnemic.reporting.reasons import reason_of
 
@@ -32,6 +32,9 @@ MAX_ERROR = 64 * 1024
 
 _OK = range(200, 300)
 _REDIRECTS = range(300, 400)
+_LOST = ("Server disconnected", "peer closed connection", "incomplete chunked")
+"""Beginnings of what the client says of a response that ended too early."""
+
 _ADVICE = {
     401: "; give the key of this service by api_key=",
     403: "; the key may lack a right",
@@ -105,7 +108,8 @@ class Transport:
     async def _attempt(self, request: Request, deadline: float) -> bytes:
         await self._wait_for_pause(deadline)
         try:
-            return await self._sent(request)
+            with hiding_responses():
+                return await self._sent(request)
         except httpx2.TimeoutException:
             message = f"{self._address} took no connection in time"
             failure = RequestFailure(message, is_timeout=True)
@@ -154,8 +158,10 @@ class Transport:
         if named is not None and is_retried:
             self._pause.extend(named)
         shown = shown_body(body, self._service.secrets, request.texts)
+        later = "" if named is None else f"; it takes the next request in {round(named, 1):g} s"
         return RequestFailure(
-            f"{self._address} returned {status}{_advice(status)}" + (f": {shown}" if shown else ""),
+            f"{self._address} returned {status}{_advice(status)}{later}"
+            + (f": {shown}" if shown else ""),
             status=status,
             body=shown,
             retry_after=named,
@@ -165,8 +171,8 @@ class Transport:
     def _connection_failure(self, error: Exception) -> RequestFailure:
         is_closed = self._clients.is_closed
         is_lost = isinstance(error, httpx2.NetworkError | httpx2.RemoteProtocolError)
-        reason = reason_of(error)
-        told = without_secrets(str(error), self._service.secrets) if reason is None else reason.text
+        told = _told(error)
+        told = without_secrets(str(error), self._service.secrets) if told is None else told
         return RequestFailure(
             "it was closed during a request"
             if is_closed
@@ -188,6 +194,19 @@ async def _read(response: httpx2.Response, limit: int) -> bytes:
         if size > limit:
             break
     return b"".join(parts)[: limit + 1]
+
+
+def _told(error: Exception) -> str | None:
+    """Return why no response came, without words of the service; None where there are none."""
+    reason = reason_of(error)
+    if reason is not None:
+        return reason.text
+    if isinstance(error, httpx2.ProxyError):
+        return "the proxy refused the connection"
+    if isinstance(error, httpx2.RemoteProtocolError):
+        words = str(error)
+        return words if words.startswith(_LOST) else "its response is no HTTP"
+    return None
 
 
 def _advice(status: int) -> str:
