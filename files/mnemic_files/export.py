@@ -33,6 +33,10 @@ _BATCH: Final = 256
 _DEFAULT_CATEGORY: Final = "user-facts"
 _DIFFERS: Final = "there is a file with this id already, and its text is another one"
 _NO_DIRECTORY: Final = "there is no directory of its scope"
+_SEALED: Final = (
+    "memory files are plain text, and some of these memories are sealed where they are stored; "
+    "export(..., unseal=True) writes them as plain text"
+)
 
 
 class ExportResult(Record, frozen=True, kw_only=True):
@@ -58,11 +62,13 @@ class Export(NamedTuple):
     Attributes:
         scope: Only its memories are written.
         include_sensitive: Whether sensitive memories are written.
+        unseal: Whether sealed memories may be written in plain text.
         report: Gets the number of memories written so far and of all.
     """
 
     scope: Scope
     include_sensitive: bool
+    unseal: bool
     report: Report
 
 
@@ -71,6 +77,8 @@ async def exported(
 ) -> ExportResult:
     """Write the active and superseded memories of a scope as files; see `MemoryFiles.export`."""
     entries = await _entries(repository, request)
+    if not request.unseal and any(entry.is_encrypted for entry in entries.values()):
+        raise InvalidArgumentError(_SEALED)
     numbers = _versions(entries)
     written: list[str] = []
     problems: list[FileProblem] = []

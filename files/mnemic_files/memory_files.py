@@ -233,6 +233,7 @@ class MemoryFiles(VersionedFiles):
         memory: AnyMemory,
         *,
         include_sensitive: bool = False,
+        unseal: bool = False,
         progress: Progress | None = None,
     ) -> ExportResult:
         """Write the active and superseded memories of a memory, or of a view of one, as files.
@@ -247,11 +248,12 @@ class MemoryFiles(VersionedFiles):
         Args:
             memory: A memory or a view of one, of whichever door; its scope names no session.
             include_sensitive: Whether sensitive memories are written, which their files say.
+            unseal: Whether sealed memories may be written, as plain text; else they are refused.
             progress: Called with the number of memories done so far and of all; or True for a bar.
                 See `mnemic.annotations.Progress`.
 
         Raises:
-            InvalidArgumentError: If the scope has all users or a session.
+            InvalidArgumentError: If the scope has all users or a session, or a memory is sealed.
             StoreError: If the memory cannot be read, or a file cannot be written; the files written
                 before stay.
         """
@@ -259,6 +261,7 @@ class MemoryFiles(VersionedFiles):
             self.export_async(
                 memory,
                 include_sensitive=include_sensitive,
+                unseal=unseal,
                 progress=progress,
             )
         )
@@ -268,13 +271,15 @@ class MemoryFiles(VersionedFiles):
         memory: AnyMemory,
         *,
         include_sensitive: bool = False,
+        unseal: bool = False,
         progress: Progress | None = None,
     ) -> ExportResult:
         """Do the same without blocking the event loop; see `export`."""
         repository, scope = _checked(memory)
         validation.flag("include_sensitive", include_sensitive)
+        validation.flag("unseal", unseal)
         with reporting(progress, "export") as report:
-            request = Export(scope, include_sensitive, report)
+            request = Export(scope, include_sensitive, unseal, report)
             async with self._alone():
                 return await exported(repository, self._folders, request)
 

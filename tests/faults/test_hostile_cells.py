@@ -144,7 +144,7 @@ def verbs(memory, entry_id):
         "retrieve": lambda: memory.retrieve(MemoryQuery(query="fact1 tea"), **user),
         "context": lambda: memory.context("tea", max_tokens=200, **user),
         "contradictions": lambda: memory.contradictions("fact1 is not tea", **user),
-        "export": lambda: memory.export(io.StringIO(), embeddings=True, **every),
+        "export": lambda: memory.export(io.StringIO(), embeddings=True, unseal=True, **every),
         "touch": lambda: memory.touch([entry_id], **user),
         "update": lambda: memory.update(entry_id, content="fact1 changed tea", **user),
         "link": lambda: memory.link(entry_id, entry_id, **user),

@@ -369,7 +369,7 @@ def test_an_export_is_the_one_place_where_a_sealed_memory_is_in_plain_text(folde
     with memory_in(folder) as memory:
         add_secret(memory, id=uid(1), idempotency_key=f"{SECRET}key")
         target = io.StringIO()
-        memory.export(target)
+        memory.export(target, unseal=True)
         assert CONTENT in target.getvalue()
         other = tmp_path / "other"
         other.mkdir()

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from mnemic import AsyncMemory, MemoryEntry
+from mnemic import AsyncMemory, Memory, MemoryEntry
 from mnemic.compat import AsyncLongTermMemory
 from mnemic.crypto import Encryption, MasterKey
 from mnemic.errors import (
@@ -29,6 +29,7 @@ from mnemic.observability.events import (
     MemoryStoredEvent,
     MemoryUpdatedEvent,
 )
+from mnemic_files import MemoryFiles
 from tests.support.clock import NOON
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
@@ -336,7 +337,7 @@ def test_without_a_key_sealed_memories_are_not_found_and_are_counted(path):
         assert memory.stats().sealed_entries == 1
         assert memory.stats(user_id="ann").unreadable_entries == 1
         target = io.StringIO()
-        memory.export(target, all_users=True)
+        memory.export(target, all_users=True, unseal=True)
         assert "plain words" in target.getvalue()
         assert "zqsecret" not in target.getvalue()
         assert memory.verify().ok
@@ -469,7 +470,7 @@ def test_a_memory_that_was_tampered_with_costs_itself_alone(path, caplog, right_
         assert memory.count(filters={"content": {"contains": "zqsecret"}}) == 2
         assert {scored.entry.id.int for scored in memory.recall("night")} == {2, 3, 4}
         target = io.StringIO()
-        memory.export(target)
+        memory.export(target, unseal=True)
         assert f"{SECRET} 2" in target.getvalue()
         assert f"{SECRET} 1" not in target.getvalue()
         memory.add_many([{"content": SECRET, "sensitive": True}, "plain"])
@@ -556,12 +557,41 @@ def test_what_an_earlier_version_stored_as_sensitive_stays_plain_until_it_is_cha
 # Copies
 
 
+@pytest.mark.parametrize("sealing", ["sensitive", "all", "detected"])
+def test_plain_text_of_sealed_memories_has_to_be_asked_for_by_name(tmp_path, sealing):
+    options = {"sensitive": {}, "all": {"encrypt_all": True}, "detected": {"detect": "pii"}}
+    encryption = Encryption(KEY, **options[sealing])
+    path, files = tmp_path / "a.jsonl", MemoryFiles(user=tmp_path / "user")
+    with Memory(":memory:", embedder=None, encryption=encryption) as memory:
+        memory.add("plain words" if sealing != "all" else "all words")
+        memory.add("mail zed@example.org", user_id="ann", sensitive=sealing == "sensitive")
+        mine = memory.scoped(user_id="ann")
+        for export in (
+            lambda: memory.export(path, all_users=True),
+            lambda: mine.export(path),
+            lambda: mine.export(io.StringIO(), embeddings=True),
+            lambda: files.export(mine, include_sensitive=True),
+        ):
+            with pytest.raises(InvalidArgumentError, match="unseal=True") as raised:
+                export()
+            assert "zed" not in str(raised.value)
+        assert not list(tmp_path.iterdir())
+        if sealing != "all":
+            assert memory.export(path) == 1  # no sealed one is among them
+            path.unlink()
+        with pytest.raises(InvalidArgumentError, match="unseal must be True or False"):
+            memory.export(path, unseal="yes")
+        assert memory.export(path, all_users=True, unseal=True) == 2
+        assert "zed@example.org" in path.read_text()
+        assert len(files.export(mine, include_sensitive=True, unseal=True).written) == 1
+
+
 def test_an_export_is_imported_sealed_under_the_other_memorys_key(path, tmp_path):
     target = io.StringIO()
     with sealing(path) as memory:
         memory.add(SECRET, sensitive=True, id=uid(1), idempotency_key="k")
         memory.add("plain", id=uid(2))
-        memory.export(target, embeddings=True)
+        memory.export(target, embeddings=True, unseal=True)
     target.seek(0)
     with sealing(tmp_path / "copy.db", OTHER_KEY) as memory:
         memory.import_(target)

@@ -291,6 +291,7 @@ RIGHT = {
     "source": lambda world: world.exported(),
     "embeddings": lambda _: True,
     "overwrite": lambda _: False,
+    "unseal": lambda _: True,
     "progress": lambda _: None,
     "repair": lambda _: False,
     "timeout": lambda _: 1.0,

@@ -472,6 +472,7 @@ class AsyncLongTermMemory(
         include_forgotten: bool = True,
         embeddings: bool = False,
         overwrite: bool = False,
+        unseal: bool = False,
         progress: Progress | None = None,
     ) -> int:
         """Write memories, and the links between them, as JSON Lines; see docs/concepts/export.md.
@@ -487,12 +488,13 @@ class AsyncLongTermMemory(
             include_forgotten: Whether to include deleted and expired memories.
             embeddings: Whether to include vectors, which take about 2 KB each.
             overwrite: Whether to replace an existing file.
+            unseal: Whether sealed memories may be written, as plain text; else they are refused.
 
         Returns:
             Number of memories.
 
         Raises:
-            InvalidArgumentError: If the path exists already.
+            InvalidArgumentError: If the path exists already, or a memory is sealed.
             StoreFullError: If the disk is full or failing.
             StoreError: If it cannot be written.
         """
@@ -502,6 +504,7 @@ class AsyncLongTermMemory(
             include_deleted=include_forgotten,
             embeddings=embeddings,
             overwrite=overwrite,
+            unseal=unseal,
             progress=progress,
         )
 

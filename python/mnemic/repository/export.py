@@ -25,6 +25,11 @@ from mnemic.threads.sync_bridge import arrived, run_blocking
 
 BATCH = 1000
 
+SEALED = (
+    "an export is plain text, and some of these memories are sealed where they are stored; "
+    "export(..., unseal=True) writes them as plain text, and backup keeps them sealed"
+)
+
 
 class ExportSelection(NamedTuple):
     """The exported part of a store.
@@ -34,12 +39,14 @@ class ExportSelection(NamedTuple):
         now: Memories expired by now count as deleted.
         include_deleted: Whether to export deleted and expired memories.
         model: Model of the exported vectors, or None for none.
+        unseal: Whether sealed memories may be written in plain text.
     """
 
     scope: Scope
     now: datetime
     include_deleted: bool
     model: str | None
+    unseal: bool
 
 
 def export(
@@ -63,6 +70,9 @@ def export(
 
     Returns:
         Number of memories.
+
+    Raises:
+        InvalidArgumentError: If a memory is sealed, and sealed ones may not be written.
     """
     with write_export(
         target, agent_id=part.scope.agent_id, exported_at=part.now, overwrite=overwrite
@@ -77,6 +87,8 @@ def export(
             model=part.model,
         ):
             for _, entry, key, more in batch:
+                if entry.is_encrypted and not part.unseal:
+                    raise InvalidArgumentError(SEALED)
                 writer.write_memory(entry, key, more)
             row = batch[-1].row
             written = writer.written.memories

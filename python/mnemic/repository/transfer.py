@@ -61,6 +61,7 @@ class Transfer:
         include_deleted: bool,
         embeddings: bool,
         overwrite: bool,
+        unseal: bool,
         progress: Progress | None,
     ) -> int:
         """Write the memories of a scope and the links between them; return their number."""
@@ -72,10 +73,11 @@ class Transfer:
         flag("include_forgotten", include_deleted)
         flag("embeddings", embeddings)
         flag("overwrite", overwrite)
+        flag("unseal", unseal)
         with reporting(progress, "export") as report:
             await self._accesses.write()
             model = self._models.now.stored_name if embeddings else None
-            part = ExportSelection(scope, self._now(), include_deleted, model)
+            part = ExportSelection(scope, self._now(), include_deleted, model, unseal)
             total = None
             if report is not silent:
                 total = await run_blocking(lambda: self._number(part), self._store)

@@ -32,6 +32,7 @@ class AsyncTransferVerbs(AsyncImportVerbs):
         include_deleted: bool = True,
         embeddings: bool = False,
         overwrite: bool = False,
+        unseal: bool = False,
         progress: Progress | None = None,
         user_id: str | None = None,
         session_id: str | None = None,
@@ -43,6 +44,7 @@ class AsyncTransferVerbs(AsyncImportVerbs):
             target: A path, which is complete or not there at all, of mode 0600; or a text file.
             embeddings: Their vectors too, which take about 2 KB each.
             overwrite: Whether a file at this path may be replaced.
+            unseal: Whether sealed memories may be written, as plain text; else they are refused.
         """
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
         return await self._repository.transfer.export(
@@ -51,5 +53,6 @@ class AsyncTransferVerbs(AsyncImportVerbs):
             include_deleted=flag("include_deleted", include_deleted),
             embeddings=embeddings,
             overwrite=overwrite,
+            unseal=unseal,
             progress=progress,
         )
