@@ -9,6 +9,7 @@ from mnemic.crypto import Encryption
 from mnemic.errors import StoreError
 from mnemic.store import changes, open_store
 from tests.support.keys import KEY
+from tests.support.pgbouncer import MISSING, PROGRAM, PgBouncer
 from tests.support.postgres_server import SERVER
 from tests.support.tiers import is_sampled
 
@@ -18,6 +19,7 @@ URLS = {
     "sealed": "sqlite:///{folder}/{name}.db",
     "postgres": "postgres {folder} {name}",
     "sealed postgres": "postgres {folder} {name}",
+    "pooled postgres": "postgres through PgBouncer {folder} {name}",
 }
 """URLs of empty stores: `{folder}` is a directory of the test's own, `{name}` a name in it.
 
@@ -30,6 +32,7 @@ if "MNEMIC_ROW_SECURITY" in os.environ:
     URLS["guarded"] = "postgres with policies {folder} {name}"
 if "MNEMIC_STORE_URL" in os.environ:
     URLS["other"] = os.environ["MNEMIC_STORE_URL"]
+POOLER = PgBouncer(SERVER)
 SHARED = {kind: url for kind, url in URLS.items() if "{name}" in url}
 """Those that may be opened twice."""
 
@@ -38,16 +41,19 @@ class Places:
     """The URLs of one test's stores, by name; a name in PostgreSQL is a database of its own."""
 
     def __init__(self, kind, folder):
+        if kind == "pooled postgres" and PROGRAM is None:
+            pytest.skip(MISSING)
         self._kind = kind
         self._folder = folder
         self._databases = {}
 
     def url(self, name="a"):
-        if self._kind not in {"postgres", "sealed postgres", "guarded"}:
+        if "postgres" not in self._kind and self._kind != "guarded":
             return URLS[self._kind].format(folder=self._folder, name=name)
         if name not in self._databases:
             self._databases[name] = self._new(has_tables=name == "a")
-        return self._databases[name]
+        url = self._databases[name]
+        return POOLER.url(url) if self._kind == "pooled postgres" else url
 
     def _new(self, *, has_tables):
         if self._kind == "guarded" and has_tables:
@@ -80,8 +86,9 @@ def is_of_plain_text(item):
 
 @pytest.fixture(scope="session", autouse=True)
 def postgres_server():
-    """Stop the server, if a test has started it."""
+    """Stop the server and the pooler, if a test has started them."""
     yield
+    POOLER.close()
     SERVER.close()
 
 

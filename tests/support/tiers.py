@@ -20,7 +20,10 @@ TESTS = Path(__file__).resolve().parents[1]
 TIER = os.environ.get("MNEMIC_TESTS", "quick")
 
 LONG_FOLDERS = {"faults", "store/postgres"}
-LONG_KINDS = {"sealed", "sealed postgres", "guarded", "postgres-search", "postgres-policies"}
+LONG_KINDS = {
+    *("sealed", "sealed postgres", "pooled postgres", "guarded"),
+    *("postgres-search", "postgres-policies"),
+}
 """Kinds of store that differ from others by one part, which has tests of its own."""
 
 SEED = int(os.environ.get("MNEMIC_SEED", "0"))

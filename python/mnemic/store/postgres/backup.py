@@ -2,13 +2,11 @@
 
 from typing import Final
 
-import psycopg
-
 from mnemic.errors import StoreFileError
 from mnemic.reporting.progress import Report
 from mnemic.store.postgres.migrating import migrate
 from mnemic.store.postgres.postgres_errors import with_typed_errors
-from mnemic.store.postgres.session import Session, prepare
+from mnemic.store.postgres.session import Connection, Session, prepare
 from mnemic.store.postgres.target import Target
 
 _TABLES: Final = (
@@ -44,7 +42,7 @@ def backup_to(source: Session, target: Target, report: Report) -> None:
 
 
 def _copy_to(source: Session, target: Target, report: Report) -> None:
-    with psycopg.connect(target.conninfo) as connection:  # one transaction
+    with Connection.connect(target.conninfo) as connection:  # one transaction
         prepare(connection, autocommit=False)
         copy = Session(connection)
         if not copy.value("SELECT to_regnamespace('mnemic') IS NULL"):

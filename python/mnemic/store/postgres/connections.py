@@ -1,8 +1,10 @@
 """Connections to a database: a pool of them, leased to one thread at a time."""
 
+import logging
 import os
 import time
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
 import psycopg
@@ -22,9 +24,11 @@ from mnemic.store.postgres import row_security
 from mnemic.store.postgres.cancellation import cancelled_with_task
 from mnemic.store.postgres.migrating import check_readable, lock_migrations, migrate
 from mnemic.store.postgres.postgres_errors import (
+    LOST_STATEMENT,
     REPEATABLE,
     FailedCall,
     attempted,
+    reason_of,
     typed,
     with_typed_errors,
 )
@@ -43,17 +47,12 @@ _BACKOFF: Final = 2.0
 """Seconds of attempts to connect, at ever larger intervals, before they start again: after a long
 absence of the server a call waits no longer for its return than after a short one."""
 
-_NAMES_NO_AGENTS: Final = (
-    psycopg.errors.UndefinedObject,
-    psycopg.errors.InvalidTextRepresentation,
-)
-"""Errors of a policy in a transaction that names no agents."""
-
 LOCK_SECONDS: Final = 30
 """Seconds that a statement waits for a lock, such as an agent's, unless the URL sets them."""
 
 _LIMIT_LOCKS: Final = (
-    "SELECT set_config('lock_timeout', %s, false) WHERE current_setting('lock_timeout') = '0'"
+    f"SELECT set_config('lock_timeout', '{LOCK_SECONDS}s', {{is_local}}) "
+    "WHERE current_setting('lock_timeout') = '0'"
 )
 
 _LIMIT_LOCKS_OF_SEVERAL: Final = "SET LOCAL lock_timeout = '200ms'"
@@ -73,6 +72,11 @@ _IDENTITY: Final = (
 
 _LOCK: Final = sql.SQL("SELECT pg_advisory_xact_lock(hashtextextended({}, 0))")
 """Locks an agent's memories for the writers until the transaction ends; readers do not wait."""
+
+
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
+"""Its warnings of lost connections reach the logs of a program that has set them up, and else are
+not printed: whoever makes a call gets an error."""
 
 
 class Connections:
@@ -95,6 +99,7 @@ class Connections:
         self.is_read_only = read_only
         self._process = os.getpid()
         self._is_closed = False
+        self._statements_are_lost = False
         self.database = with_typed_errors(lambda: self._open_once(target), self.shown)
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             target.conninfo,
@@ -102,6 +107,7 @@ class Connections:
             max_size=MAX_CONNECTIONS,
             timeout=PATIENCE,
             reconnect_timeout=_BACKOFF,
+            connection_class=Connection,
             configure=self._configure,
             name="mnemic",
             open=True,
@@ -112,6 +118,7 @@ class Connections:
             max_size=1,
             timeout=PATIENCE,
             reconnect_timeout=_BACKOFF,
+            connection_class=Connection,
             configure=self._configure,
             name="mnemic-apart",
             open=False,
@@ -119,7 +126,7 @@ class Connections:
 
     def _open_once(self, target: Target) -> Hashable:
         """Bring the tables up to date; return what names the database in this process."""
-        with psycopg.connect(target.conninfo, autocommit=True) as connection:
+        with Connection.connect(target.conninfo, autocommit=True) as connection:
             prepare(connection)
             session = Session(connection)
             (check_readable if self.is_read_only else migrate)(session)
@@ -137,7 +144,7 @@ class Connections:
         with_typed_errors(self._require_row_security, self.shown)
 
     def _require_row_security(self) -> None:
-        with psycopg.connect(self._target.conninfo, autocommit=True) as connection:
+        with Connection.connect(self._target.conninfo, autocommit=True) as connection:
             prepare(connection)
             session = Session(connection)
             if row_security.bypasses(session):
@@ -157,7 +164,9 @@ class Connections:
 
     def _configure(self, connection: Connection) -> None:
         prepare(connection)
-        connection.execute(_LIMIT_LOCKS.encode(), (f"{LOCK_SECONDS}s",))
+        if connection.is_pooled:  # it would change what other programs do
+            return
+        connection.execute(_LIMIT_LOCKS.format(is_local="false").encode())
         if self.is_read_only:
             connection.execute(b"SET default_transaction_read_only = on")
 
@@ -229,13 +238,21 @@ class Connections:
         self, connection: Connection, agents: Sequence[str] | None
     ) -> tuple[Session, str | None]:
         """Return a session, and the statement by which its transaction has to name its agents."""
+        if self._statements_are_lost:
+            connection.pool_sessions()
         if not self.has_row_security:
             return Session(connection), None
         return Session(connection, can_copy=False), row_security.naming(connection, agents)
 
     def _prepare_repetition(self, error: psycopg.Error, deadline: float | None = None) -> None:
-        """Wait for better times, or take notice of policies that another process put in force."""
-        if not isinstance(error, _NAMES_NO_AGENTS):
+        """Wait for better times, or take notice of policies that another process put in force.
+
+        Where the server does not know a statement that it prepared, something between runs
+        transactions in several sessions of the server, and did not show it.
+        """
+        if isinstance(error, LOST_STATEMENT):
+            self._statements_are_lost = True
+        if not isinstance(error, row_security.NAMES_NO_AGENTS):
             self._wait(deadline)
             return
         found = attempted(self._read_row_security)
@@ -296,7 +313,7 @@ class Connections:
 
     def is_repeated(self, error: BaseException) -> bool:
         """Return whether `write` restarts its work after an error."""
-        if isinstance(error, _NAMES_NO_AGENTS):
+        if isinstance(error, row_security.NAMES_NO_AGENTS):
             return not self.has_row_security
         if isinstance(error, REPEATABLE):
             return True
@@ -312,6 +329,7 @@ class Connections:
         with self._pool.connection() as connection:
             session, naming = self._session(connection, agents)
             first = [_LIMIT_PAUSES, *([] if naming is None else [naming])]
+            first += [_LIMIT_LOCKS.format(is_local="true")] * connection.is_pooled
             first += [_LIMIT_LOCKS_OF_SEVERAL] * (len(agents or ()) > 1)
             first += _locks(connection, agents or ())
             try:
@@ -329,6 +347,7 @@ class Connections:
             except BaseException:
                 connection.close()
                 raise
+            connection.renew_statements()
             return result
 
     def _unknown(self) -> OutcomeUnknownError:
@@ -350,11 +369,19 @@ class Connections:
         if isinstance(error, PoolClosed):
             return StoreClosedError(f"the memory was closed ({self.shown})")
         if isinstance(error, PoolTimeout):
+            reason = self._refusal() or (
+                "the server cannot be reached, or all connections are busy; try again"
+            )
             return StoreUnavailableError(
-                f"{self.shown}: no connection within {PATIENCE:.0f} s: the server cannot be "
-                "reached, or all connections are busy; try again"
+                f"{self.shown}: no connection within {PATIENCE:.0f} s: {reason}"
             )
         return typed(error, self.shown)
+
+    def _refusal(self) -> str | None:
+        """Return why a connection is refused now; the pool does not tell why its own were."""
+        open_one = partial(Connection.connect, self._target.conninfo, connect_timeout=2)
+        done = attempted(lambda: open_one().close())
+        return reason_of(done.error) if isinstance(done, FailedCall) else None
 
     def _wait(self, deadline: float | None) -> None:
         check_deadline(deadline)
@@ -382,7 +409,8 @@ def _undo(session: Session, error: BaseException) -> None:
     if connection.closed:
         return
     if is_sound:
-        session.run("ROLLBACK")
+        connection.rollback()  # which makes psycopg forget what it takes for prepared
+        connection.renew_statements()
     else:
         connection.close()
 

@@ -73,6 +73,7 @@ def _check_encoding(session: Session) -> None:
 def _step(session: Session, target: int) -> None:
     """Take one step towards a version, unless another process has taken it."""
     with session.transaction():
+        session.script(f"SET LOCAL search_path = {session.pgvector}")  # for its types
         lock_migrations(session)
         session.script(_VERSIONS)
         present = version(session)

@@ -155,7 +155,8 @@ def _nearest(
 ) -> list[_Row]:
     """Return at most so many rows, nearest first; those without a vector come before them."""
     queries = [Vector(vector) for vector in wanted.vectors]
-    distance = f"min(least({', '.join(['embedding <=> %s'] * len(queries))}))"
+    one = f"embedding OPERATOR({session.pgvector}.<=>) %s"
+    distance = f"min(least({', '.join([one] * len(queries))}))"
     is_near = "" if farthest is None else f"HAVING {distance} <= %s"
     nearest_rows = (
         f"SELECT row, {distance} AS distance FROM (SELECT row FROM {ENTRIES} WHERE {selected[0]}) "
@@ -195,7 +196,8 @@ def _by_index(
         sql = (
             f"SELECT entry_row FROM {EMBEDDINGS} WHERE agent_id = %s AND {covered} "
             f"AND entry_row IN (SELECT row FROM {ENTRIES} WHERE {selected[0]}) "
-            f"ORDER BY {index.expression} <=> l2_normalize(%s)::{index.type} LIMIT %s"
+            f"ORDER BY {index.expression} OPERATOR({session.pgvector}.<=>) "
+            f"{session.pgvector}.l2_normalize(%s)::{index.type} LIMIT %s"
         )
         values = (wanted.scope.agent_id, *selected[1], Vector(vector), enough)
         found = session.fetch(sql, values)

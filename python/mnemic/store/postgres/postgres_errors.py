@@ -1,5 +1,6 @@
 """PostgreSQL's errors as mnemic's. No message has a password, nor what a statement was about."""
 
+import re
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
@@ -19,7 +20,11 @@ from mnemic.errors import (
 
 Result = TypeVar("Result")
 
+LOST_STATEMENT: Final = (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
+"""Errors of a prepared statement that the server does not know, or another program prepared."""
+
 REPEATABLE: Final = (
+    *LOST_STATEMENT,
     errors.SerializationFailure,
     errors.DeadlockDetected,
     errors.IdleInTransactionSessionTimeout,
@@ -27,6 +32,56 @@ REPEATABLE: Final = (
 """Errors after which a transaction is restarted."""
 
 _FULL: Final = (errors.DiskFull, errors.OutOfMemory, errors.InsufficientResources)
+
+
+# libpq does not tell the SQLSTATE of a refused connection, only the text: PostgreSQL's (the first
+# pattern) or PgBouncer's. A server that speaks another language is not understood.
+_REFUSALS: Final = {
+    r'database ".*" does not exist|no such database': (
+        "there is no such database (3D000); create it, or correct its name in the URL"
+    ),
+    r'role ".*" does not exist|no such user': (
+        "there is no such role (28000); create it, or correct its name in the URL"
+    ),
+    r"not permitted to log in": "the role may not log in (28000); ALTER ROLE ... LOGIN lets it",
+    r"pg_hba\.conf": (
+        "the server lets in no such connection (28000): its pg_hba.conf has no line for this "
+        "role, database, address and encryption"
+    ),
+    r"authentication failed|no password supplied": (
+        "the password is wrong or missing, or there is no such role (28P01); correct the URL or "
+        "the passfile"
+    ),
+    r"permission denied for database": (
+        "the role may not connect to this database (42501); GRANT CONNECT ON DATABASE lets it"
+    ),
+    r"not currently accepting connections": (
+        "the database takes no connections (55000); ALTER DATABASE ... ALLOW_CONNECTIONS lets it"
+    ),
+    r"too many (clients|connections)|connection slots|no more connections": (
+        "too many connections are open (53300); close some, raise max_connections, or try again"
+    ),
+    r"starting up|shutting down|recovery mode|not yet accepting": (
+        "the server is starting or stopping (57P03); try again"
+    ),
+    r"unsupported startup parameter": (
+        "the pooler takes no `options` in a URL (08P01); leave them out, set them for the role, "
+        "or have the pooler ignore them (ignore_startup_parameters)"
+    ),
+    r"does not support SSL|certificate|SSL error": (
+        "the encryption that the URL asks for fails; see sslmode and sslrootcert"
+    ),
+    r"resolve host|translate host": (
+        "there is no host of this name; correct the URL, or try again once it can be looked up"
+    ),
+}
+"""Texts of connections that are refused, and what mnemic says of them."""
+
+
+def reason_of(error: psycopg.Error) -> str | None:
+    """Return why a connection was refused; None if that is not known."""
+    text = str(error)
+    return next((reason for pattern, reason in _REFUSALS.items() if re.search(pattern, text)), None)
 
 
 class FailedCall(NamedTuple):
@@ -82,6 +137,10 @@ def typed(error: psycopg.Error, place: str) -> MnemicError:  # noqa: PLR0911 - o
             f"PostgreSQL, which takes about 2,600 bytes ({code})"
         )
     if isinstance(error, psycopg.OperationalError):
-        reason = code or "no connection"
-        return StoreUnavailableError(f"{place}: the server cannot be reached ({reason}); try again")
+        reason = None if code else reason_of(error)
+        if reason is not None:
+            return StoreUnavailableError(f"{place}: {reason}")
+        return StoreUnavailableError(
+            f"{place}: the server cannot be reached ({code or 'no connection'}); try again"
+        )
     return StoreError(f"{place}: {code or type(error).__name__}")

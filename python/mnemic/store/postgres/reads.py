@@ -495,7 +495,8 @@ def rows_with_vectors(session: Session, agent_id: str, rows: Sequence[int], mode
     """Return those of these rows that have a vector of a model; zeros stand for no vector."""
     sql = (
         f"SELECT entry_row FROM {EMBEDDINGS} WHERE agent_id = %s AND entry_row = ANY(%s) "
-        "AND model = %s AND NOT is_companion AND part = 0 AND vector_norm(embedding) > 0 "
+        "AND model = %s AND NOT is_companion AND part = 0 "
+        f"AND {session.pgvector}.vector_norm(embedding) > 0 "
         f"UNION SELECT entry_row FROM {SEALED_VECTORS} WHERE agent_id = %s AND entry_row = ANY(%s) "
         "AND model = %s AND part = 0"
     )

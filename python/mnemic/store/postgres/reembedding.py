@@ -23,14 +23,17 @@ from mnemic.store.values import Model
 _VECTOR: Final = (
     f"FROM {EMBEDDINGS} AS v WHERE v.agent_id = e.agent_id AND v.entry_row = e.row AND v.part = 0"
 )
-_ZERO: Final = f"{_VECTOR} AND NOT v.is_companion AND vector_norm(v.embedding) = 0"
+_ZERO: Final = f"{_VECTOR} AND NOT v.is_companion AND {{pgvector}}.vector_norm(v.embedding) = 0"
 _WANTED: Final = (
     f"FROM {ENTRIES} AS e WHERE e.agent_id = %s AND e.row > %s AND e.forgotten_at IS NULL "
     f"AND {lacks(_ZERO)}"
 )
 _LACKS: Final = " AND ".join(
     [
-        lacks(f"{_VECTOR} AND v.is_companion AND v.model = %s AND vector_dims(v.embedding) = %s"),
+        lacks(
+            f"{_VECTOR} AND v.is_companion AND v.model = %s "
+            "AND {pgvector}.vector_dims(v.embedding) = %s"
+        ),
         lacks(
             f"FROM {SEALED_VECTORS} AS s WHERE s.agent_id = e.agent_id AND s.entry_row = e.row "
             "AND s.part = 0 AND s.model = %s AND octet_length(s.sealed) = %s"
@@ -45,7 +48,7 @@ _DROP_STALE: Final = (  # of the agent's model, and of rows that shall have no v
     f"DELETE FROM {EMBEDDINGS} AS v WHERE v.agent_id = %s AND v.is_companion AND ("
     f"(v.model = %s AND EXISTS (SELECT FROM {EMBEDDINGS} AS own WHERE own.agent_id = v.agent_id "
     "AND own.entry_row = v.entry_row AND own.model = v.model AND NOT own.is_companion)) OR "
-    "(v.model = %s AND (vector_dims(v.embedding) <> %s OR v.entry_row = ANY(%s))))"
+    "(v.model = %s AND ({pgvector}.vector_dims(v.embedding) <> %s OR v.entry_row = ANY(%s))))"
 )
 _DROP_OWN: Final = (
     f"DELETE FROM {EMBEDDINGS} AS v USING {ENTRIES} AS e WHERE v.agent_id = %s "
@@ -133,10 +136,12 @@ def drop_shadow_vectors(session: Session, agent_id: str, model: str | None) -> i
 
 def to_embed(session: Session, agent_id: str, model: Model) -> ReembeddingProgress:
     """Return how many entries lack the shadow vectors of a model, and how many need them."""
+    wanting = _WANTED.format(pgvector=session.pgvector)
     missing = session.value(
-        f"SELECT count(*) {_WANTED} AND {_LACKS}", (agent_id, 0, *_stored(model))
+        f"SELECT count(*) {wanting} AND {_LACKS.format(pgvector=session.pgvector)}",
+        (agent_id, 0, *_stored(model)),
     )
-    wanted = session.value(f"SELECT count(*) {_WANTED}", (agent_id, 0))
+    wanted = session.value(f"SELECT count(*) {wanting}", (agent_id, 0))
     return ReembeddingProgress(int(missing), int(wanted))
 
 
@@ -155,7 +160,8 @@ def rows_to_embed(
     session: Session, agent_id: str, model: Model, after: int, limit: int
 ) -> list[int]:
     """Return rows that lack the shadow vectors of a model, ascending."""
-    sql = f"SELECT e.row {_WANTED} AND {_LACKS} ORDER BY e.row LIMIT %s"
+    lacking = f"{_WANTED} AND {_LACKS}".format(pgvector=session.pgvector)
+    sql = f"SELECT e.row {lacking} ORDER BY e.row LIMIT %s"
     return [row for (row,) in session.fetch(sql, (agent_id, after, *_stored(model), limit))]
 
 
@@ -171,7 +177,8 @@ def switch_model(
         "SELECT model FROM mnemic.agent_memory_agents WHERE agent_id = %s", (agent_id,)
     )
     name, dimensions = model
-    session.run(_DROP_STALE, (agent_id, old[0][0] if old else None, name, dimensions, zero))
+    stale = _DROP_STALE.format(pgvector=session.pgvector)
+    session.run(stale, (agent_id, old[0][0] if old else None, name, dimensions, zero))
     session.run(_DROP_OWN, (agent_id, zero))
     session.run(_KEEP, (agent_id,))
     session.run(_TAKE_OVER, (agent_id, name))
@@ -187,7 +194,7 @@ def _zero_rows(session: Session, agent_id: str) -> list[int]:
     """Return the rows whose own vector stands for none."""
     sql = (
         f"SELECT entry_row FROM {EMBEDDINGS} WHERE agent_id = %s AND NOT is_companion "
-        "AND part = 0 AND vector_norm(embedding) = 0"
+        f"AND part = 0 AND {session.pgvector}.vector_norm(embedding) = 0"
     )
     return [row for (row,) in session.fetch(sql, (agent_id,))]
 

@@ -7,9 +7,12 @@ statements say. A session that names none gets an error instead of an empty answ
 from collections.abc import Sequence
 from typing import Final
 
-from psycopg import sql
+from psycopg import errors, sql
 
 from mnemic.store.postgres.session import Connection, Session
+
+NAMES_NO_AGENTS: Final = (errors.UndefinedObject, errors.InvalidTextRepresentation)
+"""Errors of a policy in a transaction that names no agents."""
 
 _SETTING: Final = "mnemic.agents"
 _EVERY_AGENT: Final = "*"
@@ -61,19 +64,14 @@ def turn_on(session: Session) -> None:
         session.script(_POLICY.format(table=table))
 
 
-def naming(connection: Connection, agents: Sequence[str] | None, *, is_local: bool = True) -> str:
-    """Return the statement by which a transaction, or a session, names its agents.
-
-    Args:
-        connection: Knows how texts are quoted.
-        agents: The agents; None is every agent.
-        is_local: Whether it is for the transaction alone.
-    """
-    value = _EVERY_AGENT if agents is None else _array(agents)
+def naming(connection: Connection, agents: Sequence[str] | None) -> str:
+    """Return the statement by which a transaction names its agents; None is every agent."""
+    value = _EVERY_AGENT if agents is None else array_of(agents)
     literal = sql.Literal(value).as_string(connection)
-    return f"SELECT set_config('{_SETTING}', {literal}, {str(is_local).lower()})"
+    return f"SELECT set_config('{_SETTING}', {literal}, true)"
 
 
-def _array(agents: Sequence[str]) -> str:
+def array_of(agents: Sequence[str]) -> str:
+    """Return the text of an array of PostgreSQL."""
     quoted = (agent.replace("\\", "\\\\").replace('"', '\\"') for agent in agents)
     return "{" + ",".join(f'"{agent}"' for agent in quoted) + "}"

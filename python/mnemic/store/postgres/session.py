@@ -20,7 +20,43 @@ if TYPE_CHECKING:
     from mnemic.store.values import LogPosition
 
 Columns: TypeAlias = tuple[Any, ...]
-Connection: TypeAlias = psycopg.Connection[Columns]
+
+_PREPARED_AFTER: Final = 5
+"""Uses of a statement after which the server keeps its plan."""
+
+
+class Connection(psycopg.Connection[Columns]):
+    """A connection to a server, and what `prepare` finds out about it.
+
+    Attributes:
+        pgvector: The schema of pgvector, as statements name it.
+        is_pooled: Whether something between may run each transaction in another session of the
+            server. Then no state of a session is used: no setting and no prepared statement.
+    """
+
+    pgvector: str = "public"
+    is_pooled: bool = False
+
+    def distrust_statements(self) -> None:
+        """Use no prepared statement until `renew_statements`.
+
+        After an error in a pipeline, the server skips what is behind it, and psycopg takes for
+        prepared what was to be.
+        """
+        self.prepare_threshold = None
+
+    def renew_statements(self) -> None:
+        """Use prepared statements again, if they were distrusted; in no transaction."""
+        if self.prepare_threshold is None and not self.is_pooled:
+            self.execute(b"BEGIN")
+            self.rollback()  # by which psycopg forgets them, and has the server forget them
+            self.prepare_threshold = _PREPARED_AFTER
+
+    def pool_sessions(self) -> None:
+        """Use no state of a session from now on."""
+        self.is_pooled = True
+        self.prepare_threshold = None
+
 
 _VECTOR_HEADER: Final = 4
 """Bytes before the numbers of a vector: its dimension, and two without a meaning."""
@@ -69,31 +105,37 @@ class _VectorLoader(Loader):
         return np.frombuffer(data, ">f4", offset=_VECTOR_HEADER).astype(np.float32)
 
 
-_FIND_VECTOR: Final = b"""
-SELECT set_config('search_path', coalesce((
-    SELECT quote_ident(n.nspname) FROM pg_catalog.pg_extension AS e
-    JOIN pg_catalog.pg_namespace AS n ON n.oid = e.extnamespace WHERE e.extname = 'vector'
-), 'public'), false)
+_ABOUT: Final = b"""
+SELECT pg_catalog.pg_backend_pid(), pg_catalog.quote_ident(n.nspname), t.oid, t.typarray
+FROM (VALUES (1)) AS one LEFT JOIN (
+    pg_catalog.pg_extension AS e JOIN pg_catalog.pg_namespace AS n ON n.oid = e.extnamespace
+    JOIN pg_catalog.pg_type AS t ON t.typnamespace = n.oid AND t.typname = 'vector'
+) ON e.extname = 'vector'
 """
-"""Finds pgvector wherever it was installed; the tables are named with their schema."""
+"""Finds pgvector wherever it was installed: statements name its schema, as that of the tables."""
 
 
 def prepare(connection: Connection, *, autocommit: bool = True) -> None:
-    """Register how values are read, and where the server finds their types.
+    """Register how values are read, and find out what the connection leads to.
+
+    A pooler answers with a process number of its own making, which is not that of the server's
+    process: it cannot know which one a later transaction gets.
 
     Args:
         connection: The connection, in no transaction.
         autocommit: Whether statements commit on their own, unless a transaction was begun.
     """
     connection.autocommit = autocommit
-    connection.execute(_FIND_VECTOR)
+    ((process, schema, oid, array_oid),) = connection.execute(_ABOUT).fetchall()
+    if process != connection.info.backend_pid:
+        connection.pool_sessions()
     connection.adapters.register_loader("uuid", _BytesLoader)
     connection.adapters.register_loader("json", _TextLoader)
-    vector = TypeInfo.fetch(connection, "vector")
-    if vector is not None:  # not before the first migration
-        vector.register(connection)
-        connection.adapters.register_loader(vector.oid, _VectorLoader)
-        of_this_oid = type("_VectorDumper", (_VectorDumper,), {"oid": vector.oid})
+    if oid is not None:  # not before the first migration
+        connection.pgvector = schema
+        TypeInfo("vector", oid, array_oid).register(connection)
+        connection.adapters.register_loader(oid, _VectorLoader)
+        of_this_oid = type("_VectorDumper", (_VectorDumper,), {"oid": oid})
         connection.adapters.register_dumper(Vector, of_this_oid)
 
 
@@ -122,6 +164,11 @@ class Session:
         self.changed_users: set[ChangedUser] = set()
         self.positions: dict[str, LogPosition] = {}
         self._earlier_positions: dict[str, LogPosition] = {}
+
+    @property
+    def pgvector(self) -> str:
+        """The schema of pgvector, as statements name it."""
+        return self.connection.pgvector
 
     def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[Columns]:
         """Run a statement; return all its rows."""
@@ -234,19 +281,19 @@ class Session:
     def undo(self) -> None:
         """Undo that part, and end it."""
         self.positions = self._earlier_positions
+        self.connection.distrust_statements()
         self.script("ROLLBACK TO part; RELEASE part")
 
     @contextmanager
     def one_moment(self, first: str | None = None) -> Generator[None, None, None]:
-        """Run several reads on one state, after a first statement without values."""
+        """Run several reads on one state, after a first statement without values.
+
+        After an error the transaction is left to whoever lent the connection.
+        """
         self.begin("ISOLATION LEVEL REPEATABLE READ, READ ONLY", first)
-        try:
-            yield
-        finally:
-            with suppress(
-                psycopg.OperationalError
-            ):  # the connection is gone, and the state with it
-                self.connection.execute(b"ROLLBACK")
+        yield
+        with suppress(psycopg.OperationalError):  # the connection is gone, and the state with it
+            self.run("COMMIT")
 
     def vectors(
         self, agent_id: str, rows: Sequence[int], model: str

@@ -1,7 +1,7 @@
 """Parses the URL of a database, and names it without a password."""
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -47,16 +47,26 @@ def target_of(url: str) -> Target:
     Raises:
         StoreFileError: If libpq cannot read the URL; the message has no password.
     """
-    try:
-        options = conninfo_to_dict(url)
-        conninfo = make_conninfo(url, **_unless_given(options), client_encoding="UTF8")
-    except psycopg.ProgrammingError:
-        raise _unreadable(url) from None
+    read = _read(url)
+    if read is None:  # not within the `except`, for libpq's error may quote the password
+        raise _unreadable(url)
+    options, conninfo = read
     named = {name: str(value) for name, value in options.items() if value is not None}
     # libpq reads a password with an unquoted slash as parts of a place, which messages name.
     if any("@" in named.get(name, "") for name in _PLACE):
         raise _unreadable(url)
     return Target(conninfo, _shown(named))
+
+
+def _read(url: str) -> tuple[dict[str, Any], str] | None:
+    """Return the options of a URL, and what libpq connects with; None if it cannot read the URL."""
+    if "\0" in url:  # libpq would read the URL up to it
+        return None
+    try:
+        options = conninfo_to_dict(url)
+        return options, make_conninfo(url, **_unless_given(options), client_encoding="UTF8")
+    except (psycopg.ProgrammingError, ValueError):  # or it has what is no UTF-8
+        return None
 
 
 def _unless_given(options: Mapping[str, object]) -> dict[str, str]:
@@ -74,8 +84,10 @@ def _shown(named: Mapping[str, str]) -> str:
 
 
 def _unreadable(url: str) -> StoreFileError:
+    in_one_piece = "".join("%20" if each.isspace() else each for each in url)
+    shown = without_passwords(in_one_piece).encode(errors="backslashreplace").decode()
     return StoreFileError(
-        f"{without_passwords(url)}: no URL of a PostgreSQL database; write "
+        f"{shown}: no URL of a PostgreSQL database; write "
         "postgresql://user@host:port/database?option=value, with %2F for '/' and %40 for '@' in a "
         "password"
     )

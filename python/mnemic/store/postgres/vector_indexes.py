@@ -35,6 +35,7 @@ _PARTITION: Final = """
 SELECT c.relname FROM mnemic.agent_memory_embeddings AS v
 JOIN pg_catalog.pg_class AS c ON c.oid = v.tableoid WHERE v.agent_id = %s LIMIT 1
 """
+_TRY_LOCK: Final = b"SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
 _IS_VALID: Final = """
 SELECT i.indisvalid AND i.indisready FROM pg_catalog.pg_index AS i
 WHERE i.indexrelid = to_regclass(%s)
@@ -65,7 +66,7 @@ def vector_index_of(connection: Connection, agent_id: str, model: Model) -> Vect
     found = connection.execute(_PARTITION.encode(), (agent_id,)).fetchall()
     if dimensions > _MAX_HALFVEC or not found:
         return None
-    of_type = f"halfvec({dimensions})"
+    of_type = f"{connection.pgvector}.halfvec({dimensions})"
     partition: str = found[0][0]
     digest = hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
     literal = sql.Literal(name).as_string(connection)
@@ -73,8 +74,12 @@ def vector_index_of(connection: Connection, agent_id: str, model: Model) -> Vect
         partition=partition,
         name=f"{partition}_{digest}_{dimensions}",
         type=of_type,
-        expression=f"(l2_normalize(embedding)::{of_type})",  # half precision ends at 65,504
-        covered=f"model = {literal} AND NOT is_companion AND vector_dims(embedding) = {dimensions}",
+        # Half precision ends at 65,504.
+        expression=f"({connection.pgvector}.l2_normalize(embedding)::{of_type})",
+        covered=(
+            f"model = {literal} AND NOT is_companion "
+            f"AND {connection.pgvector}.vector_dims(embedding) = {dimensions}"
+        ),
     )
 
 
@@ -136,10 +141,16 @@ class VectorIndexBuilds:
         return with_typed_errors(lambda: self._connected_build(agent_id, model), self._target.shown)
 
     def _connected_build(self, agent_id: str, model: Model) -> bool:
-        with psycopg.connect(self._target.conninfo) as connection, self._listed(connection):
+        with Connection.connect(self._target.conninfo) as connection, self._listed(connection):
             prepare(connection)
-            connection.execute(naming(connection, [agent_id], is_local=False).encode())
-            return self._built(connection, agent_id, model)
+            with connection.transaction():
+                connection.execute(naming(connection, [agent_id]).encode())
+                index = vector_index_of(connection, agent_id, model)
+            if index is None:
+                return False
+            with self._turn(index):
+                self._build_anew(connection, index)
+            return True
 
     @contextmanager
     def _listed(self, connection: Connection) -> Generator[None, None, None]:
@@ -154,25 +165,32 @@ class VectorIndexBuilds:
             with self._lock:
                 self._connections.discard(connection)
 
-    def _built(self, connection: Connection, agent_id: str, model: Model) -> bool:
-        index = vector_index_of(connection, agent_id, model)
-        if index is None:
-            return False
-        connection.execute(b"SET statement_timeout = 0")
-        connection.execute(b"SET lock_timeout = 0")
-        # Try again and again: who waits within a statement holds a snapshot, which CONCURRENTLY
-        # waits for.
-        taken = b"SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
-        while not connection.execute(taken, (index.name,)).fetchall()[0][0]:
-            if self._is_closed:
-                raise StoreClosedError(f"the memory was closed ({self._target.shown})")
-            time.sleep(0.2)
+    @contextmanager
+    def _turn(self, index: VectorIndex) -> Generator[None, None, None]:
+        """Let no other process build an index meanwhile.
+
+        The lock is that of a transaction of its own, for CONCURRENTLY runs in none. Between its
+        statements it holds no snapshot, which the build would wait for.
+        """
+        with Connection.connect(self._target.conninfo) as holder:
+            while not holder.execute(_TRY_LOCK, (index.name,)).fetchall()[0][0]:
+                holder.rollback()
+                if self._is_closed:
+                    raise StoreClosedError(f"the memory was closed ({self._target.shown})")
+                time.sleep(0.2)
+            holder.execute(b"SET LOCAL idle_in_transaction_session_timeout = 0")
+            yield
+
+    def _build_anew(self, connection: Connection, index: VectorIndex) -> None:
+        """Build an index that is not there, or not valid; for as long as it takes."""
+        if not connection.is_pooled:  # there the settings would be other programs', too
+            connection.execute(b"SET statement_timeout = 0")
+            connection.execute(b"SET lock_timeout = 0")
         is_valid = _is_valid(connection, index)
         if is_valid is False:  # its build was interrupted
             connection.execute(f"DROP INDEX CONCURRENTLY mnemic.{index.name}".encode())
         if not is_valid:
-            connection.execute(_creation(index))
-        return True
+            connection.execute(_creation(connection, index))
 
     def close(self) -> None:
         """Cancel what is being built, and wait for its end; an interrupted index is built again."""
@@ -186,8 +204,9 @@ class VectorIndexBuilds:
             thread.join(timeout=_CANCEL_SECONDS)
 
 
-def _creation(index: VectorIndex) -> bytes:
+def _creation(connection: Connection, index: VectorIndex) -> bytes:
     return (
         f"CREATE INDEX CONCURRENTLY {index.name} ON mnemic.{index.partition} "
-        f"USING hnsw ({index.expression} halfvec_cosine_ops) WHERE {index.covered}"
+        f"USING hnsw ({index.expression} {connection.pgvector}.halfvec_cosine_ops) "
+        f"WHERE {index.covered}"
     ).encode()

@@ -1,0 +1,169 @@
+"""Refused connections: the error says why, without the password, and nothing is printed."""
+
+import subprocess
+import sys
+
+import psycopg
+import pytest
+
+from mnemic import Memory
+from mnemic.errors import StoreError, StoreFileError, StoreUnavailableError
+from tests.support.postgres_server import Server, as_role
+from tests.support.processes import ENVIRONMENT
+from tests.support.silence import said_by
+
+PASSWORD = "hunter2hunter2"  # noqa: S105 - of nobody
+
+ROLES = f"""
+CREATE ROLE knocking LOGIN PASSWORD '{PASSWORD}';
+CREATE ROLE rejected LOGIN;
+CREATE ROLE silent;
+CREATE ROLE crowded LOGIN CONNECTION LIMIT 0;
+CREATE ROLE outside LOGIN;
+"""
+RULES = "local all knocking scram-sha-256\nlocal all rejected reject\n"
+
+REFUSED = {
+    "database": (lambda url: url.replace("/mnemic_test", "/nodb"), "no such database .3D000"),
+    "role": (lambda url: as_role("nobody", url), "no such role .28000"),
+    "password": (lambda url: with_password("wrong" + PASSWORD, url), "password is wrong .*28P01"),
+    "no password": (lambda url: as_role("knocking", url), "password is wrong or missing"),
+    "rule": (lambda url: as_role("rejected", url), r"28000.: its pg_hba\.conf"),
+    "login": (lambda url: as_role("silent", url), "may not log in .28000"),
+    "limit": (lambda url: as_role("crowded", url), "too many connections are open .53300"),
+    "right": (lambda url: as_role("outside", url), "may not connect to this database .42501"),
+    "encryption": (
+        lambda url: f"postgresql://mnemic@127.0.0.1:{port_of(url)}/postgres?sslmode=require",
+        "encryption that the URL asks for",
+    ),
+    "host": (lambda _: "postgresql://mnemic@host.invalid/postgres", "no host of this name"),
+}
+
+
+def with_password(password, url):
+    return as_role(f"knocking:{password}", url)
+
+
+def port_of(url):
+    return url.rpartition("port=")[2]
+
+
+@pytest.fixture(scope="module")
+def strict():
+    """Return the URL of a database whose server asks for passwords and rejects."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MNEMIC_TEST_POSTGRES", raising=False)
+        own = Server(listen_addresses="127.0.0.1")
+        url = own.new_database()
+    rules = own._data / "pg_hba.conf"
+    rules.write_text(RULES + rules.read_text())
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(ROLES)
+        connection.execute(f"REVOKE CONNECT ON DATABASE {connection.info.dbname} FROM PUBLIC")
+        connection.execute(f"GRANT CONNECT ON DATABASE {connection.info.dbname} TO knocking")
+        connection.execute("SELECT pg_reload_conf()")
+    yield url
+    own.close()
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_the_reason_of_a_refused_connection_is_in_the_error(strict, reason):
+    change, expected = REFUSED[reason]
+    with pytest.raises(StoreUnavailableError, match=expected) as raised:
+        Memory(change(strict), embedder=None)
+    assert not [said for said in said_by(raised.value) if PASSWORD in said]
+
+
+def test_a_reason_that_comes_later_is_in_the_error_too(server):
+    url = server.new_database()
+    with Memory(url, embedder=None) as memory:
+        memory.add("an apple")
+        name = url.partition("?")[0].rpartition("/")[2]
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            connection.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,)
+            )
+        with pytest.raises(StoreUnavailableError, match="takes no connections"):
+            memory.list()
+
+
+UNREADABLE = [
+    f"postgresql://me:{PASSWORD}/x@host/db",
+    f"postgresql://me:{PASSWORD}@host:port/db",
+    f"postgresql://me:{PASSWORD}@host/db?nothing=1",
+    f"postgresql://me:{PASSWORD}@[::1/db",
+    f"postgresql://me:{PASSWORD}%@host/db",
+    f"postgresql://me:{PASSWORD}%zz@host/db",
+    f"postgresql://me:{PASSWORD}%00@host/db",
+    f"postgresql://me:{PASSWORD}%ff@host/db",
+    f"postgresql://me:{PASSWORD}\ud800@host/db",
+    f"postgresql://me:{PASSWORD}@host/d\udfffb",
+    f"postgresql://me:{PASSWORD}@host/db?application_name=\ud83d",
+    f"postgresql://me:{PASSWORD}\0@host/db",
+    f"postgresql://me:{PASSWORD} x@host:port/db",
+    f"postgresql://me:{PASSWORD}\n@host:port/db",
+    f"postgresql://me:x\t{PASSWORD}@host/db?nothing=1",
+    f"postgresql://me:\u2028{PASSWORD}@host/db?nothing=1",
+    f"postgresql://host:port/db?password={PASSWORD}",
+    f"postgresql://host/db?nothing=1&password=x {PASSWORD}",
+    f"postgresql://me@host/db?password={PASSWORD}%ed%a0%80",
+    f"postgresql:///db?user=me&password={PASSWORD}&connect_timeout=\ud800",
+]
+
+
+@pytest.mark.parametrize("url", UNREADABLE, ids=range(len(UNREADABLE)))
+def test_a_url_that_cannot_be_read_is_a_typed_error_that_nowhere_has_the_password(url):
+    with pytest.raises(StoreError) as raised:
+        Memory(url, embedder=None)
+    assert isinstance(raised.value, StoreFileError | StoreUnavailableError)
+    said = said_by(raised.value)
+    assert not [one for one in said if PASSWORD in one]
+    "".join(said).encode()
+
+
+PROGRAM = """
+import asyncio, sys
+from mnemic import AsyncMemory, Memory
+from mnemic.errors import StoreUnavailableError
+
+async def cancelled(url):
+    async with AsyncMemory(url, embedder=None) as memory:
+        for delay in (0.0005, 0.001, 0.002, 0.004, 0.008) * 4:
+            task = asyncio.create_task(memory.list(limit=1000))
+            await asyncio.sleep(delay)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+url = sys.argv[1]
+asyncio.run(cancelled(url))
+with Memory(url, embedder=None) as memory:
+    memory.search("apple")
+    print("open", flush=True)
+    input()
+    for call in (memory.list, lambda: memory.search("apple"), lambda: memory.add("a pear")):
+        try:
+            call()
+        except StoreUnavailableError:
+            pass
+try:
+    Memory(url, embedder=None)
+except StoreUnavailableError:
+    print("away", flush=True)
+"""
+
+
+def test_a_program_that_sets_up_no_logging_prints_nothing(server):
+    url = server.new_database()
+    with Memory(url, embedder=None) as memory:
+        memory.add_many([f"an apple {at}" for at in range(2_000)])
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", PROGRAM, url]
+    with subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=ENVIRONMENT
+    ) as program:
+        assert program.stdout.readline() == "open\n"
+        server.stop("immediate")
+        said, errors = program.communicate("\n", timeout=120)
+    server.start()
+    assert (said, errors) == ("away\n", "")

@@ -1,0 +1,195 @@
+"""Writes that the server refuses in a pipeline: their connection is as good afterwards."""
+
+import random
+import threading
+
+import psycopg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mnemic import Memory
+from mnemic.errors import DeadlineExceededError, InvalidEntryError, StoreBusyError, StoreError
+from mnemic.store.postgres.session import Connection, Session, prepare
+from mnemic.store.postgres.target import target_of
+from tests.support.embedders import WordEmbedder
+from tests.support.postgres_server import SERVER
+from tests.support.tiers import amount, examples
+
+LETTERS = random.Random(0)  # noqa: S311 - no secret
+TOO_LONG = "".join(chr(LETTERS.randrange(0x4E00, 0x9FFF)) for _ in range(6_000))
+"""A user whose name is too long for an index of PostgreSQL, also once it is compressed."""
+
+FAILING = """
+CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF random() < 0.25 THEN
+        RAISE 'refused' USING ERRCODE = (
+            ARRAY['40001', '40P01', '23514', '22012', '54000', '57014', 'P0001']
+        )[1 + floor(random() * 7)];
+    END IF;
+    RETURN NEW;
+END $$;
+"""
+"""A trigger that has writes end with errors of many kinds, here and there."""
+TABLES = ("entries", "embeddings", "links", "changes", "agents", "walls")
+
+
+@pytest.mark.parametrize("before", range(amount(14, 7)))
+def test_writes_go_on_after_one_whose_user_is_too_long(database, before):
+    refused = [{"content": "a", "user_id": "ann"}, {"content": "b", "user_id": TOO_LONG}]
+    with Memory(database, embedder=None) as memory:
+        for at in range(before):
+            memory.add(f"memory {at}")
+        for _ in range(3):
+            with pytest.raises(InvalidEntryError):
+                memory.add_many(refused)
+            memory.add(f"memory {memory.count()}")
+        for at in range(10):
+            memory.add(f"more {at}")
+        assert memory.count() == before + 13
+        assert memory.verify().ok
+
+
+@pytest.mark.parametrize("before", range(amount(14, 7)))
+def test_writes_that_share_a_transaction_with_a_refused_one_are_stored(database, before):
+    with Memory(database, embedder=WordEmbedder()) as memory:
+        for at in range(before):
+            memory.add(f"memory {at}")
+        for turn in range(amount(10, 3)):
+            users = ["ann", TOO_LONG, "bob", "eve", TOO_LONG, "joe"]
+            refused = []
+
+            def add(user, turn=turn, refused=refused):
+                try:
+                    memory.add_many([f"a {turn} {user[:3]}", f"b {turn} {user[:3]}"], user_id=user)
+                except InvalidEntryError:
+                    refused.append(user)
+
+            threads = [threading.Thread(target=add, args=(user,)) for user in users]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(60)
+            assert refused == [TOO_LONG, TOO_LONG]
+            assert memory.count(user_id="joe") == 2 * (turn + 1)
+        assert memory.verify().ok
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_no_error_of_any_statement_costs_a_later_write(database, table):
+    with psycopg.connect(database, autocommit=True) as other:
+        other.execute("SET search_path = public")
+        other.execute(FAILING)
+        other.execute(
+            f"CREATE TRIGGER fail BEFORE INSERT OR UPDATE ON mnemic.agent_memory_{table} "
+            "FOR EACH ROW EXECUTE FUNCTION fail()"
+        )
+        with Memory(database, embedder=WordEmbedder()) as memory:
+            stored = write_often(memory, random.Random(table))  # noqa: S311 - no secret
+            other.execute(f"DROP TRIGGER fail ON mnemic.agent_memory_{table}")
+            for at in range(20):
+                stored.append(memory.add(f"in the end {at}").id)
+                memory.update(stored[-1], add_tags=["x"])
+            assert {entry.id for entry in memory.list(limit=1000)} == set(stored)
+            assert memory.verify().ok
+
+
+def write_often(memory, draw):
+    """Write in many ways, of which some fail; return the ids of what was stored."""
+    stored = []
+    for at in range(amount(100, 25)):
+        texts = [f"memory {at} {part}" for part in range(draw.choice([1, 2, 5, 40]))]
+        try:
+            if draw.random() < 0.7 or not stored:
+                added = [memory.add(texts[0])] if len(texts) == 1 else memory.add_many(texts)
+                stored += [one.id for one in added]
+            elif draw.random() < 0.5:
+                memory.update(draw.choice(stored), content=texts[0], add_tags=["y"])
+            elif len(stored) > 1:
+                memory.link(*draw.sample(stored, 2))
+        except (StoreError, InvalidEntryError, DeadlineExceededError) as error:
+            assert "26000" not in str(error)  # noqa: PT017 - of any error
+    return stored
+
+
+@examples(100)
+@given(st.lists(st.sampled_from(["good", "bad", "undone", "late"]), min_size=1, max_size=30))
+def test_a_connection_is_sound_after_any_error_in_any_pipeline(doubtful, kinds):
+    """Statements are prepared by their fifth use, so each is used often, before and after."""
+    for number, kind in enumerate(kinds):
+        session = Session(doubtful)
+        session.begin()
+        session.savepoint()
+        try:
+            with session.pipeline():
+                for at in range(4):
+                    if at == number % 4 and kind != "good":
+                        session.run("SELECT 1 / %s::int", (0,))
+                    session.run(f"SELECT {at} + %s::int", (number,))
+                if kind == "late":
+                    session.fetch("SELECT 7 + %s::int", (number,))
+        except psycopg.errors.DivisionByZero:
+            if kind == "undone":
+                session.undo()
+                assert session.value("SELECT 1 + %s::int", (1,)) == 2
+                session.run("COMMIT")
+                doubtful.renew_statements()
+            else:
+                doubtful.rollback()
+        else:
+            assert kind == "good"
+            session.release()
+            session.run("COMMIT")
+        for at in range(4):
+            assert session.value(f"SELECT {at} + %s::int", (1,)) == at + 1
+
+
+@pytest.fixture(scope="module")
+def doubtful():
+    """Return a connection that many examples share."""
+    with Connection.connect(target_of(SERVER.url).conninfo, autocommit=True) as connection:
+        prepare(connection)
+        yield connection
+
+
+def test_a_statement_that_the_server_does_not_know_is_prepared_anew(database):
+    with Memory(database, embedder=WordEmbedder()) as memory:
+        for at in range(10):
+            memory.add(f"memory {at}")
+        pool = memory.repository._store._database.connections._pool
+        with pool.connection() as connection:
+            connection.execute("DEALLOCATE ALL", prepare=False)
+            connection.execute("SELECT 1")
+            lost = connection.pgconn.exec_(b"DEALLOCATE ALL")  # psycopg does not hear of it
+            assert lost.error_message == b""
+        for at in range(10):
+            memory.add(f"more {at}")
+        assert memory.count() == 20
+
+
+def test_serialisation_failures_of_many_writers_cost_no_other_error(database):
+    """Of transactions that the server has to keep apart, one waits for none and fails."""
+    url = f"{database}&options=-c%20default_transaction_isolation%3Dserializable"
+    others = [f"{url}&application_name=process{at}" for at in range(3)]
+    memories = [Memory(one, embedder=WordEmbedder()) for one in others]
+    failed, stored = [], []
+
+    def work(at):
+        for number in range(amount(40, 10)):
+            try:
+                stored.append(memories[at % 3].add(f"{number} of {at}", user_id=f"u{at % 2}").id)
+            except StoreBusyError:
+                continue
+            except StoreError as error:
+                failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(at,)) for at in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert failed == []
+    assert {one.id for one in memories[0].list(all_users=True, limit=1000)} == set(stored)
+    for memory in memories:
+        memory.close()
