@@ -60,8 +60,8 @@ def added(store, agent, entries, keys=None, **rules):
 
 
 def erases(store):
-    """Return whether a store removes deleted data from its files; a server keeps its own."""
-    return not store.path.startswith("postgresql")
+    """Return what a store says of deleted data: none is left, or None, as of a server's files."""
+    return None if store.path.startswith("postgresql") else True
 
 
 def one(store, scope, number, now=NOON, **options):

@@ -246,16 +246,27 @@ class DeleteResult(int):
             files, also after a power cut; always False after a deletion that can be restored. False
             if a reader still needed the old state; erasure is repeated later, at the latest when
             the last process closes the file. `erase_pending` repeats it at once, and so does
-            another deletion.
+            another deletion. None where the store cannot know, as in PostgreSQL: asking again
+            changes nothing, and `hint` says what does.
     """
 
-    erased: bool = False
+    erased: bool | None = False
 
-    def __new__(cls, count: int, *, erased: bool = False) -> Self:
+    def __new__(cls, count: int, *, erased: bool | None = False) -> Self:
         """Make a result of a count."""
         made = super().__new__(cls, count)
         made.erased = erased
         return made
+
+    @property
+    def hint(self) -> str | None:
+        """What removes the bytes where the store cannot know whether they are left; else None."""
+        if self.erased is not None:
+            return None
+        return (
+            "the memories are deleted for all processes; their bytes leave the tables of the "
+            "server by VACUUM FULL, and its log and backups with time: see the page on PostgreSQL"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return count and `erased`."""

@@ -121,8 +121,8 @@ class Deleter:
         await self._telemetry.emptied(self._everyone, ids, permanent=True)
         return await self._result(len(ids), permanent=True)
 
-    async def erase_pending(self) -> bool:
-        """Erase the bytes that earlier deletions left; return whether none are left."""
+    async def erase_pending(self) -> bool | None:
+        """Erase the bytes that earlier deletions left; return whether none are left, if known."""
         self._limits.require_storing()
         return await arrived(self._store.erase())
 

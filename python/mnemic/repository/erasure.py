@@ -26,7 +26,7 @@ class Erasure:
         self._store = store
         self._is_due = is_due
         self._was_due = False
-        self._erased: Future[bool] | None = None
+        self._erased: Future[bool | None] | None = None
 
     async def arrived(self, written: Future[Result]) -> Result:
         """Wait for the write; return its result."""

@@ -18,8 +18,8 @@ class AsyncMaintenanceVerbs(ScopedBase):
         """Return the users who have memories, by id, None first, and what these take."""
         return await self._repository.statistics.users(limit, offset, prefix)
 
-    async def erase_pending(self) -> bool:
-        """Erase bytes that deletions could not erase; return whether none is left in the file."""
+    async def erase_pending(self) -> bool | None:
+        """Erase bytes that deletions could not erase; return whether none is left, if known."""
         return await self._repository.deleter.erase_pending()
 
     async def drop_vectors(self, model: str | None = None) -> int:
