@@ -103,6 +103,12 @@ torture: $(TOOLS) ## power cuts, kills, failing disks, damage and cancellation, 
 	$(BIN)/python -m pytest tests/faults tests/repository/test_key_rotation.py \
 		tests/repository/test_reembedding.py --timeout 3600
 
+.PHONY: torture-postgres
+torture-postgres: export MNEMIC_TORTURE_ROUNDS ?= 100
+torture-postgres: export MNEMIC_TESTS := all
+torture-postgres: $(TOOLS) ## kills, cuts at COMMIT, halts and shutdowns of PostgreSQL, at length
+	$(BIN)/python -m pytest tests/store/postgres/test_torture.py -v
+
 .PHONY: postgres
 postgres: $(TOOLS) ## start a PostgreSQL server for trying things out, and print its URL
 	$(BIN)/python -m tests.support.postgres_server

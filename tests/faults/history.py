@@ -35,8 +35,9 @@ class History:
         whole, _, _ = Path(log).read_text(errors="replace").rpartition("\n")
         notes = [json.loads(line) for line in whole.splitlines()]
         done = {note["done"]: note for note in notes if "done" in note}
+        failed = {note["failed"] for note in notes if "failed" in note}  # and has stored nothing
         for note in notes:
-            if "begin" in note:
+            if "begin" in note and note["begin"] not in failed:
                 self._take(note, done.get(note["begin"]))
 
     def _take(self, note, done):
@@ -69,7 +70,10 @@ class History:
     def left_in(self, folder):
         """Return which erased or sealed contents are in a file, by a word that is theirs alone."""
         files = (path for path in Path(folder).rglob("*") if path.is_file())
-        data = b"".join(path.read_bytes() for path in files)
+        return self.left_in_bytes(b"".join(path.read_bytes() for path in files))
+
+    def left_in_bytes(self, data):
+        """Return the same for the bytes of a store."""
         words = set(_WORD.findall(data.decode("latin-1")))
         sealed = {
             text
@@ -95,7 +99,7 @@ def problems(path, history):
     door = PlainDoor(path)
     try:
         wrong = history.settle(states(door))
-        return wrong + inner_problems(door) + _write_problems(door)
+        return wrong + inner_problems(door) + write_problems(door)
     finally:
         door.close()
 
@@ -103,7 +107,7 @@ def problems(path, history):
 def inner_problems(door):
     """Return what in an open file, or between it and its index, does not agree."""
     living = {key: text for key, (text, state) in states(door).items() if state == LIVING}
-    return _file_problems(door) + _index_problems(door, living)
+    return _file_problems(door) + index_problems(door, living)
 
 
 def states(door):
@@ -152,7 +156,7 @@ _CHECKS = (
 )
 
 
-def _index_problems(door, living):
+def index_problems(door, living):
     """Hold what searching finds against the texts that are stored, ids and scores."""
     wrong = [] if door.view.count() == len(living) else [f"count is {door.view.count()}"]
     if not living:
@@ -175,7 +179,7 @@ def _index_problems(door, living):
     return wrong
 
 
-def _write_problems(door):
+def write_problems(door):
     """Write, find, and delete again, leaving nothing behind."""
     added = door.view.add("something written afterwards")
     found = [hit.id for hit in door.view.search("something written afterwards", limit=1)]

@@ -10,8 +10,8 @@ from tests.support.processes import ENVIRONMENT
 
 @contextmanager
 def child(program, *arguments):
-    """Run a module of this folder, with pipes to and from it."""
-    options = ["-W", "error", "-X", "faulthandler", "-m", f"tests.faults.{program}"]
+    """Run a module, with pipes to and from it."""
+    options = ["-W", "error", "-X", "faulthandler", "-m", program]
     command = [sys.executable, *options, *arguments]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=ENVIRONMENT) as process:
@@ -22,9 +22,9 @@ def child(program, *arguments):
 
 
 @contextmanager
-def player():
+def player(program="tests.faults.rounds"):
     """Lend two functions: one begins a round, the other waits for how its process ended."""
-    with child("rounds") as process:
+    with child(program) as process:
 
         def begin(**what):
             process.stdin.write(json.dumps(what).encode() + b"\n")

@@ -48,7 +48,10 @@ def test_processes_with_mixed_loads_lose_nothing_and_agree_in_the_end(tmp_path):
 
 def test_two_processes_see_each_others_writes_and_deletions_turn_by_turn(tmp_path):
     path = tmp_path / "a.db"
-    with Memory(path, embedder=WordEmbedder()) as memory, child("answering", path) as other:
+    with (
+        Memory(path, embedder=WordEmbedder()) as memory,
+        child("tests.faults.answering", path) as other,
+    ):
         for turn in range(25 + 10 * ROUNDS):
             content = f"question {turn} w{turn}"
             asked = memory.add(content)

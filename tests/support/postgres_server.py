@@ -13,7 +13,7 @@ import sys
 import sysconfig
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import count
 from pathlib import Path
@@ -146,6 +146,36 @@ class Server:
         """Stop the server; "immediate" is without a clean end."""
         self._run("pg_ctl", "-D", self._data, "-w", "-m", mode, "stop")
 
+    @contextmanager
+    def halted(self):
+        """Stop all processes of the server where they are, and let them go on in the end."""
+        processes = self._processes()
+        try:
+            for process in processes:
+                os.kill(process, signal.SIGSTOP)
+            yield
+        finally:
+            for process in processes:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGCONT)
+
+    def _processes(self):
+        """Return the ids of the server's process and of those that it started."""
+        first = int((self._data / "postmaster.pid").read_text().split()[0])
+        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        return [first, *map(int, children)]
+
+    def kill(self):
+        """End all processes of the server at once, as a crash does."""
+        processes = self._processes()
+        for process in processes:
+            os.kill(process, signal.SIGKILL)
+        for process in processes:
+            _wait_for_end_of(process)
+        # Where nothing reaps the dead, a new server would take them for one that runs.
+        for path in (self._data / "postmaster.pid", *self._folder.glob(".s.PGSQL.*")):
+            path.unlink(missing_ok=True)
+
     def wait_until_ended(self):
         """Wait for a server that ends by itself."""
         ends = time.monotonic() + 60
@@ -269,6 +299,14 @@ class PooledDatabase(NamedTuple):
             is_small = size.fetchone()[0] < MAX_BYTES
             return is_small and self.connection.execute(STATE).fetchone() == self.state
         return False
+
+
+def _wait_for_end_of(process):
+    ends = time.monotonic() + 60
+    with suppress(FileNotFoundError):
+        while Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+            assert time.monotonic() < ends, "a process goes on"
+            time.sleep(0.01)
 
 
 def name_of(url):

@@ -4,12 +4,13 @@ from uuid import UUID
 
 import pytest
 
-from mnemic import Memory, MemoryEntry
+from mnemic import Encryption, Memory, MemoryEntry
 from mnemic.errors import DuplicateEntryError, OutcomeUnknownError
 from mnemic.store.postgres import connections
 from mnemic.store.postgres.connections import Connections
 from tests.support.cutting_proxy import Proxy
 from tests.support.embedders import WordEmbedder
+from tests.support.keys import KEY
 
 ID = UUID(int=1)
 
@@ -62,6 +63,17 @@ def test_a_memory_is_stored_once_and_the_caller_sees_nothing_of_it(
     assert [hit.content for hit in hits] == ["an apple"]
     memory.add("bread")
     assert sorted(found(witness)) == ["an apple", "bread"]
+
+
+def test_an_opening_that_makes_a_key_is_no_concern_of_the_caller(proxy, lose_commit):
+    lose_commit()
+    sealing = Encryption(KEY, encrypt_all=True)
+    with Memory(proxy.url, "eve", embedder=WordEmbedder(), encryption=sealing) as memory:
+        assert proxy.cuts == 1
+        one = memory.add("an apple")
+    with Memory(proxy.url, "eve", embedder=WordEmbedder(), encryption=sealing) as memory:
+        assert memory.get(one.id).content == "an apple"
+        assert memory.verify().ok
 
 
 def test_many_memories_are_stored_once(memory, witness, lose_commit):

@@ -42,14 +42,18 @@ class AgentJob:
     Args:
         agent_id: The agent.
         work: The work.
+        is_idempotent: Whether doing it twice is as good as once.
     """
 
-    __slots__ = ("_work", "agents")
+    __slots__ = ("_work", "agents", "is_idempotent")
 
     stored: AddedRows | None = None
 
-    def __init__(self, agent_id: str, work: Callable[[Session], Any]) -> None:
+    def __init__(
+        self, agent_id: str, work: Callable[[Session], Any], *, is_idempotent: bool = False
+    ) -> None:
         self.agents = (agent_id,)
+        self.is_idempotent = is_idempotent
         self._work = work
 
     def __call__(self, session: Session) -> Any:
@@ -162,6 +166,8 @@ def outcome_check(jobs: Sequence[AgentsJob]) -> Callable[[Session], bool] | None
         A function to be called under the locks of the jobs' agents, which the lost transaction held
         until its end; None if the outcome is unknown.
     """
+    if all(isinstance(job, AgentJob) and job.is_idempotent for job in jobs):
+        return _do_again
     ran = [job.stored for job in jobs]
     if ran and all(stored is not None and not stored.steps for stored in ran):
         return _nothing_to_commit
@@ -169,6 +175,10 @@ def outcome_check(jobs: Sequence[AgentsJob]) -> Callable[[Session], bool] | None
         if stored is not None and any(outcome.is_new for outcome in stored.outcomes):
             return _check_of(job.agents[0], stored)
     return None
+
+
+def _do_again(_: Session) -> bool:
+    return False
 
 
 def _nothing_to_commit(_: Session) -> bool:

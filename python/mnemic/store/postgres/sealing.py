@@ -64,10 +64,13 @@ class PostgresSealing(Protocol):
     def _store_key(
         self, agent_id: str, key: StoredKey, *, allow_other_keys: bool
     ) -> Sequence[StoredKey]:
-        return self._write(
+        job = AgentJob(
             agent_id,
             lambda on: agent_keys.store_key(on, agent_id, key, allow_other_keys=allow_other_keys),
-        ).result()
+            is_idempotent=True,
+        )
+        kept: Sequence[StoredKey] = self._writable().writer_of(agent_id).write(job).result()
+        return kept
 
     def marked(self, entry: MemoryEntry) -> MemoryEntry:
         """Return an entry, marked as encrypted if it is to be sealed."""
