@@ -1,12 +1,13 @@
 """A memory in PostgreSQL beside one in a file, and beside SQL on pgvector.
 
 Run as `python -m benches.postgres [PART …]`; parts are add, add_many, live_index,
-visibility, ranking, cold and pool. A server of its own is started, with every commit flushed to the
-disk, on a Unix socket. Embeddings have 384 dimensions, no meaning, and take no time. Medians and
-95th percentiles in milliseconds. Recall compares the ten texts of an answer with the nearest by
-cosine among the texts asked, found by numpy.
+visibility, ask, statements, ranking, cold and pool. A server of its own is started, with every
+commit flushed to the disk, on a Unix socket. Embeddings have 384 dimensions, no meaning, and take
+no time. Medians and 95th percentiles in milliseconds. Recall compares the ten texts of an answer
+with the nearest by cosine among the texts asked, found by numpy.
 """
 
+import os
 import sys
 import tempfile
 import time
@@ -14,6 +15,7 @@ import zlib
 from functools import partial
 from pathlib import Path
 from subprocess import PIPE, Popen
+from unittest import mock
 
 import numpy as np
 import psycopg
@@ -239,6 +241,59 @@ def visibility(server):
     print(f"  {'searched without a pause':28} {spread(times)}")
 
 
+def ask(server):
+    """What it costs that each search asks for the last change: one round trip."""
+    with opened(server.new_database(), track_access=False) as memory:
+        memory.add_many(notes(0, 2_000), user_id=USERS[0])
+        store = memory.repository._store  # noqa: SLF001 - the question alone
+
+        def unasked(*asked):
+            with mock.patch.object(store, "latest_position", return_value=asking):
+                return memory.search(*asked, user_id=USERS[0])
+
+        for question in QUESTIONS:
+            memory.search(question, user_id=USERS[0])
+        asking = store.latest_position(memory.agent_id)
+        calls = {
+            "search": lambda text: memory.search(text, user_id=USERS[0]),
+            "search without the question": unasked,
+        }
+        times, _ = in_turns(calls, [(text,) for text in QUESTIONS], 11)
+        times["question"] = [milliseconds(store.latest_position, "a") for _ in range(1_000)]
+    for name, found in times.items():
+        print(f"  {name:28} {spread(found)}")
+
+
+def statements(server):
+    """Processor time of the server with prepared statements, and without, as behind a pooler."""
+    for is_pooled in (False, True):
+        url = server.new_database()
+        with opened(url) as memory, psycopg.connect(url, autocommit=True) as other:
+            if is_pooled:
+                memory.repository._store._database.connections._statements_are_lost = True  # noqa: SLF001
+            one = memory.add("note", user_id=USERS[0])
+            for name, call in {
+                "add": lambda at: memory.add(f"note {at}", user_id=USERS[0]),
+                "list": lambda _: memory.list(user_id=USERS[0], limit=10),
+                "get": lambda _, one=one: memory.get(one.id, user_id=USERS[0]),
+            }.items():
+                for at in range(50):
+                    call(at)
+                before = processor_seconds(other)
+                for at in range(500):
+                    call(at)
+                taken = (processor_seconds(other) - before) * 1e3 / 500
+                print(f"  {name:5} {'not prepared' if is_pooled else 'prepared':13} {taken:.2f} ms")
+
+
+def processor_seconds(connection):
+    """Return the seconds that the server's other processes for a database have worked."""
+    others = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> %s"
+    found = connection.execute(others, (connection.info.backend_pid,)).fetchall()
+    times = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for (pid,) in found]
+    return sum(int(each[11]) + int(each[12]) for each in times) / os.sysconf("SC_CLK_TCK")
+
+
 def ranking(server):
     """One user of ten of 10,000 memories, k = 10: wanted is a ratio of 1.10 to a file."""
     with tempfile.TemporaryDirectory() as folder:
@@ -434,7 +489,7 @@ def close(systems):
             system.connection.close()
 
 
-PARTS = (add, add_many, live_index, visibility, ranking, cold, pool)
+PARTS = (add, add_many, live_index, visibility, ask, statements, ranking, cold, pool)
 
 
 def main():

@@ -51,7 +51,7 @@ def test_accesses_of_a_held_row_are_read(store):
 
 def test_what_is_released_takes_no_bytes(store):
     loaded(store)
-    assert (store.cached_bytes("a") > 0) == store.notifies_changes  # others read their file
+    assert (store.cached_bytes("a") > 0) == store.is_remote  # others read their file
     assert store.cached_bytes("b") == 0
     store.release("a")
     assert store.cached_bytes("a") == 0

@@ -158,9 +158,9 @@ class HydeService:
                 cached = await self._retrieved(parts.turns, parts.flow, name, lines, deadline)
             else:
                 self._telemetry.hit()
-                if self._is_stale(cached):
-                    refreshed = partial(self._refreshed, parts.turns, parts.flow, name, cached)
-                    cached = await run_blocking(refreshed, self._repository)
+                if self._repository.finder.is_remote or self._is_stale(cached):
+                    current = partial(self._current, parts.turns, parts.flow, name, cached)
+                    cached = await run_blocking(current, self._repository)
             stale_since = cached.stale_since or self._repository.finder.stale_since
             return TurnMemories(cached.memories, stale_since=stale_since)
         except Exception as error:  # noqa: BLE001 - never in the agent's way
@@ -263,15 +263,17 @@ class HydeService:
             return False
         if cached.expires_at is not None and self._now() >= cached.expires_at:
             return True
-        return self._repository.finder.position().seq != cached.seq
+        return self._repository.finder.latest_position().seq != cached.seq
 
-    def _refreshed(
+    def _current(
         self, turns: TurnCache[CachedTurn], flow: Flow, name: str, cached: CachedTurn
     ) -> CachedTurn:
         """Return a kept result with the present state of its memories, and keep that.
 
         What is known while the store cannot be read is not kept.
         """
+        if not self._is_stale(cached):
+            return cached
         fresh = flow.refreshed(cached, self._now())
         if fresh.stale_since is None:
             turns.replace(name, cached, fresh)

@@ -95,12 +95,12 @@ class DatabaseSearch:
             return False
         if self._active.model is None:
             return False
-        if self._search_in == "database":
-            return True
-        if self._active.is_loaded:
+        if self._search_in == "auto" and self._active.is_loaded:
             self._seconds = 0.0
             return False
-        return self._is_cheaper(scope, search)
+        # What is counted and pending follows from the position that is known.
+        self._store.latest_position(self._agent.agent_id, deadline=search.deadline)
+        return self._search_in == "database" or self._is_cheaper(scope, search)
 
     def _is_cheaper(self, scope: Scope, search: Search) -> bool:
         """Return whether the database answers at less cost than loading the agent.

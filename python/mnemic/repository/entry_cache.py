@@ -127,7 +127,7 @@ class EntryCache:
         """
         if position == self._position:
             return position
-        if self._store.stale_since is not None:
+        if self._store.stale_since(self._agent_id) is not None:
             return _UNKNOWN
         self._advance(position)
         return self._position

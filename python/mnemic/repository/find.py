@@ -3,6 +3,7 @@
 Every search, retrieval, recall, context and check for contradictions goes through `Finder.find`.
 """
 
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -143,14 +144,14 @@ class Finder:
             EmbeddingError: If the embedder fails, and the search does not fall back to keywords.
             StoreError: If the store cannot be read.
         """
-        stale_since = self._store.stale_since
+        begun = time.monotonic()
         try:
             found = self._find(scope, search, expansion)
         except DeadlineExceededError:
             if not search.takes_partial:
                 raise
             found = NOT_IN_TIME
-        stale_since = self._store.stale_since or stale_since
+        stale_since = self._store.stale_since(self._agent_id, begun)
         return found if stale_since is None else found._replace(stale_since=stale_since)
 
     def _find(
@@ -193,21 +194,21 @@ class Finder:
         """Return the best of the memories that the database selects; None if it cannot."""
         check_deadline(search.deadline)
         position, now = self.position(), self._now()
-        time = to_microseconds(now)
+        microseconds = to_microseconds(now)
         selection, vectors, context = None, None, None
         if is_by_vectors(search) and expansion is None:
-            vectors, context = self._vectors.of(scope, search, time)
+            vectors, context = self._vectors.of(scope, search, microseconds)
             if vectors is None:
                 return None
-            selection = self._database.nearest(scope, search, vectors, time)
+            selection = self._database.nearest(scope, search, vectors, microseconds)
         if selection is None:
             selection = self._database.load_user(scope, search)
             if selection is None:
                 return None
-            vectors, context = self._vectors.of(scope, search, time, selection.ranked)
+            vectors, context = self._vectors.of(scope, search, microseconds, selection.ranked)
         check_deadline(search.deadline)
         moment = _Moment(now, position, search.deadline, search.takes_partial, selection)
-        inputs = RankInputs(scope, time, vectors, context)
+        inputs = RankInputs(scope, microseconds, vectors, context)
         found = self._find_active(search, inputs, moment, expansion)
         return found._replace(approximate=selection.rows.approximate, in_database=True)
 
@@ -364,14 +365,23 @@ class Finder:
         """Return the other ends of a memory's links among present memories, oldest link first."""
         return self._store.link_ends(scope, row, direction, kinds, now=self._now())
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether a look at the latest position is a round trip to a server."""
+        return self._store.is_remote
+
     def position(self) -> LogPosition:
-        """Return the agent's position in its logs, as far as the store knows it."""
+        """Return the agent's position in its logs, as far as the store has asked."""
         return self._store.known_position(self._agent_id)
+
+    def latest_position(self) -> LogPosition:
+        """Return the agent's position in its logs, which a remote store asks its server for."""
+        return self._store.latest_position(self._agent_id)
 
     @property
     def stale_since(self) -> datetime | None:
         """Since when changes may be missing, because the store cannot be read; else None."""
-        return self._store.stale_since
+        return self._store.stale_since(self._agent_id)
 
     def position_and_revision(
         self, scope: Scope, deadline: float | None = None

@@ -349,7 +349,8 @@ class IndexSync:
         """
         if self._pool is not None:
             self._measure(self._pool)
-        position = shared_in_turn(self, partial(self._store.known_position, self._agent_id))
+        latest = partial(self._store.latest_position, self._agent_id, deadline=deadline)
+        position = shared_in_turn(self, latest)
         if self._is_all_there_is():
             self._push_accesses()
             return position
@@ -385,7 +386,8 @@ class IndexSync:
 
     def _is_all_there_is(self) -> bool:
         """Return whether the index is loaded, and the store cannot be read for newer changes."""
-        return self._store.stale_since is not None and self._index.seq is not None
+        is_stale = self._store.stale_since(self._agent_id) is not None
+        return is_stale and self._index.seq is not None
 
     def embed_all(self) -> int:
         """Apply all changes, and embed all entries without a vector, however long that takes.

@@ -60,7 +60,8 @@ class LineageReader:
             for at, entry in enumerate(entries)
             if entry.supersedes is not None and scope.has(entry)
         }
-        if heads and self._store.stale_since is not None:  # waiting for it would take the deadline
+        # Waiting for it would take the deadline.
+        if heads and self._store.stale_since(scope.agent_id) is not None:
             raise StoreUnavailableError(
                 f"{self._store.path}: earlier versions are read from the server, and it is "
                 "unreachable"

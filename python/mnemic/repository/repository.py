@@ -216,7 +216,7 @@ class Repository:
         return self._store.count(everybody, now=self.now())
 
     def _pool_of(self, given: IndexPool | None) -> PooledIndexes | None:
-        pool = SHARED if given is None and self._store.notifies_changes else given
+        pool = SHARED if given is None and self._store.is_remote else given
         return None if pool is None else indexes_of(pool)
 
     def _guard_of(self, action: OnRecalled) -> "RecallGuard | None":

@@ -91,7 +91,7 @@ class Store(
         Every write that changes an entry appends to the agent's numbered changes in the same
         transaction: 1, 2, 3, without gaps, in the order of the commits. A store may drop old
         changes; `rows_since` and `changed_rows_since` then say so. Changes of other processes are
-        visible to the next read; `known_position` may be moments older.
+        visible to the next read; `known_position` is that of the last one that asked.
 
     Accesses:
         Accesses are no changes. `touch` collects them in memory and never waits; they are written
@@ -129,15 +129,19 @@ class Store(
         StoreError: By any method; its subclasses name the problem with the file or the disk.
     """
 
-    notifies_changes: bool
-    """Whether the store is notified of other processes' changes; False: each read asks for them."""
+    is_remote: bool
+    """Whether each read is a round trip to a server, and rows are held here for searches."""
 
-    @property
-    def stale_since(self) -> datetime | None:
+    def stale_since(self, agent_id: str, reads_since: float | None = None) -> datetime | None:
         """Since when changes of other processes may be missing in reads; None while none can be.
 
-        A store that is notified of changes gives out its `known_position` while its server is
-        unreachable, for a limited time.
+        A remote store gives out its `known_position` while its server is unreachable, for a limited
+        time.
+
+        Args:
+            agent_id: In reads of this agent.
+            reads_since: In those from this moment on, of `time.monotonic()`, until now; None asks
+                about reads to come.
         """
         ...
 
@@ -447,10 +451,18 @@ class Store(
         ...
 
     def known_position(self, agent_id: str) -> LogPosition:
-        """Return the agent's position as far as the store knows it, for searches.
+        """Return the agent's position as far as the store has asked.
 
-        It has all commits of this process, and is never behind an earlier `position`. A store that
-        is notified of changes reads no server for it, and gives it out while its server is
+        It has all commits of this process, and is never behind an earlier `position` or
+        `latest_position`. A remote store asks nobody for it.
+        """
+        ...
+
+    def latest_position(self, agent_id: str, *, deadline: float | None = None) -> LogPosition:
+        """Return the agent's position for a search that begins.
+
+        It has every commit that was acknowledged to any process before this call. A remote store
+        asks its server, in one round trip, and gives out the `known_position` while that is
         unreachable; see `stale_since`.
         """
         ...
@@ -533,8 +545,10 @@ class Store(
         """
         ...
 
-    def erase(self) -> Future[bool]:
+    def erase(self) -> Future[bool | None]:
         """Remove deleted data from the store's files; return whether nothing is left of it.
+
+        None where the store cannot know: its server has files of its own.
 
         Snapshots of indexes are removed altogether, those of all agents. If something is left,
         removal is repeated later, at the latest when the last process closes the file. `close` may

@@ -11,7 +11,7 @@ from itertools import count
 
 import pytest
 
-from mnemic.store.postgres.change_feed import ChangeFeed
+from mnemic.store.postgres.positions import Positions
 from mnemic.store.postgres.target import target_of
 from mnemic.store.values import LogPosition
 from tests.support.interrupts import interrupted_at
@@ -54,10 +54,10 @@ def test_an_add_that_is_interrupted_at_any_moment_lets_the_next_one_through(data
 
 
 CALLS = {
-    "advance": lambda feed: feed.advance({"agent": LogPosition(2, 0)}),
-    "forget": lambda feed: feed.forget(["agent"]),
-    "position": lambda feed: feed.position("agent", lambda: LogPosition(1, 0), 60),
-    "close": ChangeFeed.close,
+    "advance": lambda asking: asking.advance({"agent": LogPosition(2, 0)}),
+    "forget": lambda asking: asking.forget(["agent"]),
+    "latest": lambda asking: asking.latest("agent", lambda: LogPosition(1, 0), 60),
+    "close": Positions.close,
 }
 
 
@@ -67,35 +67,35 @@ def nowhere(tmp_path):
     return target_of(f"postgresql://mnemic@/none?host={tmp_path}")
 
 
-def ends(call, feed):
-    thread = threading.Thread(target=call, args=(feed,), daemon=True)
+def ends(call, asking):
+    thread = threading.Thread(target=call, args=(asking,), daemon=True)
     thread.start()
     thread.join(10)
     return not thread.is_alive()
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_an_interrupt_at_any_moment_of_a_call_leaves_the_feed_to_other_threads(name, nowhere):
+def test_an_interrupt_at_any_moment_of_a_call_leaves_positions_to_other_threads(name, nowhere):
     call = CALLS[name]
     for moment in count():
-        feed = ChangeFeed(nowhere, lambda *_: {})
-        if name != "position":  # which starts the feed
-            CALLS["position"](feed)
-        has_ended = interrupted_at(moment, lambda feed=feed: call(feed))
+        asking = Positions(nowhere)
+        if name != "latest":  # which starts the thread
+            CALLS["latest"](asking)
+        has_ended = interrupted_at(moment, lambda asking=asking: call(asking))
         if name != "close":
-            assert ends(CALLS["advance"], feed)
-            assert ends(CALLS["position"], feed)
-        assert ends(ChangeFeed.close, feed)
+            assert ends(CALLS["advance"], asking)
+            assert ends(CALLS["latest"], asking)
+        assert ends(Positions.close, asking)
         if has_ended:
             break
     assert moment >= 4
 
 
-def test_a_feed_whose_start_is_interrupted_at_any_moment_can_be_closed(nowhere):
+def test_a_thread_whose_start_is_interrupted_at_any_moment_can_be_closed(nowhere):
     for moment in count():
-        feed = ChangeFeed(nowhere, lambda *_: {})
-        has_ended = interrupted_at(moment, lambda feed=feed: CALLS["position"](feed))
-        feed.close()
+        asking = Positions(nowhere)
+        has_ended = interrupted_at(moment, lambda asking=asking: CALLS["latest"](asking))
+        asking.close()
         if has_ended:
             break
     assert moment >= 30

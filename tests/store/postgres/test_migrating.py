@@ -7,7 +7,7 @@ from mnemic.errors import SchemaVersionError
 from mnemic.store import open_store
 from mnemic.store.postgres.migrating import migrate, version
 from mnemic.store.postgres.schema import MIGRATIONS
-from mnemic.store.postgres.session import Session, prepare
+from mnemic.store.postgres.session import Connection, Session, prepare
 from tests.support.threads import run_together
 
 TABLES = "SELECT count(*) FROM pg_class WHERE relnamespace = 'mnemic'::regnamespace"
@@ -15,7 +15,7 @@ TABLES = "SELECT count(*) FROM pg_class WHERE relnamespace = 'mnemic'::regnamesp
 
 @pytest.fixture
 def session(empty_database):
-    with psycopg.connect(empty_database) as connection:
+    with Connection.connect(empty_database) as connection:
         prepare(connection)
         yield Session(connection)
 

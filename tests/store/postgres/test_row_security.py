@@ -177,7 +177,7 @@ def test_a_role_that_owns_no_tables_cannot_put_policies_in_force(database):
         opened(as_role(GUEST, database), row_security=True)
 
 
-def test_a_feed_that_reconnects_after_policies_were_put_in_force_catches_up(guarded):
+def test_positions_are_asked_for_after_policies_were_put_in_force(guarded):
     with Memory(guarded, "ann", embedder=None) as memory:
         memory.add("an apple")
         assert memory.search("apple", search_type="keyword")
@@ -190,7 +190,8 @@ def test_a_feed_that_reconnects_after_policies_were_put_in_force_catches_up(guar
             )
         ends = time.monotonic() + 20
         while (
-            memory.search("apple", search_type="keyword").stale_since or not database.feed.is_live
+            memory.search("apple", search_type="keyword").stale_since
+            or not database.positions.is_connected
         ):
             assert time.monotonic() < ends
             time.sleep(0.05)

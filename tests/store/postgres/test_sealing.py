@@ -28,7 +28,7 @@ from mnemic.store import open_store
 from mnemic.store.postgres import connections
 from mnemic.store.postgres.connections import Connections
 from mnemic.store.postgres.migrating import migrate
-from mnemic.store.postgres.session import Session, prepare
+from mnemic.store.postgres.session import Connection, Session, prepare
 from mnemic.store.postgres.target import target_of
 from mnemic.store.vector_search import NearestRequest
 from tests.store.contract import (
@@ -571,7 +571,7 @@ def test_processes_that_open_a_new_agent_at_once_make_one_key(opening):
 def test_a_way_back_to_tables_without_keys_is_refused_while_there_are_any(opening):
     store = opening()
     added(store, "a", [secret(1)])
-    with psycopg.connect(opening.url) as connection:
+    with Connection.connect(opening.url) as connection:
         prepare(connection)
         with pytest.raises(SchemaVersionError, match="memories are sealed"):
             migrate(Session(connection), 2)

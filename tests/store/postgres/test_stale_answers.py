@@ -2,11 +2,8 @@
 
 import json
 import pickle
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -19,18 +16,19 @@ from mnemic.hyde import HydeEngine
 from mnemic.model import MemoryRetrieverOptions
 from mnemic.policy import RetrievalConfig, RetrievalPolicy, RetrievalRequest
 from mnemic.policy.errors import UNAVAILABLE
-from tests.store.postgres.test_change_feed import (
-    OTHER_PROCESS,
+from tests.store.postgres.test_positions import (
+    OtherProcess,
     awaited,
     away,
     filled,
+    questions,
     reads,
     settled,
 )
 from tests.support.clock import NOON, Clock
 from tests.support.hyde import PlainModel
 
-__all__ = ["reads"]  # a fixture
+__all__ = ["questions", "reads"]  # fixtures
 
 REQUEST = RetrievalRequest("who likes honey?", user_id="ann", session_id="monday")
 
@@ -180,7 +178,7 @@ def test_after_max_stale_searches_raise_a_typed_error(server, impatient):
             assert time.monotonic() - begun < 1.0, name
         with pytest.raises(StoreUnavailableError, match=r"max_stale is 0\.5 s"):
             impatient.memory.context("honey", user_id="ann")
-    awaited(lambda: impatient.memory.repository._store._database.feed.is_live)
+    awaited(lambda: impatient.memory.repository._store._database.positions.is_connected)
     assert set(marks(impatient.answers()).values()) == {None}
 
 
@@ -196,7 +194,7 @@ def test_after_max_stale_a_policy_returns_an_earlier_payload_or_none(server, imp
         none = impatient.policy.run(other)
         assert none.metadata.error == UNAVAILABLE
         assert (none.memories, none.metadata.stale_since) == ((), None)
-    awaited(lambda: impatient.memory.repository._store._database.feed.is_live)
+    awaited(lambda: impatient.memory.repository._store._database.positions.is_connected)
     assert impatient.policy.run(other).metadata.error is None
 
 
@@ -207,7 +205,7 @@ def test_after_max_stale_a_turn_has_no_memories_and_raises_nothing(server, impat
         time.sleep(0.6)
         assert kept.retrieve() == []
         assert impatient.turn().memories == []
-    awaited(lambda: impatient.memory.repository._store._database.feed.is_live)
+    awaited(lambda: impatient.memory.repository._store._database.positions.is_connected)
     assert impatient.turn().memories
     assert kept.text == ""
 
@@ -238,19 +236,20 @@ def test_what_was_cached_before_is_not_passed_off_as_fresh(server, services):
         assert policy.run(REQUEST).metadata.stale_since is not None
 
 
-def test_a_cached_answer_asks_the_server_for_nothing_while_nothing_changes(database, reads):
+def test_a_cached_answer_asks_the_server_for_the_position_alone(database, reads, questions):
     with filled(database, track_access=False) as memory:
         settled(memory)
         policy = RetrievalPolicy(memory, RetrievalConfig(min_score=0.0))
         for _ in range(2):
             reads.clear()
+            questions.clear()
             found, payload = memory.retrieve("jam", user_id="ann"), policy.run(REQUEST)
         assert found.from_cache
         assert payload.metadata.from_cache
-        assert reads == []
+        assert (reads, len(questions)) == ([], 2)
 
 
-def test_an_answer_that_is_cached_has_the_changes_of_its_revision_heard_of_or_not(database):
+def test_an_answer_that_is_cached_has_the_changes_of_other_processes(database):
     with Memory(database, embedder=None) as memory:
         memory.add("ann likes honey", user_id="ann")
         settled(memory)
@@ -260,30 +259,11 @@ def test_an_answer_that_is_cached_has_the_changes_of_its_revision_heard_of_or_no
             retrieved, payload = memory.retrieve("honey", user_id="ann"), policy.run(REQUEST)
             return {hit.content for hit in retrieved}, {each.content for each in payload.memories}
 
-        with unheard(memory):
-            subprocess.run([sys.executable, "-c", OTHER_PROCESS, database, "new honey"], check=True)
-            both = {"ann likes honey", "new honey"}
-            assert found() == (both, both)
-        assert found() == (both, both)
-
-
-@contextmanager
-def unheard(memory):
-    """Hold up the notifications of changes."""
-    feed, held = memory.repository._store._database.feed, []
-    heard = feed._on_notification
-
-    def late(channel, payload):
-        if channel == feed._heartbeat.channel:
-            heard(channel, payload)
-        else:
-            held.append((channel, payload))
-
-    feed._on_notification = late
-    yield
-    feed._on_notification = heard
-    for each in held:
-        heard(*each)
+        assert found() == found() == ({"ann likes honey"}, {"ann likes honey"})
+        with OtherProcess(database) as other:
+            other.does("add", "eve")
+            both = {"ann likes honey", "eve likes honey"}
+            assert found() == found() == (both, both)
 
 
 def test_a_user_without_memories_may_have_some_by_now(server, services):

@@ -16,7 +16,6 @@ from mnemic.store.changes import Change, UserTotals, last_dropped, totals_by_use
 from mnemic.store.embedding_model import check_model
 from mnemic.store.filter_sql import Condition
 from mnemic.store.pending_accesses import RowAccesses
-from mnemic.store.postgres.notifications import CHANNEL, payload
 from mnemic.store.postgres.session import Columns, Session, uuids
 from mnemic.store.postgres.sql import (
     EMBEDDINGS,
@@ -55,14 +54,13 @@ _ADVANCE_USERS: Final = (
     "revision = wall.revision + excluded.revision, "
     "used_bytes = wall.used_bytes + excluded.used_bytes RETURNING user_key, used_bytes"
 )
-_INSERT: Final = (  # and notifies, in the same round trip
-    f"WITH logged AS (INSERT INTO {_CHANGES} (agent_id, seq, entry_row, entry_id, kind, user_id) "
-    "SELECT %s, * FROM unnest(%s::bigint[], %s::bigint[], %s::uuid[], %s::text[], %s::text[])) "
-    f"SELECT pg_notify('{CHANNEL}', %s)"
+_INSERT: Final = (
+    f"INSERT INTO {_CHANGES} (agent_id, seq, entry_row, entry_id, kind, user_id) "
+    "SELECT %s, * FROM unnest(%s::bigint[], %s::bigint[], %s::uuid[], %s::text[], %s::text[])"
 )
 _HAS_VECTORS: Final = (
     f"SELECT EXISTS (SELECT 1 FROM {EMBEDDINGS} WHERE agent_id = %s AND model = %s "
-    "AND NOT is_companion AND vector_dims(embedding) = %s) "
+    "AND NOT is_companion AND {pgvector}.vector_dims(embedding) = %s) "
     f"OR EXISTS (SELECT 1 FROM {SEALED_VECTORS} WHERE agent_id = %s AND model = %s "
     f"AND octet_length(sealed) = 4 * %s + {OVERHEAD})"
 )
@@ -84,15 +82,6 @@ def position(session: Session, agent_id: str) -> LogPosition:
     """Return an agent's position in its logs, (0, 0) before anything is stored."""
     found = session.fetch(f"SELECT seq, accesses FROM {_AGENTS} WHERE agent_id = %s", (agent_id,))
     return LogPosition(*found[0]) if found else LogPosition(0, 0)
-
-
-def positions(session: Session, agents: Sequence[str]) -> dict[str, LogPosition]:
-    """Return the positions of those of these agents that have stored anything."""
-    sql = f"SELECT agent_id, seq, accesses FROM {_AGENTS} WHERE agent_id = ANY(%s)"
-    return {
-        agent_id: LogPosition(seq, accesses)
-        for agent_id, seq, accesses in session.fetch(sql, (list(agents),))
-    }
 
 
 def _agent(session: Session, agent_id: str) -> tuple[int, int, list[Any]]:
@@ -156,7 +145,8 @@ def embedding_model(session: Session, agent_id: str) -> Model | None:
 
 
 def _has_vectors(session: Session, agent_id: str, model: Sequence[Any]) -> bool:
-    return bool(session.value(_HAS_VECTORS, (agent_id, *model, agent_id, *model)))
+    sql = _HAS_VECTORS.format(pgvector=session.pgvector)
+    return bool(session.value(sql, (agent_id, *model, agent_id, *model)))
 
 
 def _check_model(session: Session, agent_id: str, known: Sequence[Any], model: Model) -> bool:
@@ -191,8 +181,7 @@ def log_changes(
     columns: tuple[list[Any], ...] = tuple(map(list, zip(*changes, strict=True)))
     rows, ids, kinds, user_ids, _ = columns
     numbers = list(range(first, last + 1))
-    logged = agent_id, numbers, rows, uuids(ids), kinds, user_ids, payload(agent_id, now)
-    session.run(_INSERT, logged)
+    session.run(_INSERT, (agent_id, numbers, rows, uuids(ids), kinds, user_ids))
     mark = last_dropped(first, last)
     if mark is not None:
         session.run(f"DELETE FROM {_CHANGES} WHERE agent_id = %s AND seq <= %s", (agent_id, mark))
@@ -407,7 +396,8 @@ def _vector_batches(
     (where, values), (name, dim) = selected, model
     sql = (
         f"SELECT entry_row, embedding FROM {EMBEDDINGS} AS v JOIN {ENTRIES} AS e USING (agent_id) "
-        f"WHERE {where} AND (NOT is_encrypted OR vector_norm(embedding) = 0) "
+        f"WHERE {where} AND (NOT is_encrypted OR "
+        f"{session.pgvector}.vector_norm(embedding) = 0) "
         "AND e.row = v.entry_row AND model = %s AND NOT is_companion ORDER BY entry_row, part"
     )
     data = session.copied(sql, (*values, name))
@@ -469,11 +459,11 @@ _ADVANCE_ACCESSES: Final = (
     f"UPDATE {_AGENTS} SET accesses = accesses + 1 WHERE agent_id = %s RETURNING seq, accesses"
 )
 _COUNT: Final = (
-    f"WITH counted AS (UPDATE {ENTRIES} AS e SET "
+    f"UPDATE {ENTRIES} AS e SET "
     f"access_count = least(e.access_count, {_MAX_COUNT} - u.number) + u.number, "
     "last_accessed_at = greatest(e.last_accessed_at, u.last), access_seq = %s "
     "FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS u (row, number, last) "
-    f"WHERE e.agent_id = %s AND e.row = u.row) SELECT pg_notify('{CHANNEL}', %s)"
+    "WHERE e.agent_id = %s AND e.row = u.row"
 )
 
 
@@ -486,5 +476,4 @@ def write_accesses(session: Session, accesses: RowAccesses) -> None:
         for position in session.fetch(_ADVANCE_ACCESSES, (agent_id,)):
             now = session.positions[agent_id] = LogPosition(*position)
             rows, numbers, times = (list(column) for column in zip(*counted, strict=True))
-            counts = now.accesses, rows, numbers, times, agent_id, payload(agent_id, now)
-            session.run(_COUNT, counts)
+            session.run(_COUNT, (now.accesses, rows, numbers, times, agent_id))

@@ -14,11 +14,10 @@ from mnemic.store.futures import Workers, WriteFuture, succeeded
 from mnemic.store.group_commit import Writer
 from mnemic.store.pending_accesses import AccessFlush, PendingAccesses
 from mnemic.store.postgres.cached_rows import CachedAgents
-from mnemic.store.postgres.change_feed import ChangeFeed
-from mnemic.store.postgres.change_log import position, positions
+from mnemic.store.postgres.change_log import position
 from mnemic.store.postgres.connections import MAX_CONNECTIONS, Connections
 from mnemic.store.postgres.jobs import AccessJob, TurnJob
-from mnemic.store.postgres.row_security import naming
+from mnemic.store.postgres.positions import Positions
 from mnemic.store.postgres.session import Session
 from mnemic.store.postgres.target import Target
 from mnemic.store.postgres.transactions import ServerTransactions
@@ -41,7 +40,7 @@ _log = logger(__name__)
 
 
 class Database:
-    """Connections, queued writes, pending accesses and the change feed of a database.
+    """Connections, queued writes, pending accesses and known positions of a database.
 
     Args:
         target: The database; its tables are brought up to date.
@@ -49,6 +48,7 @@ class Database:
 
     Attributes:
         connections: The connections.
+        positions: Asks for the positions of agents.
         workers: Threads for blocking calls.
         accesses: Accesses that are not written yet.
         cached: Rows of active entries of the agents whose indexes are loaded.
@@ -65,31 +65,19 @@ class Database:
         self.accesses = PendingAccesses()
         self.cached = CachedAgents()
         self.vector_indexes = VectorIndexBuilds(target)
-        self._feed = ChangeFeed(target, self._positions)
-
-    def _positions(self, session: Session, agents: list[str]) -> dict[str, LogPosition]:
-        """Return positions, read on the connection of the feed."""
-        # Always, for another process may have put policies in force since.
-        with session.one_moment(naming(session.connection, agents)):
-            return positions(session, agents)
-
-    @property
-    def feed(self) -> ChangeFeed:
-        """The change feed."""
-        return self._feed
+        self.positions = Positions(target)
 
     def position(self, agent_id: str) -> LogPosition:
         """Return an agent's position, read from the server."""
-        found = self._read_position(agent_id)
-        self._feed.advance({agent_id: found})
+        found = self.connections.read([agent_id], lambda on: position(on, agent_id))
+        self.positions.advance({agent_id: found})
         return found
 
-    def known_position(self, agent_id: str, max_stale: float) -> LogPosition:
-        """Return an agent's position: the feed's, or read from the server."""
-        return self._feed.position(agent_id, lambda: self._read_position(agent_id), max_stale)
-
-    def _read_position(self, agent_id: str) -> LogPosition:
-        return self.connections.read([agent_id], lambda on: position(on, agent_id))
+    def latest_position(
+        self, agent_id: str, max_stale: float, deadline: float | None
+    ) -> LogPosition:
+        """Return an agent's position for a search that begins; see `Positions.latest`."""
+        return self.positions.latest(agent_id, lambda: self.position(agent_id), max_stale, deadline)
 
     def write(
         self,
@@ -120,9 +108,9 @@ class Database:
         finally:
             for database in SHARED.of(name):
                 if is_known:
-                    database.feed.advance(positions)
+                    database.positions.advance(positions)
                 elif changed:
-                    database.feed.forget(agents or sorted(positions))
+                    database.positions.forget(agents or sorted(positions))
             if changed:
                 COMMITTED.notify(name, changed)
 
@@ -194,7 +182,7 @@ class Database:
         for writer in self._writers:
             writer.close()
         self.vector_indexes.close()
-        self._feed.close()
+        self.positions.close()
         self.connections.close()
 
 

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-_REMAINS = False
+_UNKNOWN: bool | None = None
 
 
 class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
@@ -91,7 +91,7 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
             to be read.
     """
 
-    notifies_changes = True
+    is_remote = True
     searches_vectors = True
 
     def __init__(
@@ -156,10 +156,9 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
         database = self._writable()
         return database.writer_of(agent_id).write(AgentJob(agent_id, job))
 
-    @property
-    def stale_since(self) -> datetime | None:
+    def stale_since(self, agent_id: str, reads_since: float | None = None) -> datetime | None:
         """Since when changes of other processes may be missing; None while none can be."""
-        return self._database.feed.stale_since
+        return self._database.positions.stale_since(agent_id, reads_since)
 
     def position(self, agent_id: str) -> LogPosition:
         """Return the agent's position in its change log and access log."""
@@ -174,12 +173,17 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
             lambda on: change_log.position_and_revision(on, scope),
             deadline=deadline,
         )
-        self._database.feed.advance({scope.agent_id: found[0]})
+        self._database.positions.advance({scope.agent_id: found[0]})
         return found
 
     def known_position(self, agent_id: str) -> LogPosition:
-        """Return the agent's position as far as this process knows it."""
-        return self._usable().known_position(agent_id, self._max_stale)
+        """Return the agent's position as far as searches of this process have asked."""
+        known = self._usable().positions.known(agent_id)
+        return self.latest_position(agent_id) if known is None else known
+
+    def latest_position(self, agent_id: str, *, deadline: float | None = None) -> LogPosition:
+        """Return the agent's position, which the server is asked for, for a search that begins."""
+        return self._usable().latest_position(agent_id, self._max_stale, deadline)
 
     def rows_since(
         self,
@@ -232,7 +236,8 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
         cached = database.cached.of(agent_id)
         if cached is None:
             return None
-        if cached.position != self.known_position(agent_id) and self.stale_since is None:
+        is_behind = cached.position != self.known_position(agent_id)
+        if is_behind and self.stale_since(agent_id) is None:
             is_current = cached.catch_up(
                 lambda since: self._read(
                     agent_id,
@@ -574,13 +579,13 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
         """Call a method after each change that this process commits to the database."""
         COMMITTED.add(self._usable().connections.database, listener)
 
-    def erase(self) -> Future[bool]:
-        """Return False: deleted rows stay in the server's files until it vacuums and reuses them.
+    def erase(self) -> Future[bool | None]:
+        """Return None: deleted rows stay in the server's files until its tables are written anew.
 
         Its write-ahead log and its backups hold them for as long as they are kept.
         """
         self._writable()
-        return succeeded(_REMAINS)
+        return succeeded(_UNKNOWN)
 
     def backup(self, target: str | os.PathLike[str], *, report: Report = silent) -> None:
         """Copy everything, as of one moment, to another database, named by its URL."""

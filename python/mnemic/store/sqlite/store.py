@@ -120,7 +120,7 @@ class SqliteStore(
         StoreCorruptError: If the file is damaged.
     """
 
-    notifies_changes = False
+    is_remote = False
 
     def __init__(
         self,
@@ -148,9 +148,12 @@ class SqliteStore(
         """Return the agent's position, which costs a read of two numbers."""
         return self.position(agent_id)
 
-    @property
-    def stale_since(self) -> datetime | None:
-        """None: every read sees all commits."""
+    def latest_position(self, agent_id: str, *, deadline: float | None = None) -> LogPosition:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - it takes microseconds
+        """Return the same."""
+        return self.position(agent_id)
+
+    def stale_since(self, agent_id: str, reads_since: float | None = None) -> datetime | None:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - of none
+        """Return None: every read sees all commits."""
         return None
 
     def cached_bytes(self, agent_id: str) -> int:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - none are
@@ -609,7 +612,7 @@ class SqliteStore(
             raise StoreFileError(f"{self.path}: no snapshots of its indexes are kept")
         return self._connections.locked_snapshots(wait)
 
-    def erase(self) -> Future[bool]:
+    def erase(self) -> Future[bool | None]:
         """Remove deleted data from the file, its log and its snapshots; return whether all is gone.
 
         A concurrent reader, or a running backup, may prevent the log from being emptied, and a

@@ -1,0 +1,430 @@
+"""Positions of agents in their logs: each search asks the server, and the last ones are kept."""
+
+import selectors
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import psycopg
+from psycopg import sql
+from psycopg.pq import ExecStatus, TransactionStatus
+
+from mnemic.errors import StoreUnavailableError
+from mnemic.model.deadline import check_deadline
+from mnemic.reporting.logs import logger
+from mnemic.store.postgres.row_security import NAMES_NO_AGENTS, array_of, naming
+from mnemic.store.postgres.session import Connection, prepare
+from mnemic.store.postgres.target import Target
+from mnemic.store.values import LogPosition
+from mnemic.threads.conditions import Condition
+from mnemic.threads.locks import InnerLock
+
+if TYPE_CHECKING:
+    from psycopg.pq.abc import PGresult
+
+ANSWER_SECONDS: Final = 3.0
+"""Seconds without an answer after which the server counts as away."""
+
+BEAT_SECONDS: Final = 3.0
+"""Seconds between two questions that nobody waits for. They show how old the known positions are
+once the server is away."""
+
+_ASKED_SECONDS: Final = 3600.0
+"""Seconds since an agent's last search after which those leave it out."""
+
+_RECONNECTING: Final = 0.1
+"""Seconds that a search waits for a lost connection to come back before it reads stale data."""
+
+_ATTEMPTS: Final = 2
+"""Questions of a search: the server may have ended a connection that nobody used for long."""
+
+_MAX_PAUSE: Final = 1.0
+"""Maximum seconds between two attempts to connect."""
+
+_QUESTION: Final = (
+    "SELECT agent_id, seq, accesses FROM mnemic.agent_memory_agents WHERE agent_id = ANY({agents})"
+)
+_PREPARED: Final = b"positions"
+
+_BEGINNING: Final = LogPosition(0, 0)
+
+_log = logger(__name__)
+
+
+class _Known:
+    """What is known of an agent.
+
+    Attributes:
+        position: The last position that a search was given, or a commit of this process reached.
+        heard_at: When the server last said that it is current.
+        asked_at: When a search last asked, in seconds of `time.monotonic()`.
+        stale: When it was last given out although the server did not answer, in the same seconds,
+            and since when it may have been stale; None if it never was.
+    """
+
+    __slots__ = ("asked_at", "heard_at", "position", "stale")
+
+    def __init__(self, position: LogPosition, heard_at: datetime) -> None:
+        self.position = position
+        self.heard_at = heard_at
+        self.asked_at = time.monotonic()
+        self.stale: tuple[float, datetime] | None = None
+
+
+class _Question:
+    """A question for the positions of some agents, with its answer once there is one."""
+
+    def __init__(self) -> None:
+        self.agents: set[str] = set()
+        self.answer: dict[str, LogPosition] | None = None
+
+
+class Positions:
+    """Asks for the positions of agents, on a connection of its own. Thread-safe.
+
+    Threads that ask while an answer is awaited share the next question. While the server is away,
+    the last known positions are given out, as stale, for a limited time; a thread connects again.
+
+    Args:
+        target: The database.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._changed = Condition(InnerLock())
+        self._holder: object = None  # whoever uses the connection
+        self._names_agents = False  # as policies want it
+        self._known: dict[str, _Known] = {}
+        self._question = _Question()
+        self._connection: Connection | None = None
+        self._is_away = False  # whether the last attempt to connect failed, or an answer did
+        self._is_closed = False
+        self._thread: threading.Thread | None = None
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the server answers, as far as is known."""
+        return self._connection is not None
+
+    def stale_since(self, agent_id: str, reads_since: float | None) -> datetime | None:
+        """Return since when changes of other processes may be missing; None if none can be.
+
+        Args:
+            agent_id: Of this agent.
+            reads_since: In reads from this moment on, of `time.monotonic()`, until now; None asks
+                about reads to come.
+        """
+        known = self._known.get(agent_id)
+        if known is None:
+            return None
+        if reads_since is not None and known.stale and known.stale[0] >= reads_since:
+            return known.stale[1]
+        is_away = self._connection is None and self._thread is not None
+        return known.heard_at if is_away else None
+
+    def known(self, agent_id: str) -> LogPosition | None:
+        """Return an agent's position as far as searches have asked; None if none has."""
+        known = self._known.get(agent_id)
+        return None if known is None else known.position
+
+    def latest(
+        self,
+        agent_id: str,
+        read: Callable[[], LogPosition],
+        max_stale: float,
+        deadline: float | None = None,
+    ) -> LogPosition:
+        """Return an agent's position: it has every commit that was acknowledged before this call.
+
+        Args:
+            agent_id: The agent.
+            read: Reads it in another way, where there is no connection yet, and nothing is known.
+            max_stale: Maximum seconds since it was current, where the server does not answer.
+            deadline: Limit in seconds of `time.monotonic()`.
+
+        Raises:
+            DeadlineExceededError: If the deadline passes.
+            StoreUnavailableError: If the server is away, and was for longer.
+        """
+        self._start()
+        ends = time.monotonic() + ANSWER_SECONDS
+        for _ in range(_ATTEMPTS):
+            if self._awaits_connection():
+                found = self._asked(agent_id, ends if deadline is None else min(ends, deadline))
+                check_deadline(deadline)
+                if found is not None:
+                    return found
+        known = self._known.get(agent_id)
+        if known is None:
+            heard_at, found = datetime.now(UTC), read()
+            return self._take(agent_id, found, None, heard_at)
+        self._check_age(known, max_stale)
+        known.stale = time.monotonic(), known.heard_at
+        return known.position
+
+    def _start(self) -> None:
+        with self._changed:
+            is_running = self._thread is not None and self._thread.is_alive()
+            if not is_running and not self._is_closed:
+                self._thread = threading.Thread(
+                    target=self._run, name="mnemic-positions", daemon=True
+                )
+                self._thread.start()
+
+    def _awaits_connection(self) -> bool:
+        """Wait a moment for a connection that was lost, or not made yet; return if there is one."""
+        if self._connection is None and not self._is_away:
+            with self._changed:
+                self._changed.wait_for(
+                    lambda: self._connection is not None or self._is_away, _RECONNECTING
+                )
+        return self._connection is not None
+
+    def _asked(self, agent_id: str, ends: float) -> LogPosition | None:
+        """Ask for a position, together with others; return None if there is no answer in time."""
+        before, heard_at = self._known.get(agent_id), datetime.now(UTC)
+        before_position = None if before is None else before.position
+        with self._changed:
+            question = self._question
+            question.agents.add(agent_id)
+        self._in_turn(ends, lambda connection: self._put(question, connection, ends))
+        if question.answer is None:
+            return None
+        found = question.answer.get(agent_id, _BEGINNING)
+        return self._take(agent_id, found, before_position, heard_at)
+
+    def _take(
+        self,
+        agent_id: str,
+        found: LogPosition,
+        before: LogPosition | None,
+        heard_at: datetime,
+    ) -> LogPosition:
+        """Take an answer in; return the position to search at.
+
+        It may be behind a commit of this process that was made meanwhile. If it is behind what was
+        known before the question, the server has lost commits, as a replica may that took over: it
+        is believed.
+        """
+        with self._changed:
+            known = self._known.get(agent_id)
+            if known is None:
+                known = self._known[agent_id] = _Known(found, heard_at)
+            elif before is not None and found.seq < before.seq:
+                known.position = found
+            else:
+                if found == known.position:
+                    known.heard_at = heard_at
+                known.position = _later(known.position, found)
+            known.asked_at = time.monotonic()
+            return known.position
+
+    def _put(self, question: _Question, connection: Connection, ends: float) -> None:
+        """Put a question to the server, unless another thread has."""
+        if question.answer is not None:
+            return
+        with self._changed:  # who asks from now on may have seen a later commit
+            if self._question is question:
+                self._question = _Question()
+        question.answer = self._answer(connection, question.agents, ends)
+
+    def _in_turn(self, ends: float, work: Callable[[Connection], None]) -> None:
+        """Use the connection alone; close it if it fails, for an answer may be on its way."""
+        mine = object()  # noted within the block, so that a KeyboardInterrupt leaves no holder
+        try:
+            with self._changed:
+                left = ends - time.monotonic()
+                self._changed.wait_for(lambda: self._holder is None, max(0.0, left))
+                connection = self._connection
+                if self._holder is not None or connection is None:
+                    return
+                self._holder = mine
+            self._use(connection, work)
+        finally:
+            with self._changed:
+                if self._holder is mine:
+                    self._holder = None
+                    self._changed.notify_all()
+
+    def _use(self, connection: Connection, work: Callable[[Connection], None]) -> None:
+        try:
+            work(connection)
+        except (psycopg.Error, TimeoutError) as error:
+            _log.info("The server does not answer: %s", type(error).__name__)
+            self._give_up(connection, is_away=isinstance(error, TimeoutError))
+        except BaseException:
+            self._give_up(connection, is_away=False)
+            raise
+
+    def _give_up(self, connection: Connection, *, is_away: bool) -> None:
+        connection.close()
+        with self._changed:
+            self._connection = None
+            self._is_away = is_away
+            self._changed.notify_all()
+
+    def _check_age(self, known: _Known, max_stale: float) -> None:
+        age = (datetime.now(UTC) - known.heard_at).total_seconds()
+        if age > max_stale:
+            raise StoreUnavailableError(
+                f"{self._target.shown}: the server has not been heard of for {age:.0f} s, and "
+                f"max_stale is {max_stale:g} s; try again once it can be reached"
+            )
+
+    def advance(self, positions: Mapping[str, LogPosition]) -> None:
+        """Take in positions that a commit of this process has reached, or a read has found."""
+        with self._changed:
+            for agent_id, position in positions.items():
+                known = self._known.get(agent_id)
+                if known is not None:
+                    known.position = _later(known.position, position)
+
+    def forget(self, agents: Iterable[str]) -> None:
+        """Know nothing of agents: a commit may have moved them, or not."""
+        with self._changed:
+            for agent_id in agents:
+                self._known.pop(agent_id, None)
+
+    def _run(self) -> None:
+        pause = 0.0
+        while not self._is_closed:
+            if self._connects():
+                pause = 0.0
+                self._beat_while_connected()
+            else:
+                self._wait(pause)
+                pause = min(_MAX_PAUSE, 2 * pause + 0.05)
+
+    def _connects(self) -> bool:
+        """Make a connection; return whether that was possible."""
+        try:
+            connection = Connection.connect(self._target.conninfo, autocommit=True)
+            prepare(connection)
+            if not connection.is_pooled:
+                connection.pgconn.prepare(_PREPARED, _QUESTION.format(agents="$1::text[]").encode())
+        except Exception as error:  # noqa: BLE001 - without this thread all would stay stale
+            _log.info("The server cannot be reached: %s", type(error).__name__)
+            with self._changed:
+                self._is_away = True
+                self._changed.notify_all()
+            return False
+        with self._changed:
+            self._connection, self._is_away = connection, False
+            self._changed.notify_all()
+        return True
+
+    def _beat_while_connected(self) -> None:
+        while not self._is_closed and self._connection is not None:
+            self._wait(BEAT_SECONDS)
+            if not self._is_closed:
+                self._in_turn(time.monotonic() + ANSWER_SECONDS, self._beat)
+
+    def _beat(self, connection: Connection) -> None:
+        """Note which known positions are current; no search has the others yet."""
+        recent = time.monotonic() - _ASKED_SECONDS
+        with self._changed:
+            agents = {name for name, known in self._known.items() if known.asked_at >= recent}
+        heard_at = datetime.now(UTC)
+        found = self._answer(connection, agents, time.monotonic() + ANSWER_SECONDS)
+        with self._changed:
+            for agent_id in agents:
+                known = self._known.get(agent_id)
+                if known is not None and known.position == found.get(agent_id, _BEGINNING):
+                    known.heard_at = heard_at
+
+    def _answer(
+        self, connection: Connection, agents: Collection[str], ends: float
+    ) -> dict[str, LogPosition]:
+        """Return the positions of those of these agents that have stored anything.
+
+        Raises:
+            TimeoutError: If there is no answer by a time of `time.monotonic()`.
+        """
+        names = array_of(sorted(agents))
+        if not (connection.is_pooled or self._names_agents):
+            try:
+                return _positions_in(_result(connection, ends, prepared_for=names))
+            except NAMES_NO_AGENTS:  # another process has put policies in force
+                self._names_agents = True
+        # Statements of one message, and so of one transaction and one round trip.
+        literal = sql.Literal(names).as_string(connection)
+        question = f"{naming(connection, sorted(agents))}; {_QUESTION.format(agents=literal)}"
+        return _positions_in(_result(connection, ends, question))
+
+    def _wait(self, seconds: float) -> None:
+        """Wait for some time, for the end of the connection, or for the end of all."""
+        had_one = self._connection is not None
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._is_closed or (had_one and self._connection is None), seconds
+            )
+
+    def close(self) -> None:
+        """Ask nothing more."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        thread = self._thread
+        # One whose start was interrupted is not alive, cannot be joined, and ends by itself.
+        if thread is not None and thread.is_alive() and thread is not threading.current_thread():
+            thread.join(ANSWER_SECONDS)  # it may wait for a server that hangs, and ends later
+        connection = self._connection
+        if connection is not None:
+            connection.close()
+
+
+def _positions_in(rows: "PGresult") -> dict[str, LogPosition]:
+    return {
+        _text(rows, at, 0): LogPosition(int(_text(rows, at, 1)), int(_text(rows, at, 2)))
+        for at in range(rows.ntuples)
+    }
+
+
+def _text(rows: "PGresult", row: int, column: int) -> str:
+    return (rows.get_value(row, column) or b"").decode()
+
+
+def _result(
+    connection: Connection, ends: float, query: str = "", *, prepared_for: str | None = None
+) -> "PGresult":
+    """Run statements, or the prepared one for some agents; return the last result.
+
+    Raises:
+        TimeoutError: If it is not there by a time of `time.monotonic()`.
+    """
+    pgconn = connection.pgconn
+    if pgconn.transaction_status != TransactionStatus.IDLE:
+        raise TimeoutError  # a KeyboardInterrupt has left an answer
+    if prepared_for is None:
+        pgconn.send_query(query.encode())
+    else:
+        pgconn.send_query_prepared(_PREPARED, [prepared_for.encode()])
+    while pgconn.flush():
+        _await_socket(pgconn.socket, ends, for_writing=True)
+    results: list[PGresult] = []
+    while True:
+        while pgconn.is_busy():
+            _await_socket(pgconn.socket, ends)
+            pgconn.consume_input()
+        result = pgconn.get_result()
+        if result is None:
+            break
+        results.append(result)
+    for result in results:
+        if result.status == ExecStatus.FATAL_ERROR:
+            raise psycopg.errors.error_from_result(result)
+    return results[-1]
+
+
+def _await_socket(socket: int, ends: float, *, for_writing: bool = False) -> None:
+    event = selectors.EVENT_WRITE if for_writing else selectors.EVENT_READ
+    with selectors.DefaultSelector() as selector:
+        selector.register(socket, event)
+        if not selector.select(max(0.0, ends - time.monotonic())):
+            raise TimeoutError
+
+
+def _later(one: LogPosition, other: LogPosition) -> LogPosition:
+    return LogPosition(max(one.seq, other.seq), max(one.accesses, other.accesses))
