@@ -580,7 +580,7 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
         COMMITTED.add(self._usable().connections.database, listener)
 
     def erase(self) -> Future[bool | None]:
-        """Return None: deleted rows stay in the server's files until its tables are written anew.
+        """Return None: deleted rows stay in the server's files until its tables are rewritten.
 
         Its write-ahead log and its backups hold them for as long as they are kept.
         """
