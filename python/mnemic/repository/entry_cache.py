@@ -1,5 +1,6 @@
 """Cache of the entries read last, so that a repeated read needs only two numbers of the store."""
 
+import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -88,13 +89,15 @@ class EntryCache:
             position: The store's position, read a moment ago.
             deadline: Limit of the read, in seconds of `time.monotonic()`; None is no limit.
         """
-        wanted = list(rows)
+        wanted, begun = list(rows), time.monotonic()
         position, kept = self._cached(wanted, position)
         found = _detached(kept, scope, now)
         missing = [row for row in wanted if row not in kept]
         if missing:
             read = self._store.get_rows(scope, missing, now=now, deadline=deadline)
-            is_kept = MAX_SHARE * len(missing) <= self._size
+            # Rows of an older position, where the store became unreachable just now, are not kept.
+            is_stale = self._store.stale_since(self._agent_id, begun) is not None
+            is_kept = MAX_SHARE * len(missing) <= self._size and not is_stale
             found |= self._insert(position, read) if is_kept else read
         return found
 

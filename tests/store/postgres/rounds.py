@@ -85,18 +85,18 @@ def states(url, door):
 
 
 def _index_problems(url, door):
-    """Hold what searching finds against the store, while other processes write."""
-    for _ in range(5):
-        before = door.store.position("default")
+    """Hold what searching finds against the store, once nothing moves and no answer is stale."""
+    while True:
+        before, begun = door.store.position("default"), time.monotonic()
         found = states(url, door)
         living = {key: text for key, (text, state) in found.items() if state == LIVING}
         try:
             wrong = index_problems(door, living)
         except KeyError as missing:
             wrong = [f"found {missing}, which was not stored before"]
-        if before == door.store.position("default"):
+        is_stale = door.store.stale_since("default", begun) is not None
+        if not is_stale and before == door.store.position("default"):
             return wrong
-    return []
 
 
 def _patient(call, *arguments):

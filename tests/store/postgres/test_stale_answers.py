@@ -16,6 +16,7 @@ from mnemic.hyde import HydeEngine
 from mnemic.model import MemoryRetrieverOptions
 from mnemic.policy import RetrievalConfig, RetrievalPolicy, RetrievalRequest
 from mnemic.policy.errors import UNAVAILABLE
+from mnemic.store.postgres.store import PostgresStore
 from tests.store.postgres.test_positions import (
     OtherProcess,
     awaited,
@@ -264,6 +265,28 @@ def test_an_answer_that_is_cached_has_the_changes_of_other_processes(database):
             other.does("add", "eve")
             both = {"ann likes honey", "eve likes honey"}
             assert found() == found() == (both, both)
+
+
+def test_a_memory_read_as_the_server_goes_is_not_cached_as_it_was_before(database, monkeypatch):
+    with filled(database) as memory, OtherProcess(database) as other:
+        store = memory.repository._store
+        other.does("add", "eve")
+        settled(memory)
+        asking, read = store._database.positions, PostgresStore._cached_rows
+
+        def late(self, *arguments):
+            asking._give_up(asking._connection, is_away=True)
+            return read(self, *arguments)
+
+        other.does("update", "eve")
+        with monkeypatch.context() as patch:
+            patch.setattr(PostgresStore, "_cached_rows", late)
+            found = memory.search("eve", user_id="ann", search_type="keyword")
+            assert found.stale_since is not None
+        awaited(lambda: is_back(memory))
+        hits = memory.search("eve", user_id="ann", search_type="keyword")
+        assert "eve dislikes honey" in [hit.content for hit in hits]
+        assert "eve likes honey" not in [hit.content for hit in hits]
 
 
 def test_a_user_without_memories_may_have_some_by_now(server, services):

@@ -111,6 +111,9 @@ class Positions:
     def stale_since(self, agent_id: str, reads_since: float | None) -> datetime | None:
         """Return since when changes of other processes may be missing; None if none can be.
 
+        Whoever asks about reads to come reads what is stale, if it is: a later look at those reads
+        says so, though the server is back.
+
         Args:
             agent_id: Of this agent.
             reads_since: In reads from this moment on, of `time.monotonic()`, until now; None asks
@@ -121,8 +124,10 @@ class Positions:
             return None
         if reads_since is not None and known.stale and known.stale[0] >= reads_since:
             return known.stale[1]
-        is_away = self._connection is None and self._thread is not None
-        return known.heard_at if is_away else None
+        if self._connection is not None or self._thread is None:
+            return None
+        known.stale = time.monotonic(), known.heard_at
+        return known.heard_at
 
     def known(self, agent_id: str) -> LogPosition | None:
         """Return an agent's position as far as searches have asked; None if none has."""
