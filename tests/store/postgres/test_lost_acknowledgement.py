@@ -8,6 +8,7 @@ from mnemic import Encryption, Memory, MemoryEntry
 from mnemic.errors import DuplicateEntryError, OutcomeUnknownError
 from mnemic.store.postgres import connections
 from mnemic.store.postgres.connections import Connections
+from mnemic.store.postgres.session import Connection, Session
 from tests.support.cutting_proxy import Proxy
 from tests.support.embedders import WordEmbedder
 from tests.support.keys import KEY
@@ -143,6 +144,38 @@ def test_a_connection_that_is_lost_before_the_commit_is_no_concern_of_the_caller
     memory.add("an apple")
     assert proxy.cuts == 1
     assert found(witness) == ["an apple"]
+
+
+def test_a_connection_that_is_lost_once_all_is_committed_has_nothing_written_again(
+    memory, witness, proxy, monkeypatch
+):
+    renew = Connection.renew_statements
+
+    def lose(connection):
+        if connection.prepare_threshold is None:
+            proxy.cut_after("BEGIN")
+        renew(connection)
+
+    monkeypatch.setattr(Connection, "renew_statements", lose)
+    undo = Session.undo
+    monkeypatch.setattr(Session, "run", undone_once(Session.run, undo))
+    memory.add("an apple")
+    assert proxy.cuts == 1
+    assert found(witness) == ["an apple"]
+
+
+def undone_once(run, undo):
+    """Return `Session.run` that undoes a part of the transaction before it commits."""
+
+    def runs(session, sql, *values):
+        if sql == "COMMIT":
+            session.savepoint()
+            positions = session.positions
+            undo(session)
+            session.positions = positions
+        return run(session, sql, *values)
+
+    return runs
 
 
 def test_a_read_whose_connection_is_lost_is_answered_by_another_one(memory, proxy):

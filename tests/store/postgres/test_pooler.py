@@ -97,7 +97,7 @@ def test_nothing_is_left_in_the_sessions_that_other_programs_use(pooled, kind):
         use(memory)
         if kind == "index":
             memory.add_many([f"jar {at}" for at in range(300)], user_id="ann")
-            assert memory.create_vector_index()
+            assert memory.index.create()
             assert memory.search("honey", user_id="ann", search_type="semantic").approximate
         assert left_in_sessions(pooled) == []
     assert left_in_sessions(pooled) == []
@@ -213,7 +213,7 @@ def test_two_processes_build_an_index_of_vectors_one_after_the_other(pooled):
         memories[0].add_many([f"ann has {at} jars of honey" for at in range(200)], user_id="ann")
         built = []
         builders = [
-            threading.Thread(target=lambda one=one: built.append(one.create_vector_index()))
+            threading.Thread(target=lambda one=one: built.append(one.index.create()))
             for one in memories
         ]
         for builder in builders:

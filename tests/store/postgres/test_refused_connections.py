@@ -8,7 +8,7 @@ import pytest
 
 from mnemic import Memory
 from mnemic.errors import StoreError, StoreFileError, StoreUnavailableError
-from tests.support.postgres_server import Server, as_role
+from tests.support.postgres_server import Server, as_role, free_port
 from tests.support.processes import ENVIRONMENT
 from tests.support.silence import said_by
 
@@ -53,7 +53,7 @@ def strict():
     """Return the URL of a database whose server asks for passwords and rejects."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MNEMIC_TEST_POSTGRES", raising=False)
-        own = Server(listen_addresses="127.0.0.1")
+        own = Server(listen_addresses="127.0.0.1", port=free_port())
         url = own.new_database()
     rules = own._data / "pg_hba.conf"
     rules.write_text(RULES + rules.read_text())

@@ -45,6 +45,23 @@ def test_settings_of_a_url_change_no_answer(database, setting):
         assert found.created_at == one.created_at
 
 
+ISOLATED = [setting for setting in SETTINGS if "isolation" in setting or "search_path" in setting]
+
+
+@pytest.mark.parametrize("setting", ISOLATED)
+def test_settings_of_a_url_keep_no_index_of_vectors_from_being_built_and_used(
+    empty_database, setting
+):
+    run(empty_database, "CREATE SCHEMA elsewhere", "CREATE EXTENSION vector SCHEMA elsewhere")
+    in_database = {"search_in": "database", "exact_limit": 1}
+    with opened(f"{empty_database}&{setting}", **in_database) as memory:
+        memory.add_many([f"apple {at}" for at in range(300)])
+        assert memory.search("apple", search_type="semantic")
+        assert memory.index.create()
+        assert memory.search("apple", search_type="semantic").approximate
+        assert memory.verify().ok
+
+
 BAD = (
     "options=" + quote("-c nonsense=1"),
     "sslmode=bogus",

@@ -23,12 +23,14 @@ Result = TypeVar("Result")
 LOST_STATEMENT: Final = (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
 """Errors of a prepared statement that the server does not know, or another program prepared."""
 
-REPEATABLE: Final = (
-    *LOST_STATEMENT,
+_CONFLICTS: Final = (
     errors.SerializationFailure,
     errors.DeadlockDetected,
     errors.IdleInTransactionSessionTimeout,
 )
+"""Errors for the sake of other writers."""
+
+REPEATABLE: Final = (*LOST_STATEMENT, *_CONFLICTS)
 """Errors after which a transaction is restarted."""
 
 _FULL: Final = (errors.DiskFull, errors.OutOfMemory, errors.InsufficientResources)
@@ -122,7 +124,7 @@ def typed(error: psycopg.Error, place: str) -> MnemicError:  # noqa: PLR0911 - o
         return DeadlineExceededError(f"{place}: the deadline passed during a statement")
     if isinstance(error, errors.ReadOnlySqlTransaction):
         return ReadOnlyError(f"{place}: the database takes no writes ({code})")
-    if isinstance(error, (errors.LockNotAvailable, *REPEATABLE)):
+    if isinstance(error, (errors.LockNotAvailable, *_CONFLICTS)):
         return StoreBusyError(f"{place}: other writers held the memories too long ({code}); retry")
     if isinstance(error, _FULL):
         return StoreFullError(f"{place}: the server's disk or memory is full ({code})")

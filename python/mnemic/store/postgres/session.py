@@ -46,11 +46,15 @@ class Connection(psycopg.Connection[Columns]):
         self.prepare_threshold = None
 
     def renew_statements(self) -> None:
-        """Use prepared statements again, if they were distrusted; in no transaction."""
+        """Use prepared statements again, if they were distrusted; in no transaction.
+
+        A connection that is lost meanwhile raises nothing: what it did before is done.
+        """
         if self.prepare_threshold is None and not self.is_pooled:
-            self.execute(b"BEGIN")
-            self.rollback()  # by which psycopg forgets them, and has the server forget them
-            self.prepare_threshold = _PREPARED_AFTER
+            with suppress(psycopg.OperationalError):
+                self.execute(b"BEGIN")
+                self.rollback()  # by which psycopg forgets them, and has the server forget them
+                self.prepare_threshold = _PREPARED_AFTER
 
     def pool_sessions(self) -> None:
         """Use no state of a session from now on."""

@@ -172,7 +172,8 @@ class VectorIndexBuilds:
         The lock is that of a transaction of its own, for CONCURRENTLY runs in none. Between its
         statements it holds no snapshot, which the build would wait for.
         """
-        with Connection.connect(self._target.conninfo) as holder:
+        with Connection.connect(self._target.conninfo, prepare_threshold=None) as holder:
+            holder.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             while not holder.execute(_TRY_LOCK, (index.name,)).fetchall()[0][0]:
                 holder.rollback()
                 if self._is_closed:
