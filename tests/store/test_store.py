@@ -200,6 +200,7 @@ AGENT_READS = {
     "vectors_of": vectors_by_id,
     "position": lambda store, agent: store.position(agent),
     "known_position": lambda store, agent: store.known_position(agent),
+    "latest_position": lambda store, agent: store.latest_position(agent),
     "changed_rows_since": lambda store, agent: store.changed_rows_since(agent, 0),
     "rows_since": feed,
     "need_vectors": needing,

@@ -10,10 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote
 
-import psycopg
-from psycopg.conninfo import conninfo_to_dict
-
-from tests.support.postgres_server import NOBODY, OWNER, free_port
+from tests.support.postgres_server import NOBODY, OWNER, answers, free_port, options_of
 
 PROGRAM = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin:/usr/local/sbin")
 MISSING = "PgBouncer is not installed (Debian: apt-get install pgbouncer)"
@@ -51,14 +48,14 @@ class PgBouncer:
 
     def url(self, url):
         """Return the URL by which a database of the server is reached through the pooler."""
-        options = conninfo_to_dict(url)
+        options = options_of(url)
         role, database = quote(options["user"]), quote(options["dbname"])
         return f"postgresql://{role}@127.0.0.1:{self._port}/{database}"
 
     @cached_property
     def _port(self):
         self._folder = Path(tempfile.mkdtemp(prefix="mnemic-pgbouncer-"))
-        port, place = free_port(), conninfo_to_dict(self._server.url)
+        port, place = free_port(), options_of(self._server.url)
         settings = SETTINGS.format(
             host=place.get("host", "127.0.0.1"),
             port=place.get("port", 5432),
@@ -86,14 +83,9 @@ class PgBouncer:
 
     def _wait_for(self, url):
         ends = time.monotonic() + 60
-        while True:
-            try:
-                psycopg.connect(url).close()
-            except psycopg.OperationalError:
-                assert time.monotonic() < ends, "PgBouncer does not answer"
-                time.sleep(0.05)
-            else:
-                return
+        while not answers(url):
+            assert time.monotonic() < ends, "PgBouncer does not answer"
+            time.sleep(0.05)
 
     def kill(self):
         """End it at once, as a crash does."""

@@ -330,6 +330,19 @@ SERVER = Server()
 """The server of this test run."""
 
 
+def options_of(url):
+    """Return the options of a URL, by their names in libpq."""
+    return psycopg.conninfo.conninfo_to_dict(url)
+
+
+def answers(url):
+    """Return whether a connection can be made."""
+    with suppress(psycopg.OperationalError):
+        psycopg.connect(url).close()
+        return True
+    return False
+
+
 def free_port():
     """Return a port of 127.0.0.1 that nothing listens on."""
     with socket.create_server(("127.0.0.1", 0)) as one:
