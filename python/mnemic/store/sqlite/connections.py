@@ -14,7 +14,6 @@ from mnemic.errors import (
     MnemicError,
     ReadOnlyError,
     StoreClosedError,
-    StoreError,
     StoreFileError,
 )
 from mnemic.model.deadline import check_deadline
