@@ -11,6 +11,9 @@ from itertools import count
 
 import pytest
 
+from mnemic import Memory
+from mnemic.errors import BusyThreadError
+from mnemic.store.postgres import positions
 from mnemic.store.postgres.positions import Positions
 from mnemic.store.postgres.target import target_of
 from mnemic.store.values import LogPosition
@@ -99,3 +102,24 @@ def test_a_thread_whose_start_is_interrupted_at_any_moment_can_be_closed(nowhere
         if has_ended:
             break
     assert moment >= 30
+
+
+def test_a_search_in_the_midst_of_a_question_of_its_own_thread_is_refused_at_once(
+    database, monkeypatch
+):
+    """As that of a signal handler, which the answer would wait for."""
+    await_socket, refused = positions._await_socket, []
+
+    def interrupted(*args, **options):
+        if threading.current_thread() is threading.main_thread():
+            with pytest.raises(BusyThreadError):
+                memory.search("first")
+            refused.append(1)
+        await_socket(*args, **options)
+
+    with Memory(database, embedder=None) as memory:
+        memory.add("first")
+        memory.search("first")
+        monkeypatch.setattr(positions, "_await_socket", interrupted)
+        assert memory.search("first").stale_since is None
+    assert refused

@@ -19,7 +19,7 @@ from mnemic.store.postgres.session import Connection, prepare
 from mnemic.store.postgres.target import Target
 from mnemic.store.values import LogPosition
 from mnemic.threads.conditions import Condition
-from mnemic.threads.locks import InnerLock
+from mnemic.threads.locks import InnerLock, settling
 
 if TYPE_CHECKING:
     from psycopg.pq.abc import PGresult
@@ -157,7 +157,9 @@ class Positions:
         ends = time.monotonic() + ANSWER_SECONDS
         for _ in range(_ATTEMPTS):
             if self._awaits_connection():
-                found = self._asked(agent_id, ends if deadline is None else min(ends, deadline))
+                limit = ends if deadline is None else min(ends, deadline)
+                with settling():  # a signal handler would wait for the answer that it holds up
+                    found = self._asked(agent_id, limit)
                 check_deadline(deadline)
                 if found is not None:
                     return found
