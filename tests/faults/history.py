@@ -43,7 +43,7 @@ class History:
     def _take(self, note, done):
         is_done = done is not None
         before = {key: self.possible.get(key, {_ABSENT}) for key in note["outcome"]}
-        if is_done and done["erased"]:
+        if is_done and done["erased"] is not False:  # None: of a server's tables, not of its files
             self.erased |= {text for states in before.values() for text, _ in states if text}
         for key, state in note["outcome"].items():
             after = {tuple(state)}
