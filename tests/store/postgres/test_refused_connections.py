@@ -8,6 +8,7 @@ import pytest
 
 from mnemic import Memory
 from mnemic.errors import StoreError, StoreFileError, StoreUnavailableError
+from mnemic.store.postgres.postgres_errors import typed
 from tests.support.postgres_server import Server, as_role, free_port
 from tests.support.processes import ENVIRONMENT
 from tests.support.silence import said_by
@@ -86,6 +87,24 @@ def test_a_reason_that_comes_later_is_in_the_error_too(server):
             )
         with pytest.raises(StoreUnavailableError, match="takes no connections"):
             memory.list()
+
+
+FOREIGN = [
+    "FATAL:  Datenbank »nodb« existiert nicht",
+    "FATAL:  la base de données « nodb » n'existe pas",
+    'ВАЖНО:  роль "nobody" не существует',
+    '致命的エラー:  データベース"nodb"は存在しません',
+    "FATAL:  a reason of a later PostgreSQL",
+]
+
+
+@pytest.mark.parametrize("said", FOREIGN)
+def test_a_reason_in_other_words_is_no_server_that_cannot_be_reached(said):
+    place = 'connection failed: connection to server at "10.0.0.7", port 5432 failed: '
+    refused = typed(psycopg.OperationalError(place + said), "postgresql:///nodb")
+    assert "refuses the connection; psql" in str(refused)
+    absent = psycopg.OperationalError(f"{place}Connection refused\n\tIs the server running?")
+    assert "cannot be reached" in str(typed(absent, "postgresql:///nodb"))
 
 
 UNREADABLE = [

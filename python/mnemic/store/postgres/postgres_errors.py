@@ -37,7 +37,8 @@ _FULL: Final = (errors.DiskFull, errors.OutOfMemory, errors.InsufficientResource
 
 
 # libpq does not tell the SQLSTATE of a refused connection, only the text: PostgreSQL's (the first
-# pattern) or PgBouncer's. A server that speaks another language is not understood.
+# pattern) or PgBouncer's. Of one in another language the last pattern shows that a server wrote it:
+# libpq puts two spaces behind its severity, and one behind any word of its own.
 _REFUSALS: Final = {
     r'database ".*" does not exist|no such database': (
         "there is no such database (3D000); create it, or correct its name in the URL"
@@ -75,6 +76,9 @@ _REFUSALS: Final = {
     ),
     r"resolve host|translate host": (
         "there is no host of this name; correct the URL, or try again once it can be looked up"
+    ),
+    r"connection failed: .*:  ": (
+        "the server refuses the connection; psql with the same URL, or the server's log, says why"
     ),
 }
 """Texts of connections that are refused, and what mnemic says of them."""
