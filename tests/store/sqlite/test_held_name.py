@@ -154,6 +154,24 @@ def test_what_was_killed_under_one_name_is_not_opened_under_the_other(names):
         assert memory.count() == 1
 
 
+def test_an_empty_log_that_was_killed_under_one_name_does_not_stand_for_that_of_the_other(names):
+    for name, verbs in (("B", ["open"]), ("A", ["open", "add"])):
+        user = Process(name)
+        for verb in verbs:
+            assert user.run(verb, str(names[name]) if verb == "open" else "one") == "done"
+        user.started.kill()
+        user.started.communicate()
+    left = names["B"].with_name("agent.db-wal")
+    assert left.read_bytes() == b""
+    for read_only in (True, False):
+        with pytest.raises(StoreFileError, match="incomplete"):
+            Memory(names["B"], embedder=None, read_only=read_only)
+    with Memory(names["A"], embedder=None) as memory:
+        assert memory.count() == 1
+    with Memory(names["B"], embedder=None) as memory:
+        assert memory.count() == 1
+
+
 def test_a_log_that_another_program_uses_under_another_name_is_missed(names, monkeypatch):
     monkeypatch.setattr(held_name, "_place", lambda _: held_name._START + 1)  # it holds no name
     with Memory(names["A"], embedder=None) as memory:

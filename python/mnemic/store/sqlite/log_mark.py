@@ -222,8 +222,8 @@ def _settle(path: str, *, read_only: bool) -> None:
     if _is_incomplete(path):
         raise StoreFileError(
             f"{path}: it is incomplete, because what was written last lies in its log, {path}-wal, "
-            "which is not there. Copy the log beside it, or restore a backup; to go on without "
-            "what was in the log, make an empty file of that name"
+            "which is not there or was emptied before. Copy the log beside it, or restore a "
+            "backup; to go on without what was in the log, make a new empty file of that name"
         )
     if not read_only and _is_outdated(path):
         _write_mark(path, Mark(LogState.ENDED))
@@ -253,7 +253,14 @@ def _is_outdated(path: str) -> bool:
 
 
 def _is_incomplete(path: str) -> bool:
-    return needs_log(path) and _read_log(path) is None
+    """Return whether a file lacks the log that it needs.
+
+    A log without content counts as an order to go on without that log, unless it is older than the
+    file: a program that was killed left it, when it had the file open under another name.
+    """
+    return needs_log(path) and (
+        _read_log(path) is None or (_is_outdated(path) and _log_age(path) > 0)
+    )
 
 
 def _is_foreign(path: str) -> bool:
@@ -263,19 +270,17 @@ def _is_foreign(path: str) -> bool:
         return False
     if mark.state is LogState.USED:
         return not _follows(header[SALTS.start : SALTS.stop], mark.salts)
-    return mark.state is LogState.ENDED and not _is_log_newer(path)
+    # One that is newer than the file was begun by a program without marks; a log that was there
+    # before a file was copied over its own is older than that file.
+    return mark.state is LogState.ENDED and _log_age(path) >= 0
 
 
-def _is_log_newer(path: str) -> bool:
-    """Return whether a log was written after the file was last changed or put there.
-
-    Then a program without marks began it; a log that was there before a file was copied over its
-    own is older than that file.
-    """
+def _log_age(path: str) -> int:
+    """Return the nanoseconds from a log's last write to the file's last change, 0 if unknown."""
     with suppress(OSError):
         log, file = os.stat(f"{path}-wal"), os.stat(path)  # noqa: PTH116 - pathlib is slow to import
-        return log.st_mtime_ns > file.st_ctime_ns
-    return False
+        return file.st_ctime_ns - log.st_mtime_ns
+    return 0
 
 
 def _follows(salts: bytes, marked: bytes) -> bool:

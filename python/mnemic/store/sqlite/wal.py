@@ -291,6 +291,7 @@ class _Vfs(apsw.VFS):
         super().xDelete(filename, syncdir)
 
     def _end_log(self, name: str) -> None:
+        self.forget_log()  # a mark never names a log that this program has emptied
         was_used = self._empty(name)
         is_marked = self._file is not None and self._file.mark() is not None
         if was_used or is_marked:
