@@ -16,6 +16,7 @@ from mnemic.errors import (
     StoreFileError,
     StoreReplacedError,
 )
+from mnemic.memory import Memory
 from mnemic.model import Scope
 from mnemic.store.sqlite import opening
 from mnemic.store.sqlite.store import SqliteStore
@@ -358,6 +359,28 @@ def test_a_name_that_is_not_utf_8_is_refused(tmp_path, name):
     with pytest.raises(StoreFileError, match="not a path in UTF-8"):
         SqliteStore(f"{tmp_path}/{name}")
     assert names_in(tmp_path) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs names that are no text")
+def test_a_folder_or_a_file_whose_name_is_not_utf_8_is_refused_by_whatever_way(
+    tmp_path, monkeypatch
+):
+    os.mkdir(os.fsencode(tmp_path) + b"/no\xff")  # noqa: PTH102 - no text
+    (tmp_path / "folder").symlink_to("no\udcff")
+    (tmp_path / "file.db").symlink_to("no\udcff.db")
+    for path in (tmp_path / "folder" / "a.db", tmp_path / "file.db"):
+        for read_only in (False, True):
+            with pytest.raises(StoreFileError, match="not a path in UTF-8"):
+                Memory(path, embedder=None, read_only=read_only)
+    monkeypatch.chdir(tmp_path / "folder")
+    with pytest.raises(StoreFileError, match="not a path in UTF-8"):
+        Memory("a.db", embedder=None)
+    with (
+        Memory(":memory:", embedder=None) as memory,
+        pytest.raises(StoreFileError, match="not a path in UTF-8"),
+    ):
+        memory.backup("a.db")
+    assert not os.listdir(tmp_path / "folder")  # noqa: PTH208 - names alone
 
 
 def test_a_file_or_directory_that_cannot_be_written_is_refused(tmp_path):

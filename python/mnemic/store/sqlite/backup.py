@@ -47,7 +47,7 @@ def backup_to(connections: Connections, target: str, report: Report = silent) ->
 
 def _check_path(target: str) -> None:
     try:
-        target.encode()
+        os.path.realpath(target).encode()
         if os.path.lexists(target):
             raise _exists(target)
     except ValueError as error:

@@ -115,11 +115,12 @@ def prepare_file(path: str, *, read_only: bool = False) -> HeldName:
     """
     if path == MEMORY_PATH:
         raise StoreFileError(f"{path}: a new memory has nothing to read; open it for writing")
+    resolved = resolved_path(path)
     try:
-        path.encode()
+        resolved.encode()
         check_place(path, read_only=read_only)
         if not read_only:
-            _remove_unfinished(path)
+            _remove_unfinished(path, resolved)
         mode = os.stat(path).st_mode if read_only else _mode_of(path)  # noqa: PTH116 - as below
     except FileNotFoundError:
         if read_only:
@@ -131,7 +132,6 @@ def prepare_file(path: str, *, read_only: bool = False) -> HeldName:
         raise StoreFileError(f"{path!r}: it is not a path in UTF-8 ({error})") from error
     if not stat.S_ISREG(mode):
         raise StoreFileError(f"{path}: it is not a regular file")
-    resolved = resolved_path(path)
     try:
         name = HeldName(resolved)
         try:
@@ -144,9 +144,8 @@ def prepare_file(path: str, *, read_only: bool = False) -> HeldName:
     return name
 
 
-def _remove_unfinished(path: str) -> None:
+def _remove_unfinished(path: str, resolved: str) -> None:
     """Remove what a killed backup left; say so where there is nothing else."""
-    resolved = resolved_path(path)
     folder = os.path.dirname(resolved)  # noqa: PTH120 - pathlib is slow to import
     before = set() if os.path.exists(resolved) else _parts_in(folder)  # noqa: PTH110 - the same
     remove_part(resolved)
