@@ -589,6 +589,7 @@ def test_plain_text_of_sealed_memories_has_to_be_asked_for_by_name(tmp_path, sea
 def test_an_export_is_imported_sealed_under_the_other_memorys_key(path, tmp_path):
     target = io.StringIO()
     with sealing(path) as memory:
+        memory.add_many([f"first {number}" for number in range(1000)])  # as many as a batch
         memory.add(SECRET, sensitive=True, id=uid(1), idempotency_key="k")
         memory.add("plain", id=uid(2))
         memory.export(target, embeddings=True, unseal=True)

@@ -111,6 +111,17 @@ def test_an_export_to_a_full_disk_raises_one_typed_error_and_leaves_nothing(leng
         assert names_in(disk.folder) == before
 
 
+def test_no_export_takes_the_place_of_a_database(tmp_path):
+    path = tmp_path / "agent.db"
+    with Memory(path, embedder=None) as memory:
+        memory.add("kept")
+        with pytest.raises(InvalidArgumentError, match="is a database and is not overwritten"):
+            memory.export(path, overwrite=True)
+        memory.add("kept too")
+    with Memory(path, embedder=None) as memory:
+        assert memory.count() == 2
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize("number", [1, 1000])
 def test_an_export_to_an_open_file_on_a_full_disk_raises_the_typed_error(number):

@@ -128,6 +128,7 @@ class Importer:
 
         Raises:
             ExportFormatError: At the first invalid line; nothing is stored then.
+            KeyUnavailableError: If a memory was sealed, and there is no key here; neither then.
         """
         with ExitStack() as stack:
             reader = await run_blocking(
@@ -149,6 +150,8 @@ class Importer:
                 try:
                     own = self._own(record.entry)
                     check_size(own)  # which must not fail after others were stored
+                    if own.is_encrypted:
+                        self._store.marked(own)  # the same
                     if reader.version < LINKS_NAME_USERS:
                         self._users[own.id] = own.user_id
                     more = () if own.embedding is None else record.more

@@ -56,6 +56,14 @@ def _refuse_existing(path: Path, *, overwrite: bool) -> None:
         raise _exists(path)
     if not stat.S_ISREG(mode):
         raise InvalidArgumentError(f"{path} is not a regular file and is not overwritten")
+    if _is_database(path):
+        raise InvalidArgumentError(f"{path} is a database and is not overwritten")
+
+
+def _is_database(path: Path) -> bool:
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(16) == b"SQLite format 3\0"
+    return False
 
 
 def refuse_other_text(what: str, file: object, method: str) -> None:

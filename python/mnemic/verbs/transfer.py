@@ -13,7 +13,8 @@ class AsyncImportVerbs(ScopedBase):
     async def import_(self, source: Source, *, progress: Progress | None = None) -> ImportResult:
         """Store the memories of an export, of any agent, with their ids, users and times.
 
-        The file is checked first; nothing is stored if a line is invalid, or outside the scope.
+        The file is checked first; nothing is stored if a line is invalid, outside the scope, or was
+        sealed and finds no key here.
         Batches of 1,000 follow, and existing ids are skipped: repeat an import that failed.
 
         Args:
