@@ -105,7 +105,8 @@ class Memory(PlainHandle, ScopedMemory):
     by itself: outside the scope it does not exist. Several memories, in one process or in many, may
     have the same file open; each sees the others' writes in its next call. Calls may come from
     several threads at once, and run in the caller's thread. What is written is on disk on return,
-    and calls for many memories change all or none, those that match at the moment of the write.
+    and calls for many memories change all or none, those that match at the moment of the write; on
+    a full disk permanent deletions go in parts.
 
     Args:
         path: A file, made if there is none, for its owner alone; ":memory:"; or a PostgreSQL URL.

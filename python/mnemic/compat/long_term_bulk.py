@@ -118,7 +118,7 @@ class AsyncLongTermBulkVerbs(ScopedBase):
     ) -> DeleteResult:
         """Delete the memories with these ids, those that match a filter, or those with both.
 
-        All or none are deleted; see `Memory.delete_many`.
+        All or none are deleted, unless the disk is full; see `Memory.delete_many`.
 
         Args:
             entry_ids: Ids; unknown ones are skipped.

@@ -158,7 +158,7 @@ class Transport:
         if named is not None and is_retried:
             self._pause.extend(named)
         shown = shown_body(body, self._service.secrets, request.texts)
-        later = "" if named is None else f"; it takes the next request in {round(named, 1):g} s"
+        later = "" if not named else f"; it takes the next request in {round(named, 1):g} s"
         return RequestFailure(
             f"{self._address} returned {status}{_advice(status)}{later}"
             + (f": {shown}" if shown else ""),

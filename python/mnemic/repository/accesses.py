@@ -1,8 +1,10 @@
 """Counts accesses: in the indexes at once, in the store a little later."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 
+from mnemic.errors import StoreFullError
 from mnemic.model import MemoryEntry
 from mnemic.model.filter import Criteria, references
 from mnemic.model.rows import Access
@@ -87,9 +89,10 @@ class AccessCounter:
         self._store.touch(self._agent_id, rows, now)
 
     async def write(self) -> None:
-        """Write accesses that are still in memory to the store."""
+        """Write accesses that are still in memory to the store, unless its disk is full."""
         if self._can_write:
-            await arrived(self._store.write_accesses())
+            with suppress(StoreFullError):  # what is read next is a little behind
+                await arrived(self._store.write_accesses())
 
 
 def show_accesses(entries: Mapping[int, MemoryEntry], accesses: Iterable[Access]) -> None:

@@ -42,7 +42,8 @@ class BulkWrites(Protocol):
     def delete_all(self, scope: Scope, criteria: Criteria = EVERY_ENTRY) -> Future[list[UUID]]:
         """Delete the selected entries of a scope permanently, marked as deleted or not.
 
-        Otherwise like `soft_delete_all`.
+        Otherwise like `soft_delete_all`. On a full disk a store may delete them in several
+        transactions, as it may in `purge`.
 
         Returns:
             Ids of the deleted entries.

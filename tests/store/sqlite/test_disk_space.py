@@ -11,6 +11,7 @@ import pytest
 from mnemic._core import lock_calls
 from mnemic.errors import StoreFullError
 from mnemic.memory import Memory
+from mnemic.store.sqlite import deletes
 from tests.support.processes import ENVIRONMENT
 from tests.support.small_disks import small_disk
 
@@ -21,11 +22,12 @@ MEGABYTE = 1024 * 1024
 
 def filled(memory, length):
     """Add memories until the disk is full; return their number."""
+    before = memory.count()
     with suppress(StoreFullError):
         for number in range(100_000):
             memory.add(f"{number} " + "y" * length)
     assert number < 99_999
-    assert memory.count() == number
+    assert memory.count() == before + number
     return number
 
 
@@ -86,13 +88,16 @@ except StoreFullError:
 """
 
 
-def test_what_was_forgotten_is_purged_from_a_full_disk():
+def test_what_was_forgotten_is_purged_from_a_full_disk_and_agents_are_forgotten_on_it():
     with small_disk(8 * MEGABYTE) as disk, Memory(disk.folder / "a.db", embedder=None) as memory:
         memory.add_many([f"{number} " + "x" * 2000 for number in range(300)])
         memory.delete_all()
         filled(memory, 2000)
         assert memory.purge(older_than=timedelta(0)) == 300
         memory.add("there is room again")
+        filled(memory, 2000)
+        assert memory.forget_agent() > 300
+        assert memory.count() == 0
 
 
 def test_a_disk_that_others_fill_is_emptied_too():
@@ -105,6 +110,46 @@ def test_a_disk_that_others_fill_is_emptied_too():
                 memory.add(f"{number} " + "x" * 2000)
         memory.delete_all(permanent=True)
         assert memory.count() == 0
+
+
+def test_what_can_be_read_is_read_and_exported_although_accesses_cannot_be_written(tmp_path):
+    with small_disk(4 * MEGABYTE) as disk, Memory(disk.folder / "a.db", embedder=None) as memory:
+        first = memory.add_many([f"{number} " + "x" * 20_000 for number in range(60)])
+        for length in (20_000, 200, 1):
+            filled(memory, length)
+        for entry in first[:20]:
+            with suppress(StoreFullError):
+                memory.update(entry.id, metadata={"note": "longer than before"})
+        for entry in first[:3]:
+            for read in (
+                lambda: memory.list(limit=5),
+                memory.stats,
+                memory.audit,
+                lambda: memory.export(tmp_path / "all.jsonl", overwrite=True),
+                lambda: memory.backup(tmp_path / f"{entry.id}.db"),  # noqa: B023 - called here
+            ):
+                memory.get(entry.id)
+                read()
+        with pytest.raises(StoreFullError, match="the disk is full"):
+            memory.delete_all()
+
+
+def test_a_deletion_in_parts_that_fails_says_how_many_are_deleted(monkeypatch):
+    limits, whole = [], deletes.delete_all
+
+    def limited(*given, limit=None):
+        limits.append(limit)
+        if len(limits) not in {2, 4}:
+            raise StoreFullError("the disk is full")
+        return whole(*given, limit=limit)
+
+    monkeypatch.setattr(deletes, "delete_all", limited)
+    with Memory(":memory:", embedder=None) as memory:
+        memory.add_many(["note"] * 100)
+        with pytest.raises(StoreFullError, match="the disk is full; 80 were deleted before"):
+            memory.delete_all(permanent=True)
+        assert memory.count() == 20
+    assert limits == [None, 64, 64, 16, 16, 4, 1]
 
 
 def test_what_does_not_fit_is_refused_whole_and_the_log_is_copied_at_the_end():

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 import apsw
@@ -29,14 +29,12 @@ PART = 64
 """Entries that a transaction deletes on a full disk; fewer if they do not fit."""
 
 
-class _Deletion(Protocol):
-    def __call__(self, connection: apsw.Connection, /, limit: int | None) -> list[UUID]:
-        """Delete at most so many entries, in a transaction; return their ids."""
-        ...
+Deletion: TypeAlias = Callable[[int | None, apsw.Connection], list[UUID]]
+"""Deletes at most so many entries, in a transaction; returns their ids."""
 
 
 class SqliteBulkWrites(Protocol):
-    """Deletes and changes many entries, each call in one transaction; see `BulkWrites`."""
+    """Deletes and changes many entries; see `BulkWrites`."""
 
     _codec: RowCodec
     _workers: Workers
@@ -63,7 +61,7 @@ class SqliteBulkWrites(Protocol):
     def delete_all(self, scope: Scope, criteria: Criteria = EVERY_ENTRY) -> Future[list[UUID]]:
         """Delete the selected entries of a scope permanently; return their ids."""
         return self._write_or_parts(
-            lambda on, limit: deletes.delete_all(on, self._codec, scope, criteria, limit=limit)
+            lambda limit, on: deletes.delete_all(on, self._codec, scope, criteria, limit=limit)
         )
 
     def purge(
@@ -72,30 +70,30 @@ class SqliteBulkWrites(Protocol):
         """Delete permanently what was deleted or expired before `oldest`; return the ids."""
         times = to_microseconds(oldest), None if expired is None else to_microseconds(expired)
         return self._write_or_parts(
-            lambda on, limit: deletes.purge(on, self._codec, scope, *times, limit=limit)
+            lambda limit, on: deletes.purge(on, self._codec, scope, *times, limit=limit)
         )
 
-    def _write_or_parts(self, job: _Deletion) -> Future[list[UUID]]:
+    def _write_or_parts(self, job: Deletion) -> Future[list[UUID]]:
         """Delete in one transaction, or on a full disk in several that fit into the log."""
-        whole = self._write(partial(job, limit=None))
+        whole = self._write(partial(job, None))
         return self._workers.run(partial(self._deleted, job, whole))
 
-    def _deleted(self, job: _Deletion, whole: Future[list[UUID]]) -> list[UUID]:
+    def _deleted(self, job: Deletion, whole: Future[list[UUID]]) -> list[UUID]:
         with suppress(StoreFullError):
             return whole.result()
         deleted: list[UUID] = []
         limit = PART
         while True:
             try:
-                part = self._write(partial(job, limit=limit)).result()
-            except StoreFullError:
+                part = self._write(partial(job, limit)).result()
+            except StoreFullError as error:
                 if limit == 1:
-                    raise
+                    raise StoreFullError(f"{error}; {len(deleted)} were deleted before") from error
                 limit //= 4
                 continue
-            if not part:
-                return deleted
             deleted += part
+            if len(part) < limit:  # not until none is left: others may go on adding
+                return deleted
 
     def update_all(
         self,

@@ -10,7 +10,7 @@ import os
 from contextlib import suppress
 
 from mnemic._core import allocate, lock_calls
-from mnemic.new_files import typed
+from mnemic.errors import StoreFullError
 
 LOG_BYTES = 1024 * 1024
 """Bytes kept for the log. A deletion of one memory writes some 80 KB and its length, and one that
@@ -46,7 +46,10 @@ class DiskSpace:
             allocate_file(f"{self._path}-wal", LOG_BYTES)
         except OSError as error:
             if error.errno in _FULL:
-                raise typed(error, self._path) from error
+                raise StoreFullError(
+                    f"{self._path}: the disk is full ({error.strerror}); nothing of this write was "
+                    "kept, and permanent deletions make room"
+                ) from error
             self._is_supported = False
             return
         self._reserved = wanted

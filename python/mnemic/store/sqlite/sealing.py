@@ -15,6 +15,7 @@ from mnemic.store.agent_keys import Keyring
 from mnemic.store.row_codec import PlainRowCodec, RowCodec
 from mnemic.store.sealing_codec import SealingRowCodec, sealing_codec_of
 from mnemic.store.sqlite import agent_keys, deletes, rotation
+from mnemic.store.sqlite.bulk_writes import Deletion
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.values import StoredKey
 
@@ -33,6 +34,10 @@ class SqliteSealing(Protocol):
 
     def _write(self, job: Callable[[apsw.Connection], Result]) -> Future[Result]:
         """Hand in a job."""
+        ...
+
+    def _write_or_parts(self, job: Deletion) -> Future[list[UUID]]:
+        """Hand in a deletion."""
         ...
 
     def codec_of(self, encryption: Encryption | None) -> RowCodec:
@@ -86,11 +91,11 @@ class SqliteSealing(Protocol):
         """Destroy the keys of an agent, and delete its entries; return their ids."""
         everyone = Scope(agent_id, all_users=True)
 
-        def forget(on: apsw.Connection) -> list[UUID]:
+        def forget(limit: int | None, on: apsw.Connection) -> list[UUID]:
             agent_keys.delete_keys(on, agent_id)
-            return deletes.delete_all(on, self._codec, everyone, EVERY_ENTRY)
+            return deletes.delete_all(on, self._codec, everyone, EVERY_ENTRY, limit=limit)
 
-        return self._write(forget)
+        return self._write_or_parts(forget)
 
     def _newest_key(self, agent_id: str) -> StoredKey:
         codec = sealing_codec_of(self._codec)

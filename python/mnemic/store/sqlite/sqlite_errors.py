@@ -23,7 +23,11 @@ _MESSAGES: tuple[tuple[type[apsw.Error], type[MnemicError], str], ...] = (
     (apsw.NotADBError, StoreFileError, "it is not a mnemic file; choose another path"),
     (apsw.CorruptError, StoreCorruptError, f"it is damaged; {RESTORE}"),
     (apsw.FullError, StoreFullError, "the disk is full; nothing of this write was kept"),
-    (apsw.IOError, StoreFullError, "the disk is failing; a write that met this was not kept"),
+    (
+        apsw.IOError,
+        StoreFullError,
+        "the disk is full, over a quota or a limit, or failing; a write that met this was not kept",
+    ),
     (apsw.CantOpenError, StoreFileError, "it cannot be opened; look at the path and its rights"),
     (
         apsw.ReadOnlyError,
