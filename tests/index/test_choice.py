@@ -5,10 +5,10 @@ import random
 
 import pytest
 
-from mnemic import Memory
+from mnemic import Memory, MemoryEntry
 from mnemic.errors import InvalidArgumentError, MissingExtraError
 from mnemic.index import choice
-from mnemic.vectors import FaissOptions
+from mnemic.vectors import FaissOptions, IndexPool
 from tests.support.embedders import WordEmbedder
 
 WORDS = [first + last for first in "bdfgklmnprst" for last in ("ale", "ing", "on", "ure", "est")]
@@ -125,6 +125,21 @@ def test_auto_is_approximate_above_a_number_of_memories(tmp_path, monkeypatch):
         assert settled(memory).search("bale", user_id="ann", **ASK).approximate
     with opened(place, index="auto", exact_limit=0) as memory:
         assert settled(memory).search("bale", user_id="ann", **ASK).approximate
+
+
+@pytest.mark.parametrize("limit", [10, 2_000_000])
+@pytest.mark.parametrize("embedder", [None, WordEmbedder(dimensions=16)])
+@pytest.mark.parametrize("place", [":memory:", "a.db"])
+def test_auto_chooses_before_the_memories_are_read(tmp_path, monkeypatch, place, embedder, limit):
+    """A memory without a file has one connection, which a read of its rows uses until its end."""
+    monkeypatch.setattr(choice, "AUTO_LIMIT", limit)
+    monkeypatch.chdir(tmp_path)
+    given = [MemoryEntry(content=str(number), embedding=[1.0] * 16) for number in range(30)]
+    with Memory(place, embedder=embedder, index="auto", index_pool=IndexPool(1)) as memory:
+        for part in (given[:15], given[15:]):  # each search loads the index that the pool dropped
+            memory.add_many(part)
+            assert memory.search(vector=[1.0] * 16)
+        assert (memory.index.info().kind == "hnsw") is (limit == 10)
 
 
 def test_an_exact_memory_that_has_grown_large_says_so_once(monkeypatch, caplog):

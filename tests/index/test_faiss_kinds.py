@@ -7,7 +7,7 @@ import pytest
 
 from mnemic.errors import InvalidArgumentError, MissingExtraError
 from mnemic.index import RowSet
-from mnemic.index.choice import source_factory
+from mnemic.index.choice import source_choice
 from mnemic.index.faiss_kinds import FaissIndex, FaissOptions, checked_options, faiss_library
 from mnemic.index.faiss_source import FaissSource
 
@@ -89,7 +89,7 @@ def test_errors_of_the_library_are_typed_when_an_index_is_made(monkeypatch):
     def fail(_self):
         raise RuntimeError("Error in faiss::HNSW")
 
-    make = source_factory(FaissOptions(), lambda: 0)
+    make = source_choice(FaissOptions(), lambda: 0)()
     monkeypatch.setattr(FaissIndex, "_made", fail)
     with pytest.raises(InvalidArgumentError, match="no index of 16 dimensions"):
         make(DIM)

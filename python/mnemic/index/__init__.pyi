@@ -11,6 +11,7 @@ from mnemic.index.candidates import HeldSource as HeldSource
 from mnemic.index.candidates import IndexSelection as IndexSelection
 from mnemic.index.candidates import InitialVectors as InitialVectors
 from mnemic.index.candidates import RowSet as RowSet
+from mnemic.index.candidates import SourceChoice as SourceChoice
 from mnemic.index.candidates import SourceFactory as SourceFactory
 from mnemic.index.exact_source import ExactSource as ExactSource
 from mnemic.index.native import NativeIndex as NativeIndex

@@ -203,5 +203,11 @@ class HeldSource(Protocol):
         ...
 
 
-SourceFactory: TypeAlias = Callable[[int], CandidateSource | None]
-"""Makes an empty source of vectors of a dimension, or none; a class is one."""
+SourceFactory: TypeAlias = Callable[[int], CandidateSource]
+"""Makes an empty source of vectors of a dimension; a class is one."""
+
+SourceChoice: TypeAlias = Callable[[], SourceFactory | None]
+"""Chooses what makes the sources of a new index, before its rows are read: it may read the store.
+
+None is no source.
+"""

@@ -4,7 +4,12 @@ from collections.abc import Callable
 from typing import Final, Literal, TypeAlias, cast
 
 from mnemic.errors import InvalidArgumentError, MnemicError
-from mnemic.index.candidates import CandidateSource, InitialVectors, SourceFactory
+from mnemic.index.candidates import (
+    CandidateSource,
+    InitialVectors,
+    SourceChoice,
+    SourceFactory,
+)
 from mnemic.index.faiss_kinds import FaissOptions, checked_options, faiss_library
 from mnemic.reporting.description import described
 
@@ -38,8 +43,8 @@ def checked_index(index: object) -> IndexChoice:
     return cast("IndexChoice", index)
 
 
-def source_factory(choice: IndexChoice, count: Callable[[], int]) -> SourceFactory | None:
-    """Return what makes the candidate source of an index; None for none.
+def source_choice(choice: IndexChoice, count: Callable[[], int]) -> SourceChoice | None:
+    """Return what chooses the candidate sources of a new index; None for none at all.
 
     Args:
         choice: The choice.
@@ -47,8 +52,10 @@ def source_factory(choice: IndexChoice, count: Callable[[], int]) -> SourceFacto
     """
     if choice == "exact":
         return None
-    options = choice if isinstance(choice, FaissOptions) else FaissOptions()
-    return FaissSources(options, count if choice == "auto" else None)
+    sources = FaissSources(choice if isinstance(choice, FaissOptions) else FaissOptions())
+    if choice == "auto":
+        return lambda: sources if count() > AUTO_LIMIT else None
+    return lambda: sources
 
 
 class FaissSources:
@@ -56,16 +63,13 @@ class FaissSources:
 
     Args:
         options: Their options.
-        count: Returns the number of memories, of which there must be more than `AUTO_LIMIT`; None
-            for any number.
     """
 
-    def __init__(self, options: FaissOptions, count: Callable[[], int] | None) -> None:
+    def __init__(self, options: FaissOptions) -> None:
         self._options = options
-        self._count = count
 
-    def __call__(self, dim: int, beginning: InitialVectors | None = None) -> CandidateSource | None:
-        """Return a source of vectors of a dimension, or none.
+    def __call__(self, dim: int, beginning: InitialVectors | None = None) -> CandidateSource:
+        """Return a source of vectors of a dimension.
 
         Args:
             dim: The dimension.
@@ -74,19 +78,14 @@ class FaissSources:
         Raises:
             InvalidArgumentError: If FAISS has no such index.
         """
-        if self._count is not None and self._count() <= AUTO_LIMIT:
-            return None
-        return _source(self._options, dim, beginning)
+        from mnemic.index.faiss_source import FaissSource  # noqa: PLC0415 - most memories need none
 
-
-def _source(options: FaissOptions, dim: int, beginning: InitialVectors | None) -> CandidateSource:
-    from mnemic.index.faiss_source import FaissSource  # noqa: PLC0415 - most memories need none
-
-    try:
-        return FaissSource(dim, options, beginning)
-    except (MnemicError, MemoryError):
-        raise
-    except Exception as error:  # FAISS raises many kinds
-        raise InvalidArgumentError(
-            f"FAISS makes no index of {dim} dimensions by {options} ({type(error).__name__})"
-        ) from error
+        try:
+            return FaissSource(dim, self._options, beginning)
+        except (MnemicError, MemoryError):
+            raise
+        except Exception as error:  # FAISS raises many kinds
+            raise InvalidArgumentError(
+                f"FAISS makes no index of {dim} dimensions by {self._options} "
+                f"({type(error).__name__})"
+            ) from error

@@ -200,7 +200,7 @@ class NativeIndex:
         with self._lock:
             if fresh.seq is None or (self._seq is not None and fresh.seq < self._seq):
                 return False
-            self._dim = fresh._dim  # noqa: SLF001 - of the same class
+            self._make_source = fresh._make_source  # noqa: SLF001 - of the same class
             # In this order: a reader that sees nothing pending uses the core as it is.
             self._core = fresh._current()  # noqa: SLF001 - of the same class
             self._source = fresh._source  # noqa: SLF001 - of the same class
@@ -479,14 +479,12 @@ class NativeIndex:
         """Return an empty candidate source, if there are vectors and a factory."""
         if self._dim is None or self._make_source is None:
             return None
-        source = self._make_source(self._dim)
-        return None if source is None else SourceGuard(source)
+        return SourceGuard(self._make_source(self._dim))
 
     def _started_source(self, beginning: InitialVectors) -> SourceGuard | None:
         """Return a candidate source that has some vectors, or will have them soon."""
         if self._dim is not None and isinstance(self._make_source, FaissSources):
-            source = self._make_source(self._dim, beginning)
-            return None if source is None else SourceGuard(source)
+            return SourceGuard(self._make_source(self._dim, beginning))
         guard = self._new_source()
         if guard is not None:
             for rows, vectors in beginning.parts():

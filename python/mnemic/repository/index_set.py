@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 
 from mnemic.embed.validated import ValidatedEmbedder
-from mnemic.index import SourceFactory
+from mnemic.index import SourceChoice
 from mnemic.model import Scope
 from mnemic.model.rows import State
 from mnemic.model.timestamps import from_microseconds, to_microseconds
@@ -31,7 +31,7 @@ class IndexSet:
         model: Model of the vectors.
         language: The language of the memories, "auto" or None; see `Options`.
         can_write: Whether such vectors may be stored.
-        make_source: Makes the candidate source of active memories; None for none.
+        choose_source: Chooses the candidate source of active memories; None for none.
         progress: Reports loads of the index of active memories; None for none.
         pool: Bounds the bytes of loaded indexes; None for no bound.
         unloaded: Called when the index of active memories was dropped; None for nothing to call.
@@ -54,7 +54,7 @@ class IndexSet:
         *,
         language: str | None,
         can_write: bool,
-        make_source: SourceFactory | None = None,
+        choose_source: SourceChoice | None = None,
         progress: LoadProgress | None = None,
         pool: PooledIndexes | None = None,
         unloaded: Callable[[], object] | None = None,
@@ -78,7 +78,7 @@ class IndexSet:
         self.active = self._make(
             embedder,
             model=model,
-            make_source=make_source,
+            choose_source=choose_source,
             progress=progress,
             unloaded=unloaded,
             is_lazy=is_lazy,

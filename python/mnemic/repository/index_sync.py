@@ -18,7 +18,7 @@ from mnemic.errors import (
     StoreError,
     VectorFileDamagedError,
 )
-from mnemic.index import NativeIndex, SourceFactory, choice
+from mnemic.index import NativeIndex, SourceChoice, choice
 from mnemic.model.rows import RowBatch, State
 from mnemic.reporting.logs import logger
 from mnemic.repository.access_buffer import AccessBuffer
@@ -65,7 +65,7 @@ class IndexSync:
         language: The language of the entries, "auto" or None; see `Options`.
         can_write: Whether new vectors may be stored.
         state: State of the entries; only active ones are embedded.
-        make_source: Makes the index's candidate source; None for none.
+        choose_source: Chooses the index's candidate source; None for none.
         model: Model of the vectors; the embedder's if None.
         progress: Reports full loads that a call waits for; None for none.
         pool: Bounds the bytes of loaded indexes; None for no bound.
@@ -91,7 +91,7 @@ class IndexSync:
         language: str | None = "auto",
         can_write: bool = True,
         state: State = State.ACTIVE,
-        make_source: SourceFactory | None = None,
+        choose_source: SourceChoice | None = None,
         model: VectorModel | None = None,
         progress: LoadProgress | None = None,
         pool: PooledIndexes | None = None,
@@ -113,7 +113,7 @@ class IndexSync:
         self._learning = Lock()
         self._coverage = None if embedder is None else embedder.coverage
         self._languages = None if embedder is None else embedder.languages
-        self._make_source = make_source
+        self._choose_source = choose_source
         self._language = language
         self._index = self._new_index(self.model, self._coverage)
         self._store = store
@@ -374,7 +374,7 @@ class IndexSync:
         size = self._index.size
         if size <= choice.AUTO_LIMIT or self._index.has_source:
             return False
-        if self._make_source is None and not self._has_warned:
+        if self._choose_source is None and not self._has_warned:
             self._has_warned = True
             _log.warning(
                 "Agent %s has %d memories, and every search compares all of its scope; "
@@ -382,7 +382,7 @@ class IndexSync:
                 self._agent_id,
                 size,
             )
-        return self._make_source is not None
+        return self._choose_source is not None
 
     def _is_all_there_is(self) -> bool:
         """Return whether the index is loaded, and the store cannot be read for newer changes."""
@@ -512,10 +512,11 @@ class IndexSync:
             fresh.apply(self._rows_since(fresh.seq, model))
 
     def _new_index(self, model: Model | None, coverage: Coverage | None) -> NativeIndex:
-        dim = None if model is None else model[1]
+        dim, choose = None if model is None else model[1], self._choose_source
+        make_source = None if dim is None or choose is None else choose()
         # By a weak reference: a memory that is never closed is collected with its last reference.
         repair = partial(_repair, weakref.ref(self))
-        return NativeIndex(dim, self._make_source, coverage, self._language, repair)
+        return NativeIndex(dim, make_source, coverage, self._language, repair)
 
     def _new_snapshots(self, model: Model | None) -> IndexSnapshots | None:
         """Return the snapshots of the index, if any are kept of it."""
