@@ -218,10 +218,9 @@ class LongTermMemoryStats(Record, frozen=True, kw_only=True):
 
     @property
     def storage_percent_used(self) -> float:
-        """Used ÷ limit · 100; 0 without a limit."""
-        if not self.storage_bytes_limit:
-            return 0.0
-        return self.storage_bytes_used / self.storage_bytes_limit * 100
+        """Used ÷ limit · 100; 0 without a limit above 0."""
+        limit = self.storage_bytes_limit or 0
+        return self.storage_bytes_used / limit * 100 if limit > 0 else 0.0
 
 
 class UserUsage(Record, frozen=True):
