@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from concurrent.futures import Future
 from datetime import timedelta
 from functools import partial
 from uuid import uuid4
@@ -50,6 +51,9 @@ EVERY_WAY = {
     "temporal": lambda retriever, _: retriever.recall_temporal(NOON, NOON, user_id="u"),
     "topic": lambda retriever, _: retriever.recall_temporal(NOON, NOON, "q", user_id="u"),
     "linked": linked_from,
+    "contradictions": lambda retriever, _: retriever.find_contradictions(
+        "q", "u", min_confidence=0.0
+    ),
 }
 every_way = pytest.mark.parametrize("way", EVERY_WAY)
 
@@ -67,7 +71,7 @@ async def accesses(memory):
     return {each.content: each.access_count for each in found}
 
 
-@pytest.mark.requirement("C068")
+@pytest.mark.requirement("C068", "R274")
 @every_way
 def test_every_recall_is_one_access_and_shows_what_was_before(way):
     clock = Clock()
@@ -92,6 +96,14 @@ def test_every_recall_is_one_access_and_shows_what_was_before(way):
         assert await accesses(memory) == {"one": 7, "two": 2}
 
     run(scenario, clock=clock)
+
+
+@pytest.mark.requirement("C068", "R274")
+def test_a_check_for_contradictions_of_a_memory_to_store_is_no_access():
+    with opened() as memory:
+        memory.add("she is allergic to nuts")
+        assert memory.add("she is not allergic to nuts", check="contradictions").contradictions
+        assert [entry.access_count for entry in memory.list()] == [0, 0]
 
 
 @pytest.mark.requirement("C068")
@@ -259,8 +271,10 @@ def test_no_failure_to_write_accesses_fails_a_recall(way, failure, interval, mon
         await store_two(memory)
         await EVERY_WAY[way](retriever, memory)
 
-        async def fail():
-            raise failure("not now")
+        def fail():
+            failed = Future()
+            failed.set_exception(failure("not now"))
+            return failed
 
         with monkeypatch.context() as patched:
             patched.setattr(memory.repository._store, "write_accesses", fail)

@@ -22,7 +22,6 @@ from tests.support.recall import (
     STATUSES,
     UNTRACKED,
     ScriptedJudge,
-    counts,
     ids,
     mine,
     opened,
@@ -176,16 +175,6 @@ def test_archived_and_superseded_memories_contradict_only_when_asked(flag):
         assert set(texts(found)) == {*asked_for, *(f"end of {name} ~0.1" for name in asked_for)}
 
     run(scenario, **contradicting({}))
-
-
-@pytest.mark.requirement("C067")
-def test_looking_for_contradictions_is_no_use_of_them():
-    async def scenario(memory, retriever):
-        await memory.store(mine("one"))
-        assert len(await retriever.find_contradictions("new", "u")) == 1
-        assert await counts(memory) == {"one": 0}
-
-    run(scenario, judge=ScriptedJudge({"one": 1.0}))
 
 
 @pytest.mark.requirement("C072")

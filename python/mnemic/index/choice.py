@@ -8,7 +8,6 @@ from mnemic.index.candidates import (
     CandidateSource,
     InitialVectors,
     SourceChoice,
-    SourceFactory,
 )
 from mnemic.index.faiss_kinds import FaissOptions, checked_options, faiss_library
 from mnemic.reporting.description import described

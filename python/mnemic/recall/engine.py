@@ -286,23 +286,29 @@ class RecallEngine:
         options: RecallOptions,
         *,
         min_confidence: float = CONTRADICTION_CONFIDENCE,
-        exclude: tuple[UUID, ...] = (),
-        is_sensitive: bool = False,
+        new: MemoryEntry | None = None,
     ) -> MemoryRecallResult:
         """Return memories that a text contradicts, highest confidence first.
 
-        The log never shows a sensitive text.
+        Args:
+            scope: Whose memories.
+            content: The text.
+            options: Options of the recall.
+            min_confidence: Judgements with a lower confidence are omitted.
+            new: The memory of this text, which is about to be stored. What it replaces is omitted,
+                the log shows no sensitive text, and nothing counts as recalled.
         """
         started, time_limit = time.perf_counter(), options.time_limit
         self._check_license()
         least = fraction("min_confidence", min_confidence)
+        exclude = () if new is None or new.supersedes is None else (new.supersedes,)
+        is_sensitive = new is not None and new.sensitive
+        await self._write_accesses()
         found = await self._candidates(scope, content, options, exclude, time_limit)
         candidates = [
             _Candidate(hit.row, found.entries[hit.row], hit.shown_score) for hit in found.hits
         ]
         judged = await self._judged(content, candidates)
-        if uses_store(options):
-            await self._write_accesses()  # as above
         linked, is_late = await run_blocking(
             lambda: self._linked_pairs(scope, candidates, options, time_limit), self.repository
         )
@@ -318,8 +324,10 @@ class RecallEngine:
             known = scored.get(row)
             if memory.memory.id not in exclude and (known is None or known.score < memory.score):
                 scored[row] = memory
-        surest = sorted(scored.values(), key=_by_confidence)
-        memories = tuple(surest[: options.max_results])
+        surest = dict(sorted(scored.items(), key=_by_confidence)[: options.max_results])
+        memories = tuple(surest.values())
+        if new is None:
+            self._count(memories, list(surest))
         found = found._replace(
             partial=found.partial or is_late,
             stale_since=self.repository.finder.stale_since or found.stale_since,
@@ -575,7 +583,8 @@ def _total(found: SearchOutcome) -> int:
     return len(found.hits) if found.total is None else found.total
 
 
-def _by_confidence(scored: ScoredMemory) -> tuple[float, float, UUID, str]:
+def _by_confidence(of_row: tuple[int, ScoredMemory]) -> tuple[float, float, UUID, str]:
+    scored = of_row[1]
     memory = scored.memory
     return -scored.score, -memory.created_at.timestamp(), memory.id, memory.user_id or ""
 

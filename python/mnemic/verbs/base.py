@@ -4,7 +4,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
-from uuid import UUID
 
 import msgspec
 
@@ -15,7 +14,6 @@ from mnemic.model import (
     Expression,
     MemoryEntry,
     MemoryFilter,
-    MemoryRecallResult,
     MemoryRetrieverOptions,
     OnTimeout,
     Ranking,
@@ -30,7 +28,6 @@ from mnemic.model.deadline import TimeLimit
 from mnemic.model.filter import All, parse_filter, parse_times
 from mnemic.model.new_entry import NewEntry, with_embedding
 from mnemic.model.ranking import BY_SEARCH_TYPE, SEARCH_TYPES
-from mnemic.model.recall import CONTRADICTION_CONFIDENCE
 from mnemic.model.search import Search
 from mnemic.model.validation import bounded, flag, lone_surrogate
 from mnemic.records.secrets import without_passwords
@@ -201,36 +198,11 @@ class ScopedBase(Twin, MemoryHabits):
             on_timeout=on_timeout,
         )
 
-    async def _contradictions(
-        self,
-        scope: Scope,
-        content: str,
-        limit: int,
-        exclude: tuple[UUID, ...] = (),
-        *,
-        min_confidence: float = CONTRADICTION_CONFIDENCE,
-        is_sensitive: bool = False,
-        timeout: float | None = None,
-        on_timeout: OnTimeout = "raise",
-    ) -> MemoryRecallResult:
-        options = RecallOptions(
-            user_id=scope.user_id, max_results=limit, timeout=timeout, on_timeout=on_timeout
-        )
-        return await self._services.recall_engine.contradictions(
-            scope,
-            content,
-            options,
-            min_confidence=min_confidence,
-            exclude=exclude,
-            is_sensitive=is_sensitive,
-        )
-
     async def _contradicted(self, new: MemoryEntry) -> Sequence[ScoredMemory]:
         """Return the memories of its scope that a memory contradicts, which is to be stored."""
         scope = self._scope.narrowed(new.user_id, new.project_id, new.session_id)
-        replaced = () if new.supersedes is None else (new.supersedes,)
-        contradicted = await self._contradictions(
-            scope, new.content, 10, replaced, is_sensitive=new.sensitive
+        contradicted = await self._services.recall_engine.contradictions(
+            scope, new.content, RecallOptions(user_id=scope.user_id), new=new
         )
         return contradicted.memories
 

@@ -112,13 +112,11 @@ class AsyncRecallVerbs(ScopedBase):
     ) -> MemoryRecallResult:
         """Return what a text contradicts (`mnemic.compat.MemoryRetriever.find_contradictions`)."""
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
-        return await self._contradictions(
-            scope,
-            content,
-            limit,
-            min_confidence=min_confidence,
-            timeout=timeout,
-            on_timeout=on_timeout,
+        options = RecallOptions(
+            user_id=scope.user_id, max_results=limit, timeout=timeout, on_timeout=on_timeout
+        )
+        return await self._services.recall_engine.contradictions(
+            scope, content, options, min_confidence=min_confidence
         )
 
     async def salience(
