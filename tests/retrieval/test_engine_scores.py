@@ -3,13 +3,18 @@
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from mnemic import Memory
 from mnemic.compat import AsyncRetrievalService
 from mnemic.errors import (
     EmbedderRequiredError,
 )
 from mnemic.model import MemoryQuery, Recency, RecencyCurve
-from tests.support.clock import NOON
+from mnemic.model.ranking import SEARCH_TYPES
+from tests.support.clock import DAY, NOON, Clock
+from tests.support.recall import NamedSimilarities
 from tests.support.retrieval import (
     EVERYTHING,
     QUERY,
@@ -21,6 +26,10 @@ from tests.support.retrieval import (
     store_near,
     words,
 )
+from tests.support.tiers import examples
+
+WEIGHTS = ("similarity", "recency", "importance", "access", "context")
+PARTS = ("relevance", "recency", "importance", "access_frequency", "context_boost")
 
 
 @pytest.mark.requirement("C008")
@@ -187,3 +196,53 @@ def test_words_are_searched_without_floors_and_without_an_embedder():
         assert (await service.expand_query("sofa")).original == "sofa"
 
     serve(scenario, memory={"embedder": None})
+
+
+@st.composite
+def stocked(draw):
+    """Return memories that are near to a query, or far from it, by meaning and by words."""
+    said = st.builds(
+        "{} {} ~{}".format,
+        st.sampled_from(["tea", "green tea", "coffee"]),
+        st.sampled_from(["in Oslo", "at home"]),
+        st.sampled_from([-1, -0.4, 0, 0.3, 0.9]),
+    )
+    return [
+        {
+            "content": draw(said),
+            "importance": draw(st.sampled_from([0.0, 0.3, 1.0])),
+            "session_id": draw(st.sampled_from([None, "s"])),
+            "created_at": NOON - draw(st.integers(0, 500)) * DAY,
+        }
+        for _ in range(draw(st.integers(1, 6)))
+    ]
+
+
+@examples(80)
+@given(
+    stocked(),
+    st.sampled_from(SEARCH_TYPES),
+    st.lists(st.sampled_from([0.0, 0.05, 0.6, 1.0]), min_size=5, max_size=5),
+    st.sampled_from(["green tea?", "what of ~-1", "Oslo ~0.4"]),
+    st.sampled_from([None, "coffee ~0.5"]),
+)
+@pytest.mark.requirement("R169")
+def test_the_parts_of_a_score_by_the_weights_of_the_query_add_up_to_it(
+    memories, search_type, weights, query, context
+):
+    if not any(weights[: 4 if context is None else 5]):
+        weights = [0.6, 0.2, 0.15, 0.05, 0.1]
+    named = {f"{name}_weight": weight for name, weight in zip(WEIGHTS, weights, strict=True)}
+    asked = MemoryQuery(
+        query=query, context_boost=context, search_type=search_type, min_relevance=0, **named
+    )
+    with Memory(":memory:", embedder=NamedSimilarities(), clock=Clock()) as memory:
+        memory.add_many(memories)
+        memory.retrieve(asked)  # the first accesses
+        for found in (memory.retrieve(asked), memory.retrieve(asked)):
+            for hit in found:  # none where the only match is negative
+                parts = [getattr(hit.scores, name) for name in PARTS]
+                weighted = [(w, p) for w, p in zip(weights, parts, strict=True) if p is not None]
+                total = math.fsum(weight for weight, _ in weighted)
+                whole = math.fsum(weight * part for weight, part in weighted) / total
+                assert hit.score == pytest.approx(whole, abs=1e-9)

@@ -196,9 +196,14 @@ class MemoryQuery(Redacted, frozen=True, kw_only=True, dict=True, metaclass=Name
 class RelevanceScores(Record, frozen=True, kw_only=True):
     """Parts of a score, each from 0 to 1; None for a part without a weight.
 
+    The score is the mean of relevance, recency, importance, access_frequency and context_boost by
+    the weights of the query, of those that are not None.
+
     Attributes:
         similarity: Cosine with the query; given for every semantic and hybrid query, whatever its
             weight.
+        relevance: What `similarity_weight` weighs: the similarity in a semantic query; else the
+            match of similarity, words and session, divided by the best one of the scope.
         recency: Recency.
         importance: Importance.
         access_frequency: Frequency of accesses.
@@ -207,6 +212,7 @@ class RelevanceScores(Record, frozen=True, kw_only=True):
     """
 
     similarity: float | None = None
+    relevance: float | None = None
     recency: float | None = None
     importance: float | None = None
     access_frequency: float | None = None

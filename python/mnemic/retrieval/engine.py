@@ -590,6 +590,7 @@ def _hit(ranked: RankedRow) -> CachedHit:
     part = ranked.components.get
     scores = RelevanceScores(
         similarity=part("similarity"),
+        relevance=part("relevance"),
         recency=part("recency"),
         importance=part("importance"),
         access_frequency=part("access"),
