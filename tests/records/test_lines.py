@@ -260,16 +260,26 @@ def test_a_context_window_shows_its_size():
     assert repr(window) == "ContextWindow(0 items, 0 of 500 tokens, agent 'aide')"
 
 
-def test_hits_and_entries_are_hashable_and_records_with_dicts_are_not():
+def test_hits_and_entries_are_hashable():
     one, other = SearchHit(memory(), 0.5, {"a": 1.0}), SearchHit(memory(), 0.5, {"a": 1.0})
     assert one == other
     assert len({one, other, SearchHit(memory(), 0.4, {})}) == 2
     assert len({memory(), memory(), entry()}) == 2
     assert hash(SearchResults([one])) == hash(SearchResults([other]))
     assert {MemoryPage((memory(),), None): 1}[MemoryPage((memory(),), None)] == 1
-    for record in (MemoryQuery(filters={"type": "fact"}),):
-        with pytest.raises(TypeError, match="unhashable"):
-            hash(record)
+
+
+@pytest.mark.parametrize("kind", RECORDS, ids=lambda kind: kind.__name__)
+def test_every_record_is_hashable(kind):
+    one, other = sample(kind), sample(kind)
+    assert (hash(one) == hash(other)) or one != other
+
+
+def test_equal_records_with_dicts_in_them_are_one_key():
+    facts, goals = (MemoryQuery(filters={"type": kind}) for kind in ("fact", "event"))
+    known = {facts: 1, goals: 2}
+    assert known[MemoryQuery(filters={"type": "fact"})] == 1
+    assert known[MemoryQuery(filters={"type": "event"})] == 2
 
 
 def test_equal_entries_and_results_do_not_differ():

@@ -12,8 +12,7 @@ __all__ = ["Record", "RedactedStr"]
 class Record(msgspec.Struct, frozen=True):
     """A public record: an immutable struct of msgspec, with plain forms of itself.
 
-    Records are equal by their fields, and hashable if all their fields are: not with a dict in
-    them. Memories and hits are hashable all the same, by their ids.
+    Records are equal by their fields, and hashable: dicts in them count for equality alone.
 
     Attributes:
         _left_out: Fields that plain forms leave out where they are None.
@@ -35,9 +34,24 @@ class Record(msgspec.Struct, frozen=True):
         """Return `to_dict` as JSON."""
         return msgspec.json.encode(self.to_dict()).decode()
 
+    def __hash__(self) -> int:
+        try:
+            return super().__hash__()
+        except TypeError:  # a dict has none
+            values = (getattr(self, name) for name in self.__struct_fields__)
+            return hash((type(self), *filter(_is_hashable, values)))
+
     def __repr__(self) -> str:
         return without_passwords(super().__repr__())
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         """Return the fields for the package rich."""
         return [(name, safe(getattr(self, name))) for name in self.__struct_fields__]
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
