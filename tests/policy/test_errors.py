@@ -121,7 +121,7 @@ def test_errors_in_code_are_unexpected():
     assert not is_expected(TypeError())
 
 
-@pytest.mark.parametrize("message", ["", " \n\t\u3000", "x" * 4001, "half \ud800 a pair"])
+@pytest.mark.parametrize("message", ["", " \n\t\u3000", "x" * 4001, "half \ud800 a pair", "nul \0"])
 @pytest.mark.requirement("R310", "C051")
 def test_blank_long_and_broken_messages_are_invalid(message):
     assert query_error(message, 4000) == INVALID_QUERY

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mnemic.async_memory import AsyncMemory
+from mnemic.compat import ContextWindow, LongTermMemory, RetrievalService
 from mnemic.compat.long_term import AsyncLongTermMemory
 from mnemic.errors import (
     EmbeddingError,
@@ -19,7 +20,7 @@ from mnemic.errors import (
 )
 from mnemic.licensing import STORAGE_LIMITS, DocumentedLicenses, LicenseTier
 from mnemic.memory import Memory
-from mnemic.model import MemoryEntryUpdate
+from mnemic.model import MemoryEntryUpdate, MemoryQuery
 from mnemic.model.ids import UuidFactory
 from mnemic.observability.events import MemoryForgottenEvent, MemoryStoredEvent, MemoryUpdatedEvent
 from tests.support.doors import run
@@ -49,6 +50,30 @@ def test_a_flag_that_is_no_bool_is_refused_and_deletes_nothing(memory, call):
     with pytest.raises(InvalidArgumentError, match="must be True or False, got 'no'"):
         call(memory, kept.id)
     assert memory.get(kept.id) == kept
+
+
+QUERY_CALLS = {
+    "search": lambda memory, query: memory.search(query),
+    "search with a vector": lambda memory, query: memory.search(query, vector=[1.0] * 32),
+    "context": lambda memory, query: memory.context(query),
+    "retrieve": lambda memory, query: memory.retrieve(query),
+    "query": lambda memory, query: memory.retrieve(MemoryQuery.semantic(query)),
+    "retrieve to context": lambda memory, query: memory.retrieve_to_context(
+        query, ContextWindow(500)
+    ),
+    "expand": lambda memory, query: memory.expand(query),
+    "service": lambda memory, query: RetrievalService(memory).expand_query(query),
+    "recall": lambda memory, query: memory.recall(query),
+    "search_semantic": lambda memory, query: LongTermMemory(memory).search_semantic(query),
+}
+
+
+@pytest.mark.parametrize("query", ["\0", "tea\0", "\ud800 tea", " ", "x" * 10_001])
+@pytest.mark.parametrize("call", QUERY_CALLS.values(), ids=QUERY_CALLS)
+def test_a_text_that_is_no_query_is_refused_by_every_call(memory, call, query):
+    memory.add("Drinks tea")
+    with pytest.raises(InvalidArgumentError):
+        call(memory, query)
 
 
 @pytest.mark.parametrize("option", ["log_content", "track_access", "read_only"])

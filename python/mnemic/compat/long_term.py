@@ -240,9 +240,11 @@ class AsyncLongTermMemory(
         if not (validation.is_number(minimum) and 0 <= minimum <= 1):
             raise InvalidArgumentError(f"min_similarity must be from 0 to 1, got {quoted(minimum)}")
         scope = self._scope.narrowed(user_id, all_users=all_users)
-        checked = validation.bounded("query", validation.text("query", validation.query(query)))
         search = Search(
-            text=checked, limit=limit, ranking=SEMANTIC, min_similarity=float(minimum) or None
+            text=validation.query(query),
+            limit=limit,
+            ranking=SEMANTIC,
+            min_similarity=float(minimum) or None,
         )
         found = await self._repository.search(scope, search)
         return [

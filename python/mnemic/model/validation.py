@@ -241,10 +241,10 @@ MAX_QUERY_LENGTH = 10_000
 
 
 def query(value: object) -> str:
-    """Return `value` if it is a query: a text with more than white space."""
+    """Return `value` if it is a query: a text with more than white space, not too long."""
     if not isinstance(value, str) or not value.strip():
         raise must_be("query", "a text that is not empty", value)
-    return value
+    return bounded("query", text("query", value))
 
 
 def bounded(field: str, value: str) -> str:

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from mnemic import errors
-from mnemic.model.validation import lone_surrogate
+from mnemic.model.validation import query
 from mnemic.records import Record
 
 ErrorCode: TypeAlias = Literal[
@@ -117,10 +117,12 @@ def query_error(message: str, max_length: int) -> RetrievalError | None:
     """Return `INVALID_QUERY` for a message that cannot be searched for; None for any other.
 
     Args:
-        message: Blank texts, texts with a lone surrogate, and longer ones are invalid.
+        message: Longer ones are invalid, and what no search takes: blank texts, and texts with a
+            NUL character or a lone surrogate.
         max_length: Maximum length in characters.
     """
-    is_too_long = len(message) > max_length
-    if is_too_long or not message.strip() or lone_surrogate(message) is not None:
+    try:
+        is_too_long = len(query(message)) > max_length
+    except errors.InvalidArgumentError:
         return INVALID_QUERY
-    return None
+    return INVALID_QUERY if is_too_long else None

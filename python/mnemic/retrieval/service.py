@@ -231,8 +231,8 @@ class AsyncRetrievalService(RetrievalBase):
             InvalidArgumentError: If it is not a text, empty, or longer than 10,000 characters.
             LicenseRestrictionError: If the license policy does not include it.
         """
-        MemoryQuery.semantic(validation.query(query))  # its checks hold here too
-        return await self._engine.expand(self._scope.narrowed(user_id, all_users=all_users), query)
+        scope = self._scope.narrowed(user_id, all_users=all_users)
+        return await self._engine.expand(scope, validation.query(query))
 
     async def get_stats(self) -> RetrievalStats:
         """Return statistics since construction."""

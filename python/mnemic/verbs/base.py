@@ -29,7 +29,7 @@ from mnemic.model.filter import All, parse_filter, parse_times
 from mnemic.model.new_entry import NewEntry, with_embedding
 from mnemic.model.ranking import BY_SEARCH_TYPE, SEARCH_TYPES
 from mnemic.model.search import Search
-from mnemic.model.validation import bounded, flag, lone_surrogate
+from mnemic.model.validation import flag
 from mnemic.records.secrets import without_passwords
 from mnemic.reporting.description import described, must_be, quoted
 from mnemic.threads.locks import Lock
@@ -268,13 +268,6 @@ def built_search(
     """
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
         raise must_be("limit", "an int of at least 0", limit, show=quoted)
-    if text is not None:
-        at = lone_surrogate(bounded("query", text))
-        if at is not None:
-            raise InvalidArgumentError(
-                f"query holds a lone surrogate at {at}, which is no text; encode it with "
-                "errors='replace' first"
-            )
     time_limit = TimeLimit.after(timeout, on_timeout)
     score = minimum_score(min_score)
     return Search(

@@ -88,8 +88,7 @@ class AsyncRetrievalVerbs(ScopedBase):
     ) -> ExpandedQuery:
         """Return a query with related terms (`mnemic.compat.RetrievalService.expand_query`)."""
         scope = self._scope.narrowed(user_id, session_id=session_id, all_users=all_users)
-        MemoryQuery.semantic(validation.query(query))  # its checks hold here too
-        return await self._services.retrieval_engine.expand(scope, query)
+        return await self._services.retrieval_engine.expand(scope, validation.query(query))
 
 
 class AsyncRetrievalStats(ScopedBase):
