@@ -9,6 +9,7 @@ from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
 )
+from types import CodeType
 
 import pytest
 
@@ -64,6 +65,27 @@ def test_both_forms_have_the_same_members(plain, awaited):
     assert leads is (plain not in {HydeTurn, VectorIndex})
     assert public(plain) - public(awaited) == ({"aio"} if leads else set())
     assert public(awaited) - public(plain) == ({"sync"} if leads else set()) | closing
+
+
+def private_names(code):
+    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    named = {name for name in code.co_names if name.startswith("_")}
+    return named.union(*map(private_names, inner))
+
+
+@OF_PAIRS
+def test_what_an_awaited_call_uses_of_its_object_is_there_for_the_plain_one(plain, awaited):
+    names = {
+        name
+        for name in public(plain) & public(awaited)
+        if inspect.isfunction(getattr(awaited, name))
+    }
+    used = {
+        each
+        for name in names
+        for each in private_names(inspect.unwrap(getattr(awaited, name)).__code__)
+    }
+    assert not {name for name in used if hasattr(awaited, name) and not hasattr(plain, name)}
 
 
 @OF_PAIRS

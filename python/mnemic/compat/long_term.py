@@ -65,6 +65,10 @@ class LongTermHandle(MemoryHandle):
         """The license policy."""
         return self._repository.limits.license
 
+    async def _matching(self, wanted: Filters, user_id: str | None, *, all_users: bool) -> Entries:
+        scope = self._scope.narrowed(user_id, all_users=all_users)
+        return await self._repository.lister.matching(scope, wanted)
+
 
 @opens_first
 class AsyncLongTermMemory(
@@ -277,10 +281,6 @@ class AsyncLongTermMemory(
             FilterError: If the filter is invalid; the message names the place.
         """
         return await self._matching(filter, user_id, all_users=all_users)
-
-    async def _matching(self, wanted: Filters, user_id: str | None, *, all_users: bool) -> Entries:
-        scope = self._scope.narrowed(user_id, all_users=all_users)
-        return await self._repository.lister.matching(scope, wanted)
 
     async def get_by_type(
         self,
