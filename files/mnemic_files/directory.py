@@ -1,7 +1,6 @@
 """MemoryDirectory, the memory files of one scope."""
 
 import os
-import threading
 
 from mnemic.annotations import Clock
 from mnemic.errors import InvalidArgumentError
@@ -42,7 +41,6 @@ class MemoryDirectory(VersionedFiles):
             )
         self.scope = checked_scope(scope)
         self._folder = Folder(self.path, self.scope)
-        self._lock = threading.Lock()
         self._problems: tuple[FileProblem, ...] = ()
 
     def __repr__(self) -> str:
@@ -101,11 +99,9 @@ class MemoryDirectory(VersionedFiles):
         key = order_key(order)
         found = [self._folder.found(name) for name in sorted(signatures(self.path))]
         problems = [problem for one in found if one is not None for problem in one.problems]
-        with self._lock:
-            self._problems = tuple(problems)
+        self._problems = tuple(problems)
         return sorted((one.file for one in found if one is not None and one.file), key=key)
 
     def problems(self) -> tuple[FileProblem, ...]:
         """Return the problems that the last list found, by name."""
-        with self._lock:
-            return self._problems
+        return self._problems

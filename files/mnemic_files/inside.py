@@ -25,6 +25,9 @@ from mnemic.new_files import file_errors, new_file, tidy_folder
 from mnemic.records import Record
 from mnemic.reporting.description import described, is_word, quoted
 
+# Objects that stay in their process.
+from mnemic.reporting.habits import NotPickled
+
 # Errors of a call that end at the call.
 from mnemic.reporting.near_names import names_arguments
 
@@ -43,6 +46,7 @@ __all__ = [
     "Criteria",
     "NamedFields",
     "NewEntry",
+    "NotPickled",
     "Record",
     "Redacted",
     "Report",

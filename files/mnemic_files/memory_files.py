@@ -17,6 +17,7 @@ from mnemic_files.export import Export, ExportResult, exported
 from mnemic_files.folder import SHADOWED, FileProblem, Folder
 from mnemic_files.ids import checked_id, file_name, shown_id
 from mnemic_files.inside import (
+    NotPickled,
     Repository,
     described,
     names_arguments,
@@ -51,7 +52,7 @@ class AnyMemory(Protocol):
 
 
 @names_arguments
-class MemoryFiles(VersionedFiles):
+class MemoryFiles(NotPickled, VersionedFiles):
     """The memory files of a repository and of a user, read as one.
 
     An id that both have stands for the repository's file; `problems` then has the user's. Versions
@@ -65,6 +66,11 @@ class MemoryFiles(VersionedFiles):
     Raises:
         InvalidArgumentError: If there is no directory, or both are the same.
     """
+
+    _not_pickled = (
+        "{name} cannot be pickled or copied; make another one of the same directories where it is "
+        "needed"
+    )
 
     def __init__(
         self,

@@ -16,14 +16,23 @@ import pytest
 import mnemic
 from mnemic import (
     AsyncMemory,
+    CachedEmbedder,
+    Encryption,
     HttpEmbedder,
+    MasterKey,
     Memory,
     MiniLmEmbedder,
     StringVectorMap,
     VectorMap,
     as_embedder,
 )
-from mnemic.compat import AsyncLongTermMemory
+from mnemic.compat import (
+    AsyncLongTermMemory,
+    ContextWindow,
+    CorpusExpander,
+    MemoryRetriever,
+    RetrievalService,
+)
 from mnemic.errors import (
     ArgumentMismatchError,
     InvalidArgumentError,
@@ -31,8 +40,12 @@ from mnemic.errors import (
     MnemicError,
     UnsupportedUseError,
 )
-from mnemic.hyde import TurnMemory
+from mnemic.hyde import HydeEngine, TurnMemory
+from mnemic.llm import HttpLanguageModel
+from mnemic.policy import CircuitBreaker, EstimatedTokens, RetrievalPolicy
 from mnemic.reporting import habits
+from mnemic.vectors import IndexPool
+from mnemic_files import MemoryDirectory, MemoryFiles
 from tests.support.entries import entry
 
 USER = {"user_id": "alice"}
@@ -317,6 +330,36 @@ def test_hits_and_memories_have_a_dict_for_json_and_a_pickle(memory, results):
     for record in (results, results[0], results[0].entry, stored, turn):
         assert pickle.loads(pickle.dumps(record)) == record  # noqa: S301 - our own
         assert copy.copy(record) == copy.deepcopy(record) == record
+
+
+def holders(memory, folder):
+    """Yield one of each kind that holds a connection, a model, a key or a lock."""
+    local = MiniLmEmbedder()
+    yield from (memory, memory.scoped(**USER), memory.aio, memory.events, memory.index)
+    yield from (local, CachedEmbedder(local), as_embedder(local), IndexPool())
+    yield HttpEmbedder("m", base_url="http://[::1]:1", api_key="secret")
+    yield HttpLanguageModel("m", base_url="http://[::1]:1", api_key="secret")
+    yield from (MasterKey(bytes(32)), Encryption(bytes(32)))
+    yield from (
+        RetrievalPolicy(memory),
+        CircuitBreaker(),
+        HydeEngine(Memory(":memory:"), local, len),
+    )
+    yield from (RetrievalService(memory), MemoryRetriever(memory), ContextWindow(100))
+    yield MemoryFiles(repo=folder)
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.deepcopy])
+def test_what_stays_in_its_process_says_what_to_do_in_the_other_one(memory, tmp_path, copied):
+    for holder in holders(memory, tmp_path):
+        with pytest.raises(UnsupportedUseError, match=r"pickled or copied.*(open|make)") as refused:
+            copied(holder)
+        assert "secret" not in str(refused.value)
+
+
+def test_what_holds_none_of_these_is_pickled(tmp_path):
+    for made in (CorpusExpander(), EstimatedTokens(), MemoryDirectory(tmp_path, "repo")):
+        assert type(pickle.loads(pickle.dumps(made))) is type(made)  # noqa: S301 - our own
 
 
 def test_a_shallow_copy_of_a_memory_is_another_view_of_it(memory):

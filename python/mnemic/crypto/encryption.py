@@ -1,7 +1,7 @@
 """Options of encryption."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NoReturn, cast
+from typing import Final, cast
 
 from mnemic.crypto.detection import Detector, checked_detector, detected
 from mnemic.crypto.keys import KeyProvider, MasterKey, checked_key, provided_key
@@ -9,11 +9,12 @@ from mnemic.crypto.library import require_library
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
 from mnemic.reporting.description import described
+from mnemic.reporting.habits import NotPickled
 from mnemic.reporting.near_names import names_arguments
 
 
 @names_arguments
-class Encryption:
+class Encryption(NotPickled):
     """Which memories are sealed (AES-256-GCM), and by which key. Immutable; nothing shows the key.
 
     Memories with `sensitive=True` always are; the options add others. Every agent has keys of its
@@ -126,13 +127,6 @@ class Encryption:
     def __repr__(self) -> str:
         key = repr(self._key) if isinstance(self._key, MasterKey) else described(self._key)
         return f"{type(self).__name__}({key}, encrypt_all={self.encrypt_all})"
-
-    def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled or copied: that would write the key down."""
-        raise TypeError(
-            "options of encryption cannot be pickled or copied, because the key would be; make "
-            "them in the process that opens the memory"
-        )
 
 
 def _checked_key(key: object) -> MasterKey | KeyProvider:

@@ -1,17 +1,18 @@
 """Master keys, and where they come from."""
 
-from typing import Final, NoReturn, Protocol
+from typing import Final, Protocol
 
 from mnemic.crypto.envelope import KEY_ID_BYTES, joined
 from mnemic.crypto.library import KEY_BYTES, hkdf
 from mnemic.errors import InvalidArgumentError, KeyUnavailableError, MnemicError
 from mnemic.reporting.description import described, failure
+from mnemic.reporting.habits import NotPickled
 
 _PURPOSE: Final = b"agent-memory"
 _MAX_NAME: Final = 500
 
 
-class MasterKey:
+class MasterKey(NotPickled):
     """A master key, from which the keys of all agents are derived; nothing shows it.
 
     It cannot be pickled or copied.
@@ -59,12 +60,6 @@ class MasterKey:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(name={self.name!r})"
-
-    def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled or copied: that would write the key down."""
-        raise TypeError(
-            "a master key cannot be pickled or copied; give it to the process that uses it"
-        )
 
 
 class KeyProvider(Protocol):

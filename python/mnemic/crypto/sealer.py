@@ -3,7 +3,7 @@
 import hmac
 import os
 from collections.abc import Iterable, Sequence
-from typing import Final, NoReturn
+from typing import Final
 from uuid import UUID
 
 from mnemic._core import fingerprint_digests
@@ -13,6 +13,7 @@ from mnemic.crypto.keys import MasterKey
 from mnemic.crypto.library import aes_gcm, invalid_tag
 from mnemic.crypto.nonces import Nonces, new_nonces
 from mnemic.errors import SealBrokenError, WrongKeyError
+from mnemic.reporting.habits import NotPickled
 
 SALT_BYTES: Final = 32
 _DIGEST_BYTES: Final = 16  # as those of plain fingerprints
@@ -27,7 +28,7 @@ def new_salt() -> bytes:
     return os.urandom(SALT_BYTES)
 
 
-class Sealer:
+class Sealer(NotPickled):
     """Seals and opens the fields of one agent's memories, from any thread.
 
     Each agent's keys are derived from the master key and the agent's salt: whoever destroys the
@@ -156,10 +157,6 @@ class Sealer:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(agent_id={self._agent_id!r}, key_name={self.key_name!r})"
-
-    def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled or copied: that would write keys down."""
-        raise TypeError("a sealer cannot be pickled or copied, because its keys would be")
 
     def _before(self, entry_id: bytes) -> bytes:
         """Return the associated data up to an entry's id and the id, whose length is fixed."""

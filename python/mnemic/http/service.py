@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from mnemic.errors import InvalidArgumentError
 from mnemic.reporting.description import described
+from mnemic.reporting.habits import NotPickled
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 MAX_KEY_LENGTH = 8192
@@ -55,7 +56,7 @@ class Request(NamedTuple):
     texts: Sequence[str]
 
 
-class Service:
+class Service(NotPickled):
     """A service: its address, and the headers of each request, which nothing shows.
 
     Args:
@@ -73,6 +74,11 @@ class Service:
     """
 
     __slots__ = ("_headers", "base_url", "secrets")
+
+    _not_pickled = (
+        "what is connected to a service cannot be pickled or copied deeply, because its key would "
+        "be; make it in the process that uses it"
+    )
 
     def __init__(
         self,
@@ -102,13 +108,6 @@ class Service:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_url!r})"
-
-    def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled or copied: that would write the key down."""
-        raise TypeError(
-            "what is connected to a service cannot be pickled, because its key would be; make it "
-            "in the process that uses it"
-        )
 
 
 def _variable(names: tuple[str, ...]) -> str | None:

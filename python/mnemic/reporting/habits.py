@@ -6,7 +6,7 @@ before an attribute is missing or an operation is refused.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from mnemic.errors import MissingAttributeError, UnsupportedUseError
 from mnemic.reporting.description import quoted
@@ -71,6 +71,25 @@ class AnswersHabits:
 
         def __getattr__(self, name: str) -> object:
             return attribute(self, name, self._habits)
+
+
+class NotPickled:
+    """An object that stays in its process, as one that is open or has a key.
+
+    Attributes:
+        _not_pickled: What is said of it, in which `{name}` is its class.
+    """
+
+    __slots__ = ()
+
+    _not_pickled: ClassVar[str] = (
+        "{name} cannot be pickled or copied, because its key would be; make it in the process that "
+        "uses it"
+    )
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied deeply."""
+        raise UnsupportedUseError(self._not_pickled.format(name=type(self).__name__))
 
 
 def attribute(this: object, name: str, answers: Mapping[str, str]) -> object:

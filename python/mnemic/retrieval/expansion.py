@@ -60,7 +60,7 @@ class CorpusExpander:
     def __init__(
         self, *, abbreviations: Mapping[str, str] | None = None, terms: int = ADDED_TERMS
     ) -> None:
-        self._abbreviations = ABBREVIATIONS if abbreviations is None else dict(abbreviations)
+        self._abbreviations = dict(ABBREVIATIONS if abbreviations is None else abbreviations)
         self._terms = validation.whole("terms", terms)
 
     async def expand(self, query: str, find_related: FindRelated) -> ExpandedQuery:

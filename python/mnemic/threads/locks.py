@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from weakref import ref
 
 from mnemic.errors import BusyThreadError
+from mnemic.reporting.habits import NotPickled
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -30,13 +31,17 @@ else:
     _ReentrantLock = type(threading.RLock())
 
 
-class Lock(_ReentrantLock):
+class Lock(NotPickled, _ReentrantLock):
     """Held by one thread at a time; it is taken and released in C, and its holder knows it.
 
     Where its holder would wait for itself, it gets a `BusyThreadError`. It costs a tenth of a
     microsecond more than one of `threading`.
     """
 
+    _not_pickled = (
+        "what holds a lock, such as a memory, an embedder or a service of either, cannot be "
+        "pickled or copied deeply; make another one where it is needed"
+    )
     _take = _ReentrantLock.__enter__
 
     # Not a method, which a KeyboardInterrupt could leave after it took the lock, and before `with`

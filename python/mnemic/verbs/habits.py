@@ -1,16 +1,20 @@
 """Uses of other libraries that a memory answers by an error that says what to write."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from mnemic.errors import UnsupportedUseError
-from mnemic.reporting.habits import MEMORY, AnswersHabits
+from mnemic.reporting.habits import MEMORY, AnswersHabits, NotPickled
 
 
-class MemoryHabits(AnswersHabits):
+class MemoryHabits(AnswersHabits, NotPickled):
     """A view of a memory, which is always true, and neither a sequence nor a dict."""
 
     _habits: ClassVar[Mapping[str, str]] = MEMORY
+    _not_pickled: ClassVar[str] = (
+        "{name} cannot be pickled or copied deeply, as it is open; give the other process the "
+        "path, and open a memory there"
+    )
 
     def __bool__(self) -> bool:
         return True
@@ -19,12 +23,6 @@ class MemoryHabits(AnswersHabits):
         view = type(self).__new__(type(self))
         view.__dict__.update(self.__dict__)
         return view
-
-    def __reduce__(self) -> NoReturn:
-        raise UnsupportedUseError(
-            f"{type(self).__name__} cannot be pickled or copied deeply, as it is open; give the "
-            "other process the path, and open a memory there"
-        )
 
     if not TYPE_CHECKING:  # which would let these through
 
