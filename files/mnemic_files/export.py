@@ -46,11 +46,13 @@ class ExportResult(Record, frozen=True, kw_only=True):
         written: Ids of the files that were written.
         present: Number of memories whose files were there with the same text.
         problems: Memories that were left out, by the names of their files.
+        hint: A sentence about the cause of an export of nothing, if one is likely; else None.
     """
 
     written: tuple[str, ...] = ()
     present: int = 0
     problems: tuple[FileProblem, ...] = ()
+    hint: str | None = None
 
     def __bool__(self) -> bool:
         return bool(self.written)
@@ -101,6 +103,7 @@ async def exported(
         written=tuple(sorted(written)),
         present=len(listed) - len(written) - len(problems),
         problems=tuple(sorted(problems, key=lambda one: (one.scope, one.name))),
+        hint=None if listed else await repository.user_hints.of("export", request.scope),
     )
 
 

@@ -148,7 +148,7 @@ def test_results_of_every_verb_become_json():
         assert results[3].to_dict()["entries_by_type"] == {"fact": 2}
         assert results[4].to_dict()["type"] == "related"
         assert results[7].to_dict()["memories"][0]["content"] == "Likes tea"
-        assert results[9].to_dict() == {"count": 1, "erased": False}
+        assert results[9].to_dict() == {"count": 1, "erased": False, "hint": None}
 
 
 @pytest.mark.parametrize(

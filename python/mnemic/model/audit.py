@@ -71,6 +71,7 @@ class MemoryAudit(Record, frozen=True, kw_only=True):
             any.
         findings: The memories of each kind that has any, in the order they were stored, as many as
             requested; empty unless ids were requested.
+        hint: A sentence about the cause of an audit of nothing, if one is likely; else None.
     """
 
     memories: int = 0
@@ -88,6 +89,7 @@ class MemoryAudit(Record, frozen=True, kw_only=True):
     unscanned: int = 0
     secrets_by_pattern: dict[str, int] = msgspec.field(default_factory=dict)
     findings: dict[AuditKind, tuple[AuditFinding, ...]] = msgspec.field(default_factory=dict)
+    hint: str | None = None
 
     def ids(self, kind: AuditKind) -> tuple[UUID, ...]:
         """Return the ids of the findings of a kind, in the order the memories were stored.

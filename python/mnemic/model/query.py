@@ -260,6 +260,7 @@ class MemoryRetrievalResult(Listing[RankedMemory], frozen=True, kw_only=True):
             may be missing.
         stale_since: When the store's server last answered, if it is unreachable: changes made since
             by other processes may be missing. Else None.
+        hint: A sentence about the cause of an empty result, if one is likely; else None.
     """
 
     _items_field: ClassVar[str] = "results"
@@ -274,6 +275,7 @@ class MemoryRetrievalResult(Listing[RankedMemory], frozen=True, kw_only=True):
         "partial",
         "approximate",
         "stale_since",
+        "hint",
     )
 
     results: tuple[RankedMemory, ...]
@@ -289,6 +291,7 @@ class MemoryRetrievalResult(Listing[RankedMemory], frozen=True, kw_only=True):
     partial: bool = False
     approximate: bool = False
     stale_since: datetime | None = None
+    hint: str | None = None
 
 
 class ExpandedQuery(Record, frozen=True, kw_only=True):

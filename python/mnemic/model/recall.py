@@ -269,13 +269,14 @@ class MemoryRecallResult(Listing[ScoredMemory], frozen=True):
             may be missing.
         stale_since: When the store's server last answered, if it is unreachable: changes made since
             by other processes may be missing. Else None.
+        hint: A sentence about the cause of an empty result, if one is likely; else None.
     """
 
     _items_field: ClassVar[str] = "memories"
     _entry_fields: ClassVar[tuple[str, ...]] = MemoryEntry.__struct_fields__
     _hit_fields: ClassVar[tuple[str, ...]] = ("score", "match_reason")
     _total_field: ClassVar[str] = "total_matches"
-    _marks: ClassVar[tuple[str, ...]] = ("partial", "approximate", "stale_since")
+    _marks: ClassVar[tuple[str, ...]] = ("partial", "approximate", "stale_since", "hint")
 
     memories: tuple[ScoredMemory, ...]
     total_matches: int
@@ -283,6 +284,7 @@ class MemoryRecallResult(Listing[ScoredMemory], frozen=True):
     partial: bool = False
     approximate: bool = False
     stale_since: datetime | None = None
+    hint: str | None = None
 
 
 class CheckedEntry(WrittenEntry, frozen=True, kw_only=True, eq=False):

@@ -187,6 +187,7 @@ class LongTermMemoryStats(Record, frozen=True, kw_only=True):
         average_embedding_time_ms: Mean over the texts embedded since opening; 0 before any, and 0
             unless all users are requested.
         total_embeddings_generated: Texts embedded since opening; 0 unless all users are requested.
+        hint: A sentence about the cause of figures of nothing, if one is likely; else None.
     """
 
     active_entries: int
@@ -204,6 +205,7 @@ class LongTermMemoryStats(Record, frozen=True, kw_only=True):
     newest_entry: datetime | None = None
     average_embedding_time_ms: float = 0.0
     total_embeddings_generated: int = 0
+    hint: str | None = None
 
     @property
     def stored_entries(self) -> int:
@@ -237,6 +239,12 @@ class UserUsage(Record, frozen=True):
     storage_bytes_used: int
 
 
+_LEFT_BY_SERVER = (
+    "the memories are deleted for all processes; their bytes leave the tables of the server by "
+    "VACUUM FULL, and its log and backups with time: see the page on PostgreSQL"
+)
+
+
 class DeleteResult(int):
     """Number of memories that a call deleted: an int, and so false if there were none.
 
@@ -247,32 +255,27 @@ class DeleteResult(int):
             the last process closes the file. `erase_pending` repeats it at once, and so does
             another deletion. None where the store cannot know, as in PostgreSQL: asking again
             changes nothing, and `hint` says what does.
+        hint: A sentence about the cause where nothing was deleted, if one is likely; what removes
+            the bytes where `erased` is None; else None.
     """
 
     erased: bool | None = False
+    hint: str | None = None
 
-    def __new__(cls, count: int, *, erased: bool | None = False) -> Self:
+    def __new__(cls, count: int, *, erased: bool | None = False, hint: str | None = None) -> Self:
         """Make a result of a count."""
         made = super().__new__(cls, count)
         made.erased = erased
+        made.hint = _LEFT_BY_SERVER if erased is None and hint is None else hint
         return made
 
-    @property
-    def hint(self) -> str | None:
-        """What removes the bytes where the store cannot know whether they are left; else None."""
-        if self.erased is not None:
-            return None
-        return (
-            "the memories are deleted for all processes; their bytes leave the tables of the "
-            "server by VACUUM FULL, and its log and backups with time: see the page on PostgreSQL"
-        )
-
     def to_dict(self) -> dict[str, Any]:
-        """Return count and `erased`."""
-        return {"count": int(self), "erased": self.erased}
+        """Return count, `erased` and `hint`."""
+        return {"count": int(self), "erased": self.erased, "hint": self.hint}
 
     def __repr__(self) -> str:
-        return f"DeleteResult({int(self)}, erased={self.erased})"
+        hint = "" if self.hint is None else f", hint={self.hint!r}"
+        return f"DeleteResult({int(self)}, erased={self.erased}{hint})"
 
 
 class MemoryPage(Listing[MemoryEntry], frozen=True):
@@ -281,16 +284,18 @@ class MemoryPage(Listing[MemoryEntry], frozen=True):
     Attributes:
         entries: Newest first, then smallest id.
         cursor: Cursor of the next page; None if this is the last.
+        hint: A sentence about the cause of an empty first page, if one is likely; else None.
     """
 
     _items_field: ClassVar[str] = "entries"
     _entry_fields: ClassVar[tuple[str, ...]] = MemoryEntry.__struct_fields__
     _hit_fields: ClassVar[tuple[str, ...]] = ()
-    _marks: ClassVar[tuple[str, ...]] = ("has_more",)
+    _marks: ClassVar[tuple[str, ...]] = ("has_more", "hint")
     _nouns: ClassVar[tuple[str, str]] = ("entry", "entries")
 
     entries: tuple[MemoryEntry, ...]
     cursor: str | None
+    hint: str | None = None
 
     @property
     def has_more(self) -> bool:

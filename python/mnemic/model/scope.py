@@ -1,5 +1,6 @@
 """Scope: the memories that a call may see."""
 
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -10,6 +11,11 @@ from mnemic.model.entry import MemoryEntry
 from mnemic.records import Record
 from mnemic.reporting.description import named
 from mnemic.reporting.tracebacks import end_at_verb
+
+NO_USER: Final = (
+    "a call without a user is about the memories without one, and there are memories of users; "
+    "name one with user_id=..., or all of them with all_users=True"
+)
 
 
 class Scope(Record, frozen=True):

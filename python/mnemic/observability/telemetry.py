@@ -81,9 +81,9 @@ class Telemetry:
         """Log that memories are stored without vectors for now."""
         _log.warning("%d memory entries are stored without vectors for now: %s", count, str(error))
 
-    def hinted(self, hint: str) -> None:
-        """Log why a search may have found nothing."""
-        _log.warning("A search of agent %s found nothing: %s", self._agent_id, hint)
+    def hinted(self, call: str, hint: str) -> None:
+        """Log what a call may have missed."""
+        _log.warning("%s() of agent %s: %s", call, self._agent_id, hint)
 
     def falls_back(self, error: EmbeddingError) -> None:
         """Log that a hybrid search is answered by keywords because the embedder failed.

@@ -332,7 +332,8 @@ class RecallEngine:
             partial=found.partial or is_late,
             stale_since=self.repository.finder.stale_since or found.stale_since,
         )
-        result = _result(memories, len(scored), started, found)
+        hint = None if candidates else await self.repository.user_hints.of("contradictions", scope)
+        result = _result(memories, len(scored), started, found, hint)
         self._telemetry.recalled(
             "Contradictions",
             content,
@@ -524,7 +525,8 @@ class RecallEngine:
             for entry in (found.entries[hit.row],)
         )
         self._count(memories, [hit.row for hit in found.hits])
-        return _result(memories, _total(found), started, found)
+        hint = None if memories else await self.repository.user_hints.of("recall", scope)
+        return _result(memories, _total(found), started, found, hint)
 
     def _explained(self, hit: RankedRow, entry: MemoryEntry, now: datetime) -> RankedRow:
         """Return a hit with its salience, which the index omits if its weight is 0."""
@@ -570,12 +572,16 @@ class RecallEngine:
 
 
 def _result(
-    memories: tuple[ScoredMemory, ...], total: int, started: float, found: SearchOutcome
+    memories: tuple[ScoredMemory, ...],
+    total: int,
+    started: float,
+    found: SearchOutcome,
+    hint: str | None = None,
 ) -> MemoryRecallResult:
     """Return memories as a result with the marks of what was found."""
     took = timedelta(milliseconds=milliseconds_since(started))
     return MemoryRecallResult(
-        memories, total, took, found.partial, found.approximate, found.stale_since
+        memories, total, took, found.partial, found.approximate, found.stale_since, hint
     )
 
 

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from mnemic.errors import DeadlineExceededError
 from mnemic.model import MemoryAudit, MemoryEntry, MemoryStatus, Scope
@@ -210,7 +210,7 @@ class _Tally:
             stored=self.stored,
             secrets_by_pattern=dict(sorted(self._patterns.items())),
             findings={kind: tuple(self._found[kind]) for kind in AUDIT_KINDS if self._found[kind]},
-            **{str(kind): number for kind, number in self._counts.items()},
+            **cast("dict[str, Any]", self._counts),
         )
 
 

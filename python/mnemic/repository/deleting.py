@@ -12,6 +12,7 @@ from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
 from mnemic.repository.retention import earliest_kept
+from mnemic.repository.user_hints import UserHints
 from mnemic.store import Store
 from mnemic.threads.sync_bridge import arrived
 
@@ -27,6 +28,7 @@ class Deleter:
         clock: Gives the time.
         telemetry: Reports deletions.
         accesses: Are written before a filter tests them.
+        user_hints: Say what a deletion of nothing leaves out.
         retention: Time for which a deleted memory can be restored; None is without end.
     """
 
@@ -40,6 +42,7 @@ class Deleter:
         clock: Clock,
         telemetry: Telemetry,
         accesses: AccessCounter,
+        user_hints: UserHints,
         retention: timedelta | None,
     ) -> None:
         self._store = store
@@ -49,6 +52,7 @@ class Deleter:
         self._now = clock
         self._telemetry = telemetry
         self._accesses = accesses
+        self._user_hints = user_hints
         self._retention = retention
 
     async def delete(
@@ -79,7 +83,8 @@ class Deleter:
             ids = await arrived(self._store.soft_delete_all(scope, self._now(), criteria))
         await self._indexes.active.refresh()
         await self._telemetry.emptied(scope, ids, permanent=permanent)
-        return await self._result(len(ids), permanent=permanent)
+        hint = None if ids else await self._user_hints.of("delete_all", scope)
+        return await self._result(len(ids), permanent=permanent, hint=hint)
 
     async def restore(self, scope: Scope, entry_id: UUID) -> bool:
         """Restore a deleted memory of a scope; return False if there is none to restore."""
@@ -111,7 +116,8 @@ class Deleter:
         ids = await arrived(self._store.purge(scope, oldest, until))
         await self._indexes.active.refresh()
         await self._telemetry.purged(ids)
-        return await self._result(len(ids), permanent=True)
+        hint = None if ids else await self._user_hints.of("purge", scope)
+        return await self._result(len(ids), permanent=True, hint=hint)
 
     async def forget_agent(self) -> DeleteResult:
         """Destroy the agent's keys, and delete all its memories permanently."""
@@ -126,9 +132,12 @@ class Deleter:
         self._limits.require_storing()
         return await arrived(self._store.erase())
 
-    async def _result(self, count: int, *, permanent: bool) -> DeleteResult:
+    async def _result(
+        self, count: int, *, permanent: bool, hint: str | None = None
+    ) -> DeleteResult:
         """Return the number of deleted memories, and whether their bytes are gone."""
         if permanent and count:
             await self._limits.reset_warnings()
         # Asked even if nothing was deleted now: an earlier deletion may have left its bytes.
-        return DeleteResult(count, erased=permanent and await arrived(self._store.erase()))
+        is_erased = await arrived(self._store.erase()) if permanent else False
+        return DeleteResult(count, erased=is_erased, hint=hint)

@@ -8,11 +8,13 @@ from itertools import islice
 from typing import NamedTuple
 from uuid import UUID
 
+import msgspec
 from msgspec.structs import force_setattr
 
 from mnemic.errors import ExportFormatError, InvalidArgumentError
 from mnemic.model import ImportResult, MemoryEntry, Scope
 from mnemic.model.new_entry import NewEntry, checked_record
+from mnemic.model.scope import NO_USER
 from mnemic.protocols import Source, Target
 from mnemic.reporting.progress import Report
 from mnemic.repository.export_format import LINKS_NAME_USERS, ExportedLink, ExportedMemory
@@ -20,7 +22,7 @@ from mnemic.repository.export_reader import ExportReader, read_export
 from mnemic.repository.export_writer import write_export
 from mnemic.store import Store
 from mnemic.store.row_codec import check_size
-from mnemic.store.values import StoredLink
+from mnemic.store.values import StoredEntry, StoredLink
 from mnemic.threads.sync_bridge import arrived, run_blocking
 
 BATCH = 1000
@@ -48,6 +50,17 @@ class ExportSelection(NamedTuple):
     model: str | None
     unseal: bool
 
+    def after(self, store: Store, row: int, limit: int = BATCH) -> list[StoredEntry]:
+        """Return the first memories of this part after a row, in the order of storing."""
+        return store.stored_after(
+            self.scope,
+            row,
+            limit,
+            now=self.now,
+            include_deleted=self.include_deleted,
+            model=self.model,
+        )
+
 
 def export(
     store: Store,
@@ -72,27 +85,25 @@ def export(
         Number of memories.
 
     Raises:
-        InvalidArgumentError: If a memory is sealed, and sealed ones may not be written.
+        InvalidArgumentError: If a memory is sealed, and sealed ones may not be written, or if all
+            memories are of users and none is named; then the target is not touched.
     """
+    batch = part.after(store, 0)
+    if not batch and part.scope.user_id is None:
+        everybody = msgspec.structs.replace(part.scope, all_users=True)
+        if part._replace(scope=everybody).after(store, 0, 1):
+            raise InvalidArgumentError(f"nothing was exported: {NO_USER}")
     with write_export(
         target, agent_id=part.scope.agent_id, exported_at=part.now, overwrite=overwrite
     ) as writer:
-        row = 0
-        while batch := store.stored_after(
-            part.scope,
-            row,
-            BATCH,
-            now=part.now,
-            include_deleted=part.include_deleted,
-            model=part.model,
-        ):
+        while batch:
             for _, entry, key, more in batch:
                 if entry.is_encrypted and not part.unseal:
                     raise InvalidArgumentError(SEALED)
                 writer.write_memory(entry, key, more)
-            row = batch[-1].row
             written = writer.written.memories
             report(written, None if total is None else max(total, written))
+            batch = part.after(store, batch[-1].row)
         links = store.links_within(part.scope, now=part.now, include_deleted=part.include_deleted)
         for link, user_id in links:
             writer.write_link(link, user_id)

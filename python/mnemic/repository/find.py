@@ -27,7 +27,6 @@ from mnemic.model.deadline import check_deadline
 from mnemic.model.filter import All
 from mnemic.model.hops import Hops
 from mnemic.model.link import Direction
-from mnemic.model.ranking import MOST_IMPORTANT
 from mnemic.model.rows import Access, State
 from mnemic.model.search import Search
 from mnemic.model.timestamps import to_microseconds
@@ -493,22 +492,6 @@ class Finder:
         now = to_microseconds(self._now())
         wanted = ListRequest(scope=scope, now=now, filters=All(()), limit=0)
         return self._active.index.counted(wanted)
-
-    def has_memories_of_users(self, scope: Scope) -> bool:
-        """Return whether a scope without a user leaves out active memories of users.
-
-        Only those of its project and session count. The index is not brought up to date.
-        """
-        everybody = msgspec.structs.replace(scope, all_users=True)
-        return self._count(everybody) > self._count(scope)
-
-    def _count(self, scope: Scope) -> int:
-        if not self._active.is_loaded:
-            return self._store.count(scope, now=self._now())
-        inputs = RankInputs(scope, to_microseconds(self._now()))
-        search = Search(text=None, limit=0, ranking=MOST_IMPORTANT)
-        selected = self._active.index.selected(search, inputs, 0)
-        return 0 if selected is None else selected.size
 
     def _find_in_states(self, search: Search, inputs: RankInputs, moment: _Moment) -> SearchOutcome:
         """Find memories of several states, whose indexes do not change at one moment."""

@@ -29,6 +29,7 @@ from mnemic.repository.arguments import decoded_cursor, encoded_cursor, unlimite
 from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.index_set import IndexSet
 from mnemic.repository.limits import Limits
+from mnemic.repository.user_hints import UserHints
 from mnemic.store import LogPosition, Store
 from mnemic.threads.sync_bridge import run_blocking
 
@@ -61,6 +62,7 @@ class Lister:
         accesses: Writes accesses before the store lists.
         cache: Gives the memories of a list.
         limits: Check the license.
+        user_hints: Say what an empty answer leaves out.
         clock: Gives the time.
     """
 
@@ -73,6 +75,7 @@ class Lister:
         *,
         cache: EntryCache,
         limits: Limits,
+        user_hints: UserHints,
         clock: Clock,
     ) -> None:
         self._store = store
@@ -81,6 +84,7 @@ class Lister:
         self._active = indexes.active
         self._accesses = accesses
         self._limits = limits
+        self._user_hints = user_hints
         self._now = clock
         self._everyone = Scope(agent_id, all_users=True)
         self._store_seconds = 0.0
@@ -149,6 +153,8 @@ class Lister:
             include_deleted=flag("include_forgotten", include_deleted),
         )
         shown = tuple(entries[:limit])
+        if not shown and after is None and not offset:
+            return MemoryPage((), None, await self._user_hints.of("list", scope))
         has_more = len(entries) > limit
         return MemoryPage(shown, encoded_cursor(scope, shown[-1]) if has_more else None)
 
@@ -159,11 +165,14 @@ class Lister:
         self._limits.require_storing()
         now, expression = self._now(), _of_all_matches(filters)
         wanted = ListRequest(scope=scope, now=to_microseconds(now), filters=expression, limit=0)
-        return await self._answer(
+        counted = await self._answer(
             wanted,
             lambda: self._active.index.counted(wanted),
             lambda: self._store.count(scope, expression, now=now),
         )
+        if not counted:
+            await self._user_hints.of("count", scope)
+        return counted
 
     async def distinct(
         self,
@@ -181,11 +190,14 @@ class Lister:
             offset=query.offset,
             limit=query.limit,
         )
-        return await self._answer(
+        values = await self._answer(
             wanted,
             lambda: query.values(self._active.index.distinct(wanted, query.field, query.prefix)),
             lambda: self._store.distinct(scope, expression, query, now=now),
         )
+        if not values:
+            await self._user_hints.of("distinct", scope)
+        return values
 
     async def _answer(
         self,

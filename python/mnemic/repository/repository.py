@@ -77,6 +77,7 @@ from mnemic.repository.settings import Settings
 from mnemic.repository.statistics import Statistics
 from mnemic.repository.transfer import Transfer
 from mnemic.repository.updating import Updater
+from mnemic.repository.user_hints import UserHints
 from mnemic.repository.vector_index import VectorIndexReader
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import open_store
@@ -94,11 +95,6 @@ if TYPE_CHECKING:
 
 _ON_CONFLICT: tuple[str, ...] = get_args(OnConflict)
 _ON_DUPLICATE: tuple[str, ...] = get_args(OnDuplicate)
-
-NO_USER_HINT = (
-    "nothing was found among the memories without a user, and there are memories of users: "
-    "name one with user_id=..., or search those of all with all_users=True"
-)
 
 # Reading an entry takes about 30 µs; more of them at once go to a thread.
 _FEW_IDS = 16
@@ -131,7 +127,6 @@ class Repository:
         self.id_factory = settings.id_factory
         self.events = Events()
         self._process = os.getpid()
-        self._has_hinted = False
         self._store = open_store(
             settings.url,
             read_only=settings.read_only,
@@ -204,6 +199,7 @@ class Repository:
             models=self._models,
             cache_size=settings.query_cache,
         )
+        self.user_hints = UserHints(self._store, self._indexes.active, self._telemetry, clock)
         self._make_readers(make_vectors, settings.exact_limit)
         self._guard = self._guard_of(settings.on_recalled)
         self._make_writers()
@@ -268,6 +264,7 @@ class Repository:
             self.accesses,
             cache=self._cache,
             limits=self.limits,
+            user_hints=self.user_hints,
             clock=clock,
         )
         self.vector_index = VectorIndexReader(
@@ -279,7 +276,12 @@ class Repository:
             clock=clock,
         )
         self.statistics = Statistics(
-            self._store, self.agent_id, self._models, limits=self.limits, clock=clock
+            self._store,
+            self.agent_id,
+            self._models,
+            limits=self.limits,
+            user_hints=self.user_hints,
+            clock=clock,
         )
 
     def _make_reembedding(self, make_vectors: Callable[[VectorModel], QueryVectors]) -> None:
@@ -321,6 +323,7 @@ class Repository:
             clock=clock,
             telemetry=self._telemetry,
             accesses=self.accesses,
+            user_hints=self.user_hints,
             retention=self.retention,
         )
         self.updater = Updater(
@@ -339,6 +342,8 @@ class Repository:
             self._models,
             accesses=self.accesses,
             limits=self.limits,
+            user_hints=self.user_hints,
+            telemetry=self._telemetry,
             clock=clock,
         )
 
@@ -473,8 +478,9 @@ class Repository:
             search: The request.
         """
         found, milliseconds = await self._timed(scope, search)
-        if not found:
-            found = msgspec.structs.replace(found, hint=self._hint(scope, search))
+        if not found and search.limit > 0 and search.offset == 0:
+            hint = await self.user_hints.of("search", scope)
+            found = msgspec.structs.replace(found, hint=hint)
         search_type = "keyword" if found.degraded else search.search_type
         await self._telemetry.searched(search_type, search.text or "", len(found), milliseconds)
         return found
@@ -517,18 +523,6 @@ class Repository:
         exclude = (entry_id, *search.exclude)
         search = msgspec.structs.replace(search, text=entry.content, exclude=exclude, like=row)
         return SimilaritySearch(self.vectors.like(search, row), entry)
-
-    def _hint(self, scope: Scope, search: Search) -> str | None:
-        """Return a hint if an empty result leaves out the memories of users."""
-        is_without_user = scope.user_id is None and not scope.all_users
-        is_first_page = search.limit > 0 and search.offset == 0
-        may_miss_users = is_without_user and is_first_page
-        if not may_miss_users or not self.finder.has_memories_of_users(scope):
-            return None
-        if not self._has_hinted:
-            self._has_hinted = True
-            self._telemetry.hinted(NO_USER_HINT)
-        return NO_USER_HINT
 
     async def _timed(self, scope: Scope, search: Search) -> tuple[SearchResults, float]:
         """Return the results of a search, and the milliseconds it takes."""
@@ -704,7 +698,10 @@ class Repository:
                 )
                 return audit.run(report, total)
 
-            return await run_blocking(run, self._store)
+            audited = await run_blocking(run, self._store)
+        if audited.stored:
+            return audited
+        return msgspec.structs.replace(audited, hint=await self.user_hints.of("audit", scope))
 
     def _stored_number(self, scope: Scope, now: datetime) -> int:
         return self._store.stats(scope, now=now).stored_entries

@@ -6,6 +6,7 @@ from mnemic.model import LongTermMemoryStats, Scope, UserUsage, validation
 from mnemic.protocols import Clock
 from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.limits import Limits
+from mnemic.repository.user_hints import UserHints
 from mnemic.store import Store
 from mnemic.threads.sync_bridge import run_blocking
 
@@ -18,6 +19,7 @@ class Statistics:
         agent_id: Whose memories.
         models: Their embedder has figures of its own.
         limits: Know the quotas.
+        user_hints: Say what figures of nothing leave out.
         clock: Gives the time.
     """
 
@@ -28,12 +30,14 @@ class Statistics:
         models: CurrentModel,
         *,
         limits: Limits,
+        user_hints: UserHints,
         clock: Clock,
     ) -> None:
         self._store = store
         self._agent_id = agent_id
         self._models = models
         self._limits = limits
+        self._user_hints = user_hints
         self._now = clock
 
     async def stats(self, scope: Scope) -> LongTermMemoryStats:
@@ -41,6 +45,9 @@ class Statistics:
         self._limits.require_storing()
         now = self._now()
         stored = await run_blocking(lambda: self._store.stats(scope, now=now), self._store)
+        if not stored.stored_entries:
+            hint = await self._user_hints.of("stats", scope)
+            stored = msgspec.structs.replace(stored, hint=hint)
         used = self._limits.usage(scope)
         if used is not None:
             stored = msgspec.structs.replace(

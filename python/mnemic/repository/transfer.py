@@ -9,12 +9,14 @@ from mnemic.model import ImportResult, Scope
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.validation import flag
 from mnemic.new_files import typed
+from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import Clock, Source, Target
 from mnemic.reporting.progress import Progress, reporting, silent
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.adding import Adder
 from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.limits import Limits
+from mnemic.repository.user_hints import UserHints
 from mnemic.store import Store
 from mnemic.threads.sync_bridge import run_blocking
 
@@ -33,6 +35,8 @@ class Transfer:
         models: Model of the vectors.
         accesses: Are written before an export.
         limits: Check the license.
+        user_hints: Say what an export leaves out.
+        telemetry: Logs an export of nothing.
         clock: Gives the time.
     """
 
@@ -44,6 +48,8 @@ class Transfer:
         *,
         accesses: AccessCounter,
         limits: Limits,
+        user_hints: UserHints,
+        telemetry: Telemetry,
         clock: Clock,
     ) -> None:
         self._store = store
@@ -51,6 +57,8 @@ class Transfer:
         self._models = models
         self._accesses = accesses
         self._limits = limits
+        self._user_hints = user_hints
+        self._telemetry = telemetry
         self._now = clock
 
     async def export(
@@ -81,12 +89,16 @@ class Transfer:
             total = None
             if report is not silent:
                 total = await run_blocking(lambda: self._number(part), self._store)
-            return await run_blocking(
+            written = await run_blocking(
                 lambda: export(
                     self._store, part, target, overwrite=overwrite, total=total, report=report
                 ),
                 self._store,
             )
+        await self._user_hints.of("export", scope)
+        if not written:
+            self._telemetry.hinted("export", f"no memory was written, as there is none for {scope}")
+        return written
 
     def _number(self, part: "ExportSelection") -> int:
         """Return the number of memories of a part."""

@@ -149,6 +149,9 @@ class RetrievalEngine:
         self._count([(hit.row, given.entries[hit.row]) for hit in given.answer.hits])
         milliseconds = milliseconds_since(started)
         result = _result(query, given, milliseconds)
+        if not result and not query.offset:
+            hint = await self.repository.user_hints.of("retrieve", scope)
+            result = msgspec.structs.replace(result, hint=hint)
         expanded = given.answer.expanded
         self._statistics.retrieved(
             milliseconds, len(result.results), is_expanded=expanded is not None

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 from uuid import UUID
 
+import msgspec
+
 from mnemic.model import LongTermMemoryStats, MemoryEntry, MemoryFilter, MemoryPage
 from mnemic.model.distinct import DistinctValue, distinct_query
 from mnemic.model.scope import not_found
@@ -85,7 +87,8 @@ class AsyncReadVerbs(ScopedBase):
         )
         if not embeddings:
             return page
-        return MemoryPage(tuple(await self._repository.vectors.attached(page.entries)), page.cursor)
+        entries = tuple(await self._repository.vectors.attached(page.entries))
+        return msgspec.structs.replace(page, entries=entries)
 
     async def count(
         self,
