@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from mnemic.embed import as_embedder
 from mnemic.errors import (
     DuplicateEntryError,
     EmbedderRequiredError,
@@ -417,6 +418,9 @@ def test_opening_with_another_model_or_dimension_is_refused_with_advice(path):
     for other in (WordEmbedder(model="others"), WordEmbedder(dimensions=32)):
         with pytest.raises(EmbeddingModelMismatchError, match=r"'words' with 64 .* reembed=True"):
             opened(path, embedder=other)
+    learns = as_embedder(WordEmbedder().embed, model="others")
+    with pytest.raises(EmbeddingModelMismatchError, match="is 'others' with an unknown number"):
+        opened(path, embedder=learns)
     with opened(path, "another agent", embedder=WordEmbedder(dimensions=32)) as memory:
         memory.add("x")
         assert len(memory.search("x")) == 1

@@ -75,14 +75,15 @@ class VectorModel:
         recorded = self._recorded()
         if recorded is None or not self._is_chosen:
             return
-        mine = self.known or (self.name, recorded[1])
-        if recorded == mine:
+        known = self.known
+        if recorded == known:
             return
         if self._embedder is not None:
+            length = "an unknown number" if known is None else known[1]
             raise EmbeddingModelMismatchError(
                 f"agent {self._agent_id!r} has vectors of {recorded[0]!r} with {recorded[1]} "
-                f"dimensions, and the embedder is {mine[0]!r} with {mine[1]}; open the memory with "
-                "the embedder of its vectors, or with reembed=True, which embeds all memories "
+                f"dimensions, and the embedder is {self.name!r} with {length}; open the memory "
+                "with the embedder of its vectors, or with reembed=True, which embeds all memories "
                 "again in the background and searches by keywords meanwhile; memory.reembed(...) "
                 "does so on a memory opened with the old embedder, which searches by it meanwhile"
             )
