@@ -1,6 +1,7 @@
 """Functions and other libraries' objects as embedders."""
 
 import asyncio
+import math
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ async def several_texts_awaited(texts):
 
 
 def a_row_of_one_text(text):
-    return words.embed([f"{text}"])  # a list too is a text here
+    return words.embed([text.strip()])  # a list is no text here
 
 
 def a_generator(texts):
@@ -198,6 +199,18 @@ def test_a_complete_embedder_stays_what_it_is():
         (lambda _: [[1.0, 2.0], [3.0]], "a list of 2 items"),
         (lambda _: 0.5, r"returned shape \(\)"),
         (lambda _: np.zeros((3, 2)), r"returned shape \(3, 2\)"),
+        (lambda _: np.zeros((2, 1, 2)), r"returned shape \(2, 1, 2\)"),
+        (
+            lambda text: words.embed([f"{text}"]),
+            r"of a list of 2 texts it returned shape \(1, 64\)",
+        ),
+        (lambda _: [[1.0, 2.0]], r"of a list of 2 texts it returned shape \(1, 2\)"),
+        (lambda given: [1.0, 2.0] * len(given), r"shape \(4,\), and of one .* shape \(12,\)"),
+        (lambda given: [*given, [1.0]], "a list of 3 items"),
+        (lambda given: {text: [1.0] for text in given}, "a dict of 1 item"),
+        (lambda given: ([1.0] for _ in given[1:]), r"returned shape \(1, 1\)"),
+        (lambda given: [["1", "2"] for _ in given], "a list of 2 items"),
+        (lambda given: [[math.nan, 1.0] for _ in given], "returned NaN"),
         (lambda text: text.upper(), "raised AttributeError, and of one text: it returned a str"),
         (lambda _: [], r"returned shape \(0,\)"),
     ],

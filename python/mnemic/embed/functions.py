@@ -89,7 +89,9 @@ class UnknownFunction:
 
     The first call passes at least two texts, so that vectors of several texts are distinguished
     from a vector of all of them, and from the vectors of characters. A function that raises for a
-    list may have failed by chance, so it is one of one text if it raises twice.
+    list may have failed by chance, so it is one of one text if it raises twice. One that returns
+    numbers for a list is one of one text only if they are a vector as long as that of a text:
+    another number of rows than of texts belongs to no text.
 
     Args:
         call: The function.
@@ -115,37 +117,45 @@ class UnknownFunction:
             return (yield from self._known.vectors(texts))
         tried = list(texts) if len(texts) > 1 else [texts[0], texts[0]]
         found = yield from self._of_several(tried)
-        if isinstance(found, np.ndarray):
+        if not isinstance(found, str) and found.ndim == _VECTORS and len(found) == len(tried):
             self._known = TextsFunction(self._call)
             return found[: len(texts)]
-        one = OneTextFunction(self._call)
-        try:
-            vectors = yield from one.vectors(texts)
-        except EmbedderResultError as error:
-            reason = f"of a list of {len(tried)} texts it {found}, and of one text: {error}"
-        else:
-            if self._times_raised != 1:
-                self._known = one
-            return vectors
+        said = found if isinstance(found, str) else f"returned shape {found.shape}"
+        reason = f"of a list of {len(tried)} texts it {said}"
+        if isinstance(found, str) or found.ndim == _VECTOR:
+            vectors = yield from self._of_each(texts, found)
+            if not isinstance(vectors, str):
+                return vectors
+            reason += f", and of one text: {vectors}"
         raise EmbedderResultError(
             f"{reason}. An embedder returns a vector for a text, or a list of vectors, one for "
             "each, for a list of texts"
         )
 
+    def _of_each(self, texts: Sequence[str], found: Vectors | str) -> Steps[Vectors | str]:
+        """Return the vectors of each text, or a description where they do not fit those found."""
+        one = OneTextFunction(self._call)
+        try:
+            vectors = yield from one.vectors(texts)
+        except EmbedderResultError as error:
+            return str(error)
+        if not isinstance(found, str) and found.shape != vectors.shape[1:]:
+            return f"it returned shape {vectors.shape[1:]}"
+        if self._times_raised != 1:
+            self._known = one
+        return vectors
+
     def _of_several(self, texts: list[str]) -> Steps[Vectors | str]:
-        """Return the vectors of texts, or a description of the other result."""
+        """Return what a function returns for texts, or a description of it if it is no numbers."""
         try:
             returned = yield from _called(self._call, list(texts))  # which it may change
         except _ARGUMENT_ERRORS as error:  # a list may not be its argument
             self._times_raised += 1
             return f"raised {type(error).__name__}"
         try:
-            vectors = _numbers(returned)
+            return _numbers(returned)
         except EmbedderResultError:
             return f"returned {described(returned)}"
-        if vectors.ndim == _VECTORS and len(vectors) == len(texts):
-            return vectors
-        return f"returned shape {vectors.shape}"
 
 
 def run(steps: Steps[Result]) -> Result | Awaitable[Result]:
