@@ -25,7 +25,8 @@ from mnemic.store.url import path_of
         ("a.db", "a.db"),
         ("/var/lib/a%20b.db", "/var/lib/a%20b.db"),
         ("file:x.db", "file:x.db"),
-        ("sqlite:x.db", "sqlite:x.db"),
+        ("./:memory", "./:memory"),
+        ("agent:1.db", "agent:1.db"),
         ("folder/x://y", "folder/x://y"),
         (Path("a.db"), "a.db"),
         (b"a.db", "a.db"),
@@ -45,11 +46,34 @@ def test_a_path_or_a_url_names_a_file(url, path):
         "sqlite:///",
         "sqlite://a.db",
         "sqlite://host/a.db",
+        "sqlite:x.db",
+        "sqlite:///a.db".upper(),
+        "postgresql:x",
+        "postgres:user:secret@host/x",
+        "POSTGRES://user:secret@host/x",
+        "PostgreSQL://host/db",
+        ":memory",
+        ":Memory:",
+        "memory:",
     ],
 )
 def test_another_url_is_refused_with_what_is_supported(url):
     with pytest.raises(StoreFileError, match="sqlite:///relative/path, sqlite:////absolute/path"):
         path_of(url)
+
+
+def test_a_misspelt_url_is_refused_without_its_password():
+    with pytest.raises(StoreFileError) as caught:
+        path_of("postgres:user:secret@host/x")
+    assert "secret" not in str(caught.value)
+
+
+def test_no_file_is_made_of_a_misspelt_url(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for url in (":memory", "memory:", "postgresql:x", "sqlite:x.db"):
+        with pytest.raises(StoreFileError, match="would be the name of a file"):
+            SqliteStore(url)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("url", ["sqlite:///a.db?mode=ro", "sqlite:///a.db#top"])
