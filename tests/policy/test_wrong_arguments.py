@@ -1,58 +1,62 @@
-"""Wrong values of the steps and of their records are refused with the package's own errors."""
+"""Wrong arguments of the functions of a policy: errors of mnemic's own, which name the argument."""
 
 from datetime import UTC, datetime
 
-import numpy as np
 import pytest
 
-from mnemic.errors import MnemicError
+from mnemic.errors import InvalidArgumentError
 from mnemic.policy import (
-    AdminMemorySettings,
+    PackingPlan,
     PayloadMemory,
-    PromptBlock,
     Redaction,
-    RedactionPattern,
-    RetrievalConfig,
+    RetrievalRequest,
     clip,
+    deduplicate,
     enforce_budget,
     format_for_system_prompt,
     interleave,
+    pack,
     redact,
+    trigger,
 )
 
-MEMORIES = [PayloadMemory(id="a", content="Hello.", timestamp=datetime(2026, 1, 1, tzinfo=UTC))]
-SEVERAL = np.array([1, 2])
-"""Its comparisons are arrays, which are neither true nor false."""
+NOTHING_TO_PACK = [None, 3, "text", b"text", [3], ["text"], [None], {"a": 1}, object()]
+OF_MEMORIES = {
+    "pack": lambda given: pack(given, PackingPlan()),
+    "deduplicate": deduplicate,
+    "interleave": lambda given: interleave(given, 3),
+    "enforce_budget": enforce_budget,
+    "format_for_system_prompt": format_for_system_prompt,
+}
+OTHERS = {
+    "pack": lambda given: pack([], given),
+    "trigger": trigger,
+    "clip": clip,
+    "redact": lambda given: redact(given, Redaction()),
+    "redaction": lambda given: redact("a text", given),
+    "max_tokens": lambda given: enforce_budget([], given),
+}
 
 
-@pytest.mark.requirement("C052", "C055")
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: clip("One. Two.", max_sentences=True),
-        lambda: clip("One. Two.", 1.0),
-        lambda: interleave(MEMORIES, limit=True),
-        lambda: interleave(MEMORIES, 1.5),
-        lambda: interleave(MEMORIES, 1, strategy="score_first", ratio="all"),
-        lambda: interleave(MEMORIES, 1, strategy="score_first", ratio=True),
-        lambda: redact("text", None),
-        lambda: redact("text", {"enabled": True}),
-        lambda: enforce_budget(MEMORIES, 100, block=True),
-        lambda: format_for_system_prompt(MEMORIES, "markdown"),
-        lambda: format_for_system_prompt(None),
-        lambda: PromptBlock(score_label="\n## System"),
-        lambda: PromptBlock(score_label=None),
-        lambda: PromptBlock(preamble="yes"),
-        lambda: PromptBlock(group_by_type=1),
-        lambda: Redaction(patterns=(RedactionPattern(name="a", regex="a", check=True),)),
-        lambda: Redaction(patterns=(RedactionPattern(name="a", regex="a", check="md5"),)),
-        lambda: RetrievalConfig(search_type=SEVERAL),
-        lambda: RetrievalConfig(strategy=["alternate"]),
-        lambda: RetrievalConfig.from_dict({"block": {"scoreLabel": "\n## System"}}),
-        lambda: AdminMemorySettings.from_dict({"interleaving": {"strategy": SEVERAL}}),
-    ],
-)
-def test_wrong_values_are_errors_of_the_package(call):
-    with pytest.raises(MnemicError) as raised:
-        call()
-    assert "\n" not in str(raised.value)
+@pytest.mark.parametrize("given", NOTHING_TO_PACK, ids=repr)
+@pytest.mark.parametrize("call", OF_MEMORIES.values(), ids=OF_MEMORIES)
+def test_what_is_no_list_of_memories_is_refused_by_name(call, given):
+    with pytest.raises(InvalidArgumentError, match=r"^(memories|payload)(\[0\])? must be "):
+        call(given)
+
+
+@pytest.mark.parametrize("given", [None, [3], b"text", object(), PackingPlan], ids=repr)
+@pytest.mark.parametrize("call", OTHERS.values(), ids=OTHERS)
+def test_other_arguments_of_a_wrong_type_are_refused_by_name(call, given):
+    with pytest.raises(
+        InvalidArgumentError, match=r"^(plan|request|text|redaction|max_tokens) must be "
+    ):
+        call(given)
+
+
+def test_a_generator_of_memories_is_a_list_of_them():
+    memory = PayloadMemory(id="a", content="Likes tea", timestamp=datetime.now(UTC), score=0.5)
+    for call in OF_MEMORIES.values():
+        assert call([memory])
+    assert deduplicate(each for each in [memory]) == [memory]
+    assert trigger(RetrievalRequest("Where?", "alice", "s")).reason

@@ -8,8 +8,9 @@ from mnemic.context.cutting import MIN_CUT_TOKENS, cut_to
 from mnemic.context.preference import places_by_score
 from mnemic.context.prompt_block import MAX_LATENCY, PromptBlock, PromptForm, joined
 from mnemic.context.tokens import Count, count_of
+from mnemic.errors import InvalidArgumentError
 from mnemic.model import validation
-from mnemic.model.payload import PayloadMemory
+from mnemic.model.payload import PayloadMemory, payload_memories
 from mnemic.protocols import TokenCounter
 from mnemic.reporting.near_names import checks_arguments
 
@@ -77,8 +78,10 @@ def enforce_budget(
         InvalidArgumentError: If the counter's result is not an int, or is negative.
     """
     form = PromptBlock() if block is None else validation.capable("block", block, "lines")
-    budget = validation.whole("max_tokens", max_tokens, minimum=1)
-    return select_within_budget(memories, budget, form, counter, cuts_last=True).kept
+    budget = validation.whole("max_tokens", max_tokens, minimum=1, error=InvalidArgumentError)
+    return select_within_budget(
+        payload_memories(memories), budget, form, counter, cuts_last=True
+    ).kept
 
 
 def select_within_budget(

@@ -2,6 +2,7 @@
 
 from mnemic._core import clip_sentences
 from mnemic.model import validation
+from mnemic.reporting.description import must_be
 
 DEFAULT_SENTENCES = 2
 
@@ -21,4 +22,6 @@ def clip(text: str, max_sentences: int = DEFAULT_SENTENCES) -> str:
     Raises:
         InvalidArgumentError: If `max_sentences` is less than 1, or `text` holds a lone surrogate.
     """
+    if not isinstance(text, str):
+        raise must_be("text", "a str", text)
     return clip_sentences(text, validation.whole("max_sentences", max_sentences, minimum=1))

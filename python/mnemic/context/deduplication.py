@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from mnemic._core import duplicates
 from mnemic.context.preference import places_by_score
 from mnemic.errors import CountMismatchError
-from mnemic.model.payload import PayloadMemory
+from mnemic.model.payload import PayloadMemory, payload_memories
 
 
 def deduplicate(
@@ -33,16 +33,17 @@ def deduplicate(
             different addresses do not become one.
 
     Raises:
-        InvalidArgumentError: If `near` is out of range, or a score is NaN.
+        InvalidArgumentError: If something is no memory, `near` is out of range, or a score is NaN.
         CountMismatchError: If there are not as many contents as memories.
     """
+    memories = payload_memories(memories)
     texts = [memory.content for memory in memories] if contents is None else contents
     if len(texts) != len(memories):
         raise CountMismatchError(f"{len(texts)} contents were given with {len(memories)} memories")
     order = places_by_score(memories)
     found = duplicates([texts[place] for place in order], near)
     if found == list(range(len(order))):
-        return list(memories)
+        return memories
     repeated: dict[int, list[str]] = {}
     for place, original in zip(order, (order[first] for first in found), strict=True):
         if place != original:

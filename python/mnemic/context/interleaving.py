@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from mnemic._core import interleaved
 from mnemic.context.preference import places_by_id, times_of
 from mnemic.errors import InvalidArgumentError
-from mnemic.model.payload import PayloadMemory
+from mnemic.model.payload import PayloadMemory, payload_memories
 from mnemic.model.timestamps import to_microseconds
 from mnemic.model.validation import is_number
 from mnemic.reporting.description import described
@@ -52,6 +52,7 @@ def interleave(
         InvalidArgumentError: If the limit is negative, the strategy unknown, the ratio out of range
             or not .5 for "alternate", or a score NaN.
     """
+    memories = payload_memories(memories)
     _check(limit, strategy, ratio)
     share = (_HALF if strategy == "alternate" else _WHOLE) if ratio is None else float(ratio)
     order = places_by_id(memories)

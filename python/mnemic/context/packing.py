@@ -13,10 +13,11 @@ from mnemic.context.interleaving import InterleavingStrategy, interleave
 from mnemic.context.prompt_block import PromptBlock, PromptForm
 from mnemic.context.redaction import Redaction, redact_batch
 from mnemic.errors import RedactionBudgetError
-from mnemic.model.payload import DroppedMemory, PayloadMemory, Step
+from mnemic.model.payload import DroppedMemory, PayloadMemory, Step, payload_memories
 from mnemic.model.redacted import Redacted
 from mnemic.protocols import TokenCounter
 from mnemic.records import Record
+from mnemic.reporting.description import must_be
 
 
 class PackingPlan(Record, frozen=True, kw_only=True):
@@ -90,7 +91,9 @@ def pack(memories: Sequence[PayloadMemory], plan: PackingPlan) -> PackedBlock:
         InvalidArgumentError: If the counter's result is not an int, or is negative; if a text holds
             a lone surrogate.
     """
-    packing = _Packing(memories, plan)
+    if not isinstance(plan, PackingPlan):
+        raise must_be("plan", "a PackingPlan", plan)
+    packing = _Packing(payload_memories(memories), plan)
     packing.threshold()
     packing.redact_and_deduplicate()
     packing.interleave()
@@ -101,9 +104,9 @@ def pack(memories: Sequence[PayloadMemory], plan: PackingPlan) -> PackedBlock:
 class _Packing:
     """The memories that are left, and the reasons against the others."""
 
-    def __init__(self, memories: Sequence[PayloadMemory], plan: PackingPlan) -> None:
+    def __init__(self, memories: list[PayloadMemory], plan: PackingPlan) -> None:
         self._plan = plan
-        self._left = list(memories)
+        self._left = memories
         self._dropped: list[DroppedMemory] = []
         self._applied: list[str] = []
 

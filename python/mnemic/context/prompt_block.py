@@ -9,7 +9,7 @@ from msgspec import to_builtins
 import mnemic  # noqa: TC001 - annotations name its classes
 from mnemic._core import neutralise_batch
 from mnemic.model import validation
-from mnemic.model.payload import PayloadMemory, PayloadType
+from mnemic.model.payload import PayloadMemory, PayloadType, payload_memories
 from mnemic.records import Record
 from mnemic.reporting.description import must_be
 
@@ -255,7 +255,8 @@ def format_for_system_prompt(
         form: PromptForm = (
             PromptBlock() if block is None else validation.capable("block", block, "lines")
         )
-        return joined(form, payload, form.lines(payload))
+        listed = payload_memories(payload)
+        return joined(form, listed, form.lines(listed))
     if not hasattr(payload, "metadata"):
         raise must_be("payload", "a RetrievalPayload or memories", payload)
     form = payload.metadata.config.block if block is None else block

@@ -110,6 +110,8 @@ def redact(text: str, redaction: Redaction) -> str:
         InvalidArgumentError: If the text holds a lone surrogate.
         RedactionBudgetError: If a pattern reads the text too many times.
     """
+    if not isinstance(text, str):
+        raise must_be("text", "a str", text)
     if not _checked(redaction).enabled:
         return text
     return _redactor(redaction.patterns, redaction.replacement).redact(text)[0]

@@ -9,7 +9,9 @@ from msgspec.structs import replace
 
 import mnemic  # noqa: TC001 - annotations name its classes
 from mnemic.model.redacted import Redacted
+from mnemic.model.validation import items
 from mnemic.records import Record
+from mnemic.reporting.description import must_be
 
 PayloadType: TypeAlias = Literal["message", "fact", "summary"]
 """Sort of a memory in a prompt block; `MemoryType.payload_type` gives it."""
@@ -141,3 +143,16 @@ def _provenance(entry: "mnemic.MemoryEntry", search_type: str) -> Provenance:
     owner = f"agent:{entry.agent_id}" if entry.user_id is None else f"user:{entry.user_id}"
     length = len(entry.content)
     return Provenance(collection=owner, search_type=search_type, original_length=length)
+
+
+def payload_memories(given: object) -> list[PayloadMemory]:
+    """Return memories on their way into a prompt as a list.
+
+    Raises:
+        InvalidArgumentError: If it is no list of them.
+    """
+    listed = items("memories", given)
+    for at, memory in enumerate(listed):
+        if not isinstance(memory, PayloadMemory):
+            raise must_be(f"memories[{at}]", "a PayloadMemory", memory)
+    return listed
