@@ -134,6 +134,7 @@ def test_a_failing_embedder_leaves_a_search_by_keywords(door):
         embedder.fails = True
         payload = DOORS[door](RetrievalPolicy(memory), "run", request("harbour in winter"))
         assert payload.metadata.degraded
+        assert "the embedder 'words' failed" in payload.metadata.degraded_reason
         assert payload.metadata.search_type == "keyword"
         assert payload.metadata.config.min_score == "auto", "no similarity, so no floor of it"
         assert payload.memories[0].content == "the harbour freezes in winter"

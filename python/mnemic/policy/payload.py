@@ -30,6 +30,7 @@ class RetrievalMetadata(Record, frozen=True, kw_only=True):
         from_cache: Whether the payload is an earlier one of an identical request.
         age: Seconds since the payload was made, if it is from the cache.
         degraded: Whether the embedder failed, so that the search was one by keywords.
+        degraded_reason: Why the embedder failed, without a word of a memory; else None.
         partial: Whether the search was cut at its time limit.
         approximate: Whether an approximate index chose the memories that were ranked.
         stale_since: When the store's server last answered, if it is unreachable: changes made since
@@ -49,6 +50,7 @@ class RetrievalMetadata(Record, frozen=True, kw_only=True):
     from_cache: bool = False
     age: float | None = None
     degraded: bool = False
+    degraded_reason: str | None = None
     partial: bool = False
     approximate: bool = False
     stale_since: datetime | None = None

@@ -125,6 +125,7 @@ class PolicyBase(Twin):
             dropped=packed.dropped,
             search_type=retrieved.search_type,
             degraded=found.degraded,
+            degraded_reason=found.degraded_reason,
             partial=found.partial,
             approximate=found.approximate,
             stale_since=found.stale_since,

@@ -86,7 +86,7 @@ class Retriever:
             config = self._config
             by_keywords = config.overridden(search_type="keyword")
             again = self._found(scope, self._search(by_keywords, request, deadline), boost)
-            found = again._replace(degraded=found.degraded)
+            found = again._replace(degraded=found.degraded, degraded_reason=found.degraded_reason)
         search_type: SearchType = "keyword" if _is_by_keywords(found) else self._search_type(config)
         candidates = boost.candidates(found, OVER_FETCH * config.top_k)
         memories = PayloadMemory.of(candidates, search_type)
