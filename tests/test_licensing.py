@@ -81,7 +81,9 @@ def test_a_quota_without_a_policy_names_no_tier():
         memory.add("x" * 9)
         with pytest.raises(StorageQuotaExceededError) as raised:
             memory.add("xx")
-        assert str(raised.value) == "Storage quota exceeded. Current: 9 bytes, Limit: 10 bytes"
+        assert str(raised.value) == (
+            "Storage quota exceeded. Current: 9 bytes, Limit: 10 bytes, To be added: 2 bytes"
+        )
         assert raised.value.license_tier is None
         assert memory.stats().storage_bytes_limit == 10
     for wrong in (-1, "10", 1.5, True):

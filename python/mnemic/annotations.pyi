@@ -18,6 +18,7 @@ from mnemic.protocols import Source as Source
 from mnemic.protocols import Summarizer as Summarizer
 from mnemic.protocols import Target as Target
 from mnemic.protocols import TokenCounter as TokenCounter
+from mnemic.protocols import UserLimit as UserLimit
 from mnemic.reporting.progress import Progress as Progress
 from mnemic.repository import Options as Options
 from mnemic.repository import Searchable as Searchable

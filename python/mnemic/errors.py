@@ -361,6 +361,7 @@ class StorageQuotaExceededError(MnemicError, RuntimeError):
         license_tier: Name of the license tier that sets the limit; None without one.
         quota: "agent" or "user": whose limit it is.
         user_id: With a user's limit the user; None is the memories without a user.
+        added: Bytes or memories that the write would have added; None if that is not known.
         unit: "bytes" of contents or "entries": what is limited.
         when_full: "evict" if memories could have been deleted for the new ones, but not enough of
             the same users are deleted, expired, or at most as important as these and below 1.
@@ -374,10 +375,13 @@ class StorageQuotaExceededError(MnemicError, RuntimeError):
         quota: Literal["agent", "user"] = "agent",
         user_id: str | None = None,
         *,
+        added: int | None = None,
         unit: Literal["bytes", "entries"] = "bytes",
         when_full: Literal["refuse", "evict"] = "refuse",
     ) -> None:
         tier = "" if license_tier is None else f" ({license_tier} tier)"
+        if added is not None and not tier:  # a specification has the whole text with a tier
+            tier = f", To be added: {added} {unit}"
         whose = ""
         if quota == "user":
             whose = " of memories without a user" if user_id is None else f" of user {user_id!r}"
@@ -390,12 +394,13 @@ class StorageQuotaExceededError(MnemicError, RuntimeError):
         self.license_tier = license_tier
         self.quota = quota
         self.user_id = user_id
+        self.added = added
         self.unit: Literal["bytes", "entries"] = unit
         self.when_full: Literal["refuse", "evict"] = when_full
 
     def __reduce__(self) -> tuple[object, ...]:
         """Preserve the fields in pickles."""
-        named = partial(type(self), unit=self.unit, when_full=self.when_full)
+        named = partial(type(self), added=self.added, unit=self.unit, when_full=self.when_full)
         values = self.current_usage, self.limit, self.license_tier, self.quota, self.user_id
         return named, values
 

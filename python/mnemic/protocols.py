@@ -16,6 +16,10 @@ Summarizer = Callable[[Sequence[str]], str | Awaitable[str]]
 """Returns a shorter summary of the given texts, oldest first: a plain or a coroutine function."""
 
 
+UserLimit: TypeAlias = int | Callable[[str | None], int | None]
+"""A limit of each user, or a function of the user id; None is no user, and no limit."""
+
+
 class TokenCounter(Protocol):
     """Counts the tokens of a text for a language model. Must be thread-safe."""
 

@@ -2,11 +2,12 @@
 
 import asyncio
 import io
+from contextlib import suppress
 
 import pytest
 
 from mnemic import AsyncMemory
-from mnemic.errors import InvalidArgumentError, StorageQuotaExceededError
+from mnemic.errors import InvalidArgumentError, MnemicError, StorageQuotaExceededError
 from tests.support.doors import opened, run
 from tests.support.embedders import WordEmbedder
 from tests.support.entries import entry
@@ -99,6 +100,97 @@ def test_statistics_show_a_user_their_own_limit_and_all_users_the_agents():
         memory.add("12345", user_id="alice")
         assert memory.stats(all_users=True).storage_bytes_limit is None
         assert memory.stats(user_id="alice").storage_percent_used == 10
+
+
+CLASSES = {"alice": 20, "staff": None, None: 0}
+
+
+def limit_of(user):
+    return CLASSES.get(user, 10)
+
+
+@pytest.mark.parametrize("when_full", ["refuse", "evict"])
+def test_users_of_a_class_have_the_quota_of_their_class(when_full):
+    with opened(user_quota=limit_of, when_full=when_full) as memory:
+        for user, size in (("alice", 20), ("bob", 10), ("staff", 1000)):
+            memory.add("x" * size, user_id=user, importance=1)
+        for user in ("alice", "bob", None):
+            limit = limit_of(user)
+            with pytest.raises(StorageQuotaExceededError, match=f"Limit: {limit} ") as caught:
+                memory.add("y" * 7, user_id=user)
+            assert caught.value.limit == limit
+            assert caught.value.added == 7
+        memory.add("y", user_id="staff")
+        limits = [memory.stats(user_id=user).storage_bytes_limit for user in (None, *CLASSES)]
+        assert limits == [0, 20, None, 0]
+        assert memory.stats(all_users=True).storage_bytes_limit is None
+        with pytest.raises(StorageQuotaExceededError):
+            memory.update_many(filters={}, content="y" * 21, all_users=True)
+        assert memory.verify().problems == ()
+
+
+def test_users_of_a_class_have_the_number_of_their_class():
+    with opened(user_max_entries={"alice": 2, "staff": None}.get, when_full="evict") as memory:
+        for number in range(3):
+            memory.add(f"{number}", user_id="alice")
+            memory.add(f"{number}", user_id="staff")
+        assert [entry.content for entry in memory.list(user_id="alice")] == ["2", "1"]
+        assert memory.count(user_id="staff") == 3
+    with opened(user_max_entries=lambda user: 1 if user else None) as memory:
+        memory.add_many(["a", "b"])
+        with pytest.raises(StorageQuotaExceededError, match="To be added: 2 entries"):
+            memory.add_many(["a", "b"], user_id="alice")
+
+
+def failing(user):
+    raise ValueError(f"secret of {user}")
+
+
+def ending(user):
+    raise SystemExit(user)
+
+
+@pytest.mark.parametrize("option", ["user_quota", "user_max_entries"])
+@pytest.mark.parametrize("limit", [failing, ending, str, lambda _: -1, lambda _: True])
+def test_a_function_that_gives_no_limit_fails_the_write_and_no_other_one(option, limit):
+    def first(user):
+        return limit(user) if user == "alice" else None
+
+    async def scenario():
+        async with AsyncMemory(":memory:", embedder=None, **{option: first}) as memory:
+            adding = [memory.add("tea", user_id=user) for user in ("bob", "alice", "carol")]
+            bob, alice, carol = await asyncio.gather(*adding, return_exceptions=True)
+            assert (bob.content, carol.content) == ("tea", "tea")
+            assert isinstance(alice, InvalidArgumentError)
+            assert option in str(alice)
+            assert "secret" not in str(alice)
+            assert await memory.count(all_users=True) == 2
+
+    asyncio.run(scenario())
+
+
+USES = {
+    "reads": lambda memory: memory.count(),
+    "shows its limit": lambda memory: memory.stats(user_id="alice"),
+    "writes": lambda memory: memory.add("within"),
+    "deletes": lambda memory: memory.delete_all(user_id="carol"),
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_a_function_that_uses_the_memory_hangs_nothing(tmp_path, use):
+    opened_ones = []
+
+    def limit(user):
+        if user == "alice":
+            use(*opened_ones)
+
+    with opened(tmp_path / "a.db", user_quota=limit) as memory:
+        opened_ones.append(memory)
+        with suppress(MnemicError):
+            memory.add("tea", user_id="alice")
+        assert memory.add("tea", user_id="bob")
+        assert memory.verify().problems == ()
 
 
 @pytest.mark.parametrize("wrong", [-1, 1.5, "many", True, 2**63])

@@ -295,7 +295,8 @@ def test_without_eviction_a_full_store_refuses(store):
         put(store, small(3), entry_limits=entry_limits)
     error = raised.value
     assert (
-        str(error) == "Storage quota of user 'alice' exceeded. Current: 2 entries, Limit: 2 entries"
+        str(error) == "Storage quota of user 'alice' exceeded. Current: 2 entries, "
+        "Limit: 2 entries, To be added: 1 entries"
     )
     assert (error.unit, error.when_full) == ("entries", "refuse")
     put(store, small(3, user_id=None), entry_limits=entry_limits)

@@ -90,7 +90,8 @@ def test_the_user_is_named_and_the_agents_sum_is_not(store):
     with pytest.raises(StorageQuotaExceededError) as raised:
         added(store, "a", [of_size(3, 2)], **both)
     assert str(raised.value) == (
-        "Storage quota of user 'alice' exceeded. Current: 3 bytes, Limit: 4 bytes"
+        "Storage quota of user 'alice' exceeded. Current: 3 bytes, Limit: 4 bytes, "
+        "To be added: 2 bytes"
     )
     with pytest.raises(StorageQuotaExceededError, match="memories without a user exceeded"):
         added(store, "a", [of_size(3, 5, None)], **both)

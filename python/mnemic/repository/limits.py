@@ -11,7 +11,8 @@ from mnemic.licensing import STORING, LicensePolicy, Need, Quota
 from mnemic.model import Scope, validation
 from mnemic.model.new_entry import NewEntry
 from mnemic.observability.telemetry import Telemetry
-from mnemic.reporting.description import quoted
+from mnemic.protocols import UserLimit
+from mnemic.reporting.description import failure, quoted
 from mnemic.repository.options import WhenFull
 from mnemic.store import Store
 from mnemic.store.quota import (
@@ -20,6 +21,7 @@ from mnemic.store.quota import (
     check_entries,
     check_quota,
     check_user_quota,
+    limit_of,
 )
 from mnemic.threads.sync_bridge import arrived
 
@@ -28,7 +30,7 @@ class Usage(NamedTuple):
     """Bytes of content, and their limit."""
 
     size: int
-    limit: int
+    limit: int | None
 
 
 class Limits:
@@ -53,7 +55,7 @@ class Limits:
         self,
         license: LicensePolicy | None,  # noqa: A002 - the field's name everywhere
         quota: Quota | None,
-        user_quota: int | None,
+        user_quota: UserLimit | None,
         *,
         entry_limits: EntryLimits = NO_ENTRY_LIMITS,
         store: Store,
@@ -109,13 +111,14 @@ class Limits:
             check_quota(quota, self._store.used_bytes(self._agent_id), sizes.total())
 
     def _check_number(self, entries: Sequence[NewEntry]) -> None:
-        limits = self.entry_limits.user_entries, self.entry_limits.entries
-        if limits == (None, None):
+        of_user, of_all = self.entry_limits.user_entries, self.entry_limits.entries
+        if of_user is of_all is None:
             return
         numbers = Counter(new.entry.user_id for new in entries if new.key is None)
         for user_id, number in numbers.items():
-            self._check_entries(Scope(self._agent_id, user_id), limits[0], number)
-        self._check_entries(Scope(self._agent_id, all_users=True), limits[1], numbers.total())
+            limit = limit_of(of_user, user_id)
+            self._check_entries(Scope(self._agent_id, user_id), limit, number)
+        self._check_entries(Scope(self._agent_id, all_users=True), of_all, numbers.total())
 
     def _check_entries(self, scope: Scope, limit: int | None, number: int) -> None:
         if limit is not None and number:
@@ -129,7 +132,7 @@ class Limits:
         quota = self.quota
         if self.user_quota is not None and not scope.all_users:
             used = self._store.used_by_user(self._agent_id, scope.user_id)
-            return Usage(used, self.user_quota)
+            return Usage(used, limit_of(self.user_quota, scope.user_id))
         if quota is None:
             return None
         return Usage(self._store.used_bytes(self._agent_id), quota.limit)
@@ -160,7 +163,7 @@ class Limits:
 
 
 def checked_entry_limits(
-    max_entries: int | None, user_max_entries: int | None, when_full: WhenFull
+    max_entries: int | None, user_max_entries: UserLimit | None, when_full: WhenFull
 ) -> EntryLimits:
     """Return budgets of entries and what becomes of a write that exceeds a limit.
 
@@ -173,6 +176,29 @@ def checked_entry_limits(
         )
     return EntryLimits(
         validation.optional_whole("max_entries", max_entries),
-        validation.optional_whole("user_max_entries", user_max_entries),
+        checked_user_limit("user_max_entries", user_max_entries),
         evicts=when_full == "evict",
     )
+
+
+def checked_user_limit(field: str, given: UserLimit | None) -> UserLimit | None:
+    """Return a limit of each user, or a function whose errors and results are checked.
+
+    It runs inside a write, which must end with an error of that write whatever is raised.
+
+    Raises:
+        InvalidArgumentError: If it is neither a function nor an int from 0 on.
+    """
+    if not callable(given):
+        return validation.optional_whole(field, given)
+
+    def limit(user_id: str | None) -> int | None:
+        try:
+            found = given(user_id)
+        except BaseException as error:  # noqa: BLE001 - nothing may end the thread that writes
+            kind = failure(error)
+        else:
+            return validation.optional_whole(f"the result of {field}", found)
+        raise InvalidArgumentError(f"{field} failed: {kind}; it returns an int, or None")
+
+    return limit

@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias, TypedDict
 
 import mnemic  # noqa: TC001 - annotations name its classes
 from mnemic.model import OnRecalled
-from mnemic.protocols import Clock, IdFactory
+from mnemic.protocols import Clock, IdFactory, UserLimit
 
 WhenFull: TypeAlias = Literal["refuse", "evict"]
 """What becomes of a write that exceeds a quota or a budget; see `Options`."""
@@ -35,11 +35,13 @@ class Options(TypedDict, total=False):
         quota: How many bytes of content an agent may store; of two limits the smaller one holds.
             None is no limit beside the license's.
         user_quota: How many bytes of content each user may store, and the memories without a user
-            together; deleted ones count until purged. None is no limit.
+            together; deleted ones count until purged. None is no limit. A function of the user id
+            gives each user one of their own, by class for instance; it is called by every write
+            that adds to a user, has to answer at once, and must not use the memory.
         max_entries: How many memories an agent may store, in any state; deleted ones count until
             purged. None is no limit.
         user_max_entries: How many memories each user may store, and how many there may be without
-            a user. None is no limit.
+            a user. None is no limit. A function of the user id as for `user_quota`.
         when_full: What becomes of a write that exceeds one of these four limits or the license's.
             "refuse", the default, raises `StorageQuotaExceededError`. "evict" permanently deletes
             memories of the same users for it, in the same transaction: deleted and expired ones,
@@ -114,9 +116,9 @@ class Options(TypedDict, total=False):
     language: str | None
     license: "mnemic.annotations.LicensePolicy | None"
     quota: int | None
-    user_quota: int | None
+    user_quota: UserLimit | None
     max_entries: int | None
-    user_max_entries: int | None
+    user_max_entries: UserLimit | None
     when_full: WhenFull
     retention: timedelta | float | None
     clock: Clock

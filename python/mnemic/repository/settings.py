@@ -14,13 +14,13 @@ from mnemic.model import OnRecalled, Scope, SearchIn, validation
 from mnemic.model.ids import UuidFactory
 from mnemic.model.search_in import SEARCH_INS
 from mnemic.model.validation import flag
-from mnemic.protocols import Clock, IdFactory, system_clock
+from mnemic.protocols import Clock, IdFactory, UserLimit, system_clock
 from mnemic.reporting.description import must_be
 from mnemic.reporting.progress import Progress, checked_progress
 from mnemic.repository.arguments import checked_language
 from mnemic.repository.chosen_embedder import chosen_embedder
 from mnemic.repository.index_pool import IndexPool
-from mnemic.repository.limits import checked_entry_limits
+from mnemic.repository.limits import checked_entry_limits, checked_user_limit
 from mnemic.repository.options import WhenFull
 from mnemic.repository.proposals import EXACT_LIMIT
 from mnemic.repository.query_cache import QUERY_CACHE
@@ -44,7 +44,7 @@ class Settings(NamedTuple):
     language: str | None
     license: LicensePolicy | None
     quota: Quota | None
-    user_quota: int | None
+    user_quota: UserLimit | None
     entry_limits: EntryLimits
     retention: timedelta | None
     clock: Clock
@@ -77,9 +77,9 @@ class Settings(NamedTuple):
         language: str | None = "auto",
         license: LicensePolicy | None = None,  # noqa: A002 - the field's name everywhere
         quota: int | None = None,
-        user_quota: int | None = None,
+        user_quota: UserLimit | None = None,
         max_entries: int | None = None,
-        user_max_entries: int | None = None,
+        user_max_entries: UserLimit | None = None,
         when_full: WhenFull = "refuse",
         retention: timedelta | float | None = RETENTION,
         clock: Clock = system_clock,
@@ -131,7 +131,7 @@ class Settings(NamedTuple):
             language=analysed_in,
             license=checked_policy(license),
             quota=None if quota is None else Quota(whole("quota", quota, minimum=0)),
-            user_quota=validation.optional_whole("user_quota", user_quota),
+            user_quota=checked_user_limit("user_quota", user_quota),
             entry_limits=entry_limits,
             retention=kept_for,
             clock=clock,

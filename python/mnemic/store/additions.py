@@ -9,6 +9,7 @@ from mnemic.arrays import Float32Array
 from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, OnConflict, OnDuplicate
 from mnemic.model.new_entry import NewEntry
+from mnemic.protocols import UserLimit
 from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits
 from mnemic.store.values import WriteResult
 
@@ -23,7 +24,7 @@ class Additions(Protocol):
         *,
         now: datetime,
         quota: Quota | None = None,
-        user_quota: int | None = None,
+        user_quota: UserLimit | None = None,
         entry_limits: EntryLimits = NO_ENTRY_LIMITS,
         on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",

@@ -12,6 +12,7 @@ from mnemic.licensing import Quota
 from mnemic.model import LinkType, MemoryEntry, MemoryLink, Scope, VerifyReport
 from mnemic.model.link import Direction
 from mnemic.model.rows import Record, RowBatch, State
+from mnemic.protocols import UserLimit
 from mnemic.reporting.progress import Report, silent
 from mnemic.store.additions import Additions
 from mnemic.store.bulk import BulkWrites
@@ -247,7 +248,7 @@ class Store(
         *,
         now: datetime,
         quota: Quota | None = None,
-        user_quota: int | None = None,
+        user_quota: UserLimit | None = None,
         entry_limits: EntryLimits = NO_ENTRY_LIMITS,
         include_archived: bool = False,
         replace_vectors: bool = False,

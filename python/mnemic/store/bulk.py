@@ -10,6 +10,7 @@ from mnemic.arrays import Float32Array
 from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.filter import EVERY_ENTRY, Criteria
+from mnemic.protocols import UserLimit
 from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits
 from mnemic.store.values import UpdatedEntries
 
@@ -71,7 +72,7 @@ class BulkWrites(Protocol):
         *,
         now: datetime,
         quota: Quota | None = None,
-        user_quota: int | None = None,
+        user_quota: UserLimit | None = None,
         entry_limits: EntryLimits = NO_ENTRY_LIMITS,
         include_archived: bool = False,
     ) -> Future[UpdatedEntries]:

@@ -12,7 +12,7 @@ from mnemic.errors import StorageQuotaExceededError
 from mnemic.model import Scope
 from mnemic.store.changes import Change
 from mnemic.store.filter_sql import Condition
-from mnemic.store.quota import NO_ENTRY_LIMITS, Quotas
+from mnemic.store.quota import NO_ENTRY_LIMITS, Quotas, limit_of
 from mnemic.store.row_codec import RowCodec
 
 EVICTION_ORDER: Final = (
@@ -223,15 +223,16 @@ class _Account(NamedTuple):
 
     def error(self, *, is_of_entries: bool, evicts: bool) -> StorageQuotaExceededError:
         """Return the error of a write that exceeds the limit."""
-        used, limit, tier = self.used.size, self.limit.size, self.limit.tier
+        used, limit, added = self.used.size, self.limit.size, self.added.size
         if is_of_entries:
-            used, limit, tier = self.used.entries, self.limit.entries, None
+            used, limit, added = self.used.entries, self.limit.entries, self.added.entries
         return StorageQuotaExceededError(
             used,
             limit or 0,
-            tier,
+            None if is_of_entries else self.limit.tier,
             "agent" if self.scope.all_users else "user",
             self.scope.user_id,
+            added=added,
             unit="entries" if is_of_entries else "bytes",
             when_full="evict" if evicts else "refuse",
         )
@@ -292,7 +293,10 @@ def _agent_account(
 
 
 def _user_account(reads: EvictionReads, scope: Scope, added: Amount, quotas: Quotas) -> _Account:
-    return _account(reads, scope, added, Limit(quotas.user, quotas.entry_limits.user_entries))
+    size, entries = (
+        limit_of(limit, scope.user_id) for limit in (quotas.user, quotas.entry_limits.user_entries)
+    )
+    return _account(reads, scope, added, Limit(size, entries))
 
 
 def _account(reads: EvictionReads, scope: Scope, added: Amount, limit: Limit) -> _Account:

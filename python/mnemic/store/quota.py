@@ -5,6 +5,7 @@ from typing import Final, Literal, NamedTuple
 from mnemic.errors import StorageQuotaExceededError
 from mnemic.licensing import Quota
 from mnemic.model import Scope
+from mnemic.protocols import UserLimit
 
 
 class EntryLimits(NamedTuple):
@@ -18,7 +19,7 @@ class EntryLimits(NamedTuple):
     """
 
     entries: int | None = None
-    user_entries: int | None = None
+    user_entries: UserLimit | None = None
     evicts: bool = False
 
 
@@ -36,11 +37,16 @@ class Quotas(NamedTuple):
     """
 
     agent: Quota | None = None
-    user: int | None = None
+    user: UserLimit | None = None
     entry_limits: EntryLimits = NO_ENTRY_LIMITS
 
 
 NO_QUOTAS: Final = Quotas()
+
+
+def limit_of(limit: UserLimit | None, user_id: str | None) -> int | None:
+    """Return the limit of a user; None is no limit."""
+    return limit(user_id) if callable(limit) else limit
 
 
 def check_quota(quota: Quota | None, used: int, size: int) -> None:
@@ -52,7 +58,7 @@ def check_quota(quota: Quota | None, used: int, size: int) -> None:
         size: Bytes to be added.
     """
     if quota is not None and size > 0 and used + size > quota.limit:
-        raise StorageQuotaExceededError(used, quota.limit, quota.tier)
+        raise StorageQuotaExceededError(used, quota.limit, quota.tier, added=size)
 
 
 def check_entries(limit: int, scope: Scope, stored: int, number: int) -> None:
@@ -66,17 +72,20 @@ def check_entries(limit: int, scope: Scope, stored: int, number: int) -> None:
     """
     if stored + number > limit:
         quota: Literal["agent", "user"] = "agent" if scope.all_users else "user"
-        raise StorageQuotaExceededError(stored, limit, None, quota, scope.user_id, unit="entries")
+        raise StorageQuotaExceededError(
+            stored, limit, None, quota, scope.user_id, added=number, unit="entries"
+        )
 
 
-def check_user_quota(limit: int | None, user_id: str | None, used: int, size: int) -> None:
+def check_user_quota(quota: UserLimit | None, user_id: str | None, used: int, size: int) -> None:
     """Raise StorageQuotaExceededError if further contents of a user do not fit.
 
     Args:
-        limit: Maximum bytes; None is no limit.
+        quota: Maximum bytes; None is no limit.
         user_id: The user; None is the entries without a user.
         used: Bytes that the user's contents took before.
         size: Bytes to be added.
     """
-    if limit is not None and size > 0 and used + size > limit:
-        raise StorageQuotaExceededError(used, limit, quota="user", user_id=user_id)
+    limit = limit_of(quota, user_id) if size > 0 else None
+    if limit is not None and used + size > limit:
+        raise StorageQuotaExceededError(used, limit, quota="user", user_id=user_id, added=size)

@@ -11,6 +11,7 @@ from mnemic.crypto.envelope import OVERHEAD
 from mnemic.errors import StoreCorruptError
 from mnemic.model import LinkType, Scope
 from mnemic.model.rows import Record, RowBatch, State
+from mnemic.protocols import UserLimit
 from mnemic.store.base import BatchSink
 from mnemic.store.changes import Change, UserTotals, last_dropped, totals_by_user
 from mnemic.store.embedding_model import check_model
@@ -212,7 +213,7 @@ def _advance(
 
 
 def _check_user_quotas(
-    users: Sequence[UserTotals], used: Mapping[str, int], quota: int | None
+    users: Sequence[UserTotals], used: Mapping[str, int], quota: UserLimit | None
 ) -> None:
     for user_id, _, size in users:
         check_user_quota(quota, user_id, used[user_id or ""] - size, size)

@@ -27,6 +27,7 @@ from mnemic.model.filter import EVERY_ENTRY, Criteria
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import RowBatch, State
 from mnemic.model.timestamps import to_microseconds
+from mnemic.protocols import UserLimit
 from mnemic.reporting.progress import Report, silent
 from mnemic.store.added import stored_of, stored_vectors
 from mnemic.store.base import BatchSink
@@ -317,7 +318,7 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
         *,
         now: datetime,
         quota: Quota | None = None,
-        user_quota: int | None = None,
+        user_quota: UserLimit | None = None,
         entry_limits: EntryLimits = NO_ENTRY_LIMITS,
         on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
@@ -398,7 +399,7 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
         *,
         now: datetime,
         quota: Quota | None = None,
-        user_quota: int | None = None,
+        user_quota: UserLimit | None = None,
         entry_limits: EntryLimits = NO_ENTRY_LIMITS,
         include_archived: bool = False,
         replace_vectors: bool = False,
@@ -469,7 +470,7 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
         *,
         now: datetime,
         quota: Quota | None = None,
-        user_quota: int | None = None,
+        user_quota: UserLimit | None = None,
         entry_limits: EntryLimits = NO_ENTRY_LIMITS,
         include_archived: bool = False,
     ) -> Future[UpdatedEntries]:

@@ -16,6 +16,7 @@ from mnemic.licensing import Quota
 from mnemic.model import MemoryEntry, Scope
 from mnemic.model.filter import EVERY_ENTRY, Criteria
 from mnemic.model.timestamps import to_microseconds
+from mnemic.protocols import UserLimit
 from mnemic.store.added import vectors_of
 from mnemic.store.futures import Workers
 from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits, Quotas
@@ -104,7 +105,7 @@ class SqliteBulkWrites(Protocol):
         *,
         now: datetime,
         quota: Quota | None = None,
-        user_quota: int | None = None,
+        user_quota: UserLimit | None = None,
         entry_limits: EntryLimits = NO_ENTRY_LIMITS,
         include_archived: bool = False,
     ) -> Future[UpdatedEntries]:

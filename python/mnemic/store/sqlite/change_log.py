@@ -14,6 +14,7 @@ from mnemic.crypto.envelope import OVERHEAD
 from mnemic.errors import StoreCorruptError
 from mnemic.model import LinkType, Scope
 from mnemic.model.rows import Record, RowBatch, State
+from mnemic.protocols import UserLimit
 from mnemic.store.base import BatchSink
 from mnemic.store.changes import Change, UserTotals, last_dropped, totals_by_user
 from mnemic.store.embedding_model import check_model
@@ -601,7 +602,7 @@ def _advance(
 
 
 def _advance_users(
-    connection: apsw.Connection, agent_id: str, users: Sequence[UserTotals], quota: int | None
+    connection: apsw.Connection, agent_id: str, users: Sequence[UserTotals], quota: UserLimit | None
 ) -> None:
     for user_id, steps, size in users:
         values = (steps, size, agent_id, user_id or "")

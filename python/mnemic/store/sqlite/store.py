@@ -31,6 +31,7 @@ from mnemic.model.link import Direction
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.rows import RowBatch, State
 from mnemic.model.timestamps import to_microseconds
+from mnemic.protocols import UserLimit
 from mnemic.reporting.progress import Report, silent
 from mnemic.store.add_job import AddJob
 from mnemic.store.added import stored_of, stored_vectors, vector_blobs, vectors_of
@@ -176,7 +177,7 @@ class SqliteStore(
         *,
         now: datetime,
         quota: Quota | None = None,
-        user_quota: int | None = None,
+        user_quota: UserLimit | None = None,
         entry_limits: EntryLimits = NO_ENTRY_LIMITS,
         on_conflict: OnConflict = "raise",
         on_duplicate: OnDuplicate = "keep",
@@ -310,7 +311,7 @@ class SqliteStore(
         *,
         now: datetime,
         quota: Quota | None = None,
-        user_quota: int | None = None,
+        user_quota: UserLimit | None = None,
         entry_limits: EntryLimits = NO_ENTRY_LIMITS,
         include_archived: bool = False,
         replace_vectors: bool = False,
