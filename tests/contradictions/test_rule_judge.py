@@ -127,6 +127,9 @@ def test_a_few_latin_words_count_as_english():
 def test_the_reason_names_what_differs():
     found = judged("The broker listens on port 5671.", "The broker listens on port 5672.")
     assert found.reason == "different value: 5671 / 5672"
+    assert judged("I moved to Oslo last week", "Actually I moved on to Bergen").reason == (
+        "different home: oslo / bergen"
+    )
     assert judged("I live in Oslo", "I moved to Bergen last week").reason == (
         "different home: oslo / bergen"
     )

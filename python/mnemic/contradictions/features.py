@@ -37,9 +37,9 @@ def evidence(pair: Pair) -> tuple[dict[str, float], str]:
 
 def _reason(signals: list[Signal]) -> str:
     """Return the reasons, without those that only add words to another one."""
-    reasons = dict.fromkeys(signal.reason for signal in signals)
+    words = {signal.reason: {*signal.reason.split()} for signal in signals}
     told = [
-        reason for reason in reasons if not any(reason.startswith(f"{other} ") for other in reasons)
+        reason for reason, own in words.items() if not any(own > other for other in words.values())
     ]
     return "; ".join(told)
 
