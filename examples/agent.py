@@ -1,6 +1,6 @@
 """A small agent loop with a long-term memory: `python examples/agent.py`, offline.
 
-The "model" is a stand-in that repeats its prompt, so that the flow is visible: recall the memories
+The "model" is a stand-in that counts what its prompt remembers, so that the flow is visible: recall the memories
 that matter now, build the prompt within a budget, answer, store the new statement.
 """
 
@@ -18,8 +18,8 @@ TURNS = (
 
 
 def answer(prompt: str) -> str:
-    """Stand in for a language model: repeat the remembered lines of the prompt."""
-    known = [line for line in prompt.splitlines() if line.startswith("User: ")]
+    """Stand in for a language model: count the remembered lines of the prompt."""
+    _system, *known, _message = [line for line in prompt.splitlines() if line.strip("-")]
     return f"(a model would answer from {len(known)} remembered lines)"
 
 
@@ -36,12 +36,12 @@ def main() -> None:
             print(
                 f"Alice: {said}\n  {remembered} memories, {window.current_tokens} tokens: {reply}"
             )
-            for old in alice.contradictions(f"User: {said}"):
+            for old in alice.contradictions(said):
                 print(f"  contradicts: {old.content} ({old.match_reason})")
-            alice.add(MemoryEntry(f"User: {said}", role="user", position=position))
+            alice.add(MemoryEntry(said, role="user", position=position))
         print(
             "\nFor another prompt:\n"
-            + memory.context("cook tonight", user_id="alice", max_tokens=60)
+            + memory.context("Which foods make Alice ill?", user_id="alice", max_tokens=60)
         )
 
 

@@ -40,7 +40,7 @@ def messages(count: int) -> Iterator[dict[str, Any]]:
 def main() -> None:
     """Import the messages and ask."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
-    # By words alone: embedding 20,000 messages with the local model takes some minutes.
+    # By words alone: embedding 20,000 messages with the local model takes far longer.
     with Memory(":memory:", embedder=None) as memory:
         alice = memory.scoped(user_id="alice")
         begun = time.perf_counter()
