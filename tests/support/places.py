@@ -4,18 +4,23 @@ import atexit
 from contextlib import ExitStack
 from itertools import count
 
+import pytest
+
 from mnemic import Memory
+from tests.support.pgbouncer import MISSING, PROGRAM, PgBouncer
 from tests.support.postgres_server import SERVER
 
+POOLED = "postgres-pooler"
 KINDS = {
     "sqlite": {},
     "postgres": {},
     "postgres-search": {"search_in": "database"},
     "postgres-policies": {"row_security": True},
+    POOLED: {"row_security": True},
 }
 """Options with which memories are opened in a place of each kind."""
 
-IN_POSTGRES = tuple(kind for kind in KINDS if kind != "sqlite")
+IN_POSTGRES = tuple(kind for kind in KINDS if kind != "sqlite" and (PROGRAM or kind != POOLED))
 STORES = ("sqlite", "postgres")
 SEARCHED = (*STORES, "postgres-search")
 
@@ -29,6 +34,8 @@ class Places:
     """
 
     def __init__(self, kind, folder=None):
+        if kind == POOLED and PROGRAM is None:
+            pytest.skip(MISSING)
         self.kind, self.options = kind, KINDS[kind]
         self._folder = folder
         self._numbers = count()
@@ -53,7 +60,7 @@ class Places:
         is_guarded = "row_security" in self.options
         url = SERVER.new_guarded_database() if is_guarded else SERVER.new_database()
         self._closing.callback(SERVER.drop, url)
-        return url
+        return POOLER.url(url) if self.kind == POOLED else url
 
     def new_for_a_copy(self):
         """Return the URL of a new database of PostgreSQL without tables."""
@@ -68,4 +75,7 @@ class Places:
         return memory
 
 
+POOLER = PgBouncer(SERVER)
+
 atexit.register(SERVER.close)
+atexit.register(POOLER.close)

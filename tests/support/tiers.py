@@ -22,7 +22,7 @@ TIER = os.environ.get("MNEMIC_TESTS", "quick")
 LONG_FOLDERS = {"faults", "store/postgres"}
 LONG_KINDS = {
     *("sealed", "sealed postgres", "pooled postgres", "guarded"),
-    *("postgres-search", "postgres-policies"),
+    *("postgres-search", "postgres-policies", "postgres-pooler"),
 }
 """Kinds of store that differ from others by one part, which has tests of its own."""
 
