@@ -386,3 +386,20 @@ def test_a_read_waits_for_no_connection_beyond_its_deadline(database, monkeypatc
             with pytest.raises(DeadlineExceededError):
                 memory.repository._store.count(Scope("default"), now=NOON, deadline=began + 0.2)
             assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("call", ["list", "add"])
+def test_a_call_goes_on_once_the_server_is_back_after_longer_than_attempts_to_connect_last(
+    server, monkeypatch, call
+):
+    monkeypatch.setattr(connections, "_BACKOFF", 0.2)
+    monkeypatch.setattr(connections, "PATIENCE", 30.0)
+    with Memory(server.new_database(), embedder=None) as memory:
+        calls = {"list": memory.list, "add": lambda: memory.add("a plum")}
+        memory.add("a fig")
+        server.stop("immediate")
+        starting = threading.Timer(1.0, server.start)
+        starting.start()
+        calls[call]()
+        starting.join()
+        assert memory.count() == (2 if call == "add" else 1)

@@ -45,7 +45,7 @@ PATIENCE: Final = 10.0
 
 _BACKOFF: Final = 2.0
 """Seconds of attempts to connect, at ever larger intervals, before they start again: after a long
-absence of the server a call waits no longer for its return than after a short one."""
+absence of the server a call waits no longer for its return than after a short one, a second."""
 
 LOCK_SECONDS: Final = 30
 """Seconds that a statement waits for a lock, such as an agent's, unless the URL sets them."""
@@ -101,27 +101,21 @@ class Connections:
         self._is_closed = False
         self._statements_are_lost = False
         self.database = with_typed_errors(lambda: self._open_once(target), self.shown)
-        self._pool: ConnectionPool[Connection] = ConnectionPool(
-            target.conninfo,
-            min_size=1,
-            max_size=MAX_CONNECTIONS,
+        self._pool = self._new_pool("mnemic", 1, MAX_CONNECTIONS)
+        self._apart = self._new_pool("mnemic-apart", 0, 1)
+
+    def _new_pool(self, name: str, min_size: int, max_size: int) -> ConnectionPool[Connection]:
+        return ConnectionPool(
+            self._target.conninfo,
+            min_size=min_size,
+            max_size=max_size,
             timeout=PATIENCE,
             reconnect_timeout=_BACKOFF,
+            reconnect_failed=ConnectionPool.check,  # which starts again
             connection_class=Connection,
             configure=self._configure,
-            name="mnemic",
-            open=True,
-        )
-        self._apart: ConnectionPool[Connection] = ConnectionPool(
-            target.conninfo,
-            min_size=0,
-            max_size=1,
-            timeout=PATIENCE,
-            reconnect_timeout=_BACKOFF,
-            connection_class=Connection,
-            configure=self._configure,
-            name="mnemic-apart",
-            open=False,
+            name=name,
+            open=min_size > 0,
         )
 
     def _open_once(self, target: Target) -> Hashable:
