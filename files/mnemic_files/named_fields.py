@@ -1,7 +1,7 @@
 """Further keys of a memory file that set a field of its memory, as people write them."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
 
 from mnemic import MemoryType
 from mnemic.errors import InvalidArgumentError
@@ -12,63 +12,39 @@ _NO: Final = frozenset(["false", "no", "n", "off", "0"])
 
 _PERCENT: Final = 100
 
-
-class FieldProblemError(Exception):
-    """A value that cannot be used, or a part of it.
-
-    Args:
-        reason: The reason, without the value.
-        value: What the field becomes; None leaves it as it is.
-    """
-
-    def __init__(self, reason: str, value: object = None) -> None:
-        super().__init__(reason)
-        self.value = value
+_Read: TypeAlias = tuple[Any, str | None]
+"""What a field becomes, and what of the value could not be used."""
 
 
 def named_fields(keys: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the fields that further keys set, and the reasons why others set none.
 
     Args:
-        keys: The keys, with their values as JSON has them.
+        keys: The keys, in small letters or others, with their values as JSON has them.
     """
     fields: dict[str, Any] = {}
     reasons: list[str] = []
+    given = {key.strip().lower(): value for key, value in keys.items()} | dict(keys)
     for name, read in _READERS.items():
-        for value in _values(keys, name):
-            if value is None:  # the key names no value
-                continue
-            try:
-                fields[name] = read(value)
-            except FieldProblemError as problem:
-                reasons.append(str(problem))
-                if problem.value is not None:
-                    fields[name] = problem.value
-            except InvalidArgumentError as error:
-                reasons.append(f"{error}; the key is left out")
+        if given.get(name) is None:  # the key names no value
+            continue
+        try:
+            fields[name], reason = read(given[name])
+        except InvalidArgumentError as error:
+            reason = f"{error}; the key is left out"
+        if reason is not None:
+            reasons.append(reason)
     return fields, reasons
 
 
-def _values(keys: Mapping[str, Any], name: str) -> Iterator[Any]:
-    """Yield the value of a key, in small letters or, if there is none, in others."""
-    if name in keys:
-        yield keys[name]
-        return
-    yield from [value for key, value in keys.items() if key.strip().lower() == name][:1]
-
-
-def _sensitive(value: Any) -> bool:
+def _sensitive(value: Any) -> _Read:
     word = _word(value)
-    if word in _YES:
-        return True
-    if word in _NO:
-        return False
-    raise FieldProblemError(
-        f"sensitive must be yes or no, got {described(value)}; it counts as sensitive", value=True
-    )
+    if word in _YES or word in _NO:
+        return word in _YES, None
+    return True, f"sensitive must be yes or no, got {described(value)}; it counts as sensitive"
 
 
-def _tags(value: Any) -> tuple[str, ...]:
+def _tags(value: Any) -> _Read:
     given = value.split(",") if isinstance(value, str) else value
     found: dict[str, None] = {}
     reasons = []
@@ -78,14 +54,11 @@ def _tags(value: Any) -> tuple[str, ...]:
             found[validation.name("a tag", written)] = None
         except InvalidArgumentError as error:
             reasons.append(str(error))
-    if reasons:
-        raise FieldProblemError(
-            f"{len(reasons)} of its tags left out: {reasons[0]}", value=tuple(found)
-        )
-    return tuple(found)
+    problem = f"{len(reasons)} of its tags left out: {reasons[0]}" if reasons else None
+    return tuple(found), problem
 
 
-def _importance(value: Any) -> float:
+def _importance(value: Any) -> _Read:
     word = _word(value)
     try:
         number = float(word.removesuffix("%"))
@@ -93,11 +66,12 @@ def _importance(value: Any) -> float:
         raise InvalidArgumentError(
             f"importance must be a number from 0 to 1, got {described(value)}"
         ) from None
-    return validation.fraction("importance", number / _PERCENT if word.endswith("%") else number)
+    share = number / _PERCENT if word.endswith("%") else number
+    return validation.fraction("importance", share), None
 
 
-def _type(value: Any) -> MemoryType:
-    return MemoryType.parse(_word(value).replace(" ", "_").replace("-", "_"))
+def _type(value: Any) -> _Read:
+    return MemoryType.parse(_word(value).replace(" ", "_").replace("-", "_")), None
 
 
 def _word(value: Any) -> str:
@@ -113,7 +87,7 @@ def _text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) else value
 
 
-_READERS: Final = {
+_READERS: Final[Mapping[str, Callable[[Any], _Read]]] = {
     "type": _type,
     "tags": _tags,
     "importance": _importance,

@@ -1,6 +1,7 @@
 """A full disk: what is stored can be deleted, and then there is room again."""
 
 import os
+import sqlite3
 import subprocess
 import sys
 from contextlib import suppress
@@ -11,7 +12,7 @@ import pytest
 from mnemic._core import lock_calls
 from mnemic.errors import StoreFullError
 from mnemic.memory import Memory
-from mnemic.store.sqlite import deletes
+from mnemic.store.sqlite import deletes, disk_space, wal
 from tests.support.processes import ENVIRONMENT
 from tests.support.small_disks import small_disk
 
@@ -132,6 +133,22 @@ def test_what_can_be_read_is_read_and_exported_although_accesses_cannot_be_writt
                 read()
         with pytest.raises(StoreFullError, match="the disk is full"):
             memory.delete_all()
+
+
+def test_a_log_that_is_emptied_later_has_its_space_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(wal, "RETRY_SECONDS", 0)
+    path = tmp_path / "a.db"
+    with Memory(path, embedder=None) as memory:
+        first = memory.add("one")
+        reader = sqlite3.connect(path)
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM agent_memory_entries").fetchone()
+        assert memory.delete(first.id, permanent=True).erased is False
+        reader.close()
+        memory.add("two")
+        log = path.with_name("a.db-wal").stat()
+        assert log.st_size == 0
+        assert log.st_blocks * 512 >= disk_space.LOG_BYTES
 
 
 def test_a_deletion_in_parts_that_fails_says_how_many_are_deleted(monkeypatch):

@@ -18,7 +18,6 @@ from mnemic.errors import (
 )
 from mnemic.model.deadline import check_deadline
 from mnemic.reporting.logs import logger
-from mnemic.store.sqlite.disk_space import DiskSpace
 from mnemic.store.sqlite.fork_guard import inherited
 from mnemic.store.sqlite.hardening import GuardedConnection
 from mnemic.store.sqlite.log_check import log_problem
@@ -73,7 +72,6 @@ class Connections:
         self._path = resolved_path(path)
         self._writer: GuardedConnection | None = None
         self._checkpoints: Checkpoints | None = None
-        self._space = DiskSpace(self._path)
         self._same: SameFiles | None = None
         self._is_shared = path == MEMORY_PATH
         self.snapshots: SnapshotFolder | None = None
@@ -212,7 +210,6 @@ class Connections:
             return True
         with self._held():
             is_erased = self._checkpoints.erase()
-            self._space.renew()
         return (self.snapshots is None or self.snapshots.clear()) and is_erased
 
     def reserve_space(self, pages: int) -> None:
@@ -221,15 +218,12 @@ class Connections:
         Raises:
             StoreFullError: If there is too little.
         """
-        if not self._is_shared:
-            self._space.reserve(pages * int(self.writer.pragma("page_size")))
+        if self._checkpoints is not None:
+            self._checkpoints.space.reserve(pages * int(self.writer.pragma("page_size")))
 
     def empty_log(self) -> bool:
         """Copy the log into the file to make room; return whether it was emptied."""
-        if self._checkpoints is None or not self._checkpoints.empty():
-            return False
-        self._space.renew()
-        return True
+        return self._checkpoints is not None and self._checkpoints.empty()
 
     @contextmanager
     def locked_snapshots(self, wait: float) -> Generator[str, None, None]:

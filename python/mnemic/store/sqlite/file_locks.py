@@ -8,15 +8,23 @@ while it is in use, and acknowledged writes are lost with it.
 
 On Linux this module replaces SQLite's system calls, so that its locks belong to their own
 descriptors (`F_OFD_SETLK`) and no other code in the process can override or drop them. Elsewhere
-they stay POSIX locks, and a deleted log is detected at the next commit.
+they stay POSIX locks, and a deleted log is detected at the next commit. mnemic's own locks of bytes
+of a file are of the same kind.
 """
 
 import os
+import struct
+import sys
 
 import apsw
 
 from mnemic._core import after_fork_in_child, after_fork_in_parent, before_fork, lock_calls
 from mnemic.threads.locks import Lock
+
+if sys.platform != "win32":
+    import fcntl
+
+_LOCK = struct.Struct("@hhqqi4x")
 
 _replacing = Lock()
 _is_done = False
@@ -50,3 +58,21 @@ def _replace(calls: list[tuple[str, int]]) -> None:
             vfs.xSetSystemCall(name, address)
     finally:
         vfs.unregister()
+
+
+def try_to_lock(descriptor: int, start: int, length: int, *, shared: bool = False) -> bool:
+    """Lock bytes until the descriptor is closed; return whether nobody else's lock prevents it."""
+    kind = fcntl.F_RDLCK if shared else fcntl.F_WRLCK
+    lock = _LOCK.pack(kind, os.SEEK_SET, start, length, 0)
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, lock)
+    except OSError:
+        return False
+    return True
+
+
+def is_unlocked(descriptor: int, start: int, length: int) -> bool:
+    """Return whether no other descriptor, here or in another process, has a lock on bytes."""
+    lock = _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
+    found = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, lock)
+    return bool(_LOCK.unpack(found)[0] == fcntl.F_UNLCK)

@@ -11,7 +11,7 @@ import zlib
 
 from mnemic._core import lock_calls
 from mnemic.errors import StoreFileError
-from mnemic.store.sqlite.descriptor_locks import is_unlocked, try_to_lock
+from mnemic.store.sqlite.file_locks import is_unlocked, try_to_lock
 
 _START = 1 << 60
 """Beyond the bytes that SQLite locks, and beyond the end of any file."""

@@ -37,7 +37,7 @@ from typing import NamedTuple, Self
 from mnemic._core import lock_calls
 from mnemic.errors import StoreFileError
 from mnemic.reporting.logs import logger
-from mnemic.store.sqlite.descriptor_locks import is_unlocked, try_to_lock
+from mnemic.store.sqlite.file_locks import is_unlocked, try_to_lock
 from mnemic.store.sqlite.schema import APPLICATION_ID
 
 MARK_OFFSET = 72

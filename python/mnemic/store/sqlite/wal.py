@@ -14,6 +14,7 @@ from contextlib import suppress
 
 import apsw
 
+from mnemic.store.sqlite.disk_space import DiskSpace
 from mnemic.store.sqlite.hardening import bound_schema
 from mnemic.store.sqlite.log_index_space import LogIndexSpace
 from mnemic.store.sqlite.log_mark import (
@@ -55,6 +56,9 @@ class Checkpoints:
         wait: Milliseconds to wait for others' locks.
         same: Compares the file and its log with those that were opened.
         index_space: Reserves disk space for the log's index.
+
+    Attributes:
+        space: Reserves disk space for the file and the log.
     """
 
     def __init__(
@@ -79,6 +83,7 @@ class Checkpoints:
         self._same = same
         self._index_space = index_space
         self._marked: bytes | None = None
+        self.space = DiskSpace(path)
         try:
             self._look_at_pages()
         except BaseException:
@@ -127,10 +132,13 @@ class Checkpoints:
 
     def empty(self) -> bool:
         """Copy the whole log into the file and empty it; return whether that was possible."""
-        return self._copy("TRUNCATE")
+        is_empty = self._copy("TRUNCATE")
+        if is_empty:
+            self.space.renew()
+        return is_empty
 
     def _try_to_erase(self) -> bool:
-        is_erased = self._copy("TRUNCATE") and self._vfs.is_zeroing
+        is_erased = self.empty() and self._vfs.is_zeroing
         self._is_owed = not is_erased
         self._next_try = time.monotonic() + RETRY_SECONDS
         return is_erased
