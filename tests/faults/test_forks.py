@@ -104,6 +104,7 @@ in_child(afterwards)
 def test_closing_in_a_forked_process_waits_for_no_lock_that_another_thread_had(tmp_path):
     body = """
 import signal, threading
+from mnemic.threads.locks import Lock
 
 def locks_of(root):
     found, seen, waiting = [], set(), [root]
@@ -112,7 +113,7 @@ def locks_of(root):
         if id(each) in seen:
             continue
         seen.add(id(each))
-        if isinstance(each, type(threading.Lock())):
+        if isinstance(each, (type(threading.Lock()), Lock)):
             found.append(each)
         elif type(each).__module__.partition(".")[0] in ("mnemic", "concurrent"):
             waiting += getattr(each, "__dict__", {}).values()
@@ -122,14 +123,26 @@ memory = opened()
 memory.add("from the parent")
 memory.search("parent")
 memory.repository.executor.submit(int).result()
-held = [lock for lock in locks_of(memory) if lock.acquire(blocking=False)]
-assert len(held) >= 10
+held, is_held, is_over = [], threading.Event(), threading.Event()
+def hold():
+    held[:] = [lock for lock in locks_of(memory) if lock.acquire(blocking=False)]
+    is_held.set()
+    is_over.wait(40)
+    for lock in held:
+        lock.release()
+another = threading.Thread(target=hold)
+another.start()
+is_held.wait()
+number = len(held)
 def act():
     signal.alarm(20)
     memory.close()
-in_child(act)
-for lock in held:
-    lock.release()
+try:
+    in_child(act)
+finally:
+    is_over.set()
+    another.join()
+assert number >= 10, number
 memory.close()
 """
     run(body, tmp_path / "a.db")
