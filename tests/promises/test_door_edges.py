@@ -64,16 +64,27 @@ QUERY_CALLS = {
     "expand": lambda memory, query: memory.expand(query),
     "service": lambda memory, query: RetrievalService(memory).expand_query(query),
     "recall": lambda memory, query: memory.recall(query),
-    "search_semantic": lambda memory, query: LongTermMemory(memory).search_semantic(query),
 }
 
 
-@pytest.mark.parametrize("query", ["\0", "tea\0", "\ud800 tea", " ", "x" * 10_001])
+NO_QUERIES = ("\0", "tea\0", "\ud800 tea", " ", "x" * 10_001)
+
+
+@pytest.mark.parametrize("query", NO_QUERIES)
 @pytest.mark.parametrize("call", QUERY_CALLS.values(), ids=QUERY_CALLS)
 def test_a_text_that_is_no_query_is_refused_by_every_call(memory, call, query):
     memory.add("Drinks tea")
-    with pytest.raises(InvalidArgumentError):
+    with pytest.raises(InvalidArgumentError, match=r"(?i)query"):
         call(memory, query)
+
+
+@pytest.mark.parametrize("query", NO_QUERIES)
+def test_a_text_that_is_no_query_is_refused_by_long_term_memory(query):
+    with (
+        LongTermMemory(":memory:", embedder=WordEmbedder()) as memory,
+        pytest.raises(InvalidArgumentError, match=r"(?i)query"),
+    ):
+        memory.search_semantic(query)
 
 
 @pytest.mark.parametrize("option", ["log_content", "track_access", "read_only"])
