@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from benches.support.datasets import DIM, HELD_OUT, queries_of, real_texts, rows_of
-from mnemic import MemoryEntry
+from mnemic import Memory, MemoryEntry
 from mnemic.model.ids import UuidFactory
 
 MODEL = "stored"
@@ -93,6 +93,34 @@ def of_user(number):
     return {
         "user_id": f"user {number % USERS}",
         "session_id": f"session {number // (USERS * TURNS)}",
+    }
+
+
+def open_stored(path, rows):
+    """Return a memory of ten users that looks its vectors up, filled if it is empty."""
+    embedder = StoredVectors(rows)
+    embedder.similarity_floor = 0.0  # random vectors are hardly near to any
+    memory = Memory(path, embedder=embedder)
+    if not memory.count(all_users=True):
+        memory.add_many(
+            {"content": f"memory {number}", "user_id": f"user{number % USERS}"}
+            for number in range(rows)
+        )
+    return memory
+
+
+def calls_of_search(memory, queries):
+    """Return the searches, retrievals and recalls whose 95th percentile has a goal, by name."""
+    of_user = {"user_id": "user3"}
+
+    def asked():
+        return f"query {next(queries)}"
+
+    return {
+        "search": lambda: memory.search(asked(), **of_user),
+        "semantic": lambda: memory.search(asked(), search_type="semantic", **of_user),
+        "retrieve": lambda: memory.retrieve(asked(), min_score=0.0, use_cache=False, **of_user),
+        "recall": lambda: memory.recall(asked(), **of_user),
     }
 
 

@@ -1,4 +1,4 @@
-"""The clock, and how systems take turns."""
+"""The clock, percentiles, and how systems take turns."""
 
 import time
 from itertools import cycle, islice
@@ -11,6 +11,15 @@ def timed(call, *arguments):
     begin = time.perf_counter()
     answer = call(*arguments)
     return time.perf_counter() - begin, answer
+
+
+P95_GOAL_MS = 100
+"""Goal of the specifications for the 95th percentile of a search, a retrieval and a recall."""
+
+
+def p95(seconds):
+    """Return the 95th percentile in milliseconds."""
+    return float(np.quantile(seconds, 0.95)) * 1e3
 
 
 def quartile(seconds):
