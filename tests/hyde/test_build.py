@@ -7,10 +7,11 @@ import time
 
 import pytest
 
-from mnemic import Memory
+from mnemic import Memory, MemoryEntry
+from mnemic.errors import EmbeddingModelMismatchError
 from mnemic.hyde import AsyncHydeEngine, HydeConfig, HydeEngine, build
 from mnemic.hyde.build import BuildWorker
-from tests.support.hyde import AxisEmbedder, ListedModel, contents, memory_of
+from tests.support.hyde import AxisEmbedder, ListedModel, axis, contents, memory_of
 
 WINDOW = ["user: what is it?"]
 SECONDS = 20
@@ -250,6 +251,47 @@ def test_a_build_embeds_the_memories_that_lack_a_vector():
         assert contents(engine.retrieve("1", WINDOW))[0] == "beta"
 
 
+class Undeclared:
+    """An embedder whose dimension is not known before it was called."""
+
+    model = AxisEmbedder.model
+    embed = staticmethod(lambda texts: [axis(text) for text in texts])
+
+
+@pytest.mark.requirement("C168", "R346")
+@pytest.mark.parametrize("given", [(), ("gamma",)])
+@pytest.mark.parametrize("embedder", [AxisEmbedder, Undeclared])
+def test_without_an_embedder_of_the_memory_that_of_the_engine_embeds(given, embedder):
+    memory = Memory(":memory:", embedder=None, embedding_model=AxisEmbedder.model)
+    for text in given:
+        memory.add(MemoryEntry(content=text, embedding=axis(text)))
+    memory.add("alpha")
+    with HydeEngine(memory, embedder(), ListedModel("alpha")) as engine:
+        assert engine.ready(SECONDS)
+        assert contents(engine.retrieve("1", WINDOW))[:1] == ["alpha"]
+        memory.add("beta")
+        engine.trigger_rebuild()
+        ended(engine._service._parts().worker)
+        assert not memory.repository._indexes.active.index.unembedded()
+    assert memory.embedder is None
+    with pytest.raises(EmbeddingModelMismatchError, match="8 dimensions"):
+        memory.add(MemoryEntry(content="delta", embedding=[1.0, 0.0]))
+
+
+@pytest.mark.requirement("R387", "R393")
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_first_build_without_a_vector_fails_with_one_warning(count, caplog):
+    memory = Memory(":memory:", embedder=None, embedding_model=AxisEmbedder.model)
+    memory.add_many([f"alpha {number}" for number in range(count)])
+    embedder = Failing()
+    embedder.fails = True
+    with HydeEngine(memory, embedder, ListedModel("alpha")) as engine:
+        assert not engine.ready(SECONDS)
+        assert engine.stats().failed_builds >= 1
+    of_engine = [each.levelname for each in caplog.records if each.name == "mnemic.hyde"]
+    assert of_engine.count("WARNING") == 1
+
+
 @pytest.mark.requirement("R353", "R405")
 def test_the_first_retrieval_begins_the_build():
     memory = memory_of("alpha")
@@ -264,7 +306,7 @@ def test_a_turn_waits_for_the_first_build_no_longer_than_its_deadline(monkeypatc
     memory = memory_of("alpha")
     gate = threading.Event()
     readiness = memory.repository.readiness
-    monkeypatch.setattr(readiness, "build", lambda: gate.wait(SECONDS))
+    monkeypatch.setattr(readiness, "build", lambda _embedder: gate.wait(SECONDS))
     model = ListedModel("alpha")
     engine = HydeEngine(memory, memory.embedder, model, HydeConfig(timeout=0.05))
     assert engine.retrieve("1", WINDOW) == []

@@ -76,6 +76,7 @@ class HydeBase(Twin, Generic[Turn]):
         Raises:
             EmbeddingModelMismatchError: If the embedder's vectors are not those of the memory.
             InvalidArgumentError: If an argument is of the wrong type.
+            LicenseRestrictionError: If the license policy does not allow searching by meaning.
             MissingExtraError: If a client is to be made, and the extra `http` is not installed.
         """
         checked = checked_config(config)

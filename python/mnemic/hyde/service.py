@@ -221,7 +221,8 @@ class HydeService:
         loop = EventLoopThread("hyde")
         if self.embedder is None:
             return _ProcessParts(os.getpid(), turns, tasks, None, None, loop)
-        worker = BuildWorker(self._repository.readiness.build, self._repository.agent_id)
+        build = partial(self._repository.readiness.build, self.embedder)
+        worker = BuildWorker(build, self._repository.agent_id)
         flow = None
         if self.model is not None:
             pipeline = Pipeline(

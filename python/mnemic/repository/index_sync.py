@@ -122,7 +122,7 @@ class IndexSync:
         self._state = state
         self._progress = progress
         self._can_write = can_write
-        self._missing = self._new_missing()
+        self._missing = self._new_missing(embedder)
         self._catching_up = Lock()
         self._rebuilding: threading.Thread | None = None
         self._rebuild_at = 0.0
@@ -162,9 +162,8 @@ class IndexSync:
         """Whether memories without a vector are given one."""
         return self._missing is not None
 
-    def _new_missing(self) -> MissingVectors | None:
+    def _new_missing(self, embedder: ValidatedEmbedder | None) -> MissingVectors | None:
         """Return what embeds the entries without a vector, if this index has them embedded."""
-        embedder = self._embedder
         if embedder is None or not self._can_write or self._state is not State.ACTIVE:
             return None
         return MissingVectors(self._store, self._agent_id, embedder, self._unembedded, self._grow)
@@ -206,7 +205,7 @@ class IndexSync:
             self._vector_model, self._embedder = vector_model, embedder
             self.model, self._coverage = vector_model.known, coverage
             self._languages = None if embedder is None else embedder.languages
-            self._missing = self._new_missing()
+            self._missing = self._new_missing(embedder)
             self._snapshots = self._new_snapshots(self.model)
             self._measured_seq, self._is_switching = None, False
 
@@ -389,10 +388,13 @@ class IndexSync:
         is_stale = self._store.stale_since(self._agent_id) is not None
         return is_stale and self._index.seq is not None
 
-    def embed_all(self) -> int:
+    def embed_all(self, embedder: ValidatedEmbedder) -> int:
         """Apply all changes, and embed all entries without a vector, however long that takes.
 
         Texts that could not be embedded are tried again.
+
+        Args:
+            embedder: Embeds them if the index has no embedder; it must be of its model.
 
         Returns:
             The number of entries that still lack a vector and are known to.
@@ -400,6 +402,12 @@ class IndexSync:
         if self._missing is not None:
             self._missing.retry_all()
         self.catch_up(max_seconds=None)
+        given = None if self._embedder is not None else self._new_missing(embedder)
+        if given is not None and self._index.size:
+            self._vector_model.learn(embedder.learned_dimensions())
+            self._learn_model()
+            given.embed_until(None, None)
+            self.catch_up()
         return len(self._index.unembedded())
 
     def current_position(self) -> LogPosition | None:

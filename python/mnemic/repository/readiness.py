@@ -63,8 +63,11 @@ class Readiness:
             "with memory.reembed(embedder), or Memory(..., embedder=embedder, reembed=True)"
         )
 
-    def build(self) -> int:
+    def build(self, embedder: ValidatedEmbedder) -> int:
         """Apply all changes to the index, and embed all memories without a vector.
+
+        Args:
+            embedder: Embeds them if the memory has no embedder.
 
         Returns:
             The number of memories that still lack a vector.
@@ -73,7 +76,7 @@ class Readiness:
             EmbeddingError: If there are memories, and none of them has a vector.
             StoreError: If the store cannot be read.
         """
-        missing = self._active.embed_all()
+        missing = self._active.embed_all(embedder)
         if not self._has_any_vector() and self._finder.has_memories(self._agent):
             raise EmbeddingError("no memory has a vector, and the embedder gives none")
         return missing

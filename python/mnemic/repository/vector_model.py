@@ -61,6 +61,11 @@ class VectorModel:
                     self._embedder.learn(recorded[1])
         return self._known
 
+    def learn(self, dimensions: int) -> None:
+        """Take the dimension of an embedder of this model, unless one is known."""
+        if self.known is None:
+            self._known = (self.name, dimensions)
+
     @property
     def stored_name(self) -> str | None:
         """Name of the model of the agent's stored vectors, chosen or not; None without any."""
