@@ -6,6 +6,7 @@ import stat
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from mnemic.errors import StoreFileError
 from mnemic_files.errors import MemoryFileFormatError
 from mnemic_files.front_matter import MAX_CHARACTERS
 from mnemic_files.ids import SUFFIX
@@ -56,6 +57,9 @@ def signatures(directory: str) -> dict[str, Signature]:
             return dict(_signed(found))
     except FileNotFoundError:
         return {}
+    except (OSError, ValueError) as error:  # a name that no directory can have is a ValueError
+        reason = getattr(error, "strerror", error)
+        raise StoreFileError(f"{directory!r}: the directory cannot be read ({reason})") from error
 
 
 def _signed(found: "Iterator[os.DirEntry[str]]") -> Iterator[tuple[str, Signature]]:

@@ -22,6 +22,7 @@ __all__ = [
 ]
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
+_NO_FOLDER = "its directory does not exist; create it first"
 _NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 
 
@@ -114,7 +115,9 @@ def writing_errors(target: str) -> Generator[None, None, None]:
 def typed(error: OSError, target: str) -> StoreError:
     """Return mnemic's error for an error of the system, with the file's name and advice."""
     if isinstance(error, FileNotFoundError):
-        return StoreFileError(f"{target}: its directory does not exist; create it first")
+        folder = os.path.dirname(os.path.abspath(target))  # noqa: PTH100, PTH120 - as above
+        which = "it does not exist" if os.path.isdir(folder) else _NO_FOLDER  # noqa: PTH112
+        return StoreFileError(f"{target}: {which}")
     if isinstance(error, BlockingIOError):
         return StoreBusyError(
             f"{target}: another process makes the same file at this moment; try again"
@@ -125,4 +128,4 @@ def typed(error: OSError, target: str) -> StoreError:
         return StoreError(
             f"{target}: too many files are open ({error.strerror}); close some, or raise the limit"
         )
-    return StoreFileError(f"{target}: it cannot be written ({error.strerror})")
+    return StoreFileError(f"{target}: it cannot be used ({error.strerror})")

@@ -7,8 +7,14 @@ import pytest
 
 from mnemic import Memory
 from mnemic.compat import ContextItem
-from mnemic.errors import ExportFormatError, InvalidArgumentError, InvalidEntryError
+from mnemic.errors import (
+    ExportFormatError,
+    InvalidArgumentError,
+    InvalidEntryError,
+    StoreFileError,
+)
 from mnemic.model import Scope
+from mnemic_files import MemoryFiles
 
 
 @pytest.fixture
@@ -77,6 +83,47 @@ def test_a_path_may_begin_with_the_home_directory(tmp_path, monkeypatch):
     with Memory("~/a.db", embedder=None) as memory:
         memory.add("x")
         memory.backup("~/copy.db")
-    assert (tmp_path / "a.db").exists()
-    assert (tmp_path / "copy.db").exists()
+        memory.export("~/a.jsonl")
+        memory.import_("~/a.jsonl")
+        MemoryFiles(user="~/files").export(memory)
+    assert {each.name for each in tmp_path.iterdir()} >= {"a.db", "copy.db", "a.jsonl", "files"}
     assert Memory.model_of("~/a.db") is None
+
+
+NO_PATHS = {
+    "empty": "",
+    "NUL": "a\0b",
+    "surrogate": "\ud800",
+    "long name": "x" * 300,
+    "long path": "a/" * 5000,
+    "in a file": "a file/x",
+    "in a circle": "a circle/x",
+}
+DOORS = {
+    "Memory": lambda path, _: Memory(path, embedder=None),
+    "model_of": lambda path, _: Memory.model_of(path),
+    "export": lambda path, memory: memory.export(path),
+    "import_": lambda path, memory: memory.import_(path),
+    "backup": lambda path, memory: memory.backup(path),
+    "MemoryFiles": lambda path, memory: MemoryFiles(repo=path).synchronise(memory),
+}
+
+
+@pytest.mark.parametrize("path", NO_PATHS)
+@pytest.mark.parametrize("door", DOORS)
+def test_what_can_be_no_path_is_a_typed_error_at_each_door(
+    memory, door, path, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a file").touch()
+    (tmp_path / "a circle").symlink_to("a circle")
+    with pytest.raises((InvalidArgumentError, StoreFileError)) as refused:
+        DOORS[door](NO_PATHS[path], memory)
+    assert len(str(refused.value).encode()) < 500
+
+
+def test_an_import_of_a_file_that_is_not_there_names_what_is_missing(memory, tmp_path):
+    with pytest.raises(StoreFileError, match=r"absent.jsonl: it does not exist$"):
+        memory.import_(tmp_path / "absent.jsonl")
+    with pytest.raises(StoreFileError, match="its directory does not exist; create it first"):
+        memory.import_(tmp_path / "absent" / "a.jsonl")

@@ -13,7 +13,7 @@ import pytest
 
 from mnemic import new_files
 from mnemic._core import NewFile
-from mnemic.errors import ExportFormatError, InvalidArgumentError, StoreFullError
+from mnemic.errors import ExportFormatError, InvalidArgumentError, StoreFileError, StoreFullError
 from mnemic.memory import Memory
 from mnemic.repository import export_files
 from mnemic.repository.export_format import (
@@ -185,7 +185,7 @@ def test_what_is_no_utf8_text_file_is_refused(tmp_path):
         records(wide)
     with pytest.raises(InvalidArgumentError, match="neither a path nor an open file: 3"):
         records(3)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(StoreFileError, match="it does not exist"):
         records(tmp_path / "none.jsonl")
 
 

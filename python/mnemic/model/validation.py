@@ -292,10 +292,19 @@ def flag(field: str, value: object) -> bool:
     return value
 
 
-def path(field: str, value: object) -> None:
-    """Raise if the value is not a path."""
+MAX_PATH_LENGTH = 4095
+"""Maximum number of characters of a path: Linux takes no longer one."""
+
+
+def path(field: str, value: object) -> str:
+    """Return `value` if it is a path; `~` at its beginning becomes the home directory."""
     if not isinstance(value, str | os.PathLike):
         raise must_be(field, "a str or an os.PathLike", value)
+    given = os.fsdecode(value)
+    if not 0 < len(given) <= MAX_PATH_LENGTH or "\0" in given:
+        wanted = f"a path of 1 to {MAX_PATH_LENGTH} characters without NUL"
+        raise must_be(field, wanted, given)
+    return os.path.expanduser(given)  # noqa: PTH111 - pathlib is slow to import
 
 
 def function(field: str, value: object) -> None:

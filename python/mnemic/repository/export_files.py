@@ -2,7 +2,7 @@
 
 import codecs
 import io
-import stat
+import os
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
@@ -48,13 +48,11 @@ def _exists(path: Path) -> InvalidArgumentError:
 
 
 def _refuse_existing(path: Path, *, overwrite: bool) -> None:
-    try:
-        mode = path.lstat().st_mode
-    except FileNotFoundError:
+    if not os.path.lexists(path):  # or no file can have this name, as making it tells
         return
     if not overwrite:
         raise _exists(path)
-    if not stat.S_ISREG(mode):
+    if path.is_symlink() or not path.is_file():
         raise InvalidArgumentError(f"{path} is not a regular file and is not overwritten")
     if _is_database(path):
         raise InvalidArgumentError(f"{path} is a database and is not overwritten")

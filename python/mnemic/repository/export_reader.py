@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import IO
 
 from mnemic.errors import ExportFormatError
+from mnemic.model import validation
 from mnemic.model.agent_id import is_same_agent
+from mnemic.new_files import file_errors
 from mnemic.repository.export_files import numbered_lines, refuse_other_text, seekable
 from mnemic.repository.export_format import (
     ExportedLink,
@@ -64,10 +66,13 @@ def read_export(
 
     Raises:
         InvalidArgumentError: If it is neither, or text of another encoding.
-        OSError: If the file cannot be read.
+        StoreFileError: If the file cannot be opened.
     """
     if isinstance(source, str | os.PathLike):
-        with Path(source).open("rb") as file, seekable(file) as again:
+        path = validation.path("source", source)
+        with file_errors(path):
+            file = Path(path).open("rb")  # noqa: SIM115 - closed below
+        with file, seekable(file) as again:
             yield ExportReader(again)
     else:
         refuse_other_text("source", source, "readline")

@@ -107,7 +107,8 @@ def write_export(
         validation.name("agent_id", agent_id), validation.time("exported_at", exported_at)
     )
     if isinstance(target, str | os.PathLike):
-        with new_export_file(Path(target), overwrite=overwrite) as write:
+        path = Path(validation.path("target", target))
+        with new_export_file(path, overwrite=overwrite) as write:
             yield from _written(write, header)
     else:
         refuse_other_text("target", target, "write")

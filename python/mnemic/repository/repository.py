@@ -643,10 +643,10 @@ class Repository:
     ) -> None:
         """Copy everything in the file, all agents', as of one moment, to a new file."""
         self.limits.require_storing()
-        validation.path("path", target)
+        file = validation.path("path", target)
         with reporting(progress, "backup") as report:
             await self.accesses.write()
-            await run_blocking(lambda: self._store.backup(target, report=report), self._store)
+            await run_blocking(lambda: self._store.backup(file, report=report), self._store)
 
     async def rotate_key(
         self, key: bytes | MasterKey | KeyProvider, *, progress: Progress | None = None

@@ -37,7 +37,7 @@ _ON_RECALLED: tuple[str, ...] = get_args(OnRecalled)
 class Settings(NamedTuple):
     """The place of a memory, its agent, and its options; see `Options`."""
 
-    url: str | os.PathLike[str]
+    url: str
     named: Scope
     embedder: ValidatedEmbedder | None
     query_cache: int
@@ -107,7 +107,6 @@ class Settings(NamedTuple):
             InvalidArgumentError: If one of them is of the wrong type or out of range.
             MissingExtraError: If the local embedder is wanted and not installed.
         """
-        validation.path("path", url)
         validation.function("clock", clock)
         validation.optional_function("id_factory", id_factory)
         checked_progress(progress)
@@ -116,6 +115,7 @@ class Settings(NamedTuple):
         entry_limits = checked_entry_limits(max_entries, user_max_entries, when_full)
         named = Scope(agent_id)
         logs_content = flag("log_content", log_content)
+        flag("read_only", read_only)
         validation.word("search_in", search_in, SEARCH_INS)
         chosen_index = checked_index(index)
         validation.word("on_recalled", on_recalled, _ON_RECALLED)
@@ -124,7 +124,7 @@ class Settings(NamedTuple):
         chosen_one = chosen_embedder(embedder, embedding_model)
         _check_reembed(reembed, may_store=chosen_one is not None and not read_only)
         return cls(
-            url=url,
+            url=validation.path("path", url),
             named=named,
             embedder=chosen_one,
             query_cache=whole("query_cache", query_cache, minimum=0),
@@ -138,7 +138,7 @@ class Settings(NamedTuple):
             id_factory=UuidFactory() if id_factory is None else id_factory,
             log_content=logs_content,
             track_access=flag("track_access", track_access) and not read_only,
-            read_only=flag("read_only", read_only),
+            read_only=read_only,
             embedding_model=validation.optional_name("embedding_model", embedding_model),
             progress=progress,
             max_stale=validation.positive("max_stale", max_stale),

@@ -21,9 +21,8 @@ def stored_model(path: str | os.PathLike[str], agent_id: str) -> EmbeddingModel 
             brings it up to date.
         StoreError: If it cannot be read.
     """
-    validation.path("path", path)
     named = Scope(agent_id)
-    store = open_store(path, read_only=True)
+    store = open_store(validation.path("path", path), read_only=True)
     try:
         found = store.embedding_model(store.stored_agent_id(named.agent_id))
     finally:

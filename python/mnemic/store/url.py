@@ -18,9 +18,9 @@ def path_of(url: str | os.PathLike[str]) -> str:
     """Return the path that a URL names, or ":memory:".
 
     Args:
-        url: A path, in which `~` at the beginning is the home directory; or ":memory:"; or
-            `sqlite:///` followed by a path, relative to the working directory or absolute, or by
-            `:memory:`. A URL is percent-decoded (`%3F` is "?") and has no options.
+        url: A path, or ":memory:", or `sqlite:///` followed by a path, relative to the working
+            directory or absolute, or by `:memory:`. A URL is percent-decoded (`%3F` is "?") and has
+            no options.
 
     Raises:
         StoreFileError: If the URL is not supported; the message lists the supported forms, and has
@@ -35,7 +35,7 @@ def path_of(url: str | os.PathLike[str]) -> str:
         )
     scheme = _SCHEME.match(text)
     if scheme is None:
-        return os.path.expanduser(text)  # noqa: PTH111 - pathlib is slow to import
+        return text
     host, slash, quoted = text[scheme.end() :].partition("/")
     if scheme[1] != "sqlite" or host or not slash or not quoted:
         raise StoreFileError(f"{without_passwords(text)}: {_SUPPORTED}")
