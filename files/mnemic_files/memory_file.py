@@ -172,9 +172,8 @@ def checked_scope(value: object) -> str:
     Raises:
         InvalidEntryError: If it is unknown.
     """
-    if value not in SCOPES:
-        shown = described(value) if value == "" else quoted(value)
-        raise InvalidEntryError(f"scope must be one of {', '.join(SCOPES)}, got {shown}")
+    if not isinstance(value, str) or value not in SCOPES:
+        raise InvalidEntryError(f"scope must be one of {', '.join(SCOPES)}, got {quoted(value)}")
     return str(value)
 
 

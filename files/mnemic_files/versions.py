@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 from mnemic.errors import InvalidArgumentError
 from mnemic_files.errors import MemoryFileNotFoundError, VersionChainError
 from mnemic_files.ids import checked_id, shown_id
-from mnemic_files.inside import described, quoted
+from mnemic_files.inside import described, validation
 from mnemic_files.memory_file import MemoryFile
 
 if TYPE_CHECKING:
@@ -163,10 +163,7 @@ def order_key(order: object) -> Callable[[MemoryFile], tuple[object, ...]]:
     Raises:
         InvalidArgumentError: If the order is unknown.
     """
-    if order not in _ORDERS:
-        raise InvalidArgumentError(
-            f"order must be one of {', '.join(_ORDERS)}, got {quoted(order)}"
-        )
+    validation.word("order", order, _ORDERS)
     if order == "id":
         return lambda file: (file.id,)
     return lambda file: (file.created_at, file.id)

@@ -255,7 +255,7 @@ def test_the_quota_of_a_license_is_kept_in_the_same_way():
 
 @pytest.mark.parametrize("wrong", ["drop", None, True, 1])
 def test_the_choice_is_one_of_two(tmp_path, wrong):
-    with pytest.raises(InvalidArgumentError, match="when_full must be 'refuse' or 'evict'"):
+    with pytest.raises(InvalidArgumentError, match="when_full must be one of refuse, evict, got"):
         opened(tmp_path / "a.db", when_full=wrong)
     assert not (tmp_path / "a.db").exists()
 

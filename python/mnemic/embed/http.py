@@ -17,8 +17,7 @@ from mnemic.errors import (
 from mnemic.http import EMBEDDINGS, ErrorTypes, Limits, Request, Service, connection
 from mnemic.http.embeddings import decoded_vectors
 from mnemic.http.options import extra_body, model_name
-from mnemic.model.validation import MAX_DIMENSIONS, whole
-from mnemic.reporting.description import described
+from mnemic.model.validation import MAX_DIMENSIONS, whole, word
 from mnemic.reporting.habits import EMBEDDER, AnswersHabits
 from mnemic.reporting.near_names import names_arguments
 from mnemic.threads.event_loop_thread import EventLoopThread
@@ -196,10 +195,7 @@ def _checked_dimensions(given: object) -> int | None:
 def _body(
     model: str, dimensions: int | None, encoding_format: object, extra: object
 ) -> dict[str, Any]:
-    if encoding_format not in ("float", "base64"):
-        raise InvalidArgumentError(
-            f"encoding_format must be 'float' or 'base64', got {described(encoding_format)}"
-        )
+    word("encoding_format", encoding_format, ("float", "base64"))
     body: dict[str, Any] = {"model": model, "encoding_format": encoding_format}
     if dimensions is not None:
         body["dimensions"] = dimensions

@@ -88,7 +88,7 @@ class Service(NotPickled):
         variables: Variables,
     ) -> None:
         given = _variable(variables.base_url) if base_url is None else base_url
-        self.base_url: str = _checked_url(given or DEFAULT_BASE_URL)
+        self.base_url: str = _checked_url(DEFAULT_BASE_URL if given is None else given)
         further = _checked_headers(headers)
         key = _checked_key(_variable(variables.key) if api_key is None else api_key)
         is_given = "authorization" in {name.lower() for name in further}
@@ -118,7 +118,7 @@ def _variable(names: tuple[str, ...]) -> str | None:
 def _checked_url(given: object) -> str:
     if not isinstance(given, str):
         raise InvalidArgumentError(f"base_url must be a str, got {described(given)}")
-    url = given.strip().rstrip("/")
+    url = given.strip().rstrip("/") or DEFAULT_BASE_URL
     parts = _split(url)
     if parts is None:
         raise InvalidArgumentError(

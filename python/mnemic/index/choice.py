@@ -33,7 +33,7 @@ def checked_index(index: object) -> IndexChoice:
     if isinstance(index, FaissOptions):
         faiss_library()
         return checked_options(index)
-    if index not in _NAMES:
+    if not isinstance(index, str) or index not in _NAMES:
         raise InvalidArgumentError(
             f"index must be one of {', '.join(_NAMES)}, or FaissOptions, got {described(index)}"
         )

@@ -53,7 +53,8 @@ class Scope(Record, frozen=True):
         validation.optional_name("session_id", self.session_id)
         if validation.flag("all_users", self.all_users) and self.user_id is not None:
             raise InvalidArgumentError(
-                f"all_users=True does not go with user_id={self.user_id!r}; leave one of them out"
+                f"all_users=True does not go with user_id={named(self.user_id)}; leave one of them "
+                "out"
             )
 
     def narrowed(
@@ -78,7 +79,7 @@ class Scope(Record, frozen=True):
             InvalidArgumentError: If an argument contradicts this scope or another argument.
         """
         scope = self
-        if (user_id, project_id, session_id) != (None, None, None):
+        if not (user_id is None and project_id is None and session_id is None):
             scope = Scope(
                 self.agent_id,
                 _agreed("user_id", self.user_id, user_id),
@@ -110,13 +111,16 @@ class Scope(Record, frozen=True):
         )
 
     def __str__(self) -> str:
-        named = (
+        narrower = (
             ("user", self.user_id),
             ("project", self.project_id),
             ("session", self.session_id),
         )
         nobody = "all users" if self.all_users else "no user"
-        parts = [f"agent {self.agent_id!r}", *(f"{what} {who!r}" for what, who in named if who)]
+        parts = [
+            f"agent {self.agent_id!r}",
+            *(f"{what} {named(who)}" for what, who in narrower if who),
+        ]
         return ", ".join(parts if self.user_id else [parts[0], nobody, *parts[1:]])
 
 
@@ -126,9 +130,9 @@ def not_found(entry_id: UUID, scope: Scope) -> EntryNotFoundError:
 
 
 def _agreed(field: str, bound: str | None, given: str | None) -> str | None:
-    if bound is None or given is None or bound == given:
+    if bound is None or given is None or (isinstance(given, str) and bound == given):
         return given if bound is None else bound
     raise InvalidArgumentError(
-        f"{field} is bound to {bound!r} here and cannot be {named(given)}; "
+        f"{field} is bound to {named(bound)} here and cannot be {named(given)}; "
         "use the memory itself, or a view bound to the other one"
     )

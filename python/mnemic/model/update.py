@@ -31,7 +31,7 @@ else:
 
 def checked_expiry(value: object) -> "datetime | Literal['never']":
     """Return a valid new expiry: a time in UTC, or "never"."""
-    if value == NEVER:
+    if isinstance(value, str) and value == NEVER:
         return NEVER
     if isinstance(value, str | date):
         return validation.given_time("expires_at", value)

@@ -280,8 +280,8 @@ def choice(field: str, of: type[Choice], value: object) -> Choice:
 
 
 def word(field: str, value: object, known: Sequence[str]) -> None:
-    """Refuse what is not one of the known words."""
-    if value not in known:
+    """Refuse what is not one of the known words; only a text is compared with them."""
+    if not isinstance(value, str) or value not in known:
         raise must_be(field, f"one of {', '.join(known)}", value, show=quoted)
 
 

@@ -326,7 +326,7 @@ class Events:
                 callable.
         """
         kinds: list[type[Any]] = _AgentEvent.__subclasses__()
-        if kind not in kinds:
+        if not isinstance(kind, type) or kind not in kinds:
             known = ", ".join(sorted(each.__name__ for each in kinds))
             raise InvalidArgumentError(f"kind must be one of {known}, got {_name_of(kind)}")
         if not callable(listener):
@@ -349,7 +349,7 @@ class Events:
         Args:
             kind: The class of the events.
         """
-        return bool(self._listeners.get(kind))
+        return isinstance(kind, type) and bool(self._listeners.get(kind))
 
     async def publish(self, event: msgspec.Struct) -> None:
         """Call the listeners of an event.

@@ -357,7 +357,7 @@ def checked_options(options: RecallOptions | None, fields: Mapping[str, Any]) ->
         if not isinstance(options, RecallOptions):
             raise must_be("options", "RecallOptions", options)
         return msgspec.structs.replace(options, **fields) if fields else options
-    if "user_id" not in fields and not fields.get("all_users"):
+    if "user_id" not in fields and fields.get("all_users", False) is False:
         raise InvalidArgumentError(
             "user_id must be named: whose memories to recall, None for those stored without a user "
             "(or all_users=True, on purpose)"

@@ -12,6 +12,9 @@ from mnemic.errors import InvalidArgumentError
 MAX_WORD_LENGTH = 40
 """Maximum length of a quoted word that names an option, a field or an id."""
 
+MAX_NAME_LENGTH = 200
+"""Number of characters that are shown of the name of a user or an item."""
+
 MAX_BITS = 64
 """Ints with more bits are described by their number of bits."""
 
@@ -60,8 +63,10 @@ def quoted(value: object) -> str:
 
 
 def named(value: object) -> str:
-    """Return the name of a user or an item unchanged; anything else is described."""
-    return repr(value) if isinstance(value, str) else described(value)
+    """Return the name of a user or an item, a long one cut; anything else is described."""
+    if not isinstance(value, str):
+        return described(value)
+    return repr(value[:MAX_NAME_LENGTH]) + "…" * (len(value) > MAX_NAME_LENGTH)
 
 
 def is_word(value: object) -> bool:

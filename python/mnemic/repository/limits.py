@@ -6,13 +6,12 @@ from operator import attrgetter
 from typing import NamedTuple, get_args
 from uuid import UUID
 
-from mnemic.errors import InvalidArgumentError
 from mnemic.licensing import STORING, LicensePolicy, Need, Quota
 from mnemic.model import Scope, validation
 from mnemic.model.new_entry import NewEntry
 from mnemic.observability.telemetry import Telemetry
 from mnemic.protocols import UserLimit
-from mnemic.reporting.description import failure, quoted
+from mnemic.reporting.description import failure
 from mnemic.repository.options import WhenFull
 from mnemic.store import Store
 from mnemic.store.quota import (
@@ -170,10 +169,7 @@ def checked_entry_limits(
     Raises:
         InvalidArgumentError: If a budget is no int from 0 on, or the choice is unknown.
     """
-    if when_full not in get_args(WhenFull):
-        raise InvalidArgumentError(
-            f"when_full must be 'refuse' or 'evict', got {quoted(when_full)}"
-        )
+    validation.word("when_full", when_full, get_args(WhenFull))
     return EntryLimits(
         validation.optional_whole("max_entries", max_entries),
         checked_user_limit("user_max_entries", user_max_entries),

@@ -18,9 +18,8 @@ from mnemic.model import (
     ScoredMemory,
 )
 from mnemic.model.new_entry import NewEntry, checked_embeddings
-from mnemic.model.validation import items
+from mnemic.model.validation import items, word
 from mnemic.model.written import written
-from mnemic.reporting.description import must_be, quoted
 from mnemic.reporting.progress import Progress
 from mnemic.threads.sync_bridge import run_blocking
 from mnemic.verbs.base import NewMemory, ScopedBase
@@ -127,8 +126,8 @@ class AsyncAddVerbs(ScopedBase):
                 "skip" the new one, or "merge" its tags, metadata and importance into the older.
             check: "contradictions" returns a `CheckedEntry` with those that it contradicts.
         """
-        if check not in (None, "contradictions"):
-            raise must_be("check", "'contradictions' or None", check, show=quoted)
+        if check is not None:
+            word("check", check, ("contradictions",))
         fields = {
             "role": role,
             "speaker": speaker,
