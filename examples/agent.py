@@ -1,7 +1,7 @@
 """A small agent loop with a long-term memory: `python examples/agent.py`, offline.
 
-The "model" is a stand-in that counts what its prompt remembers, so that the flow is visible: recall the memories
-that matter now, build the prompt within a budget, answer, store the new statement.
+The "model" is a stand-in that counts what its prompt remembers, so that the flow is visible: recall
+the memories that matter now, build the prompt within a budget, answer, store the new statement.
 """
 
 from mnemic import Memory, MemoryEntry

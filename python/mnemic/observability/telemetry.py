@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import timedelta
 from typing import cast
 from uuid import UUID
 
@@ -32,6 +33,9 @@ QUOTA_HYSTERESIS = 5
 """Percent used at which a warning is given, and the decrease required before another."""
 
 SHOWN_QUERY = 50
+
+_ZONES = timedelta(days=1)
+"""Zones are at most 14 hours ahead of UTC: what is later by more was no local time."""
 
 REMINDED_AFTER_S = 600
 """Seconds after which the same failure of an embedder is a warning again."""
@@ -110,6 +114,7 @@ class Telemetry:
             embedded: User and id of those that were embedded.
             milliseconds: Duration of embedding them together.
         """
+        self._warn_of_times(entries)
         share = milliseconds / max(1, len(embedded))
         is_logged = _log.isEnabledFor(logging.DEBUG)
         is_heard = self._events.has_listeners(MemoryStoredEvent)
@@ -130,6 +135,18 @@ class Telemetry:
                 was_encrypted=entry.is_encrypted,
                 embedding_time_ms=took,
             )
+
+    def _warn_of_times(self, entries: Sequence[MemoryEntry]) -> None:
+        """Log what was most likely not meant: memories that no search finds, or of the future."""
+        now = self._now()
+        ahead = sum(each.created_at > now + _ZONES for each in entries)
+        expired = sum(each.expires_at is not None and each.expires_at <= now for each in entries)
+        for number, what in (
+            (ahead, "a created_at in the future"),
+            (expired, "an expires_at in the past: no search finds them"),
+        ):
+            if number:
+                _log.warning("%d memory entries of agent %s have %s", number, self._agent_id, what)
 
     def _log_stored(self, entry: MemoryEntry) -> None:
         _log.debug(

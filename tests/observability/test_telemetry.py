@@ -1,0 +1,35 @@
+"""Lines of the log about what was most likely not meant."""
+
+import logging
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from mnemic import Memory, MemoryEntry
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, ()),
+        ({"created_at": NOW + timedelta(hours=14)}, ()),  # a local time without its zone
+        ({"created_at": NOW + timedelta(days=2)}, ("created_at in the future",)),
+        ({"created_at": datetime(2062, 1, 1)}, ("created_at in the future",)),  # noqa: DTZ001
+        ({"expires_at": NOW + timedelta(seconds=1)}, ()),
+        ({"expires_at": NOW}, ("expires_at in the past: no search finds them",)),
+        ({"expires_at": NOW, "created_at": NOW + timedelta(days=2)}, ("created_at", "expires_at")),
+    ],
+)
+def test_times_that_hide_a_memory_or_lead_it_are_logged(caplog, fields, said):
+    with Memory(":memory:", embedder=None, clock=lambda: NOW) as memory:
+        entries = [MemoryEntry(content, **fields) for content in ("secret one", "secret two")]
+        with caplog.at_level(logging.WARNING, "mnemic"):
+            memory.add_many(entries)
+        lines = [record.getMessage() for record in caplog.records]
+        assert len(lines) == len(said)
+        for line, part in zip(lines, said, strict=True):
+            assert line.startswith("2 memory entries of agent default have a")
+            assert part in line
+            assert "secret" not in line
