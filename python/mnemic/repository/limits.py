@@ -6,6 +6,7 @@ from operator import attrgetter
 from typing import NamedTuple, get_args
 from uuid import UUID
 
+from mnemic.errors import InvalidArgumentError
 from mnemic.licensing import STORING, LicensePolicy, Need, Quota
 from mnemic.model import Scope, validation
 from mnemic.model.new_entry import NewEntry
