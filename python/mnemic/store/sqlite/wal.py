@@ -299,7 +299,6 @@ class _Vfs(apsw.VFS):
         super().xDelete(filename, syncdir)
 
     def _end_log(self, name: str) -> None:
-        self.forget_log()  # a mark never names a log that this program has emptied
         was_used = self._empty(name)
         is_marked = self._file is not None and self._file.mark() is not None
         if was_used or is_marked:
@@ -311,6 +310,7 @@ class _Vfs(apsw.VFS):
         try:
             size = log.xFileSize()
             if size:
+                self.forget_log()  # a mark never names a log that this program has emptied
                 log.truncate_and_sync(0)
         finally:
             log.xClose()
