@@ -202,7 +202,6 @@ from tests.support.keys import KEY, OTHER_KEY
 key_rotation.RESEALED_AT_ONCE = 3
 keys = [KEY, OTHER_KEY]
 with Memory(sys.argv[1], embedder=None, encryption=Encryption(KEY)) as memory:
-    print("open", flush=True)
     for turn in range(1, 10_000):
         memory.add(f"the zqsecret of turn {turn}", user_id="ann", sensitive=True)
         print(turn, flush=True)
@@ -215,11 +214,10 @@ def test_a_rotation_that_is_killed_at_any_moment_loses_nothing_and_goes_on(path,
     filled(path, 40)
     command = [sys.executable, "-c", KILLED, str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=ENVIRONMENT) as child:
-        assert child.stdout.readline() == b"open\n"
+        acknowledged = {int(child.stdout.readline())}
         time.sleep(random.Random(seed).random() * 0.4)  # noqa: S311 - a fixed choice
         child.kill()
-        acknowledged = {int(line) for line in child.stdout}
-    assert acknowledged
+        acknowledged |= {int(line) for line in child.stdout}
     with sealing(path, KEY, previous=[OTHER_KEY]) as memory:
         stored = [text for text in contents(memory) if text.startswith("the zqsecret of turn ")]
         assert {int(text.rpartition(" ")[2]) for text in stored} >= acknowledged
