@@ -11,13 +11,14 @@ from mnemic.errors import (
     InvalidArgumentError,
 )
 from mnemic.model import (
+    RECENCY_FOCUSED,
+    RELEVANCE_FOCUSED,
     MemoryRetrieverOptions,
     ReinforcementReason,
     Salience,
     SalienceOptions,
     SalienceWeights,
 )
-from mnemic.model.recall import RECENCY_FOCUSED, RELEVANCE_FOCUSED
 from mnemic.recall import AsyncMemoryRetriever
 from tests.support.clock import DAY, HOUR, NOON, Clock
 from tests.support.recall import UNTRACKED, asked, by_every_method, counts, mine, opened, run
@@ -49,6 +50,7 @@ def test_salience_is_broken_down():
     run(scenario)
 
 
+@pytest.mark.requirement("R224")
 @pytest.mark.parametrize(
     ("weights", "expected"),
     [

@@ -40,6 +40,8 @@ from mnemic.model.ranking import Salience as Salience
 from mnemic.model.ranking import SearchType as SearchType
 from mnemic.model.ranking import SessionTerms as SessionTerms
 from mnemic.model.ranking import Weights as Weights
+from mnemic.model.recall import RECENCY_FOCUSED as RECENCY_FOCUSED
+from mnemic.model.recall import RELEVANCE_FOCUSED as RELEVANCE_FOCUSED
 from mnemic.model.recall import CheckedEntry as CheckedEntry
 from mnemic.model.recall import MemoryKind as MemoryKind
 from mnemic.model.recall import MemoryRecallResult as MemoryRecallResult

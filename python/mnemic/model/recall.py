@@ -357,7 +357,10 @@ class SalienceWeights(Record, frozen=True, metaclass=NamedFields):
 
 
 RECENCY_FOCUSED = SalienceWeights(0.40, 0.15, 0.20, 0.25)
+"""Weights by which the last access counts most."""
+
 RELEVANCE_FOCUSED = SalienceWeights(0.15, 0.15, 0.20, 0.50)
+"""Weights by which the query counts most."""
 
 
 class ReinforcementReason(enum.Enum):
