@@ -66,11 +66,11 @@ def test_every_operation_tells_what_it_did():
             0.9,
         )
         assert (stored.content_length, stored.was_encrypted, stored.timestamp) == (11, False, NOON)
-        assert stored.embedding_time_ms > 0
+        assert stored.embedding_time > timedelta()
         assert isinstance(retrieved, MemoryRetrievedEvent)
         assert (updated.entry_id, updated.content_changed) == (one.id, False)
         assert (searched.query, searched.result_count) == (None, 1)
-        assert searched.search_time_ms > 0
+        assert searched.search_time > timedelta()
         assert [event.permanent for event in (forgotten, deleted)] == [False, True]
 
     run(scenario)
@@ -101,7 +101,7 @@ def test_a_batch_tells_of_each_entry_and_a_given_vector_takes_no_time():
         entries = [entry(), entry("given").with_embedding(vector, "words")]
         await memory.store_batch(entries)
         assert [event.entry_id for event in heard] == [one.id for one in entries]
-        assert [event.embedding_time_ms > 0 for event in heard] == [True, False]
+        assert [event.embedding_time > timedelta() for event in heard] == [True, False]
 
     run(scenario)
 

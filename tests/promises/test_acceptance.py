@@ -15,8 +15,9 @@ from mnemic.errors import EntryNotFoundError, InvalidEntryError
 from mnemic.licensing import STORAGE_LIMITS, DocumentedLicenses, LicenseTier
 from mnemic.memory import Memory
 from mnemic.model import MemoryEntryUpdate, MemoryFilter, MemoryQuery, MemoryType
-from mnemic.observability import telemetry
 from mnemic.observability.events import Events, MemoryRetrievedEvent, MemoryStoredEvent
+from mnemic.observability.telemetry import Telemetry
+from mnemic.repository.settings import Settings
 from tests.support.clock import NOON
 from tests.support.doors import run
 from tests.support.embedders import WordEmbedder
@@ -221,10 +222,12 @@ def test_a_hundred_stores_at_once_have_no_conflict_and_a_vector_each(files):
 
 
 @pytest.mark.requirement("R095")
-def test_slow_embedding_is_logged_with_the_entry(caplog, monkeypatch):
-    monkeypatch.setattr(telemetry, "SLOW_EMBEDDING_MS", -1)
+@pytest.mark.parametrize("others", [{}, {"slow_embedding": 60}])
+def test_slow_embedding_is_logged_with_the_entry(caplog, others):
     one = entry()
-    run(lambda memory: memory.store(one))
+    run(lambda memory: memory.store(one), **others)
+    assert not caplog.messages
+    run(lambda memory: memory.store(one), slow_embedding=1e-6)
     warnings = [each.message for each in caplog.records if each.levelno == logging.WARNING]
     assert len(warnings) == 1
     assert warnings[0].startswith("Embedding generation slow: ")
@@ -337,7 +340,9 @@ def test_an_agent_reaches_only_its_own_memory_by_whatever_method(files):
 
 @pytest.mark.requirement("R095")
 def test_embedding_is_slow_from_half_a_second_on(caplog):
-    sink, one = telemetry.Telemetry("aide", Events(), lambda: NOON, logs_content=False), entry()
+    slow = Settings.of(":memory:", "aide", embedder=None).slow_embedding
+    sink = Telemetry("aide", Events(), lambda: NOON, logs_content=False, slow_embedding=slow)
+    one = entry()
     embedded = {(one.user_id, one.id)}
     asyncio.run(sink.stored([one], embedded, 499))
     assert caplog.messages == []

@@ -34,8 +34,8 @@ class MemoryStoredEvent(_AgentEvent, frozen=True, kw_only=True):
         importance: From 0 to 1.
         content_length: In characters.
         was_encrypted: Whether its content is encrypted.
-        embedding_time_ms: Duration of its embedding; an equal share of that of a batch; 0 for a
-            given vector.
+        embedding_time: Duration of its embedding; an equal share of that of a batch; 0 for a given
+            vector.
         timestamp: Time of storing.
     """
 
@@ -44,7 +44,7 @@ class MemoryStoredEvent(_AgentEvent, frozen=True, kw_only=True):
     importance: float
     content_length: int
     was_encrypted: bool
-    embedding_time_ms: float
+    embedding_time: timedelta
     timestamp: datetime
 
 
@@ -123,14 +123,14 @@ class MemorySearchCompletedEvent(_AgentEvent, frozen=True, kw_only=True):
             and for memories similar to a sensitive one.
         search_type: "semantic", "hybrid", "keyword", "similar", "recent" or "important".
         result_count: Number of results.
-        search_time_ms: Duration, embedding included.
+        search_time: Duration, embedding included.
         timestamp: Time of completion.
     """
 
     query: str | None
     search_type: str = "semantic"
     result_count: int
-    search_time_ms: float
+    search_time: timedelta
     timestamp: datetime
 
 

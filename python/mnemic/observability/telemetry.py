@@ -25,9 +25,6 @@ from mnemic.records import Record
 from mnemic.reporting.description import hidden
 from mnemic.reporting.logs import logger
 
-SLOW_EMBEDDING_MS = 500
-"""Milliseconds from which on an embedding is logged as slow."""
-
 QUOTA_WARNINGS = (80, 90, 95)
 QUOTA_HYSTERESIS = 5
 """Percent used at which a warning is given, and the decrease required before another."""
@@ -54,16 +51,26 @@ class Telemetry:
         events: Listeners of events.
         clock: Gives events their times.
         logs_content: Whether queries may be shown.
+        slow_embedding: Seconds of a memory's embedding above which a warning is logged.
 
     Attributes:
         meter: Measures the agent's memory.
     """
 
-    def __init__(self, agent_id: str, events: Events, clock: Clock, *, logs_content: bool) -> None:
+    def __init__(
+        self,
+        agent_id: str,
+        events: Events,
+        clock: Clock,
+        *,
+        logs_content: bool,
+        slow_embedding: float,
+    ) -> None:
         self._agent_id = agent_id
         self._events = events
         self._now = clock
         self._logs_content = logs_content
+        self._slow_embedding = timedelta(seconds=slow_embedding)
         self._warned_percent = 0
         self._reminded_at: dict[str, float] = {}
         self.meter = Meter(agent_id, clock)
@@ -115,15 +122,16 @@ class Telemetry:
             milliseconds: Duration of embedding them together.
         """
         self._warn_of_times(entries)
-        share = milliseconds / max(1, len(embedded))
+        share = timedelta(milliseconds=milliseconds) / max(1, len(embedded))
         is_logged = _log.isEnabledFor(logging.DEBUG)
         is_heard = self._events.has_listeners(MemoryStoredEvent)
-        if not is_logged and not is_heard and share <= SLOW_EMBEDDING_MS:
+        if not is_logged and not is_heard and share <= self._slow_embedding:
             return
         for entry in entries:
-            took = share if (entry.user_id, entry.id) in embedded else 0.0
-            if took > SLOW_EMBEDDING_MS:
-                _log.warning("Embedding generation slow: %.0fms for entry %s", took, entry.id)
+            took = share if (entry.user_id, entry.id) in embedded else timedelta()
+            if took > self._slow_embedding:
+                shown = took / timedelta(milliseconds=1)
+                _log.warning("Embedding generation slow: %.0fms for entry %s", shown, entry.id)
             if is_logged:
                 self._log_stored(entry)
             await self._publish(
@@ -133,13 +141,14 @@ class Telemetry:
                 importance=entry.importance,
                 content_length=len(entry.content),
                 was_encrypted=entry.is_encrypted,
-                embedding_time_ms=took,
+                embedding_time=took,
             )
 
     def _warn_of_times(self, entries: Sequence[MemoryEntry]) -> None:
         """Log what was most likely not meant: memories that no search finds, or of the future."""
         now = self._now()
-        ahead = sum(each.created_at > now + _ZONES for each in entries)
+        latest = now + _ZONES
+        ahead = sum(each.created_at > latest for each in entries)
         expired = sum(each.expires_at is not None and each.expires_at <= now for each in entries)
         for number, what in (
             (ahead, "a created_at in the future"),
@@ -212,7 +221,7 @@ class Telemetry:
             query=shortened(query) if shows else None,
             search_type=search_type,
             result_count=count,
-            search_time_ms=milliseconds,
+            search_time=timedelta(milliseconds=milliseconds),
         )
 
     async def updated(self, entry: MemoryEntry, *, content_changed: bool) -> None:

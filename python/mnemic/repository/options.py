@@ -103,6 +103,8 @@ class Options(TypedDict, total=False):
             stores it, returns it as a `CheckedEntry` with `repeats`, and publishes a
             `MemoryRepeatedEvent`; "refuse" raises `RecalledTextError`. The last 512 results of a
             user are remembered, as keyed hashes of their texts.
+        slow_embedding: Seconds of a memory's embedding above which a warning names the memory, .5
+            unless given.
         reembed: Where the agent has vectors of another model than the embedder's, embed all of its
             memories again in the background, in place of an error. Until that is complete the
             memory searches by keywords alone, and new memories wait for their vectors;
@@ -136,4 +138,5 @@ class Options(TypedDict, total=False):
     encryption: "mnemic.Encryption | None"
     row_security: bool
     on_recalled: OnRecalled
+    slow_embedding: float
     reembed: bool

@@ -139,7 +139,11 @@ class Repository:
             self.agent = Scope(self._store.stored_agent_id(settings.named.agent_id))
             self._store.check_key(self.agent_id)
             self._telemetry = Telemetry(
-                self.agent_id, self.events, clock, logs_content=settings.log_content
+                self.agent_id,
+                self.events,
+                clock,
+                logs_content=settings.log_content,
+                slow_embedding=settings.slow_embedding,
             )
             self.limits = Limits(
                 settings.license,

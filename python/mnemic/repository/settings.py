@@ -63,6 +63,7 @@ class Settings(NamedTuple):
     encryption: Encryption | None
     row_security: bool
     on_recalled: OnRecalled
+    slow_embedding: float
     reembed: bool
     make_source: SourceFactory | None
 
@@ -98,6 +99,7 @@ class Settings(NamedTuple):
         encryption: Encryption | None = None,
         row_security: bool = False,
         on_recalled: OnRecalled = "store",
+        slow_embedding: float = 0.5,
         reembed: bool = False,
         make_source: SourceFactory | None = None,
     ) -> Self:
@@ -150,6 +152,7 @@ class Settings(NamedTuple):
             encryption=_checked_encryption(encryption),
             row_security=flag("row_security", row_security),
             on_recalled=on_recalled,
+            slow_embedding=validation.positive("slow_embedding", slow_embedding),
             reembed=reembed,
             make_source=make_source,
         )
