@@ -281,6 +281,23 @@ def test_a_vector_map_suggests_the_argument_that_was_meant(call, name, meant):
         assert str(refused.value) == message
 
 
+@pytest.mark.parametrize("kind", [VectorMap, StringVectorMap])
+@pytest.mark.parametrize(
+    ("given", "answer"),
+    [
+        ({"dimension": 3}, "has no argument 'dimension'; did you mean 'dim'?"),
+        ({"d": 3, "metric": "cosine"}, "has no argument 'd'; did you mean 'dim'?"),
+        ({"dim": 3, "metrc": "cosine"}, "has no argument 'metrc'; did you mean 'metric'?"),
+        ({}, "missing a required argument: 'dim'"),
+    ],
+)
+def test_a_vector_map_is_made_by_the_names_that_it_has(kind, given, answer):
+    with pytest.raises(ArgumentMismatchError) as refused:
+        kind(**given)
+    assert str(refused.value).startswith(f"{kind.__name__}()")
+    assert str(refused.value).endswith(answer)
+
+
 @pytest.mark.parametrize("name", ["top_k", "n_results", "limit"])
 def test_a_vector_map_calls_the_number_of_hits_k(name):
     for made in maps():

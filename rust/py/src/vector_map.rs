@@ -83,25 +83,40 @@ impl PyRangeHits {
 #[pymethods]
 impl PyVectorMap {
     #[new]
-    #[pyo3(signature = (dim, *, metric = "cosine"))]
-    fn new(dim: i64, metric: &str) -> PyResult<Self> {
-        let metric = metric_named(metric)?;
-        // A negative dimension becomes 0, which the core refuses with the range it wants.
-        let map = VectorMap::new(usize::try_from(dim).unwrap_or(0), metric).map_err(raised)?;
-        Ok(Self { map, label: Vec::new() })
+    #[pyo3(
+        signature = (dim = None, *, metric = Checked("cosine"), **others),
+        text_signature = "(dim, *, metric=\"cosine\")"
+    )]
+    fn new(
+        py: Python<'_>,
+        dim: Option<Checked<i64>>,
+        metric: Checked<&str>,
+        others: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        match (dim, others) {
+            (Some(dim), None) => Self::empty(dim.0, metric.0),
+            (dim, others) => {
+                let given: Vec<i64> = dim.into_iter().map(|dim| dim.0).collect();
+                let named = others.map_or_else(|| PyDict::new(py), Clone::clone);
+                Err(mismatch(py.get_type::<Self>().as_any(), PyTuple::new(py, given)?, &named)?)
+            }
+        }
     }
 
     #[doc = stub!("VectorMap.from_rows")]
     #[classmethod]
-    #[pyo3(signature = (ids, vectors, /, metric = "cosine"))]
+    #[pyo3(
+        signature = (ids, vectors, /, metric = Checked("cosine")),
+        text_signature = "($cls, ids, vectors, /, metric=\"cosine\")"
+    )]
     fn from_rows(
         _class: &Bound<'_, PyType>,
         py: Python<'_>,
         ids: &Bound<'_, PyAny>,
         vectors: &Bound<'_, PyAny>,
-        metric: &str,
+        metric: Checked<&str>,
     ) -> PyResult<Self> {
-        let map = Self::new(arrays::last_axis(vectors)?, metric)?;
+        let map = Self::empty(arrays::last_axis(vectors)?, metric.0)?;
         map.write(py, ids, vectors, VectorMap::replace)?;
         Ok(map)
     }
@@ -109,8 +124,8 @@ impl PyVectorMap {
     #[doc = stub!("VectorMap.load")]
     #[staticmethod]
     #[pyo3(signature = (path, /))]
-    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let (map, label) = py.detach(move || VectorMap::load(&path)).map_err(raised)?;
+    fn load(py: Python<'_>, path: Checked<PathBuf>) -> PyResult<Self> {
+        let (map, label) = py.detach(move || VectorMap::load(&path.0)).map_err(raised)?;
         if map.contains(PADDING) {
             let problem = "it has a row with id -1, which no row can have";
             return Err(raised(Error::SnapshotInvalid { problem }));
@@ -126,9 +141,9 @@ impl PyVectorMap {
 
     #[doc = stub!("VectorMap.save")]
     #[pyo3(signature = (path, /, *, label = None))]
-    fn save(&self, py: Python<'_>, path: PathBuf, label: Option<&[u8]>) -> PyResult<()> {
+    fn save(&self, py: Python<'_>, path: Checked<PathBuf>, label: Option<&[u8]>) -> PyResult<()> {
         let label = label.unwrap_or(&self.label);
-        py.detach(move || self.map.save(&path, label)).map_err(raised)
+        py.detach(move || self.map.save(&path.0, label)).map_err(raised)
     }
 
     #[doc = stub!("VectorMap.ids")]
@@ -267,7 +282,8 @@ impl PyVectorMap {
 
     #[doc = stub!("VectorMap.count")]
     #[pyo3(
-        signature = (query, /, *, min_score, allow = None, weight = 1.0, prior = None, **others),
+        signature = (query, /, *, min_score, allow = None, weight = Checked(1.0), prior = None,
+            **others),
         text_signature = "($self, query, /, *, min_score, allow=None, weight=1.0, prior=None)"
     )]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments are the public interface")]
@@ -275,13 +291,14 @@ impl PyVectorMap {
         slf: &Bound<'py, Self>,
         py: Python<'py>,
         query: &Bound<'py, PyAny>,
-        min_score: f64,
+        min_score: Checked<f64>,
         allow: Option<&Bound<'py, PyAny>>,
-        weight: f64,
+        weight: Checked<f64>,
         prior: Option<&Bound<'py, PyPrior>>,
         others: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         known_arguments(slf, "count", query, others)?;
+        let (min_score, weight) = (min_score.0, weight.0);
         let range = RangeArguments { min_score, allow, weight, prior };
         let (counts, is_batch) = slf.get().in_range(py, query, &range, VectorMap::count)?;
         if is_batch {
@@ -293,7 +310,8 @@ impl PyVectorMap {
 
     #[doc = stub!("VectorMap.range_search")]
     #[pyo3(
-        signature = (query, /, *, min_score, allow = None, weight = 1.0, prior = None, **others),
+        signature = (query, /, *, min_score, allow = None, weight = Checked(1.0), prior = None,
+            **others),
         text_signature = "($self, query, /, *, min_score, allow=None, weight=1.0, prior=None)"
     )]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments are the public interface")]
@@ -301,13 +319,14 @@ impl PyVectorMap {
         slf: &Bound<'_, Self>,
         py: Python<'_>,
         query: &Bound<'_, PyAny>,
-        min_score: f64,
+        min_score: Checked<f64>,
         allow: Option<&Bound<'_, PyAny>>,
-        weight: f64,
+        weight: Checked<f64>,
         prior: Option<&Bound<'_, PyPrior>>,
         others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyRangeHits> {
         known_arguments(slf, "range_search", query, others)?;
+        let (min_score, weight) = (min_score.0, weight.0);
         let range = RangeArguments { min_score, allow, weight, prior };
         let (found, _) = slf.get().in_range(py, query, &range, VectorMap::range_search)?;
         range_hits(py, &found)
@@ -320,8 +339,8 @@ impl PyVectorMap {
 
     #[doc = stub!("VectorMap.search")]
     #[pyo3(
-        signature = (query, /, k = 10, *, allow = None, min_score = None, weight = 1.0,
-            prior = None, combine = None, threads = 1, **others),
+        signature = (query, /, k = Checked(10), *, allow = None, min_score = None,
+            weight = Checked(1.0), prior = None, combine = None, threads = Checked(1), **others),
         text_signature = "($self, query, /, k=10, *, allow=None, min_score=None, weight=1.0, \
             prior=None, combine=None, threads=1)"
     )]
@@ -330,28 +349,28 @@ impl PyVectorMap {
         slf: &Bound<'_, Self>,
         py: Python<'_>,
         query: &Bound<'_, PyAny>,
-        k: i64,
+        k: Checked<i64>,
         allow: Option<&Bound<'_, PyAny>>,
-        min_score: Option<f64>,
-        weight: f64,
+        min_score: Option<Checked<f64>>,
+        weight: Checked<f64>,
         prior: Option<&Bound<'_, PyPrior>>,
-        combine: Option<&str>,
-        threads: i64,
+        combine: Option<Checked<&str>>,
+        threads: Checked<i64>,
         others: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyHits> {
         known_arguments(slf, "search", query, others)?;
         let this = slf.get();
-        let k = not_below(k, 0, "k")?;
-        let threads = not_below(threads, 1, "threads")?;
-        let combined_by_max = is_combined_by_max(combine)?;
+        let k = not_below(k.0, 0, "k")?;
+        let threads = not_below(threads.0, 1, "threads")?;
+        let combined_by_max = is_combined_by_max(combine.map(|name| name.0))?;
         let queries = arrays::vectors(query, this.dim(), "query")?;
         let allow = allow.map(selection).transpose()?;
         let prior = prior.map(|prior| Arc::clone(&prior.get().0));
         let search = Search {
             k,
             allow: allow.as_deref(),
-            min_score: min_score.unwrap_or(f64::NEG_INFINITY),
-            weight,
+            min_score: min_score.map_or(f64::NEG_INFINITY, |least| least.0),
+            weight: weight.0,
             prior: prior.as_deref(),
             combined_by_max,
             threads,
@@ -359,6 +378,28 @@ impl PyVectorMap {
         let found = py.detach(|| this.map.search(&queries.values, &search)).map_err(raised)?;
         let is_batch = queries.is_batch && !combined_by_max;
         if is_batch { batch_hits(py, &found, k) } else { single_hits(py, &found) }
+    }
+}
+
+/// An argument that Python cannot convert, such as a text with half a surrogate pair or an int that
+/// is too large, is an `InvalidArgumentError`; one of a wrong type stays a `TypeError`.
+struct Checked<T>(T);
+
+impl<'a, 'py, T: FromPyObject<'a, 'py>> FromPyObject<'a, 'py> for Checked<T> {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let py = given.py();
+        given.extract().map(Self).map_err(|error| {
+            let error: PyErr = error.into();
+            if passes(py, &error) || error.is_instance_of::<PyTypeError>(py) {
+                return error;
+            }
+            InvalidArgumentError::new_err(format!(
+                "the argument cannot be used: {}",
+                error.value(py)
+            ))
+        })
     }
 }
 
@@ -371,6 +412,13 @@ struct RangeArguments<'a, 'py> {
 }
 
 impl PyVectorMap {
+    fn empty(dim: i64, metric: &str) -> PyResult<Self> {
+        let metric = metric_named(metric)?;
+        // A negative dimension becomes 0, which the core refuses with the range it wants.
+        let map = VectorMap::new(usize::try_from(dim).unwrap_or(0), metric).map_err(raised)?;
+        Ok(Self { map, label: Vec::new() })
+    }
+
     /// Return the answer of `count` or `range_search`, and whether its queries are a batch.
     fn in_range<T: Send>(
         &self,
@@ -499,10 +547,20 @@ fn known_arguments(
     others: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<()> {
     let Some(others) = others else { return Ok(()) };
-    let error = PyTypeError::new_err("an argument is unknown");
-    let failed = (error.value(map.py()), map.getattr(method)?, (query,), others);
-    map.py().import("mnemic.reporting.near_names")?.call_method1("explain_failure", failed)?;
-    Err(error)
+    Err(mismatch(&map.getattr(method)?, (query,).into_pyobject(map.py())?, others)?)
+}
+
+/// The error of a call whose arguments are not those of its signature.
+fn mismatch<'py>(
+    called: &Bound<'py, PyAny>,
+    values: Bound<'py, PyTuple>,
+    named: &Bound<'py, PyDict>,
+) -> PyResult<PyErr> {
+    let py = called.py();
+    let error = PyTypeError::new_err("an argument is unknown or missing");
+    let failed = (error.value(py), called, values, named);
+    py.import("mnemic.reporting.near_names")?.call_method1("explain_failure", failed)?;
+    Ok(error)
 }
 
 fn not_below(number: i64, least: usize, what: &str) -> PyResult<usize> {
