@@ -15,7 +15,6 @@ from collections import abc
 from importlib import import_module
 from uuid import UUID
 
-import numpy as np
 import pytest
 
 import mnemic
@@ -33,12 +32,26 @@ from tests.support.frames import frames_of_mnemic
 
 KEPT, OLDER = UUID(int=1), UUID(int=2)
 STRANGE_TEXTS = ("", "\0", "\ud800", "x" * 20_000)
+
+
+class NotComparable:
+    """As an array, or pandas.NA: whether it is equal to anything has no answer."""
+
+    def __eq__(self, _other):
+        return self
+
+    def __bool__(self):
+        raise TypeError("ambiguous")
+
+    __hash__ = object.__hash__
+
+
 WRONG = (
     *(None, 5, "x", object(), [], {}, math.nan, b"x", [None], {"x": object()}, True),
     *(
         *STRANGE_TEXTS,
         [STRANGE_TEXTS[2]],
-        np.array(["a", "b"]),
+        NotComparable(),
         2**70,
     ),
 )
@@ -384,7 +397,7 @@ def test_a_record_refuses_every_wrong_field_by_name(kind):
     found = []
     for name in kind.__struct_fields__:
         for wrong in WRONG:
-            if (kind, name) in LENIENT and wrong is LENIENT[kind, name]:
+            if (kind, name) in LENIENT and type(wrong) is type(LENIENT[kind, name]):
                 continue
             named = {**RECORDS[kind], name: wrong}
             told = asyncio.run(complaint(kind, [], named, allows(hints[name], wrong)))

@@ -43,7 +43,7 @@ class LanguageModelJudge:
         What the model's `complete` raises goes to the caller.
         """
         check_texts(statement, others)
-        if not others:
+        if len(others) == 0:
             return []
         answer = await self._llm.complete(_prompt(statement, others), system=_SYSTEM)
         judged = dict(_read(answer))

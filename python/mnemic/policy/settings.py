@@ -64,7 +64,8 @@ class RetrievalSettings(_Part, frozen=True, kw_only=True, metaclass=NamedFields)
         """Check every option, and compile the patterns."""
         self._check_options()
         path = f"{self._path}.custom_redaction_patterns"
-        patterns = tuple(validation.items(path, self.custom_redaction_patterns))
+        given: object = self.custom_redaction_patterns  # null in JSON is none
+        patterns = () if given is None else tuple(validation.items(path, given))
         for at, pattern in enumerate(patterns):
             if not isinstance(pattern, str):
                 raise must_be(f"{path}[{at}]", "a regular expression as a str", pattern)
