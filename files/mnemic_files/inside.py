@@ -20,6 +20,9 @@ from mnemic.model.new_entry import NewEntry, checked_record
 # Records whose repr hides content; base of all records.
 from mnemic.model.redacted import Redacted
 
+# Clocks of a program.
+from mnemic.model.timestamps import checked_clock
+
 # Files that appear complete under their names, and what a crash left of others.
 from mnemic.new_files import file_errors, new_file, tidy_folder
 from mnemic.records import Record
@@ -51,6 +54,7 @@ __all__ = [
     "Redacted",
     "Report",
     "Repository",
+    "checked_clock",
     "checked_record",
     "described",
     "file_errors",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 from mnemic.errors import InvalidArgumentError
 from mnemic_files.errors import MemoryFileNotFoundError, VersionChainError
 from mnemic_files.ids import checked_id, shown_id
-from mnemic_files.inside import described, validation
+from mnemic_files.inside import checked_clock, described, validation
 from mnemic_files.memory_file import MemoryFile
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class VersionedFiles(ABC):
     """
 
     def __init__(self, clock: "Clock") -> None:
-        self._now = clock
+        self._now = checked_clock(clock)
 
     @abstractmethod
     def write(self, file: MemoryFile) -> str:

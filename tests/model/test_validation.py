@@ -1,12 +1,12 @@
 """What is said of wrong values: what was found, what is wanted, and what to do."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from uuid import NAMESPACE_URL, uuid5
 
 import pytest
 
 from mnemic import Memory
-from mnemic.compat import ContextItem
+from mnemic.compat import ContextItem, ContextWindow
 from mnemic.errors import (
     ExportFormatError,
     InvalidArgumentError,
@@ -14,6 +14,7 @@ from mnemic.errors import (
     StoreFileError,
 )
 from mnemic.model import Scope
+from mnemic.policy import RetrievalPolicy, RetrievalRequest, TokenBucket
 from mnemic_files import MemoryFiles
 
 
@@ -127,3 +128,38 @@ def test_an_import_of_a_file_that_is_not_there_names_what_is_missing(memory, tmp
         memory.import_(tmp_path / "absent.jsonl")
     with pytest.raises(StoreFileError, match="its directory does not exist; create it first"):
         memory.import_(tmp_path / "absent" / "a.jsonl")
+
+
+NO_TIMES = {
+    "naive": lambda: datetime(2026, 5, 1),  # noqa: DTZ001 - that is what is wrong
+    "date": lambda: datetime.now(UTC).date(),
+    "None": lambda: None,
+    "text": lambda: "2026-05-01T00:00Z",
+    "failing": lambda: {}["zqsecret"],
+    "of an argument": lambda now: now,
+    "before the year 1": lambda: datetime.min.replace(tzinfo=timezone(timedelta(hours=5))),
+}
+CLOCKED = {
+    "add": lambda clock: Memory(":memory:", embedder=None, clock=clock).add("x"),
+    "search": lambda clock: Memory(":memory:", embedder=None, clock=clock).search("x"),
+    "a window": lambda clock: ContextWindow(100, clock=clock).add("x", "other"),
+}
+
+
+@pytest.mark.parametrize("clock", NO_TIMES)
+@pytest.mark.parametrize("call", CLOCKED)
+def test_a_clock_that_gives_no_time_with_a_zone_is_named(call, clock):
+    with pytest.raises(InvalidArgumentError, match="clock") as refused:
+        CLOCKED[call](NO_TIMES[clock])
+    assert "zqsecret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("seconds", [None, "1"])
+def test_a_clock_that_gives_no_seconds_is_named(memory, seconds):
+    request = RetrievalRequest("x", "u", "s")
+    for call in (
+        lambda: RetrievalPolicy(memory, clock=lambda: seconds).run(request),
+        lambda: TokenBucket(1, 1, clock=lambda: seconds).acquire("u"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=r"seconds, such as time\.monotonic, got"):
+            call()

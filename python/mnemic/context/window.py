@@ -28,6 +28,7 @@ from mnemic.errors import ContextWindowFullError, InvalidArgumentError, UnknownI
 from mnemic.licensing import CONTEXT_WINDOW_ADVANCED, LicensePolicy, Need, checked_policy
 from mnemic.model import validation
 from mnemic.model.ids import UuidFactory
+from mnemic.model.timestamps import checked_clock
 from mnemic.protocols import Clock, IdFactory, Summarizer, TokenCounter, system_clock
 from mnemic.reporting.description import must_be, named
 from mnemic.reporting.logs import logger
@@ -94,7 +95,7 @@ class ContextWindow:
         )
         self._threshold = percent("compaction_threshold", compaction_threshold, minimum=1)
         self._license = checked_policy(license)
-        self._clock = clock
+        self._clock = checked_clock(clock)
         self._id_factory = UuidFactory() if id_factory is None else id_factory
         if summarizer is not None and not callable(summarizer):
             raise must_be("summarizer", "callable", summarizer)

@@ -13,6 +13,7 @@ from mnemic.hyde.turn import AsyncHydeTurn, HydeTurn, TurnBase
 from mnemic.hyde.turn_memory import TurnMemories
 from mnemic.llm.base import AnyLanguageModel
 from mnemic.model import Scope, validation
+from mnemic.model.timestamps import checked_clock
 from mnemic.protocols import Clock, TokenCounter
 from mnemic.reporting.near_names import names_arguments
 from mnemic.repository import Searchable, checked_memory
@@ -39,14 +40,13 @@ class HydeBase(Twin, Generic[Turn]):
         include_sensitive: bool = False,
     ) -> None:
         memory = checked_memory(memory)
-        validation.optional_function("clock", clock)
         self._service = HydeService(
             memory.repository,
             memory.scope,
             checked_config(config),
             embedder=embedder,
             llm=llm,
-            clock=memory.repository.now if clock is None else clock,
+            clock=memory.repository.now if clock is None else checked_clock(clock),
             include_sensitive=validation.flag("include_sensitive", include_sensitive),
         )
 

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Literal, NamedTuple, Self, TypeAlias
 
-from mnemic.model.validation import function, positive, whole
+from mnemic.model.timestamps import checked_timer
+from mnemic.model.validation import positive, whole
 from mnemic.threads.locks import InnerLock
 
 CircuitState: TypeAlias = Literal["closed", "open", "half_open"]
@@ -66,8 +67,7 @@ class CircuitBreaker:
     ) -> None:
         self.failure_threshold = whole("failure_threshold", failure_threshold, minimum=1)
         self.recovery_seconds = positive("recovery_seconds", recovery_seconds)
-        function("clock", clock)
-        self._now = clock
+        self._now = checked_timer(clock)
         self._listeners: tuple[Callable[[CircuitChange], object], ...] = ()
         self._lock = InnerLock()
         self._state: CircuitState = "closed"

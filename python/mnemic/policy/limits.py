@@ -4,7 +4,8 @@ import time
 from collections import OrderedDict
 from typing import NamedTuple, Protocol
 
-from mnemic.model.validation import function, positive, whole
+from mnemic.model.timestamps import checked_timer
+from mnemic.model.validation import positive, whole
 from mnemic.policy.breaker import Timer
 from mnemic.reporting.near_names import names_arguments
 from mnemic.threads.locks import InnerLock
@@ -56,9 +57,8 @@ class _PerUser:
     """
 
     def __init__(self, max_users: int, clock: Timer) -> None:
-        function("clock", clock)
         self._max_users = whole("max_users", max_users, minimum=1)
-        self._now = clock
+        self._now = checked_timer(clock)
         self._lock = InnerLock()
         self._free_at: OrderedDict[str | None, float] = OrderedDict()
         self._full_until = float("-inf")

@@ -8,6 +8,7 @@ import msgspec
 from mnemic.errors import EntryNotFoundError
 from mnemic.model import Scope, validation
 from mnemic.model.deadline import TimeLimit
+from mnemic.model.timestamps import checked_timer
 from mnemic.policy.breaker import CircuitBreaker, Timer
 from mnemic.policy.conditions import MET, NO_MEMORIES, RATE_LIMITED, Trigger, unmet_condition
 from mnemic.policy.config import RetrievalConfig
@@ -59,7 +60,6 @@ class PolicyBase(Twin):
         clock: Timer | None = None,
     ) -> None:
         memory = checked_memory(memory)
-        validation.optional_function("clock", clock)
         if counter is not None:
             validation.capable("counter", counter, "count")
         if limiter is not None:
@@ -68,7 +68,7 @@ class PolicyBase(Twin):
         repository = self._repository = memory.repository
         self._scope = memory.scope
         self._config = _active(config, settings)
-        self._clock = time.monotonic if clock is None else clock
+        self._clock = time.monotonic if clock is None else checked_timer(clock)
         self._retriever = Retriever(repository, self._config, counter)
         self._telemetry = PolicyTelemetry(repository)
         breaker = CircuitBreaker(clock=self._clock) if breaker is None else breaker

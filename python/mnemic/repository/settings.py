@@ -13,6 +13,7 @@ from mnemic.licensing import LicensePolicy, Quota, checked_policy
 from mnemic.model import OnRecalled, Scope, SearchIn, validation
 from mnemic.model.ids import UuidFactory
 from mnemic.model.search_in import SEARCH_INS
+from mnemic.model.timestamps import checked_clock
 from mnemic.model.validation import flag
 from mnemic.protocols import Clock, IdFactory, UserLimit, system_clock
 from mnemic.reporting.description import must_be
@@ -109,7 +110,6 @@ class Settings(NamedTuple):
             InvalidArgumentError: If one of them is of the wrong type or out of range.
             MissingExtraError: If the local embedder is wanted and not installed.
         """
-        validation.function("clock", clock)
         validation.optional_function("id_factory", id_factory)
         checked_progress(progress)
         analysed_in = checked_language(language)
@@ -136,7 +136,7 @@ class Settings(NamedTuple):
             user_quota=checked_user_limit("user_quota", user_quota),
             entry_limits=entry_limits,
             retention=kept_for,
-            clock=clock,
+            clock=checked_clock(clock),
             id_factory=UuidFactory() if id_factory is None else id_factory,
             log_content=logs_content,
             track_access=flag("track_access", track_access) and not read_only,
