@@ -9,6 +9,7 @@ from mnemic._core import estimate_tokens
 from mnemic.errors import InvalidArgumentError, MissingExtraError
 from mnemic.model import validation
 from mnemic.protocols import TokenCounter
+from mnemic.reporting.near_names import checks_arguments
 
 
 @final
@@ -92,6 +93,7 @@ class TokenizerTokens:
         InvalidArgumentError: If `tokenizer` is not one.
     """
 
+    @checks_arguments
     def __init__(self, tokenizer: Tokenizer, /) -> None:
         library = _library()
         try:

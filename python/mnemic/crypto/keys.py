@@ -7,6 +7,7 @@ from mnemic.crypto.library import KEY_BYTES, hkdf
 from mnemic.errors import InvalidArgumentError, KeyUnavailableError, MnemicError
 from mnemic.reporting.description import described, failure
 from mnemic.reporting.habits import NotPickled
+from mnemic.reporting.near_names import checks_arguments
 
 _PURPOSE: Final = b"agent-memory"
 _MAX_NAME: Final = 500
@@ -31,6 +32,7 @@ class MasterKey(NotPickled):
 
     __slots__ = ("_key_id", "_name", "_secret")
 
+    @checks_arguments
     def __init__(self, key: bytes, name: str | None = None) -> None:
         self._secret = checked_key(key)
         info = joined(_PURPOSE, b"key id")

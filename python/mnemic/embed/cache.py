@@ -23,6 +23,7 @@ from mnemic.embed.base import AnyEmbedder, checked_texts
 from mnemic.embed.functions import Steps, is_awaitable, run
 from mnemic.errors import EmbedderResultError
 from mnemic.model.validation import whole
+from mnemic.reporting.near_names import checks_arguments
 from mnemic.threads.locks import InnerLock
 
 MAX_BYTES: Final = 64 * 2**20
@@ -64,6 +65,7 @@ class CachedEmbedder(AdaptedEmbedder):
         InvalidArgumentError: If it has no known form, or `max_bytes` is below 0.
     """
 
+    @checks_arguments
     def __init__(
         self, embedder: AnyEmbedder, *, max_bytes: int = MAX_BYTES, model: str | None = None
     ) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from importlib.util import find_spec
-from operator import index
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Protocol, cast, final
 
@@ -16,8 +15,10 @@ from mnemic._core import WordPieceTokenizer
 from mnemic.arrays import Float32Array, Int64Array
 from mnemic.embed.base import EmbeddingBatch, checked_texts
 from mnemic.errors import EmbeddingError, InvalidArgumentError, MissingExtraError
+from mnemic.model.validation import whole
 from mnemic.reporting.habits import EMBEDDER, AnswersHabits
 from mnemic.reporting.logs import logger
+from mnemic.reporting.near_names import checks_arguments
 from mnemic.threads.locks import Lock
 
 SIMILARITY_FLOOR = 0.25
@@ -68,9 +69,9 @@ class MiniLmEmbedder(AnswersHabits):
 
     join_calls = False  # each text is one run of the model: joined calls would wait for each other
 
+    @checks_arguments
     def __init__(self, *, threads: int = 1) -> None:
-        if index(threads) < 1:
-            raise InvalidArgumentError(f"threads must be at least 1, not {threads}")
+        whole("threads", threads, minimum=1, error=InvalidArgumentError)
         data = cast("_Data", _extra("mnemic_minilm"))
         _require(_RUNTIME)
         self.model: str = data.MODEL_NAME

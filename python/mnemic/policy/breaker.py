@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, Self, TypeAlias
 
 from mnemic.model.timestamps import checked_timer
 from mnemic.model.validation import positive, whole
+from mnemic.reporting.near_names import checks_arguments
 from mnemic.threads.locks import InnerLock
 
 CircuitState: TypeAlias = Literal["closed", "open", "half_open"]
@@ -58,6 +59,7 @@ class CircuitBreaker:
         clock: Gives the seconds.
     """
 
+    @checks_arguments
     def __init__(
         self,
         failure_threshold: int = FAILURE_THRESHOLD,

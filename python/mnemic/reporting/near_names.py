@@ -10,7 +10,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 from mnemic.errors import ArgumentMismatchError, MnemicError
-from mnemic.reporting.description import quoted
+from mnemic.reporting.description import MAX_WORD_LENGTH, quoted
 from mnemic.reporting.tracebacks import end_at_verb
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _FIRST_OF_METHODS = ("self",), ("cls",)
 
 def nearest(name: object, known: Iterable[str]) -> str | None:
     """Return the known name that a wrong one most likely stands for; None if none is near."""
-    if not isinstance(name, str):
+    if not isinstance(name, str) or len(name) > MAX_WORD_LENGTH:  # comparing takes its square
         return None
     from difflib import get_close_matches  # noqa: PLC0415 - after an error alone
 

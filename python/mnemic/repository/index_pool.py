@@ -8,6 +8,7 @@ from typing import Final, Protocol
 from weakref import WeakKeyDictionary, WeakSet
 
 from mnemic.model import validation
+from mnemic.reporting.near_names import checks_arguments
 from mnemic.threads.locks import InnerLock, Lock
 
 DEFAULT_BYTES: Final = 1 << 30
@@ -155,6 +156,7 @@ class IndexPool:
         InvalidEntryError: If it is not a whole number above 0.
     """
 
+    @checks_arguments
     def __init__(self, max_bytes: int = DEFAULT_BYTES) -> None:
         self.max_bytes = validation.whole("max_bytes", max_bytes, minimum=1)
         self._indexes = PooledIndexes(self.max_bytes)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from mnemic._core import fold
 from mnemic.llm import AnyLanguageModel, as_language_model
 from mnemic.model import ExpandedQuery, validation
+from mnemic.reporting.near_names import checks_arguments
 from mnemic.retrieval.abbreviations import ABBREVIATIONS
 from mnemic.threads.sync_bridge import awaited
 
@@ -57,6 +58,7 @@ class CorpusExpander:
         terms: Maximum number of added terms.
     """
 
+    @checks_arguments
     def __init__(
         self, *, abbreviations: Mapping[str, str] | None = None, terms: int = ADDED_TERMS
     ) -> None:
@@ -91,6 +93,7 @@ class LanguageModelExpander:
         confidence: Confidence of its terms, from 0 to 1.
     """
 
+    @checks_arguments
     def __init__(
         self, llm: AnyLanguageModel, *, terms: int = ADDED_TERMS, confidence: float = 0.8
     ) -> None:

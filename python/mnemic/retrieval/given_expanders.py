@@ -9,6 +9,7 @@ from mnemic._core import fold
 from mnemic.errors import ExpanderError, InvalidArgumentError
 from mnemic.model import ExpandedQuery, validation
 from mnemic.reporting.description import described
+from mnemic.reporting.near_names import checks_arguments
 from mnemic.retrieval.expansion import (
     CorpusExpander,
     Expander,
@@ -98,6 +99,7 @@ class SynonymExpander:
         InvalidArgumentError: If a key is blank, or a value neither a text nor a list of texts.
     """
 
+    @checks_arguments
     def __init__(self, synonyms: Synonyms) -> None:
         self._texts: dict[str, tuple[str, ...]] = {}
         for key, given in synonyms.items():

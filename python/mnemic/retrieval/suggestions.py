@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from mnemic.llm import AnyLanguageModel, as_language_model
+from mnemic.reporting.near_names import checks_arguments
 from mnemic.retrieval.expansion import without_marker
 from mnemic.threads.calling import called
 from mnemic.threads.sync_bridge import awaited
@@ -48,6 +49,7 @@ class LanguageModelSuggester:
         llm: The language model, in any of the forms of `mnemic.llm.as_language_model`.
     """
 
+    @checks_arguments
     def __init__(self, llm: AnyLanguageModel) -> None:
         self._llm = as_language_model(llm)
 
