@@ -30,8 +30,12 @@ from mnemic.compat import (
     AsyncLongTermMemory,
     ContextWindow,
     CorpusExpander,
+    LanguageModelExpander,
+    LanguageModelSuggester,
+    LongTermMemory,
     MemoryRetriever,
     RetrievalService,
+    SynonymExpander,
 )
 from mnemic.errors import (
     ArgumentMismatchError,
@@ -42,7 +46,7 @@ from mnemic.errors import (
 )
 from mnemic.hyde import HydeEngine, TurnMemory
 from mnemic.llm import HttpLanguageModel
-from mnemic.policy import CircuitBreaker, EstimatedTokens, RetrievalPolicy
+from mnemic.policy import CircuitBreaker, EstimatedTokens, RetrievalPolicy, TokenizerTokens
 from mnemic.reporting import habits
 from mnemic.vectors import IndexPool
 from mnemic_files import MemoryDirectory, MemoryFiles
@@ -154,6 +158,11 @@ CALLS = [
     ("reset", "memory.delete_all(all_users=True) deletes the memories of all users"),
     ("persist", "what a call stored is on disk when it returns"),
     ("serach", "did you mean 'search'?"),
+    ("get_memories", "memory.list(), which gives a page of memories"),
+    ("forget", "memory.delete(id)"),
+    ("get_or_create_collection", "or a user by memory.scoped(user_id=…)"),
+    ("from_config", "write Memory(path)"),
+    ("zqnothing", "help(Memory) has all"),
 ]
 
 
@@ -166,6 +175,52 @@ def test_a_memory_answers_the_calls_of_other_libraries(memory, name, answer):
         assert str(missing.value).endswith(answer)
         assert not hasattr(view, name)
         assert name not in dir(view)
+
+
+@pytest.mark.parametrize("name", ["from_config", "connect", "load", "from_texts"])
+@pytest.mark.parametrize("kind", [Memory, AsyncMemory, LongTermMemory])
+def test_a_class_answers_how_other_libraries_open_one(kind, name):
+    with pytest.raises(MissingAttributeError, match=r"; write Memory\(path\)$"):
+        getattr(kind, name)
+    assert not hasattr(kind, name)
+    with pytest.raises(AttributeError) as missing:
+        kind.__wrapped__  # noqa: B018 - the attribute is the point
+    assert not isinstance(missing.value, MnemicError)
+
+
+def test_every_result_says_what_it_has_in_place_of_an_unknown_name(memory):
+    results = (
+        (memory.context("tea", **USER), "it is a text itself"),
+        (memory.add_many(["x"], **USER), "it is a list of memories"),
+        (memory.stats(**USER), r"print\(stats.to_dict\(\)\) shows its fields"),
+        (memory.search("tea", **USER), r"results are a sequence of hits.*results\[0\].content"),
+        (memory.search("tea", **USER)[0], "its fields are attributes, such as hit.content"),
+        (VectorMap(3), "it has upsert, search, get, remove, save and load"),
+        (MiniLmEmbedder(), r"texts are embedded by embedder.embed\(texts\)"),
+    )
+    for result, answer in results:
+        with pytest.raises(MissingAttributeError, match=f"has no attribute 'zqnothing'; {answer}"):
+            result.zqnothing  # noqa: B018 - the attribute is the point
+
+
+MADE = {
+    CachedEmbedder: {"embedder": len, "model": "m"},
+    MiniLmEmbedder: {},
+    MasterKey: {"key": bytes(32)},
+    IndexPool: {},
+    CircuitBreaker: {},
+    SynonymExpander: {"synonyms": {}},
+    CorpusExpander: {},
+    LanguageModelExpander: {"llm": len},
+    LanguageModelSuggester: {"llm": len},
+    TokenizerTokens: {"tokenizer": len},
+}
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_what_a_program_makes_names_a_wrong_argument(kind):
+    with pytest.raises(ArgumentMismatchError, match=f"{kind.__name__}.. has no argument 'colour'"):
+        kind(**MADE[kind], colour=1)
 
 
 USES = {

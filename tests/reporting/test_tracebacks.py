@@ -162,7 +162,8 @@ def test_an_error_out_of_a_function_of_the_callers_keeps_its_frames():
         return VectorMap(0).search(texts)
 
     embed.model = "wrong inside"
-    with Memory(":memory:", embedder=None, clock=lambda: MemoryFilter(min_importance=7)) as memory:
+    options = {"embedder": None, "id_factory": lambda _: MemoryFilter(min_importance=7)}
+    with Memory(":memory:", **options) as memory:
         error = raised_by(lambda: memory.add("x"), InvalidArgumentError)
     functions = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
     assert functions[-1] == "__call__"

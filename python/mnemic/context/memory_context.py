@@ -1,15 +1,16 @@
 """The result of `Memory.context`: a text with the memories that it cites."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from mnemic.model import MemoryEntry, SearchHit
 from mnemic.model.payload import DroppedMemory
 from mnemic.model.table import context_table
+from mnemic.reporting.habits import CONTEXT, AnswersHabits
 
 
-class MemoryContext(str):  # noqa: SLOT000 - pickles have its parts from its dict
+class MemoryContext(str, AnswersHabits):  # noqa: SLOT000 - pickles have its parts from its dict
     """A text made of memories.
 
     Attributes:
@@ -26,6 +27,8 @@ class MemoryContext(str):  # noqa: SLOT000 - pickles have its parts from its dic
         hint: A sentence about the cause of an empty text, if one is likely; else None.
         memories: The entries of the hits.
     """
+
+    _habits: ClassVar[Mapping[str, str]] = CONTEXT
 
     hits: tuple[SearchHit, ...]
     tokens: int

@@ -1,5 +1,6 @@
 """Results of searches, lists, deletions, imports and verification."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, ClassVar, Literal, NamedTuple, Self, overload
 from uuid import UUID
@@ -13,6 +14,7 @@ from mnemic.model.redacted import Redacted
 from mnemic.model.table import table_of
 from mnemic.model.why import Why
 from mnemic.records import Listing, Record
+from mnemic.reporting.habits import STATS, AnswersHabits
 
 
 class VerifyProblem(Record, frozen=True):
@@ -161,7 +163,7 @@ class TagUsage(Redacted, frozen=True):
     count: int
 
 
-class LongTermMemoryStats(Record, frozen=True, kw_only=True):
+class LongTermMemoryStats(Record, AnswersHabits, frozen=True, kw_only=True):
     """Statistics of the memories of a scope.
 
     Each memory is counted once: as active, archived, superseded, deleted or expired.
@@ -189,6 +191,8 @@ class LongTermMemoryStats(Record, frozen=True, kw_only=True):
         total_embeddings_generated: Texts embedded since opening; 0 unless all users are requested.
         hint: A sentence about the cause of figures of nothing, if one is likely; else None.
     """
+
+    _habits: ClassVar[Mapping[str, str]] = STATS
 
     active_entries: int
     forgotten_entries: int

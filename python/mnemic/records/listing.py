@@ -61,8 +61,9 @@ class Listing(Record, AnswersHabits, Sequence[Item], frozen=True, metaclass=_Seq
 
     def _no_item(self, key: object) -> TypeError:
         """Return the error of a key that is no number."""
-        answer = self._habits.get(key) if isinstance(key, str) else None
-        return habits.item(self, key, answer or "items have numbers: results[0]")
+        if not isinstance(key, str):
+            return habits.item(self, key, "items have numbers: results[0]")
+        return habits.item(self, key, self._habits.get(key, self._habits[habits.OTHERWISE]))
 
     def to_pandas(self) -> Any:
         """Return a `pandas.DataFrame` with one row for each item, in their order.
@@ -101,7 +102,7 @@ class Listing(Record, AnswersHabits, Sequence[Item], frozen=True, metaclass=_Seq
         return list_lines(type(self).__name__, self._items, self._title)
 
 
-class RecordList(list[Member]):
+class RecordList(list[Member], AnswersHabits):
     """A list of memories or hits, with what holds of the call that returned it.
 
     Attributes:
@@ -109,6 +110,7 @@ class RecordList(list[Member]):
         _nouns: Names of one item and of several.
     """
 
+    _habits: ClassVar[Mapping[str, str]] = habits.ADDED
     _marks: ClassVar[tuple[str, ...]] = ()
     _nouns: ClassVar[tuple[str, str]] = ("hit", "hits")
 

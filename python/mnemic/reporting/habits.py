@@ -5,54 +5,97 @@ table is part of a class: `dir`, `help`, `hasattr` and mocks do not see it, and 
 before an attribute is missing or an operation is refused.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from mnemic.errors import MissingAttributeError, UnsupportedUseError
 from mnemic.reporting.description import quoted
 from mnemic.reporting.near_names import suggestion
 
+OTHERWISE = ""
+"""The key of what a table says of a name that it has not, and that is near none of the object."""
+
+
+def _rows(names: str, answer: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), answer)
+
+
+_NO_VECTOR = "memory.get(hit.id, embeddings=True).embedding has it"
 HIT = {
-    **dict.fromkeys(("text", "page_content", "document"), "the text is hit.content"),
+    **_rows("text page_content document doc node value", "the text is hit.content"),
     "memory": "the text is hit.content, and the whole memory hit.entry",
     "payload": "the whole memory is hit.entry, and its metadata hit.metadata",
-    "distance": "hits have a score, higher is better: hit.score",
-    "vector": "memory.get(hit.id, embeddings=True).embedding has it",
+    **_rows("distance relevance rank", "hits have a score, higher is better: hit.score"),
+    **_rows("vector embedding", _NO_VECTOR),
+    **_rows("explain reason reasons", "search with explain=True, and read hit.why"),
+    **_rows("get keys items dict model_dump", "hit.to_dict() is a dict"),
+    OTHERWISE: "its fields are attributes, such as hit.content and hit.score",
 }
 _SEQUENCE = "results are a sequence of hits: for hit in results, or results[0].content"
 _EACH = "results are a sequence of hits: [{} for hit in results]"
 RESULTS = {
-    **dict.fromkeys(("results", "memories", "matches"), _SEQUENCE),
-    "documents": _EACH.format("hit.content"),
+    **_rows("append extend sort pop", "list(results) is a list"),
+    **_rows("documents texts contents", _EACH.format("hit.content")),
     "ids": _EACH.format("hit.id"),
-    "distances": _EACH.format("hit.score"),
-    "scores": _EACH.format("hit.score"),
+    **_rows("distances scores", _EACH.format("hit.score")),
     "metadatas": _EACH.format("hit.metadata"),
+    **_rows("df to_df to_dataframe", "write results.to_pandas()"),
+    **_rows("next next_page", "write memory.list(cursor=page.cursor)"),
+    OTHERWISE: _SEQUENCE,
 }
-_SEARCHES = "query", "search_memory", "similarity_search"
+ADDED = {OTHERWISE: "it is a list of memories: [memory.id for memory in added]"}
+STATS = {OTHERWISE: "print(stats.to_dict()) shows its fields"}
+CONTEXT = {OTHERWISE: "it is a text itself, for a prompt; context.hits are the cited memories"}
+_ADDS = "remember store save insert add_memory memorize learn write put append create save_context"
+_ADDS_MANY = "add_texts add_documents add_memories add_messages add_batch bulk_add extend add_all"
+_SEARCHES = (
+    "query search_memory search_memories similarity_search similarity_search_with_score find "
+    "lookup invoke get_relevant_documents as_retriever as_query_engine ask"
+)
+_LISTS = "get_all get_memories get_messages all items keys values peek to_list"
+_COLLECTIONS = "collection create_collection get_collection get_or_create_collection namespace"
+_OPENS = "open connect load from_config from_texts from_documents load_local"
+APART = "agents of one file are apart: name one by agent_id, or a user by memory.scoped(user_id=…)"
 MEMORY = {
-    **dict.fromkeys(("remember", "store", "save"), "write memory.add(content)"),
-    **dict.fromkeys(("insert", "add_memory"), "write memory.add(content)"),
-    **dict.fromkeys(("add_texts", "add_documents"), "write memory.add_many(texts)"),
+    **_rows(_ADDS, "write memory.add(content)"),
+    **_rows(_ADDS_MANY, "write memory.add_many(texts)"),
     "upsert": "write memory.add_many(memories, on_conflict='replace')",
-    **dict.fromkeys(_SEARCHES, "write memory.search(query, limit=…)"),
-    "get_all": "write memory.list(), which gives a page of memories",
-    "delete_user": "write memory.delete_all(user_id=…)",
+    **_rows(_SEARCHES, "write memory.search(query, limit=…)"),
+    **_rows("similarity_search_by_vector vector_search", "write memory.search(vector=…)"),
+    **_rows(_LISTS, "write memory.list(), which gives a page of memories"),
+    **_rows("get_memory read fetch", "write memory.get(id)"),
+    **_rows("edit modify change", "write memory.update(id, …)"),
+    **_rows("remove forget delete_memory", "write memory.delete(id)"),
+    **_rows("delete_user clear forget_all", "write memory.delete_all(user_id=…)"),
     "reset": "memory.delete_all(all_users=True) deletes the memories of all users",
-    "persist": "what a call stored is on disk when it returns",
+    **_rows("persist flush commit save_local", "what a call stored is on disk when it returns"),
     "history": "memory.linked(id, include_superseded=True) has the earlier version",
+    **_rows("chat summarize load_memory_variables", "memory.context(query) is a text for a prompt"),
+    **_rows(_COLLECTIONS, APART),
+    **_rows(_OPENS, "write Memory(path)"),
+    **_rows("user_id project_id session_id", "memory.scope has it"),
+    **_rows("size total", "memory.count() counts the memories"),
+    OTHERWISE: "its calls are add, add_many, search, context, list, get, update, delete, "
+    "delete_all, export and import_; help(Memory) has all",
 }
 VECTOR_MAP = {
     "ntotal": "the number of vectors is len(map)",
-    **dict.fromkeys(("add", "add_with_ids"), "write map.upsert(ids, vectors)"),
-    **dict.fromkeys(("delete", "remove_ids"), "write map.remove(ids)"),
-    "query": "write map.search(vector, k)",
+    **_rows("add add_with_ids add_items", "write map.upsert(ids, vectors)"),
+    **_rows("delete remove_ids", "write map.remove(ids)"),
+    **_rows("query knn_query get_nns_by_vector", "write map.search(vector, k)"),
     "reconstruct": "write map.get(id)",
-    **dict.fromkeys(("d", "dimension", "dimensions"), "the length of a vector is map.dim"),
+    "write": "write map.save(path)",
+    **_rows("d dimension dimensions", "the length of a vector is map.dim"),
+    **_rows("train is_trained build", "a stored vector is found at once, without training"),
+    OTHERWISE: "it has upsert, search, get, remove, save and load",
 }
 EMBEDDER = {
-    **dict.fromkeys(("dim", "dimension"), "the length of a vector is embedder.dimensions"),
-    **dict.fromkeys(("encode", "embed_query", "embed_documents"), "write embedder.embed(texts)"),
+    **_rows(
+        "dim dimension get_sentence_embedding_dimension",
+        "the length of a vector is embedder.dimensions",
+    ),
+    **_rows("encode embed_query embed_documents", "write embedder.embed(texts)"),
+    OTHERWISE: "texts are embedded by embedder.embed(texts)",
 }
 
 
@@ -109,13 +152,26 @@ def attribute(this: object, name: str, answers: Mapping[str, str]) -> object:
     if name.startswith("_") or hasattr(type(this), name):  # a property raised AttributeError
         value: object = object.__getattribute__(this, name)
         return value
-    answer = answers.get(name)
-    hint = f"; {answer}"
-    if answer is None:
-        hint = suggestion(name, [each for each in dir(this) if not each.startswith("_")])
-    message = f"{type(this).__name__} has no attribute {quoted(name)}{hint}"
+    raise missing(type(this), name, dir(this), answers)
+
+
+def missing(
+    kind: type, name: str, known: Sequence[str], answers: Mapping[str, str]
+) -> MissingAttributeError:
+    """Return the error of an attribute that a class, or an object of it, does not have.
+
+    Args:
+        kind: The class.
+        name: The attribute.
+        known: The attributes that there are.
+        answers: A table.
+    """
+    hint = f"; {answers[name]}" if name in answers else ""
+    hint = hint or suggestion(name, [each for each in known if not each.startswith("_")])
+    hint = hint or f"; {answers[OTHERWISE]}" if OTHERWISE in answers else hint
+    message = f"{kind.__name__} has no attribute {quoted(name)}{hint}"
     # With the object Python would add a guess of its own.
-    raise MissingAttributeError(message, name=name, obj=None)
+    return MissingAttributeError(message, name=name, obj=None)
 
 
 def attribute_of_vector_map(this: object, name: str) -> object:

@@ -5,6 +5,8 @@ Nothing here is read before a call has failed.
 
 from collections.abc import Mapping
 
+from mnemic.reporting.habits import APART
+
 OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "content": ("text", "message", "memory", "document", "body"),
     "query": ("text", "message", "q", "question", "prompt"),
@@ -30,7 +32,6 @@ OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
 """Words of other libraries for names here, which they are not near to by their letters."""
 
 _SCOPE = "bind it, memory = Memory(path).scoped({name}=…), or name it in each call"
-_APART = "agents of one file are apart: name one by agent_id, or a user by memory.scoped(user_id=…)"
 _LENGTH = "the embedder has the length of its vectors; a map of vectors alone is VectorMap(dim)"
 
 _FIELDS = "message_id", "position", "category", "source", "embedding", "expires_at"
@@ -49,7 +50,7 @@ ADVICE: Mapping[str, Mapping[str, str]] = {
     "Memory": {
         **dict.fromkeys(("user_id", "session_id"), _SCOPE),
         "project_id": "bind it: memory = Memory(path).scoped(project_id=…)",
-        **dict.fromkeys(("collection", "collection_name", "namespace", "name"), _APART),
+        **dict.fromkeys(("collection", "collection_name", "namespace", "name"), APART),
         **dict.fromkeys(("dim", "dimension", "dimensions"), _LENGTH),
         "api_key": "the embedder has the key: embedder=HttpEmbedder(model, base_url=…, api_key=…)",
         "key": "give encryption=Encryption(key) for sealed memories, or a service's key to "

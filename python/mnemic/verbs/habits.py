@@ -4,10 +4,21 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from mnemic.errors import UnsupportedUseError
-from mnemic.reporting.habits import MEMORY, AnswersHabits, NotPickled
+from mnemic.reporting.habits import MEMORY, AnswersHabits, NotPickled, missing
 
 
-class MemoryHabits(AnswersHabits, NotPickled):
+class _OfMemories(type):
+    """Classes of memories, which answer the names of other libraries' ways to open one."""
+
+    if not TYPE_CHECKING:  # which would take every name for an attribute
+
+        def __getattr__(cls, name: str) -> object:
+            if name.startswith("_"):
+                raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+            raise missing(cls, name, dir(cls), MEMORY)
+
+
+class MemoryHabits(AnswersHabits, NotPickled, metaclass=_OfMemories):
     """A view of a memory, which is always true, and neither a sequence nor a dict."""
 
     _habits: ClassVar[Mapping[str, str]] = MEMORY
