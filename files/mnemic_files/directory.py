@@ -33,7 +33,7 @@ class MemoryDirectory(VersionedFiles):
         self, path: str | os.PathLike[str], scope: str, *, clock: Clock = system_clock
     ) -> None:
         super().__init__(clock)
-        self.path = os.path.abspath(validation.path("path", path))  # noqa: PTH100 - pathlib is slow
+        self.path = os.path.abspath(validation.file("path", path))  # noqa: PTH100 - pathlib is slow
         if validation.lone_surrogate(self.path) is not None:  # memories could not name their file
             raise InvalidArgumentError(
                 "the directory of memory files has a name that is not in UTF-8; rename it"

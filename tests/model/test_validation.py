@@ -123,6 +123,13 @@ def test_what_can_be_no_path_is_a_typed_error_at_each_door(
     assert len(str(refused.value).encode()) < 500
 
 
+@pytest.mark.parametrize("door", ["export", "import_", "MemoryFiles"])
+def test_a_url_in_place_of_a_file_is_refused_without_its_password(memory, door):
+    with pytest.raises(InvalidArgumentError, match="must be the path of a file, got a URL") as told:
+        DOORS[door]("postgresql://user:zqsecret@host/db", memory)
+    assert "zqsecret" not in repr(told.value.__cause__ or told.value.__context__)
+
+
 def test_an_import_of_a_file_that_is_not_there_names_what_is_missing(memory, tmp_path):
     with pytest.raises(StoreFileError, match=r"absent.jsonl: it does not exist$"):
         memory.import_(tmp_path / "absent.jsonl")

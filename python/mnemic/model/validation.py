@@ -307,6 +307,14 @@ def path(field: str, value: object) -> str:
     return os.path.expanduser(given)  # noqa: PTH111 - pathlib is slow to import
 
 
+def file(field: str, value: object) -> str:
+    """Return `value` if it is a `path` and no URL, whose password errors would quote."""
+    given = path(field, value)
+    if "://" in given:
+        raise InvalidArgumentError(f"{field} must be the path of a file, got a URL")
+    return given
+
+
 def function(field: str, value: object) -> None:
     """Raise if the value is not callable."""
     if not callable(value):

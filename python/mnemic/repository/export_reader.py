@@ -69,7 +69,7 @@ def read_export(
         StoreFileError: If the file cannot be opened.
     """
     if isinstance(source, str | os.PathLike):
-        path = validation.path("source", source)
+        path = validation.file("source", source)
         with file_errors(path):
             file = Path(path).open("rb")  # noqa: SIM115 - closed below
         with file, seekable(file) as again:

@@ -107,7 +107,7 @@ def write_export(
         validation.name("agent_id", agent_id), validation.time("exported_at", exported_at)
     )
     if isinstance(target, str | os.PathLike):
-        path = Path(validation.path("target", target))
+        path = Path(validation.file("target", target))
         with new_export_file(path, overwrite=overwrite) as write:
             yield from _written(write, header)
     else:
