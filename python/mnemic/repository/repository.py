@@ -16,7 +16,6 @@ import msgspec
 
 from mnemic.crypto import KeyProvider, MasterKey
 from mnemic.errors import EmbedderRequiredError
-from mnemic.index import SourceChoice
 from mnemic.index.choice import source_choice
 from mnemic.licensing import (
     SEARCHING_BY_MEANING,
@@ -174,7 +173,9 @@ class Repository:
                 self._models.now,
                 language=settings.language,
                 can_write=not settings.read_only,
-                choose_source=self._source_choice(settings),
+                choose_source=source_choice(settings.chosen_index, self._memories)
+                if settings.make_source is None
+                else lambda: settings.make_source,
                 progress=loading,
                 pool=pool,
                 unloaded=self._cache.clear,
@@ -209,11 +210,6 @@ class Repository:
         self._make_writers()
         self._make_reembedding(make_vectors)
         self._telemetry.opened(self._store)
-
-    def _source_choice(self, settings: Settings) -> SourceChoice | None:
-        if settings.make_source is not None:
-            return lambda: settings.make_source
-        return source_choice(settings.chosen_index, self._memories)
 
     def _memories(self) -> int:
         """Return the number of the agent's active memories."""
