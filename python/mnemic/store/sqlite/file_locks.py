@@ -12,6 +12,8 @@ they stay POSIX locks, and a deleted log is detected at the next commit. mnemic'
 of a file are of the same kind.
 """
 
+# pyright: reportPossiblyUnboundVariable=false
+
 import os
 import struct
 import sys
@@ -22,7 +24,7 @@ from mnemic._core import after_fork_in_child, after_fork_in_parent, before_fork,
 from mnemic.threads.locks import Lock
 
 if sys.platform != "win32":
-    import fcntl
+    import fcntl  # now: later a process may have given up the right to read modules
 
 _LOCK = struct.Struct("@hhqqi4x")
 
