@@ -44,6 +44,21 @@ def test_reading_changes_nothing_of_the_file_and_leaves_nothing_beside_it(path):
     assert names_in(path.parent) == ["a.db"]
 
 
+def test_what_another_program_was_killed_in_is_read_once_it_was_opened_for_writing(path):
+    program = (
+        "import os, sqlite3, sys; on = sqlite3.connect(sys.argv[1], isolation_level=None); "
+        "on.execute('PRAGMA journal_mode=DELETE'); on.execute('PRAGMA cache_size=1'); "
+        "on.execute('BEGIN'); on.execute('CREATE TABLE x AS SELECT zeroblob(1000000)'); os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", program, path], check=True)
+    with pytest.raises(StoreFileError, match="open the file once without read_only"):
+        SqliteStore(path, read_only=True)
+    SqliteStore(path).close()
+    store = SqliteStore(path, read_only=True)
+    assert seq(store) == 5
+    store.close()
+
+
 def test_writing_is_an_error_at_once_and_changes_nothing(path):
     store = SqliteStore(path, read_only=True)
     deletion = lambda on: on.execute("DELETE FROM agent_memory_agents")  # noqa: E731

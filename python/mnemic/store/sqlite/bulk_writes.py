@@ -88,6 +88,8 @@ class SqliteBulkWrites(Protocol):
             try:
                 part = self._write(partial(job, limit)).result()
             except StoreFullError as error:
+                if limit == 1 and not deleted:
+                    raise
                 if limit == 1:
                     raise StoreFullError(f"{error}; {len(deleted)} were deleted before") from error
                 limit //= 4

@@ -32,7 +32,10 @@ _MESSAGES: tuple[tuple[type[apsw.Error], type[MnemicError], str], ...] = (
     (
         apsw.ReadOnlyError,
         StoreFileError,
-        f"it cannot be written; look at its rights; if it is damaged, {RESTORE}",
+        (
+            "it cannot be written; look at its rights; if another program was killed while it "
+            f"wrote, open the file once without read_only; if it is damaged, {RESTORE}"
+        ),
     ),
     (apsw.PermissionsError, StoreFileError, "access is denied; look at its rights"),
     (
