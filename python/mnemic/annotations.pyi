@@ -1,7 +1,7 @@
 from mnemic.context.items import ItemFields as ItemFields
 from mnemic.context.tokens import Tokenizer as Tokenizer
 from mnemic.contradictions import ContradictionJudge as ContradictionJudge
-from mnemic.crypto.detection import Detector as Detector
+from mnemic.crypto.encryption import Detector as Detector
 from mnemic.crypto.keys import KeyProvider as KeyProvider
 from mnemic.index.choice import IndexChoice as IndexChoice
 from mnemic.index.faiss_kinds import FaissKind as FaissKind

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemic.context.deduplication import deduplicate
+from mnemic.context.packing import deduplicate
 from mnemic.errors import CountMismatchError, InvalidArgumentError
 from mnemic.model import fingerprint_digests
 from mnemic.model.payload import PayloadMemory, Provenance

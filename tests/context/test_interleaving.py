@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from mnemic._core import interleaved
 from mnemic.context.budget import enforce_budget
-from mnemic.context.deduplication import deduplicate
 from mnemic.context.interleaving import interleave
+from mnemic.context.packing import deduplicate
 from mnemic.errors import CountMismatchError, InvalidArgumentError
 from mnemic.model.payload import PayloadMemory
 

@@ -11,8 +11,7 @@ import pytest
 
 from mnemic import AsyncMemory, Memory
 from mnemic.embed import joining
-from mnemic.embed.batches import FEW_TEXTS, BatchedCalls
-from mnemic.embed.validated import ValidatedEmbedder
+from mnemic.embed.validated import FEW_TEXTS, BatchedCalls, ValidatedEmbedder
 from mnemic.errors import DeadlineExceededError, EmbeddingError
 from tests.support.embedders import WordEmbedder
 from tests.support.interrupts import interrupted_at

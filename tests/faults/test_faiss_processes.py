@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from mnemic.index import faiss_source, open_sources
+from mnemic.index import faiss_source
 from mnemic.index.faiss_kinds import KINDS, FaissIndex, FaissOptions
 from mnemic.index.faiss_source import FaissSource
 from tests.support.processes import ENVIRONMENT
@@ -240,8 +240,8 @@ def test_background_work_and_searches_use_one_thread_unless_options_say_more(mon
 
 
 def test_a_source_that_is_gone_is_registered_no_more():
-    number = len(open_sources._SOURCES)
+    number = len(faiss_source._SOURCES)
     source = FaissSource(16)
-    assert len(open_sources._SOURCES) == number + 1
+    assert len(faiss_source._SOURCES) == number + 1
     del source
-    assert len(open_sources._SOURCES) == number
+    assert len(faiss_source._SOURCES) == number

@@ -9,8 +9,8 @@ import pytest
 
 from mnemic import HttpEmbedder
 from mnemic.errors import EmbeddingServiceError
-from mnemic.http import rate_limits, retries
-from mnemic.http.rate_limits import Pause, retry_after
+from mnemic.http import retries, transport
+from mnemic.http.transport import Pause, retry_after
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +67,7 @@ def test_a_time_beyond_the_limit_is_not_waited_for_and_no_other_call_is_sent(ser
         assert (error.status, error.retry_after) == (429, 3000)
         paused = failure(embedder)
         assert paused.status == 429
-        assert 0 < paused.retry_after <= rate_limits.MAX_PAUSE
+        assert 0 < paused.retry_after <= transport.MAX_PAUSE
         assert "nothing was sent" in str(paused)
     assert len(server.requests()) == 1
 
@@ -132,7 +132,7 @@ def test_a_pause_is_the_longest_of_those_named_and_bounded():
     pause.extend(1)
     assert 9 < pause.seconds_left <= 10
     pause.extend(10**9)
-    assert pause.seconds_left <= rate_limits.MAX_PAUSE
+    assert pause.seconds_left <= transport.MAX_PAUSE
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mnemic.hyde import build_conversation_window
-from mnemic.hyde.cleaning import clean, without_tool_blocks
+from mnemic.hyde.window import clean, without_tool_blocks
 
 
 def assistant(content):

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from mnemic.errors import InvalidArgumentError
 from mnemic.hyde import build_conversation_window
-from mnemic.hyde.cleaning import clean
-from mnemic.hyde.window import SEPARATOR, without_middle
+from mnemic.hyde.window import SEPARATOR, clean, without_middle
 
 
 def user(content):

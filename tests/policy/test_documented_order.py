@@ -6,8 +6,8 @@ import hashlib
 
 import pytest
 
-from mnemic.context.deduplication import deduplicate
 from mnemic.context.interleaving import interleave
+from mnemic.context.packing import deduplicate
 from mnemic.errors import InvalidArgumentError
 from mnemic.model import fingerprint, fingerprint_digests
 from tests.support.clock import NOON

@@ -5,8 +5,8 @@ import tracemalloc
 import pytest
 
 from mnemic.context.budget import enforce_budget
-from mnemic.context.deduplication import deduplicate
 from mnemic.context.interleaving import interleave
+from mnemic.context.packing import deduplicate
 from mnemic.context.prompt_block import format_for_system_prompt
 from mnemic.model.payload import Provenance
 from tests.context.test_prompt_block_documented import MIXED

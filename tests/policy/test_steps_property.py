@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from mnemic._core import estimate_tokens
 from mnemic.context.budget import enforce_budget
-from mnemic.context.deduplication import deduplicate
 from mnemic.context.interleaving import interleave
+from mnemic.context.packing import deduplicate
 from mnemic.context.prompt_block import PromptBlock, format_for_system_prompt
 from tests.support.policy_twin import (
     BucketCounter,

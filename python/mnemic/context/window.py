@@ -1,12 +1,20 @@
 """A context window: items for a language model's prompt, within a budget of tokens."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import Unpack
 
-from mnemic.context.arguments import check_snapshot, given_item, known_id, listed_items
-from mnemic.context.eviction_order import items_to_evict, to_summarise
-from mnemic.context.item_store import Capacity, ItemStore, in_order, sums_by_type
+from mnemic._core import duplicates
+from mnemic.context.item_store import (
+    Capacity,
+    ItemStore,
+    in_order,
+    newest_first,
+    oldest_first,
+    sums_by_type,
+    time_of,
+)
 from mnemic.context.items import (
     MAX_ITEMS,
     AddOutcome,
@@ -21,8 +29,6 @@ from mnemic.context.items import (
     ItemFields,
     percent,
 )
-from mnemic.context.rendering import messages, render
-from mnemic.context.summary import summary_of
 from mnemic.context.tokens import EstimatedTokens, counted
 from mnemic.errors import ContextWindowFullError, InvalidArgumentError, UnknownIdError
 from mnemic.licensing import CONTEXT_WINDOW_ADVANCED, LicensePolicy, Need, checked_policy
@@ -30,10 +36,229 @@ from mnemic.model import validation
 from mnemic.model.ids import UuidFactory
 from mnemic.model.timestamps import checked_clock
 from mnemic.protocols import Clock, IdFactory, Summarizer, TokenCounter, system_clock
-from mnemic.reporting.description import must_be, named
+from mnemic.reporting.description import described, must_be, named
 from mnemic.reporting.logs import logger
 from mnemic.reporting.near_names import names_arguments
 from mnemic.threads.locks import Lock
+from mnemic.threads.sync_bridge import run_sync
+
+SUMMARY_SHARE = 5
+"""1/n of the capacity is left free: for the summary, whose length is unknown
+before, and so that the next item does not need another summary."""
+
+NEAR_DUPLICATE = 0.9
+"""Minimum Jaccard similarity of the trigrams of two near duplicates."""
+
+_EVICTION_TYPES = (
+    ContextItemType.TOOL_RESULT,
+    ContextItemType.RETRIEVED_DOCUMENT,
+    ContextItemType.OTHER,
+    ContextItemType.WORKING_MEMORY,
+    ContextItemType.ASSISTANT_MESSAGE,
+    ContextItemType.USER_MESSAGE,
+    ContextItemType.INSTRUCTION,
+    ContextItemType.SYSTEM_PROMPT,
+)
+"""Types in order of eviction: those that can be obtained again go first, by another call of a tool
+or another retrieval."""
+
+
+def items_to_evict(
+    strategy: CompactionStrategy, store: ItemStore, capacity: Capacity
+) -> list[ContextItem]:
+    """Return the items to evict to get within a capacity, in order.
+
+    Protected items are never evicted. No more items than necessary are evicted; if all removable
+    items are not enough, all are.
+    """
+    tokens, items, chosen = store.tokens, len(store), list[ContextItem]()
+    if store.is_within(capacity):
+        return chosen
+    for item in _eviction_order(strategy, store.in_insertion_order()):
+        chosen.append(item)
+        tokens, items = tokens - item.token_count, items - 1
+        if tokens <= capacity.tokens and items <= capacity.items:
+            break
+    return chosen
+
+
+def to_summarise(store: ItemStore, capacity: Capacity) -> list[ContextItem]:
+    """Return the items that one summary replaces, oldest first."""
+    free = capacity.tokens - store.protected().tokens
+    smaller = Capacity(
+        capacity.tokens - free // SUMMARY_SHARE, capacity.items - capacity.items // SUMMARY_SHARE
+    )
+    return items_to_evict(CompactionStrategy.REMOVE_OLDEST, store, smaller)
+
+
+def _eviction_order(strategy: CompactionStrategy, items: list[ContextItem]) -> list[ContextItem]:
+    """Return all removable items in the order of eviction."""
+    if strategy is CompactionStrategy.SELECTIVE:
+        return _selective_order(items)
+    removable = oldest_first(item for item in items if not item.is_protected)
+    if strategy is CompactionStrategy.REMOVE_LOW_PRIORITY:
+        removable.sort(key=lambda item: item.priority)
+    return removable
+
+
+def _selective_order(items: list[ContextItem]) -> list[ContextItem]:
+    """Return near duplicates, then the others by type, then by priority per token."""
+    best_first = sorted(newest_first(items), key=_sort_key)
+    repeated = list(_near_duplicates(best_first))
+    duplicate_ids = {item.id for item in repeated}
+    rest = [
+        item
+        for item in oldest_first(items)
+        if not item.is_protected and item.id not in duplicate_ids
+    ]
+    rest.sort(key=lambda item: (_EVICTION_TYPES.index(item.type), _retention_score(item)))
+    return repeated[::-1] + rest
+
+
+def _sort_key(item: ContextItem) -> tuple[bool, int]:
+    return not item.is_protected, -item.priority
+
+
+def _retention_score(item: ContextItem) -> float:
+    return item.priority / max(1, item.token_count)
+
+
+def _near_duplicates(items: list[ContextItem]) -> Iterator[ContextItem]:
+    """Yield removable items that nearly repeat an earlier one that was not yielded."""
+    repeated = duplicates([item.content for item in items], NEAR_DUPLICATE)
+    for place, item in enumerate(items):
+        if repeated[place] != place and not item.is_protected:
+            yield item
+
+
+def summary_of(items: Sequence[ContextItem], summarizer: Summarizer) -> ContextItem:
+    """Return the summary of items, oldest first, at the time of the newest of them.
+
+    Raises:
+        InvalidArgumentError: If the summariser returns no text.
+    """
+    from mnemic.threads.calling import called  # noqa: PLC0415 - seldom used; imports inspect
+
+    text = run_sync(called(summarizer, [item.content for item in items]))
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidArgumentError(f"summarizer must return a text, got {described(text)}")
+    return ContextItem(
+        content=text,
+        type=ContextItemType.WORKING_MEMORY,
+        priority=max(item.priority for item in items),
+        added_at=time_of(items[-1]),
+        metadata={"summary_of": len(items)},
+    )
+
+
+def render(
+    items: list[ContextItem],
+    options: BuildContextOptions,
+    max_tokens: int,
+    counter: TokenCounter,
+) -> BuiltContext:
+    """Choose among items, given in the order they were added, and join them.
+
+    Raises:
+        InvalidArgumentError: If the reserve leaves nothing.
+    """
+    budget = options.budget(max_tokens)
+    wanted = [item for item in items if options.types is None or item.type in options.types]
+    between = counted(counter, options.separator)
+    chosen = _fitting(_without_old_history(wanted, options.max_history), between, budget)
+    while True:
+        kept = {item.id for item in chosen}
+        read = sorted((item for item in wanted if item.id in kept), key=_reading_place)
+        text = options.separator.join(item.content for item in read)
+        tokens = counted(counter, text)
+        if tokens <= budget or not chosen or chosen[-1].is_protected:
+            break
+        chosen.pop()  # a tokenizer may need more for the whole than for its parts
+    return BuiltContext(
+        text=text,
+        items=tuple(read),
+        left_out=tuple(in_order(item for item in wanted if item.id not in kept)),
+        token_count=tokens,
+        budget=budget,
+    )
+
+
+def messages(items: Iterable[ContextItem]) -> list[dict[str, str]]:
+    """Return each item as a message with `role` and `content`."""
+    return [{"role": item.role or item.type.role, "content": item.content} for item in items]
+
+
+def _without_old_history(items: list[ContextItem], max_history: int) -> list[ContextItem]:
+    history = oldest_first(item for item in items if item.type.is_history and not item.pinned)
+    old = {item.id for item in history[: max(0, len(history) - max_history)]}
+    return [item for item in items if item.id not in old]
+
+
+def _fitting(items: list[ContextItem], between: int, budget: int) -> list[ContextItem]:
+    """Return the items that fit, by weight and newest first; those that do not fit are skipped."""
+    chosen, tokens = list[ContextItem](), -between
+    for item in sorted(newest_first(items), key=_weight):
+        cost = item.token_count + between
+        if item.is_protected or tokens + cost <= budget:
+            chosen.append(item)
+            tokens += cost
+    return chosen
+
+
+def _weight(item: ContextItem) -> tuple[bool, bool, int]:
+    is_instruction = item.type is ContextItemType.INSTRUCTION
+    return not item.is_protected, not is_instruction, -item.priority
+
+
+def _reading_place(item: ContextItem) -> tuple[ContextItemType, int, datetime]:
+    if item.type.is_history:
+        return ContextItemType.USER_MESSAGE, 0, time_of(item)
+    return item.type, -item.priority, time_of(item)
+
+
+def given_item(
+    given: ContextItem | str, kind: ContextItemType | None, fields: ItemFields
+) -> ContextItem:
+    """Return the item that was given, or the one of a content with its fields."""
+    if isinstance(given, str):
+        if kind is None:
+            raise InvalidArgumentError("type must be named with a content, such as 'user_message'")
+        return ContextItem(content=given, type=kind, **fields)
+    if not isinstance(given, ContextItem):
+        raise must_be("item", "a ContextItem or a str", given)
+    named = [*(("type",) if kind is not None else ()), *fields]
+    if named:
+        raise InvalidArgumentError(f"{', '.join(named)} must be in the item, not beside it")
+    return given
+
+
+def listed_items(items: Iterable[ContextItem]) -> list[ContextItem]:
+    """Return the items that were given."""
+    listed = validation.items("items", items)
+    for at, item in enumerate(listed):
+        if not isinstance(item, ContextItem):
+            raise must_be(f"items[{at}]", "a ContextItem", item)
+    return listed
+
+
+def known_id(item: ContextItem) -> InvalidArgumentError:
+    """Return the error for an item whose id is in the window."""
+    return InvalidArgumentError(f"id {item.id!r} is in the window already; ids must differ")
+
+
+def check_snapshot(snapshot: object, agent_id: str) -> None:
+    """Raise if it is no snapshot, another agent's, or has too many items."""
+    if not isinstance(snapshot, ContextSnapshot):
+        raise must_be("snapshot", "a ContextSnapshot", snapshot)
+    if snapshot.agent_id != agent_id:
+        raise InvalidArgumentError(
+            f"snapshot is of agent {snapshot.agent_id!r}, the window of {agent_id!r}"
+        )
+    if len(snapshot.items) > MAX_ITEMS:
+        raise InvalidArgumentError(
+            f"snapshot must hold at most {MAX_ITEMS} items, got {len(snapshot.items)}"
+        )
+
 
 COMPACTION_THRESHOLD = 85
 COMPACTION_STEP = 15

@@ -3,24 +3,249 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import time
-from typing import TYPE_CHECKING, TypeVar
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cache
+from math import isfinite
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from weakref import WeakSet
 
 import httpx2
 import msgspec
 
-from mnemic.http.clients import Clients, make_client, ssl_context
 from mnemic.http.failures import ErrorTypes, InvalidResponse, RequestFailure
-from mnemic.http.rate_limits import Pause, retry_after
 from mnemic.http.redaction import hiding_responses, keep_out_of_logs, shown_body, without_secrets
 from mnemic.http.retries import RETRIED_STATUSES, retried
 from mnemic.reporting.reasons import reason_of
+from mnemic.threads.locks import Lock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import ssl
+    from asyncio import AbstractEventLoop
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     from mnemic.http.options import Limits
     from mnemic.http.service import Request, Service
+
+MAX_PAUSE = 60.0
+"""Seconds at most without a request, however long a service wants; later ones are tried."""
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_PART = r"(\d+(?:\.\d+)?)(ms|s|m|h|d)"
+_RESETS = ("requests", "tokens")
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds after which a service takes the next request; None if it names none.
+
+    Read are `retry-after-ms`, `Retry-After` in seconds or as a date, and the resets of the limits
+    that are used up (`x-ratelimit-remaining-…`, `x-ratelimit-reset-…`).
+
+    Args:
+        headers: Headers of a response, found by lower-case names.
+    """
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    named = headers.get("retry-after")
+    if named is not None:
+        seconds = _number(named)
+        return _seconds_until(named, headers.get("date")) if seconds is None else seconds
+    return max(filter(None, (_reset(headers, what) for what in _RESETS)), default=None)
+
+
+def _reset(headers: Mapping[str, str], what: str) -> float | None:
+    if _number(headers.get(f"x-ratelimit-remaining-{what}")) != 0:
+        return None
+    named = headers.get(f"x-ratelimit-reset-{what}", "").strip()
+    if re.fullmatch(f"(?:{_PART})+", named):
+        return sum(float(number) * _UNITS[unit] for number, unit in re.findall(_PART, named))
+    return _number(named)
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return max(number, 0.0) if isfinite(number) else None
+
+
+def _seconds_until(date: str, now: str | None) -> float | None:
+    """Return the seconds to a date, by the service's own clock if it names its time."""
+    until = _time(date)
+    begin = _time(now or "") or datetime.now(UTC)
+    return None if until is None else max((until - begin).total_seconds(), 0.0)
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        parsed = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+
+
+class Pause:
+    """The time before which a service wants no request.
+
+    Threads share it without a lock, which a fork might leave locked; of two times that are noted at
+    once either may be kept.
+    """
+
+    def __init__(self) -> None:
+        self._until = 0.0
+
+    def extend(self, seconds: float) -> None:
+        """Make the pause last for at least these seconds from now, at most `MAX_PAUSE`."""
+        self._until = max(self._until, time.monotonic() + min(seconds, MAX_PAUSE))
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the next request; 0 if it may be sent."""
+        return max(self._until - time.monotonic(), 0.0)
+
+
+IDLE_SECONDS = 30.0
+"""Seconds after which an unused connection is closed."""
+
+CONNECT_SECONDS = 5.0
+
+CLOSE_SECONDS = 10.0
+"""Seconds that `close` waits for the loop of another thread."""
+
+
+class _OpenClient(NamedTuple):
+    client: httpx2.AsyncClient
+    keeper: AsyncGenerator[None, None]
+
+
+class Clients:
+    """Clients by event loop, made by the first request of each.
+
+    A connection belongs to the loop that opened it. A client is closed with its loop, where
+    `asyncio.run` or a `Runner` ends that, and a child process makes clients of its own.
+
+    Args:
+        make: Makes a client.
+    """
+
+    def __init__(self, make: Callable[[], httpx2.AsyncClient]) -> None:
+        self._make = make
+        self._lock = Lock()
+        self._clients: dict[AbstractEventLoop, _OpenClient] = {}
+        self.is_closed = False
+        _all.add(self)
+
+    async def client(self) -> httpx2.AsyncClient:
+        """Return the client of the running loop."""
+        loop = asyncio.get_running_loop()
+        open_client = self._clients.get(loop)
+        if open_client is None:
+            client = self._make()
+            open_client = _OpenClient(client, self._keep(loop, client))
+            with self._lock:
+                self._forget_closed_loops()
+                self._clients[loop] = open_client
+            await anext(open_client.keeper)
+        return open_client.client
+
+    async def _keep(
+        self, loop: AbstractEventLoop, client: httpx2.AsyncClient
+    ) -> AsyncGenerator[None, None]:
+        """Close a client when this generator is closed, as a loop closes all at its end."""
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._clients.pop(loop, None)
+            await client.aclose()
+
+    def _forget_closed_loops(self) -> None:
+        for loop in [loop for loop in self._clients if loop.is_closed()]:
+            del self._clients[loop]
+
+    async def aclose(self) -> None:
+        """Close all clients. Repeated calls have no effect."""
+        self.is_closed = True
+        here = asyncio.get_running_loop()
+        for loop, open_client in self._open_clients():
+            if loop is here:
+                await open_client.keeper.aclose()
+            elif loop.is_running():
+                closing = asyncio.run_coroutine_threadsafe(open_client.keeper.aclose(), loop)
+                await asyncio.wait([asyncio.wrap_future(closing)], timeout=CLOSE_SECONDS)
+
+    def close(self) -> None:
+        """Do the same from outside of an event loop; in one, its client is closed by its next turn.
+
+        A loop that does not run keeps its client.
+        """
+        self.is_closed = True
+        here = _running_loop()
+        for loop, open_client in self._open_clients():
+            if loop.is_running():
+                closing = asyncio.run_coroutine_threadsafe(open_client.keeper.aclose(), loop)
+                if loop is not here:
+                    with suppress(Exception):
+                        closing.result(CLOSE_SECONDS)
+
+    def _open_clients(self) -> list[tuple[AbstractEventLoop, _OpenClient]]:
+        with self._lock:
+            return list(self._clients.items())
+
+    def inherit(self) -> None:
+        """Forget the clients in a child process: their connections are its parent's."""
+        self._lock = Lock()
+        self._clients = {}
+
+
+def _running_loop() -> AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+_all: WeakSet[Clients] = WeakSet()
+
+
+def _inherit() -> None:
+    for clients in list(_all):
+        clients.inherit()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_inherit)
+
+
+@cache
+def ssl_context() -> ssl.SSLContext:
+    """Return the process's one context, which takes some 50 ms to make."""
+    return httpx2.create_ssl_context()
+
+
+def make_client(max_connections: int) -> httpx2.AsyncClient:
+    """Return a client; proxies are those of the environment, and redirects are not followed.
+
+    Args:
+        max_connections: Connections at a time; further requests wait for one of them.
+    """
+    return httpx2.AsyncClient(
+        verify=ssl_context(),
+        follow_redirects=False,
+        timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),  # the whole request has its limit
+        limits=httpx2.Limits(
+            max_connections=max_connections,
+            max_keepalive_connections=max_connections,
+            keepalive_expiry=IDLE_SECONDS,
+        ),
+    )
+
 
 Result = TypeVar("Result")
 

@@ -2,7 +2,9 @@ from mnemic.hyde.config import HydeConfig as HydeConfig
 from mnemic.hyde.config import IgnoredOptionWarning as IgnoredOptionWarning
 from mnemic.hyde.config import InjectionForm as InjectionForm
 from mnemic.hyde.engine import AsyncHydeEngine as AsyncHydeEngine
+from mnemic.hyde.engine import AsyncHydeTurn as AsyncHydeTurn
 from mnemic.hyde.engine import HydeEngine as HydeEngine
+from mnemic.hyde.engine import HydeTurn as HydeTurn
 from mnemic.hyde.hypotheses import HYPOTHESIS_SYSTEM_PROMPT as HYPOTHESIS_SYSTEM_PROMPT
 from mnemic.hyde.hypotheses import Completes as Completes
 from mnemic.hyde.hypotheses import generate_hypotheses as generate_hypotheses
@@ -11,8 +13,6 @@ from mnemic.hyde.hypotheses import hypothesis_system_prompt as hypothesis_system
 from mnemic.hyde.hypotheses import parse_hypotheses as parse_hypotheses
 from mnemic.hyde.injection import format_injection as format_injection
 from mnemic.hyde.telemetry import HydeStats as HydeStats
-from mnemic.hyde.turn import AsyncHydeTurn as AsyncHydeTurn
-from mnemic.hyde.turn import HydeTurn as HydeTurn
 from mnemic.hyde.turn_memory import TurnMemories as TurnMemories
 from mnemic.hyde.turn_memory import TurnMemory as TurnMemory
 from mnemic.hyde.window import build_conversation_window as build_conversation_window

@@ -1,24 +1,253 @@
 """The HyDE engine: `HydeEngine`, and its awaited form `AsyncHydeEngine`."""
 
 from collections.abc import Iterable, Sequence
-from typing import Generic, Self, TypeVar, cast
-from uuid import UUID
+from operator import is_
+from typing import TYPE_CHECKING, Generic, NamedTuple, Self, TypeVar, cast
+from uuid import UUID, uuid4
 
+import mnemic  # noqa: TC001 - annotations name its classes
 from mnemic.embed.base import AnyEmbedder
+from mnemic.errors import InvalidArgumentError
 from mnemic.hyde.config import HydeConfig
-from mnemic.hyde.parts import checked_config, parts_of
-from mnemic.hyde.service import MAX_WAIT, HydeService
+from mnemic.hyde.injection import format_injection
+from mnemic.hyde.service import MAX_WAIT, Closable, HydeService
 from mnemic.hyde.telemetry import HydeStats
-from mnemic.hyde.turn import AsyncHydeTurn, HydeTurn, TurnBase
-from mnemic.hyde.turn_memory import TurnMemories
+from mnemic.hyde.turn_memory import TurnMemories, TurnMemory
+from mnemic.hyde.window import build_conversation_window
 from mnemic.llm.base import AnyLanguageModel
 from mnemic.model import Scope, validation
 from mnemic.model.timestamps import checked_clock
 from mnemic.protocols import Clock, TokenCounter
+from mnemic.reporting.description import failure, must_be
+from mnemic.reporting.logs import logger
 from mnemic.reporting.near_names import names_arguments
-from mnemic.repository import Searchable, checked_memory
+from mnemic.repository import Repository, Searchable, checked_memory
 from mnemic.threads.sync_bridge import sync_method
 from mnemic.threads.twins import EnteredAwaited, EnteredPlainly, Twin
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+_log = logger("mnemic.hyde")
+_SEGMENT_BREAK = "\n\n"
+
+
+class TurnBase:
+    """The memories of a turn, and their block of text; for the arguments see `HydeTurn`."""
+
+    def __init__(
+        self,
+        engine: "mnemic.hyde.HydeEngine | mnemic.hyde.AsyncHydeEngine",
+        message: object,
+        history: Iterable[object] | None = (),
+        *,
+        last_summarization_index: int = 0,
+        turn_id: str | UUID | None = None,
+        counter: TokenCounter | None = None,
+    ) -> None:
+        window = _window(message, history, last_summarization_index, engine.config)
+        if counter is not None:
+            validation.capable("counter", counter, "count")
+        self._config = engine.config
+        self._service = engine._service  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - its engine's
+        self._counter = counter
+        self.id = _checked_id(turn_id)
+        self.window = window
+        self.memories: list[TurnMemory] = []
+        self.text = ""
+        self.stale_since: datetime | None = None
+
+    def system_prompt(self, base: str | Sequence[str] = "") -> str:
+        """Return a system prompt with the block after its own segments.
+
+        Args:
+            base: The prompt, or its segments in their order.
+        """
+        segments = [base] if isinstance(base, str) else validation.items("base", base)
+        return _SEGMENT_BREAK.join([each for each in (*segments, self.text) if each])
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        count = len(self.memories)
+        return f"{type(self).__name__}(id={self.id!r}, <{count} memories>)"
+
+    def _take(self, memories: TurnMemories) -> None:
+        """Keep the memories, and render their block if they are others than before."""
+        are_known = len(memories) == len(self.memories) and all(map(is_, memories, self.memories))
+        if not are_known:
+            self.text = self._rendered(memories)
+        self.memories, self.stale_since = memories, memories.stale_since
+
+    def _rendered(self, memories: Sequence[TurnMemory]) -> str:
+        config = self._config
+        try:
+            return format_injection(
+                memories,
+                config.injection_token_budget,
+                form=config.injection_form,
+                counter=self._counter,
+                max_versions=config.max_versions,
+            )
+        except Exception as error:  # noqa: BLE001 - a counter's; never in the agent's way
+            _log.debug("The block of a turn was not rendered: %s", failure(error))
+            return ""
+
+
+class AsyncHydeTurn(EnteredAwaited, TurnBase):
+    """The awaited form of `HydeTurn`, made by `AsyncHydeEngine.turn`; see there."""
+
+    async def retrieve(self) -> list[TurnMemory]:
+        """Return the memories of the turn, for a sub-turn; those that the engine has kept.
+
+        `memories` and `text` are brought up to date: a memory that was deleted meanwhile is in
+        neither.
+        """
+        self._take(await self._service.retrieve(self.id, self.window))
+        return list(self.memories)
+
+    async def __aenter__(self) -> Self:
+        await self.retrieve()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        return None
+
+
+class HydeTurn(EnteredPlainly, TurnBase):
+    """One message of a user, made by `HydeEngine.turn`; `with` retrieves its memories.
+
+    Leaving the block ends nothing: errors pass through it, and the engine keeps the result for
+    further calls of the turn.
+
+    Args:
+        engine: The engine, whose `turn` takes the other arguments.
+
+    Attributes:
+        id: Id of the turn, the same for all its sub-turns.
+        window: The lines of the conversation that hypotheses are written from.
+        memories: The memories, the best first.
+        text: The block of memories; "" without memories.
+        stale_since: When the store's server last answered, if it is unreachable: changes made since
+            by other processes may be missing. Else None.
+    """
+
+    retrieve = sync_method(AsyncHydeTurn.retrieve)
+
+    def __enter__(self) -> Self:
+        self.retrieve()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        return None
+
+
+def _checked_id(given: object) -> str:
+    if given is None:
+        return str(uuid4())
+    if isinstance(given, str | UUID):
+        return str(given)
+    raise must_be("turn_id", "a str, a UUID or None", given)
+
+
+def _window(
+    message: object,
+    history: Iterable[object] | None,
+    last_summarization_index: int,
+    config: HydeConfig,
+) -> list[str]:
+    """Return the window; an empty one if a message of the program cannot be read."""
+    try:
+        return build_conversation_window(
+            history,
+            last_summarization_index,
+            message=message,
+            max_characters=config.max_window_characters,
+        )
+    except InvalidArgumentError:
+        raise
+    except Exception as error:  # noqa: BLE001 - of a message's own class; never in the agent's way
+        _log.debug("The conversation of a turn was not read: %s", failure(error))
+        return []
+
+
+class EngineParts(NamedTuple):
+    """The parts that an engine is made of.
+
+    Attributes:
+        embedder: The embedder; None disables.
+        llm: The language model; None disables.
+        made: Those of them that were made here, and are to be closed.
+    """
+
+    embedder: "AnyEmbedder | None" = None
+    llm: "AnyLanguageModel | None" = None
+    made: tuple[Closable, ...] = ()
+
+
+def checked_config(config: object) -> HydeConfig:
+    """Return a configuration.
+
+    Raises:
+        InvalidArgumentError: If it is none.
+    """
+    if not isinstance(config, HydeConfig):
+        raise must_be("config", "a HydeConfig", config)
+    return config
+
+
+def parts_of(
+    repository: Repository,
+    config: HydeConfig,
+    embedder: "AnyEmbedder | None",
+    llm: "AnyLanguageModel | None",
+) -> EngineParts:
+    """Return the parts of an engine: the given ones, else those that the configuration names.
+
+    Nothing is made unless there are both; one alone is named by a warning in the log.
+    """
+    has_embedder = embedder is not None or bool(config.embedding_model)
+    has_llm = llm is not None or bool(config.hypothesis_model)
+    if not (has_embedder and has_llm):
+        if has_embedder or has_llm:
+            _log.warning(
+                "Retrieval by hypotheses is disabled: hypothesis_model and embedding_model must "
+                "both be set, and %s is not",
+                "hypothesis_model" if has_embedder else "embedding_model",
+            )
+        return EngineParts()
+    made: list[Closable] = []
+    if embedder is None:
+        embedder = _embedder(repository, config, made)
+    if llm is None:
+        from mnemic.llm.http import HttpLanguageModel  # noqa: PLC0415 - httpx is optional
+
+        llm = client = HttpLanguageModel(config.hypothesis_model)
+        made.append(client)
+    return EngineParts(embedder, llm, tuple(made))
+
+
+def _embedder(repository: Repository, config: HydeConfig, made: list[Closable]) -> "AnyEmbedder":
+    """Return the memory's own embedder, or for a memory without one a client of a service.
+
+    Raises:
+        EmbeddingModelMismatchError: If the memory's vectors are of another model.
+    """
+    repository.readiness.check_model(config.embedding_model)
+    own = repository.readiness.embedder
+    if own is not None:
+        return own.embedder
+    from mnemic.embed.http import HttpEmbedder  # noqa: PLC0415 - httpx is optional
+
+    client = HttpEmbedder(
+        config.embedding_model,
+        base_url=config.embedding_base_url or None,
+        api_key=config.embedding_api_key or None,
+    )
+    made.append(client)
+    return client
+
 
 Turn = TypeVar("Turn", bound=TurnBase)
 

@@ -10,8 +10,7 @@ from typing import Protocol
 
 from mnemic._core import truncate
 from mnemic.errors import HypothesisError
-from mnemic.hyde.cleaning import clean
-from mnemic.hyde.window import SEPARATOR
+from mnemic.hyde.window import SEPARATOR, clean
 from mnemic.model import validation
 from mnemic.reporting.description import described, failure, must_be
 from mnemic.threads.calling import called

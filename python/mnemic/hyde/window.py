@@ -1,11 +1,176 @@
 """The window of a conversation that hypotheses are written from."""
 
+import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import NamedTuple
 
-from mnemic.hyde.messages import Utterance, text_of, utterance_of
 from mnemic.model import validation
 from mnemic.reporting.description import must_be
+
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+_ESCAPE = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # a colour or a movement of the cursor
+    r"|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?"  # a title or a link of the terminal
+    r"|[ -/]*[0-~])?"  # any other sequence
+)
+_LINE_BREAK = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+_TOOL_NAMES = (
+    "tool|tool_calls?|tool_use|tool_results?|tool_response|function_calls?|function_results?"
+)
+_TOOL_TAG = re.compile(rf"<(/?)({_TOOL_NAMES})(?:\s[^<>]*?)?(/?)>", re.IGNORECASE)
+
+
+def clean(text: str) -> str:
+    r"""Return a text that UTF-8 can express, without escape sequences and control characters.
+
+    Line breaks of every kind become "\n", tabs stay, and a lone surrogate becomes a replacement
+    character. Time is linear.
+    """
+    if text.isprintable():
+        return text
+    if "\x1b" in text:
+        text = _ESCAPE.sub("", text)
+    text = _CONTROL.sub("", _LINE_BREAK.sub("\n", text))
+    return _SURROGATE.sub(REPLACEMENT, text)
+
+
+def without_tool_blocks(text: str) -> str:
+    """Return a text without the blocks of tool calls and tool results, `<tool>…</tool>` and others.
+
+    Blocks may hold further ones. A block that is not closed ends with the text; a closing tag
+    without a block is removed. Time is linear.
+    """
+    if "<" not in text:
+        return text
+    kept: list[str] = []
+    blocks = _OpenBlocks()
+    end = 0
+    for tag in _TOOL_TAG.finditer(text):
+        if not blocks.names:
+            kept.append(text[end : tag.start()])
+        blocks.read(closes=bool(tag[1]), name=tag[2].lower(), is_empty=bool(tag[3]))
+        end = tag.end()
+    if not blocks.names:
+        kept.append(text[end:])
+    return "".join(kept)
+
+
+class _OpenBlocks:
+    """The blocks that are open at a place of a text, the outermost first."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._counts: dict[str, int] = {}
+
+    def read(self, *, closes: bool, name: str, is_empty: bool) -> None:
+        """Read a tag; a closing one closes all blocks within its own."""
+        if not closes:
+            if not is_empty:
+                self.names.append(name)
+                self._counts[name] = self._counts.get(name, 0) + 1
+            return
+        while self._counts.get(name):
+            closed = self.names.pop()
+            self._counts[closed] -= 1
+            if closed == name:
+                return
+
+
+ROLES = {
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "model": "assistant",
+}
+"""The roles that a conversation is read for, by the names that libraries give them."""
+
+MAX_DEPTH = 4
+"""Parts within parts that are read."""
+
+_TEXT_PARTS = frozenset({"text", "input_text", "output_text", None})
+_PAIR = 2
+
+
+class Utterance(NamedTuple):
+    """A message of the user or the assistant: its role, and its text without tool content."""
+
+    role: str
+    text: str
+
+    @property
+    def line(self) -> str:
+        """The message as a line of a window."""
+        return f"{self.role}: {self.text}"
+
+
+def utterance_of(message: object) -> Utterance | None:
+    """Return the utterance of a message; None for another role, and for a message without text.
+
+    Args:
+        message: A mapping or an object with role and content, a pair of both, or a text, which
+            begins with "user: " or "assistant: ", or else is the user's.
+    """
+    role, content = _role_and_content(message)
+    text = text_of(content) if role else ""
+    return Utterance(role, text) if text else None
+
+
+def text_of(content: object) -> str:
+    """Return the text of a content, or of a message, without tool content and control characters.
+
+    Args:
+        content: A text, or parts of which those with text count, in lines of their own.
+    """
+    if not isinstance(content, str | list | tuple):
+        content = _field(content, "content", "parts") or content
+    return without_tool_blocks(clean("\n".join(_texts(content, MAX_DEPTH)))).strip()
+
+
+def _role_and_content(message: object) -> tuple[str, object]:
+    if isinstance(message, str):
+        role, colon, rest = message.partition(": ")
+        return (role, rest) if colon and role in ROLES.values() else ("user", message)
+    if isinstance(message, list | tuple):
+        return (_role(message[0]), message[1]) if len(message) == _PAIR else ("", None)
+    role = _role(_field(message, "role", "type"))
+    return role, _field(message, "content", "parts") if role else None
+
+
+def _role(given: object) -> str:
+    word = given.value if isinstance(given, Enum) else given
+    return ROLES.get(word.lower(), "") if isinstance(word, str) else ""
+
+
+def _field(holder: object, *names: str) -> object:
+    """Return the first of some fields that is there and is not None."""
+    for name in names:
+        value = holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+        if value is not None:
+            return value
+    return None
+
+
+def _texts(content: object, depth: int) -> Iterator[str]:
+    """Yield the texts of a content; parts of tools, pictures and reasoning have none."""
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, Sequence) and not isinstance(content, bytes | bytearray):
+        if depth:
+            for part in content:
+                yield from _texts(part, depth - 1)
+    elif content is not None and _field(content, "type") in _TEXT_PARTS:
+        text = _field(content, "text")
+        value = text if isinstance(text, str) else _field(text, "value")
+        if isinstance(value, str):
+            yield value
+
 
 SEPARATOR = "\n---\n"
 """Text between the lines of a window, which counts as part of it."""

@@ -1,5 +1,7 @@
 """FAISS as a candidate source: an index of vectors for memories beyond exact search."""
 
+import atexit
+import os
 import threading
 import time
 import weakref
@@ -14,7 +16,6 @@ from numpy.typing import NDArray
 
 from mnemic.index.candidates import InitialVectors, RowSet, SourceState
 from mnemic.index.faiss_kinds import FaissIndex, FaissOptions, faiss_library
-from mnemic.index.open_sources import register
 from mnemic.index.saved_index import SavedIndex, SavedIndexError, read_index, write_index
 from mnemic.index.shared_lock import SharedLock
 from mnemic.reporting.logs import logger
@@ -654,3 +655,42 @@ def _parts(change: _Change, size: int) -> list[_Change]:
 def _part(change: _Change, first: int, end: int) -> _Change:
     rows = change.rows[first:end]
     return _Change(np.unique(rows), rows, change.vectors[first:end])
+
+
+# Sources end before the interpreter does, and with a fork. FAISS asks the interpreter now and then
+# whether to go on. A thread that asks while the interpreter is finalized is ended in the midst of a
+# parallel region, and C++ then aborts the process.
+
+_SOURCES: Final[dict[int, weakref.ref[FaissSource]]] = {}
+"""By identity; a list of a dict's values is made in one step, that of a WeakSet is not."""
+
+
+def register(source: FaissSource) -> None:
+    """Have a source end its work before the interpreter does, and let go of it after a fork."""
+    number = id(source)
+    _SOURCES[number] = weakref.ref(source, lambda dead: _unregister(number, dead))
+
+
+def _unregister(number: int, dead: weakref.ref[FaissSource]) -> None:
+    if _SOURCES.get(number) is dead:  # the next object may have the same identity
+        del _SOURCES[number]
+
+
+def _open_sources() -> list[FaissSource]:
+    found = [reference() for reference in list(_SOURCES.values())]
+    return [source for source in found if source is not None]
+
+
+def _retire_all() -> None:
+    for source in _open_sources():
+        source.retire()
+
+
+def _forget_all() -> None:
+    for source in _open_sources():
+        source.forget()
+
+
+atexit.register(_retire_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)

@@ -29,8 +29,7 @@ from mnemic.index.candidates import (
     SourceState,
 )
 from mnemic.index.choice import FaissSources
-from mnemic.index.loading import Loader, put, raise_accesses
-from mnemic.index.source_guard import SourceGuard
+from mnemic.index.loading import Loader, SourceGuard, put, raise_accesses
 from mnemic.model import Scope
 from mnemic.model.filter import Field
 from mnemic.model.rows import Access, Link, Record, RowBatch

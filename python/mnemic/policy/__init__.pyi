@@ -1,10 +1,10 @@
 from mnemic.context.budget import enforce_budget as enforce_budget
 from mnemic.context.clipping import clip as clip
-from mnemic.context.deduplication import deduplicate as deduplicate
 from mnemic.context.interleaving import InterleavingStrategy as InterleavingStrategy
 from mnemic.context.interleaving import interleave as interleave
 from mnemic.context.packing import PackedBlock as PackedBlock
 from mnemic.context.packing import PackingPlan as PackingPlan
+from mnemic.context.packing import deduplicate as deduplicate
 from mnemic.context.packing import pack as pack
 from mnemic.context.prompt_block import NumberedLines as NumberedLines
 from mnemic.context.prompt_block import PromptBlock as PromptBlock
@@ -42,11 +42,11 @@ from mnemic.policy.limits import RateLimiter as RateLimiter
 from mnemic.policy.limits import TokenBucket as TokenBucket
 from mnemic.policy.payload import RetrievalMetadata as RetrievalMetadata
 from mnemic.policy.payload import RetrievalPayload as RetrievalPayload
+from mnemic.policy.policy import AdminMemorySettings as AdminMemorySettings
 from mnemic.policy.policy import AsyncRetrievalPolicy as AsyncRetrievalPolicy
+from mnemic.policy.policy import InterleavingSettings as InterleavingSettings
 from mnemic.policy.policy import RetrievalPolicy as RetrievalPolicy
+from mnemic.policy.policy import RetrievalSettings as RetrievalSettings
 from mnemic.policy.ranges import OutsideRecommendedWarning as OutsideRecommendedWarning
 from mnemic.policy.request import RetrievalRequest as RetrievalRequest
-from mnemic.policy.settings import AdminMemorySettings as AdminMemorySettings
-from mnemic.policy.settings import InterleavingSettings as InterleavingSettings
-from mnemic.policy.settings import RetrievalSettings as RetrievalSettings
 from mnemic.policy.telemetry import RetrievalPolicyStats as RetrievalPolicyStats
