@@ -7,17 +7,13 @@ from typing import NamedTuple
 import msgspec
 
 from mnemic.errors import MnemicError
-from mnemic.model import MemoryEntry, OnConflict, OnDuplicate, OnEmbedError, Scope
+from mnemic.model import MemoryEntry, OnConflict, OnDuplicate, OnEmbedError
 from mnemic.model.new_entry import NewEntry
-from mnemic.observability.telemetry import Telemetry, milliseconds_since
-from mnemic.protocols import Clock
+from mnemic.observability.telemetry import milliseconds_since
 from mnemic.reporting.progress import Report, silent
-from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.erasure import Erasure
-from mnemic.repository.index_set import IndexSet
-from mnemic.repository.limits import Limits
 from mnemic.repository.new_vectors import NewVectors
-from mnemic.store import Store
+from mnemic.repository.parts import Part, Shared
 from mnemic.store.values import WriteResult
 
 
@@ -35,41 +31,17 @@ class AdditionResult(NamedTuple):
     fresh: list[MemoryEntry]
 
 
-class Adder:
+class Adder(Part):
     """Adds memories of one agent.
 
     Args:
-        store: Where they are written to.
-        agent_id: Whose memories.
+        shared: What it shares with the others.
         vectors: Gives them their vectors.
-        models: The model of these, which may change meanwhile.
-        indexes: Take them in.
-        limits: Check their size, and report what went for them.
-        clock: Gives the time.
-        telemetry: Publishes them.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        agent_id: str,
-        vectors: NewVectors,
-        *,
-        models: CurrentModel,
-        indexes: IndexSet,
-        limits: Limits,
-        clock: Clock,
-        telemetry: Telemetry,
-    ) -> None:
-        self._models = models
-        self._store = store
-        self._agent_id = agent_id
-        self._everyone = Scope(agent_id, all_users=True)
+    def __init__(self, shared: Shared, vectors: NewVectors) -> None:
+        super().__init__(shared)
         self._vectors = vectors
-        self._indexes = indexes
-        self._limits = limits
-        self._now = clock
-        self._telemetry = telemetry
 
     async def add(
         self,

@@ -15,7 +15,7 @@ from mnemic.model import SEMANTIC, Scope, SearchIn
 from mnemic.model.rows import State
 from mnemic.model.search import Search
 from mnemic.repository.index_pool import PooledIndexes
-from mnemic.repository.index_sync import IndexSync
+from mnemic.repository.parts import Part, Shared
 from mnemic.store import Store
 from mnemic.store.values import Model
 from mnemic.store.vector_search import NearestRequest, SelectedRows
@@ -52,7 +52,7 @@ class Selection(NamedTuple):
     rows: SelectedRows
 
 
-class DatabaseSearch:
+class DatabaseSearch(Part):
     """Makes small indexes of what the database selects for one search.
 
     A semantic search is answered by the nearest memories alone. Any other needs the words of all
@@ -60,32 +60,18 @@ class DatabaseSearch:
     answer is that of an index of all memories.
 
     Args:
-        store: Where the memories are.
-        agent_id: Whose memories.
-        active: The index of active memories, loaded once that pays.
-        search_in: Where searches run.
+        shared: What it shares with the others.
         pool: Bounds the bytes of loaded indexes; None for no bound.
-        exact_limit: Up to so many memories of a scope are all compared.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        agent_id: str,
-        active: IndexSync,
-        *,
-        search_in: SearchIn,
-        pool: PooledIndexes | None,
-        exact_limit: int,
-    ) -> None:
-        self._store = store
-        self._agent = Scope(agent_id, all_users=True)
-        self._active = active
-        self._search_in = search_in if store.searches_vectors else "memory"
+    def __init__(self, shared: Shared, pool: PooledIndexes | None) -> None:
+        super().__init__(shared)
+        settings = shared.settings
+        self._search_in = settings.search_in if self._store.searches_vectors else "memory"
         self._pool = pool
-        self._exact_limit = exact_limit
-        self._counts = _Counts(store, agent_id)
-        self._pending = _PendingRows(store, agent_id)
+        self._exact_limit = settings.exact_limit
+        self._counts = _Counts(self._store, self._agent_id)
+        self._pending = _PendingRows(self._store, self._agent_id)
         self._seconds = 0.0
         self._lock = InnerLock()
 
@@ -99,7 +85,7 @@ class DatabaseSearch:
             self._seconds = 0.0
             return False
         # What is counted and pending follows from the position that is known.
-        self._store.latest_position(self._agent.agent_id, deadline=search.deadline)
+        self._store.latest_position(self._agent_id, deadline=search.deadline)
         return self._search_in == "database" or self._is_cheaper(scope, search)
 
     def _is_cheaper(self, scope: Scope, search: Search) -> bool:
@@ -109,7 +95,7 @@ class DatabaseSearch:
         most twice the time of the best choice in hindsight (rent or buy: Karlin et al.,
         "Competitive Snoopy Caching", Algorithmica 3, 1988).
         """
-        memories = self._counts.of(self._agent)
+        memories = self._counts.of(self._everyone)
         if memories <= SMALL_AGENT:
             return False
         if self._fits(memories) and self._seconds * _LOADED_PER_SECOND >= memories:
@@ -123,7 +109,7 @@ class DatabaseSearch:
         """
         if scope.all_users:
             return False
-        memories = self._counts.of(self._agent)
+        memories = self._counts.of(self._everyone)
         return not self._fits(memories) or self._counts.of(scope) * _SMALL_SHARE <= memories
 
     def _fits(self, memories: int) -> bool:

@@ -6,54 +6,21 @@ from uuid import UUID
 from mnemic.model import DeleteResult, Scope
 from mnemic.model.filter import EVERY_ENTRY, Criteria
 from mnemic.model.validation import duration, flag
-from mnemic.observability.telemetry import Telemetry
-from mnemic.protocols import Clock
-from mnemic.repository.accesses import AccessCounter
-from mnemic.repository.index_set import IndexSet
-from mnemic.repository.limits import Limits
+from mnemic.repository.parts import Part, Shared
 from mnemic.repository.retention import earliest_kept
-from mnemic.repository.user_hints import UserHints
-from mnemic.store import Store
 from mnemic.threads.sync_bridge import arrived
 
 
-class Deleter:
+class Deleter(Part):
     """Deletes memories of one agent.
 
     Args:
-        store: Where the memories are.
-        agent_id: The agent.
-        indexes: Follow it.
-        limits: Check the license; warn of the quota again after a deletion.
-        clock: Gives the time.
-        telemetry: Reports deletions.
-        accesses: Are written before a filter tests them.
-        user_hints: Say what a deletion of nothing leaves out.
-        retention: Time for which a deleted memory can be restored; None is without end.
+        shared: What it shares with the others.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        agent_id: str,
-        indexes: IndexSet,
-        *,
-        limits: Limits,
-        clock: Clock,
-        telemetry: Telemetry,
-        accesses: AccessCounter,
-        user_hints: UserHints,
-        retention: timedelta | None,
-    ) -> None:
-        self._store = store
-        self._everyone = Scope(agent_id, all_users=True)
-        self._indexes = indexes
-        self._limits = limits
-        self._now = clock
-        self._telemetry = telemetry
-        self._accesses = accesses
-        self._user_hints = user_hints
-        self._retention = retention
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        self._retention = shared.settings.retention
 
     async def delete(
         self, scope: Scope, entry_id: UUID, *, permanent: bool = False

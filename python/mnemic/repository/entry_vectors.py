@@ -7,9 +7,7 @@ import msgspec
 from mnemic.model import KEYWORD, MemoryEntry, Scope
 from mnemic.model.search import Search
 from mnemic.model.timestamps import to_microseconds
-from mnemic.protocols import Clock
-from mnemic.repository.current_model import CurrentModel
-from mnemic.store import Store
+from mnemic.repository.parts import Part
 from mnemic.store.values import EntryVectors, OwnedId
 from mnemic.threads.sync_bridge import run_blocking
 
@@ -19,27 +17,8 @@ MAX_ROUNDS = 4
 _FEW = 16  # more vectors at once are read in another thread
 
 
-class EntryVectorReader:
-    """Reads the vectors of one agent's memories.
-
-    Args:
-        store: Where they are.
-        agent_id: The agent.
-        models: Model of the vectors; its embedder embeds memories that lack one.
-        clock: Gives the time.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        agent_id: str,
-        models: CurrentModel,
-        clock: Clock,
-    ) -> None:
-        self._store = store
-        self._agent_id = agent_id
-        self._models = models
-        self._now = clock
+class EntryVectorReader(Part):
+    """Reads the vectors of one agent's memories."""
 
     async def attached(self, entries: Sequence[MemoryEntry]) -> list[MemoryEntry]:
         """Return entries with the vectors of the state that they show, in one read.

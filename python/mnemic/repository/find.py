@@ -30,11 +30,8 @@ from mnemic.model.link import Direction
 from mnemic.model.rows import Access, State
 from mnemic.model.search import Search
 from mnemic.model.timestamps import to_microseconds
-from mnemic.observability.telemetry import Telemetry
-from mnemic.protocols import Clock
 from mnemic.repository.accesses import show_accesses
 from mnemic.repository.database_search import DatabaseSearch, Selection, is_by_vectors
-from mnemic.repository.entry_cache import EntryCache
 from mnemic.repository.found import (
     NOT_IN_TIME,
     NOTHING,
@@ -44,12 +41,12 @@ from mnemic.repository.found import (
     NeighbourOutcome,
     SearchOutcome,
 )
-from mnemic.repository.index_set import IndexSet
-from mnemic.repository.proposals import EXACT_LIMIT, rank
+from mnemic.repository.parts import Part, Shared
+from mnemic.repository.proposals import rank
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.reasons import why_of
 from mnemic.repository.revisions import Revisions
-from mnemic.store import LogPosition, Store
+from mnemic.store import LogPosition
 from mnemic.store.values import LinkEnd
 
 READ_AT_ONCE = 128
@@ -78,46 +75,21 @@ class _Moment(NamedTuple):
     selection: Selection | None = None
 
 
-class Finder:
+class Finder(Part):
     """Finds memories of one agent.
 
     Args:
-        store: Where the memories are.
-        agent_id: Whose memories.
-        indexes: Rank them.
-        cache: Holds memories read lately.
+        shared: What it shares with the others.
         vectors: Embeds queries.
-        clock: Gives the time.
-        telemetry: Logs a search that falls back to keywords.
         database: Serves searches while the index of active memories is not loaded.
-        exact_limit: Up to so many selected memories are all ranked, even if the index has a
-            candidate source.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        agent_id: str,
-        indexes: IndexSet,
-        *,
-        cache: EntryCache,
-        vectors: QueryVectors,
-        clock: Clock,
-        telemetry: Telemetry,
-        database: DatabaseSearch,
-        exact_limit: int = EXACT_LIMIT,
-    ) -> None:
-        self._database = database
-        self._store = store
-        self._agent_id = agent_id
-        self._indexes = indexes
-        self._active = indexes.active
-        self._cache = cache
+    def __init__(self, shared: Shared, vectors: QueryVectors, database: DatabaseSearch) -> None:
+        super().__init__(shared)
         self._vectors = vectors
-        self._now = clock
-        self._telemetry = telemetry
-        self._exact_limit = exact_limit
-        self._revisions = Revisions(store, agent_id)
+        self._database = database
+        self._exact_limit = shared.settings.exact_limit
+        self._revisions = Revisions(self._store, self._agent_id)
 
     def take_over(self, vectors: QueryVectors) -> None:
         """Embed queries in another way from now on."""

@@ -2,29 +2,26 @@
 
 from typing import Final
 
-from mnemic.crypto import Encryption, KeyProvider, MasterKey
+from mnemic.crypto import KeyProvider, MasterKey
 from mnemic.errors import InvalidArgumentError, SealBrokenError
 from mnemic.reporting.progress import Report, silent
-from mnemic.store import Store
+from mnemic.repository.parts import Part, Shared
 from mnemic.threads.sync_bridge import arrived, run_blocking
 
 RESEALED_AT_ONCE: Final = 1000
 """Memories of one transaction: other writes wait for about 50 ms."""
 
 
-class KeyRotation:
+class KeyRotation(Part):
     """Seals the memories of one agent under another key.
 
     Args:
-        store: Where they are.
-        agent_id: Whose memories.
-        encryption: The options that the memory was opened with; None seals nothing.
+        shared: What it shares with the others.
     """
 
-    def __init__(self, store: Store, agent_id: str, encryption: Encryption | None) -> None:
-        self._store = store
-        self._agent_id = agent_id
-        self._encryption = encryption
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        self._encryption = shared.settings.encryption
 
     async def rotate(self, key: bytes | MasterKey | KeyProvider, report: Report = silent) -> int:
         """Seal under another key from now on, and all that is sealed; see `Memory.rotate_key`."""

@@ -11,24 +11,15 @@ from mnemic.model import MemoryEntry, MemoryStatus, Scope
 from mnemic.model.deadline import check_deadline
 from mnemic.model.lineage import Lineage
 from mnemic.model.timestamps import to_microseconds
-from mnemic.protocols import Clock
+from mnemic.repository.parts import Part
 from mnemic.store import Store
 
 MAX_STEPS = 64
 """Most reads in each direction of a chain; older versions, and later rivals, are not read."""
 
 
-class LineageReader:
-    """Reads lineages.
-
-    Args:
-        store: Where the memories are.
-        clock: Gives the time.
-    """
-
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store = store
-        self._now = clock
+class LineageReader(Part):
+    """Reads lineages."""
 
     def lineages(
         self,

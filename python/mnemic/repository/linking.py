@@ -8,31 +8,15 @@ from mnemic.errors import InvalidArgumentError
 from mnemic.model import LinkType, MemoryLink, Scope
 from mnemic.model.link import Direction
 from mnemic.model.validation import items, word
-from mnemic.protocols import Clock
-from mnemic.repository.index_set import IndexSet
-from mnemic.repository.limits import Limits
-from mnemic.store import Store
+from mnemic.repository.parts import Part
 from mnemic.store.values import StoredLink
 from mnemic.threads.sync_bridge import arrived, run_blocking
 
 _DIRECTIONS: tuple[str, ...] = get_args(Direction)
 
 
-class Linker:
-    """Links memories of one agent.
-
-    Args:
-        store: Holds the links.
-        indexes: Follow them.
-        limits: Check the license.
-        clock: Gives the time.
-    """
-
-    def __init__(self, store: Store, indexes: IndexSet, limits: Limits, clock: Clock) -> None:
-        self._store = store
-        self._indexes = indexes
-        self._limits = limits
-        self._now = clock
+class Linker(Part):
+    """Links memories of one agent."""
 
     async def link(
         self, scope: Scope, from_id: UUID, to_id: UUID, kind: LinkType | str, strength: float

@@ -22,15 +22,11 @@ from mnemic.model.filter import All, has_tests, parse_filter, references
 from mnemic.model.results import PageCursor
 from mnemic.model.timestamps import to_microseconds
 from mnemic.model.validation import flag
-from mnemic.protocols import Clock
 from mnemic.reporting.description import described
-from mnemic.repository.accesses import AccessCounter, show_accesses
+from mnemic.repository.accesses import show_accesses
 from mnemic.repository.arguments import decoded_cursor, encoded_cursor, unlimited
-from mnemic.repository.entry_cache import EntryCache
-from mnemic.repository.index_set import IndexSet
-from mnemic.repository.limits import Limits
-from mnemic.repository.user_hints import UserHints
-from mnemic.store import LogPosition, Store
+from mnemic.repository.parts import Part, Shared
+from mnemic.store import LogPosition
 from mnemic.threads.sync_bridge import run_blocking
 
 Answer = TypeVar("Answer")
@@ -48,7 +44,7 @@ MAX_ROUNDS = 4
 """How often a list is read while concurrent writes change it."""
 
 
-class Lister:
+class Lister(Part):
     """Lists memories of one agent.
 
     The index holds what filters test, and decides 100,000 memories while a store reads a few
@@ -56,37 +52,11 @@ class Lister:
     first, is left to the store, which has them in that order.
 
     Args:
-        store: Where the memories are.
-        agent_id: Whose memories.
-        indexes: That of active memories lists.
-        accesses: Writes accesses before the store lists.
-        cache: Gives the memories of a list.
-        limits: Check the license.
-        user_hints: Say what an empty answer leaves out.
-        clock: Gives the time.
+        shared: What it shares with the others.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        agent_id: str,
-        indexes: IndexSet,
-        accesses: AccessCounter,
-        *,
-        cache: EntryCache,
-        limits: Limits,
-        user_hints: UserHints,
-        clock: Clock,
-    ) -> None:
-        self._store = store
-        self._cache = cache
-        self._agent_id = agent_id
-        self._active = indexes.active
-        self._accesses = accesses
-        self._limits = limits
-        self._user_hints = user_hints
-        self._now = clock
-        self._everyone = Scope(agent_id, all_users=True)
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
         self._store_seconds = 0.0
         self._loading_seconds = 0.0
 

@@ -13,10 +13,8 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import EmbedderRequiredError, EmbeddingError
 from mnemic.model import MemoryEntry, OnConflict, OnEmbedError
 from mnemic.model.new_entry import NewEntry, OwnVectors
-from mnemic.observability.telemetry import Telemetry
 from mnemic.reporting.progress import Report, silent
-from mnemic.repository.current_model import CurrentModel
-from mnemic.store import Store
+from mnemic.repository.parts import Part
 from mnemic.threads.sync_bridge import run_blocking
 
 Vectors: TypeAlias = Float32Array
@@ -26,30 +24,12 @@ Texts: TypeAlias = dict[int, tuple[str, ...]]
 TEXTS_BETWEEN_REPORTS = 256
 
 
-class NewVectors:
+class NewVectors(Part):
     """Gives new entries of one agent their vectors.
 
     An entry that shall have none gets one vector of zeros, so that no later search embeds it; where
     the dimension is not known yet it stays without.
-
-    Args:
-        store: Knows the entries that are stored; its threads run the embedder.
-        agent_id: The agent.
-        models: Model of the vectors; its embedder embeds texts.
-        telemetry: Logs a failing embedder.
     """
-
-    def __init__(
-        self,
-        store: Store,
-        agent_id: str,
-        models: CurrentModel,
-        telemetry: Telemetry,
-    ) -> None:
-        self._store = store
-        self._agent_id = agent_id
-        self._models = models
-        self._telemetry = telemetry
 
     async def embedded(
         self,

@@ -11,50 +11,32 @@ from mnemic.errors import EmbeddingError, EmbeddingModelMismatchError
 from mnemic.index import NativeIndex
 from mnemic.model import Scope
 from mnemic.model.search import EvidenceFloor, Search
-from mnemic.repository.current_model import CurrentModel
-from mnemic.repository.index_set import IndexSet
-from mnemic.repository.query_cache import QUERY_CACHE, QueryCache, key_of
+from mnemic.repository.parts import Part, Shared
+from mnemic.repository.query_cache import QueryCache, key_of
 from mnemic.repository.turn_texts import AnnouncedSearch, TurnTexts, Vectors, announced_to
 from mnemic.repository.vector_model import VectorModel
-from mnemic.store import Store
 from mnemic.threads.loop_threads import current_turn
 
 MIN_NORM = 1e-10
 """A vector shorter than this has no direction."""
 
 
-class QueryVectors:
+class QueryVectors(Part):
     """Embeds queries over one agent's memories.
 
     Args:
+        shared: What it shares with the others.
         model: Model of the memories' vectors; its embedder gives those of texts.
-        store: Holds the vectors of memories.
-        agent_id: Whose memories.
-        indexes: Know the names of speakers, which queries are embedded without.
-        models: Know whether the memories have no vectors yet that any query can be compared with,
-            as all are being embedded again.
-        cache_size: Number of queries whose vectors are kept.
     """
 
-    def __init__(
-        self,
-        model: VectorModel,
-        *,
-        store: Store,
-        agent_id: str,
-        indexes: IndexSet,
-        models: CurrentModel,
-        cache_size: int = QUERY_CACHE,
-    ) -> None:
+    def __init__(self, shared: Shared, model: VectorModel) -> None:
+        super().__init__(shared)
         embedder = model.embedder
-        self._is_waiting = models.is_waiting
-        self._store = store
-        self._agent_id = agent_id
+        self._is_waiting = shared.models.is_waiting
         self._embedder = embedder
         self._embed = None if embedder is None else LimitedEmbedding(embedder)
-        self._indexes = indexes
         self._model = model
-        self._cache = QueryCache(cache_size)
+        self._query_cache = QueryCache(shared.settings.query_cache)
 
     def covered(self, search: Search) -> Search:
         """Return a search as its ranking and the embedder's languages want it.
@@ -163,24 +145,24 @@ class QueryVectors:
         """Return the vectors of texts; those that are not kept come from one call."""
         if len(texts) == 1:
             return [self._embedded_one(texts[0], scope, search, now)]
-        kept = {text: self._cache.get(key_of(scope, text)) for text in texts}
+        kept = {text: self._query_cache.get(key_of(scope, text)) for text in texts}
         missing = [text for text, vectors in kept.items() if vectors is None]
         fresh = self._fresh(missing, search, now) if missing else []
         embedded = {text: vectors for text, vectors in kept.items() if vectors is not None}
         for text, vectors in zip(missing, fresh, strict=True):
             embedded[text] = vectors
             if search.keeps_vectors:
-                self._cache.put(key_of(scope, text), vectors)
+                self._query_cache.put(key_of(scope, text), vectors)
         return [embedded[text] for text in texts]
 
     def _embedded_one(self, text: str, scope: Scope, search: Search, now: int) -> Float32Array:
         """Return the vectors of the only text of a search."""
         key = key_of(scope, text)
-        vectors = self._cache.get(key)
+        vectors = self._query_cache.get(key)
         if vectors is None:
             (vectors,) = self._fresh([text], search, now)
             if search.keeps_vectors:
-                self._cache.put(key, vectors)
+                self._query_cache.put(key, vectors)
         return vectors
 
     def _fresh(self, texts: list[str], search: Search, now: int) -> Vectors:
@@ -207,7 +189,9 @@ class QueryVectors:
                 texts = self._texts(scope, search, now)
                 has_context = search.ranking.weights.context > 0
                 texts += [search.context] if search.context is not None and has_context else []
-                found += [text for text in texts if self._cache.get(key_of(scope, text)) is None]
+                found += [
+                    text for text in texts if self._query_cache.get(key_of(scope, text)) is None
+                ]
         return found
 
     def _stored(self, row: int, embedder: ValidatedEmbedder) -> Float32Array | None:

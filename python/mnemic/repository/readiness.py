@@ -13,37 +13,21 @@ from mnemic.model import MemoryEntry, Scope
 from mnemic.model.filter import Field, Op, Test
 from mnemic.model.ranking import MOST_IMPORTANT
 from mnemic.model.search import Search
-from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.find import Finder
-from mnemic.repository.index_set import IndexSet
-from mnemic.store import Store
+from mnemic.repository.parts import Part, Shared
 
 
-class Readiness:
+class Readiness(Part):
     """Builds the index of one agent's active memories ahead of a search.
 
     Args:
-        store: Where the memories are.
-        agent: The scope of all of them.
-        indexes: Rank them.
+        shared: What it shares with the others.
         finder: Counts them.
-        models: Model of their vectors.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        agent: Scope,
-        indexes: IndexSet,
-        *,
-        finder: Finder,
-        models: CurrentModel,
-    ) -> None:
-        self._store = store
-        self._agent = msgspec.structs.replace(agent, all_users=True)
-        self._active = indexes.active
+    def __init__(self, shared: Shared, finder: Finder) -> None:
+        super().__init__(shared)
         self._finder = finder
-        self._models = models
 
     @property
     def embedder(self) -> ValidatedEmbedder | None:
@@ -77,7 +61,7 @@ class Readiness:
             StoreError: If the store cannot be read.
         """
         missing = self._active.embed_all(embedder)
-        if not self._has_any_vector() and self._finder.has_memories(self._agent):
+        if not self._has_any_vector() and self._finder.has_memories(self._everyone):
             raise EmbeddingError("no memory has a vector, and the embedder gives none")
         return missing
 
@@ -93,7 +77,7 @@ class Readiness:
         if self._active.model is None:
             return False
         missing = len(self._active.index.unembedded())
-        return not missing or missing < self._finder.active_count(self._agent)
+        return not missing or missing < self._finder.active_count(self._everyone)
 
     def present(
         self, scope: Scope, entries: Iterable[MemoryEntry], now: datetime

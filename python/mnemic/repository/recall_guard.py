@@ -3,16 +3,15 @@
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Literal
+from typing import Final
 from uuid import UUID
 
 from mnemic.errors import RecalledTextError
 from mnemic.model import MemoryEntry, MemoryStatus, OnDuplicate, Scope
 from mnemic.model.new_entry import NewEntry
-from mnemic.protocols import Clock
 from mnemic.repository.find import Finder
+from mnemic.repository.parts import Part, Shared
 from mnemic.repository.recalled_texts import RecalledTexts, TextDigest, digest_of
-from mnemic.store import Store
 from mnemic.store.fingerprints import fingerprints
 from mnemic.threads.locks import Lock
 from mnemic.threads.sync_bridge import run_blocking
@@ -62,36 +61,24 @@ class _Window:
         self.texts = RecalledTexts({row: one for row, one in found.items() if one is not None})
 
 
-class RecallGuard:
+class RecallGuard(Part):
     """Remembers which memories were returned, and finds them in new ones of the same user.
 
     A search only notes rows. Their texts are read and hashed when the next memory of the user is
     added; nothing but keyed hashes is kept of them. May be used from any thread.
 
     Args:
-        store: Has the memories.
+        shared: What it shares with the others.
         finder: Reads them.
-        agent_id: The agent.
-        action: Whether a repeated text is flagged or refused.
-        now: Gives the time.
         clock: Returns seconds that never go back.
     """
 
     def __init__(
-        self,
-        store: Store,
-        finder: Finder,
-        agent_id: str,
-        *,
-        action: Literal["flag", "refuse"],
-        now: Clock,
-        clock: Callable[[], float] = time.monotonic,
+        self, shared: Shared, finder: Finder, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._store = store
+        super().__init__(shared)
         self._finder = finder
-        self._agent_id = agent_id
-        self._refuses = action == "refuse"
-        self._now = now
+        self._refuses = shared.settings.on_recalled == "refuse"
         self._clock = clock
         self._lock = Lock()
         self._windows: OrderedDict[str | None, _Window] = OrderedDict()

@@ -17,13 +17,10 @@ from mnemic.errors import (
 )
 from mnemic.model import ReembedReport, Scope
 from mnemic.model.validation import optional_name
-from mnemic.protocols import Clock
 from mnemic.reporting.logs import logger
 from mnemic.reporting.progress import Progress, Report, reporting
-from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.find import Finder
-from mnemic.repository.index_set import IndexSet
-from mnemic.repository.limits import Limits
+from mnemic.repository.parts import Part, Shared
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.vector_filling import (
     MAX_RETRY_SECONDS,
@@ -31,7 +28,6 @@ from mnemic.repository.vector_filling import (
     VectorFilling,
 )
 from mnemic.repository.vector_model import VectorModel
-from mnemic.store import Store
 from mnemic.store.values import Model
 from mnemic.threads.locks import Lock
 from mnemic.threads.sync_bridge import arrived, run_blocking
@@ -90,20 +86,13 @@ class _Job:
             listener(done, total)
 
 
-class Reembedding:
+class Reembedding(Part):
     """Embeds one agent's memories again, by another embedder, and makes its vectors their own.
 
     Args:
-        store: Where the memories are.
-        agent_id: Whose memories.
-        models: Get the new model.
-        indexes: Are replaced by those of the new vectors.
+        shared: What it shares with the others.
         finder: Embeds its queries by the new embedder then.
-        limits: Check the license.
-        clock: Gives the time.
         query_vectors: Makes what embeds the queries, for a model.
-        report_calls: Takes the milliseconds of each call of an embedder.
-        can_write: Whether vectors may be stored.
 
     Attributes:
         switch_seconds: Duration of the last transaction that changed the model; None before any.
@@ -111,28 +100,14 @@ class Reembedding:
 
     def __init__(
         self,
-        store: Store,
-        agent_id: str,
-        models: CurrentModel,
-        *,
-        indexes: IndexSet,
+        shared: Shared,
         finder: Finder,
-        limits: Limits,
-        clock: Clock,
         query_vectors: Callable[[VectorModel], QueryVectors],
-        report_calls: Callable[[float], object],
-        can_write: bool,
     ) -> None:
-        self._store = store
-        self._agent_id = agent_id
-        self._models = models
-        self._indexes = indexes
+        super().__init__(shared)
         self._finder = finder
-        self._limits = limits
-        self._now = clock
         self._query_vectors = query_vectors
-        self._report_calls = report_calls
-        self._can_write = can_write
+        self._can_write = not shared.settings.read_only
         self._lock = Lock()
         self._job: _Job | None = None
         self.switch_seconds: float | None = None
@@ -195,7 +170,7 @@ class Reembedding:
             return job
 
     def _start(self, job: _Job) -> None:
-        job.embedder.report_to(self._report_calls)
+        job.embedder.report_to(self._telemetry.meter.embedded)
         before = None if self._job is None else self._job.thread
         job.thread = threading.Thread(
             target=self._work, args=(job, before), name="mnemic-reembed", daemon=True

@@ -6,7 +6,7 @@ names and arguments.
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
@@ -30,7 +30,6 @@ from mnemic.model import (
     OnConflict,
     OnDuplicate,
     OnEmbedError,
-    OnRecalled,
     ReembedReport,
     Scope,
     SearchResults,
@@ -69,6 +68,7 @@ from mnemic.repository.linking import Linker
 from mnemic.repository.listing import Lister
 from mnemic.repository.load_progress import LoadProgress
 from mnemic.repository.new_vectors import NewVectors
+from mnemic.repository.parts import Shared
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.readiness import Readiness
 from mnemic.repository.reembedding import Reembedding
@@ -78,7 +78,6 @@ from mnemic.repository.transfer import Transfer
 from mnemic.repository.updating import Updater
 from mnemic.repository.user_hints import UserHints
 from mnemic.repository.vector_index import VectorIndexReader
-from mnemic.repository.vector_model import VectorModel
 from mnemic.store import open_store
 from mnemic.store.change_listeners import ChangeListener
 from mnemic.store.values import EntryRow
@@ -163,7 +162,6 @@ class Repository:
                 settings.embedding_model,
                 may_wait=settings.reembed,
             )
-            self.vectors = EntryVectorReader(self._store, self.agent_id, self._models, clock)
             loading = LoadProgress.of(self._store, self.agent_id, settings.progress, clock)
             pool = self._pool_of(settings.index_pool)
             self._indexes = IndexSet(
@@ -182,13 +180,13 @@ class Repository:
                 keeps_snapshots=settings.snapshots,
                 is_lazy=not loads_on_opening(self._store, self.agent_id, settings.search_in),
             )
-            self._database_search = DatabaseSearch(
+            self.accesses = AccessCounter(
                 self._store,
                 self.agent_id,
-                self._indexes.active,
-                search_in=settings.search_in,
-                pool=pool,
-                exact_limit=settings.exact_limit,
+                self._indexes,
+                clock,
+                is_tracking=settings.track_access,
+                can_write=not settings.read_only,
             )
         except BaseException:
             if settings.embedder is not None:
@@ -196,19 +194,21 @@ class Repository:
             self._store.close()
             raise
         # Without this object: a cycle would keep the file of a memory that is never closed.
-        make_vectors = partial(
-            QueryVectors,
-            store=self._store,
-            agent_id=self.agent_id,
-            indexes=self._indexes,
-            models=self._models,
-            cache_size=settings.query_cache,
-        )
         self.user_hints = UserHints(self._store, self._indexes.active, self._telemetry, clock)
-        self._make_readers(make_vectors, settings.exact_limit)
-        self._guard = self._guard_of(settings.on_recalled)
-        self._make_writers()
-        self._make_reembedding(make_vectors)
+        shared = Shared(
+            self._store,
+            self.agent_id,
+            self._settings,
+            self._indexes,
+            self._models,
+            self._cache,
+            self.limits,
+            self.accesses,
+            self._telemetry,
+            self.user_hints,
+        )
+        self._make_readers(shared, DatabaseSearch(shared, pool))
+        self._make_writers(shared)
         self._telemetry.opened(self._store)
 
     def _memories(self) -> int:
@@ -220,132 +220,34 @@ class Repository:
         pool = SHARED if given is None and self._store.is_remote else given
         return None if pool is None else indexes_of(pool)
 
-    def _guard_of(self, action: OnRecalled) -> "RecallGuard | None":
-        if action == "store":
+    def _make_readers(self, shared: Shared, database: DatabaseSearch) -> None:
+        self.vectors = EntryVectorReader(shared)
+        self.finder = Finder(shared, QueryVectors(shared, self._models.now), database)
+        self.readiness = Readiness(shared, self.finder)
+        self.lister = Lister(shared)
+        self.vector_index = VectorIndexReader(shared)
+        self.statistics = Statistics(shared)
+        self._lineages = LineageReader(shared)
+        self._guard = self._guard_of(shared)
+
+    def _guard_of(self, shared: Shared) -> "RecallGuard | None":
+        if shared.settings.on_recalled == "store":
             return None
         from mnemic.repository.recall_guard import RecallGuard  # noqa: PLC0415 - rarely used
 
-        return RecallGuard(self._store, self.finder, self.agent_id, action=action, now=self.now)
+        return RecallGuard(shared, self.finder)
 
-    def _make_readers(
-        self, make_vectors: Callable[[VectorModel], QueryVectors], exact_limit: int
-    ) -> None:
-        clock = self.now
-        self.finder = Finder(
-            self._store,
-            self.agent_id,
-            self._indexes,
-            cache=self._cache,
-            vectors=make_vectors(self._models.now),
-            clock=clock,
-            telemetry=self._telemetry,
-            exact_limit=exact_limit,
-            database=self._database_search,
-        )
-        self.readiness = Readiness(
-            self._store,
-            self.agent,
-            self._indexes,
-            finder=self.finder,
-            models=self._models,
-        )
-        self.accesses = AccessCounter(
-            self._store,
-            self.agent_id,
-            self._indexes,
-            clock,
-            is_tracking=self._settings.track_access,
-            can_write=not self._settings.read_only,
-        )
-        self.lister = Lister(
-            self._store,
-            self.agent_id,
-            self._indexes,
-            self.accesses,
-            cache=self._cache,
-            limits=self.limits,
-            user_hints=self.user_hints,
-            clock=clock,
-        )
-        self.vector_index = VectorIndexReader(
-            self._store,
-            self.agent_id,
-            self._indexes,
-            models=self._models,
-            limits=self.limits,
-            clock=clock,
-        )
-        self.statistics = Statistics(
-            self._store,
-            self.agent_id,
-            self._models,
-            limits=self.limits,
-            user_hints=self.user_hints,
-            clock=clock,
-        )
-
-    def _make_reembedding(self, make_vectors: Callable[[VectorModel], QueryVectors]) -> None:
-        self.reembedding = Reembedding(
-            self._store,
-            self.agent_id,
-            self._models,
-            indexes=self._indexes,
-            finder=self.finder,
-            limits=self.limits,
-            clock=self.now,
-            query_vectors=make_vectors,
-            report_calls=self._telemetry.meter.embedded,
-            can_write=not self._settings.read_only,
-        )
+    def _make_writers(self, shared: Shared) -> None:
+        new_vectors = NewVectors(shared)
+        self._adder = Adder(shared, new_vectors)
+        self.key_rotation = KeyRotation(shared)
+        self.linker = Linker(shared)
+        self.deleter = Deleter(shared)
+        self.updater = Updater(shared, new_vectors)
+        self.transfer = Transfer(shared, self._adder)
+        self.reembedding = Reembedding(shared, self.finder, partial(QueryVectors, shared))
         if self._models.is_waiting:
             self.reembedding.begin()
-
-    def _make_writers(self) -> None:
-        clock = self.now
-        new_vectors = NewVectors(self._store, self.agent_id, self._models, self._telemetry)
-        self._adder = Adder(
-            self._store,
-            self.agent_id,
-            new_vectors,
-            models=self._models,
-            indexes=self._indexes,
-            limits=self.limits,
-            clock=clock,
-            telemetry=self._telemetry,
-        )
-        self.key_rotation = KeyRotation(self._store, self.agent_id, self._settings.encryption)
-        self.linker = Linker(self._store, self._indexes, self.limits, clock)
-        self.deleter = Deleter(
-            self._store,
-            self.agent_id,
-            self._indexes,
-            limits=self.limits,
-            clock=clock,
-            telemetry=self._telemetry,
-            accesses=self.accesses,
-            user_hints=self.user_hints,
-            retention=self.retention,
-        )
-        self.updater = Updater(
-            self._store,
-            new_vectors,
-            self._models,
-            indexes=self._indexes,
-            limits=self.limits,
-            clock=clock,
-            telemetry=self._telemetry,
-            accesses=self.accesses,
-        )
-        self.transfer = Transfer(
-            self._store,
-            self._adder,
-            self._models,
-            accesses=self.accesses,
-            limits=self.limits,
-            user_hints=self.user_hints,
-            telemetry=self._telemetry,
-            clock=clock,
-        )
 
     @property
     def logs_content(self) -> bool:
@@ -583,7 +485,7 @@ class Repository:
     ) -> list[Lineage]:
         """Return each memory with its earlier versions; see `LineageReader.lineages`."""
         self.limits.require_storing()
-        return LineageReader(self._store, self.now).lineages(scope, entries, max_versions, deadline)
+        return self._lineages.lineages(scope, entries, max_versions, deadline)
 
     def watch(self, listener: ChangeListener) -> None:
         """Call a method after each change that this process commits; see `Store.watch`."""

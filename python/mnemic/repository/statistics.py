@@ -3,42 +3,12 @@
 import msgspec
 
 from mnemic.model import LongTermMemoryStats, Scope, UserUsage, validation
-from mnemic.protocols import Clock
-from mnemic.repository.current_model import CurrentModel
-from mnemic.repository.limits import Limits
-from mnemic.repository.user_hints import UserHints
-from mnemic.store import Store
+from mnemic.repository.parts import Part
 from mnemic.threads.sync_bridge import run_blocking
 
 
-class Statistics:
-    """Counts the memories of one agent.
-
-    Args:
-        store: Where they are.
-        agent_id: Whose memories.
-        models: Their embedder has figures of its own.
-        limits: Know the quotas.
-        user_hints: Say what figures of nothing leave out.
-        clock: Gives the time.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        agent_id: str,
-        models: CurrentModel,
-        *,
-        limits: Limits,
-        user_hints: UserHints,
-        clock: Clock,
-    ) -> None:
-        self._store = store
-        self._agent_id = agent_id
-        self._models = models
-        self._limits = limits
-        self._user_hints = user_hints
-        self._now = clock
+class Statistics(Part):
+    """Counts the memories of one agent."""
 
     async def stats(self, scope: Scope) -> LongTermMemoryStats:
         """Return statistics of a scope; figures of the embedder with all users alone."""

@@ -9,15 +9,10 @@ from mnemic.model import ImportResult, Scope
 from mnemic.model.new_entry import NewEntry
 from mnemic.model.validation import flag
 from mnemic.new_files import typed
-from mnemic.observability.telemetry import Telemetry
-from mnemic.protocols import Clock, Source, Target
+from mnemic.protocols import Source, Target
 from mnemic.reporting.progress import Progress, reporting, silent
-from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.adding import Adder
-from mnemic.repository.current_model import CurrentModel
-from mnemic.repository.limits import Limits
-from mnemic.repository.user_hints import UserHints
-from mnemic.store import Store
+from mnemic.repository.parts import Part, Shared
 from mnemic.threads.sync_bridge import run_blocking
 
 if TYPE_CHECKING:
@@ -26,40 +21,17 @@ if TYPE_CHECKING:
     from mnemic.repository.export import ExportSelection
 
 
-class Transfer:
+class Transfer(Part):
     """Moves memories of one agent to files and back.
 
     Args:
-        store: Where the memories are.
+        shared: What it shares with the others.
         adder: Stores imported ones.
-        models: Model of the vectors.
-        accesses: Are written before an export.
-        limits: Check the license.
-        user_hints: Say what an export leaves out.
-        telemetry: Logs an export of nothing.
-        clock: Gives the time.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        adder: Adder,
-        models: CurrentModel,
-        *,
-        accesses: AccessCounter,
-        limits: Limits,
-        user_hints: UserHints,
-        telemetry: Telemetry,
-        clock: Clock,
-    ) -> None:
-        self._store = store
+    def __init__(self, shared: Shared, adder: Adder) -> None:
+        super().__init__(shared)
         self._adder = adder
-        self._models = models
-        self._accesses = accesses
-        self._limits = limits
-        self._user_hints = user_hints
-        self._telemetry = telemetry
-        self._now = clock
 
     async def export(
         self,

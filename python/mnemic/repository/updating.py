@@ -17,54 +17,26 @@ from mnemic.model import (
 )
 from mnemic.model.filter import Criteria, references
 from mnemic.model.new_entry import NO_VECTORS, ON_EMBED_ERROR, OwnVectors
-from mnemic.observability.telemetry import Telemetry
-from mnemic.protocols import Clock
 from mnemic.reporting.description import must_be
-from mnemic.repository.accesses import AccessCounter
-from mnemic.repository.current_model import CurrentModel
 from mnemic.repository.erasure import Erasure
-from mnemic.repository.index_set import IndexSet
-from mnemic.repository.limits import Limits
 from mnemic.repository.new_vectors import NewVectors
+from mnemic.repository.parts import Part, Shared
 from mnemic.store import Store
 from mnemic.store.values import UpdatedEntries
 from mnemic.threads.sync_bridge import arrived
 
 
-class Updater:
+class Updater(Part):
     """Changes memories of one agent.
 
     Args:
-        store: Where the memories are.
+        shared: What it shares with the others.
         vectors: Gives them vectors of the program's own.
-        models: Its embedder embeds a new content.
-        indexes: Follow the store.
-        limits: Check the license and the quota, and report what went for new contents.
-        clock: Gives the time.
-        telemetry: Reports changes.
-        accesses: Are written before a filter tests them.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        vectors: NewVectors,
-        models: CurrentModel,
-        *,
-        indexes: IndexSet,
-        limits: Limits,
-        clock: Clock,
-        telemetry: Telemetry,
-        accesses: AccessCounter,
-    ) -> None:
-        self._store = store
+    def __init__(self, shared: Shared, vectors: NewVectors) -> None:
+        super().__init__(shared)
         self._vectors = vectors
-        self._models = models
-        self._indexes = indexes
-        self._limits = limits
-        self._now = clock
-        self._telemetry = telemetry
-        self._accesses = accesses
 
     async def update(
         self,

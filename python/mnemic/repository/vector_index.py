@@ -7,16 +7,12 @@ from typing import Final, NamedTuple, TypeVar
 from mnemic.arrays import Float32Array, np
 from mnemic.index import ListRequest, NativeIndex, RankInputs
 from mnemic.index.candidates import SourceState
-from mnemic.model import SEMANTIC, IndexAudit, IndexInfo, Scope
+from mnemic.model import SEMANTIC, IndexAudit, IndexInfo
 from mnemic.model.filter import All
 from mnemic.model.search import Search
 from mnemic.model.timestamps import to_microseconds
-from mnemic.protocols import Clock
 from mnemic.reporting.progress import Progress, Report, reporting
-from mnemic.repository.current_model import CurrentModel
-from mnemic.repository.index_set import IndexSet
-from mnemic.repository.limits import Limits
-from mnemic.store import Store
+from mnemic.repository.parts import Part
 from mnemic.threads.sync_bridge import run_blocking
 
 PAGE: Final = 65_536
@@ -38,34 +34,8 @@ class _Measurement(NamedTuple):
     exact_seconds: float
 
 
-class VectorIndexReader:
-    """Looks into the index of one agent's active memories.
-
-    Args:
-        store: Has the vectors.
-        agent_id: The agent.
-        indexes: The indexes.
-        models: Model of the vectors.
-        limits: Know whether calls are allowed.
-        clock: Gives the time.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        agent_id: str,
-        indexes: IndexSet,
-        *,
-        models: CurrentModel,
-        limits: Limits,
-        clock: Clock,
-    ) -> None:
-        self._store = store
-        self._scope = Scope(agent_id, all_users=True)
-        self._indexes = indexes
-        self._models = models
-        self._limits = limits
-        self._now = clock
+class VectorIndexReader(Part):
+    """Looks into the index of one agent's active memories."""
 
     async def info(self) -> IndexInfo:
         """Return what the index consists of, with all changes of the store."""
@@ -154,16 +124,16 @@ class VectorIndexReader:
 
     def _page(self, first: int) -> ListRequest:
         now = to_microseconds(self._now())
-        return ListRequest(scope=self._scope, now=now, filters=All(()), offset=first, limit=PAGE)
+        return ListRequest(scope=self._everyone, now=now, filters=All(()), offset=first, limit=PAGE)
 
     def _vectors_of(self, rows: Sequence[int]) -> dict[int, Float32Array]:
         """Return the vectors of rows, each of shape (chunks, dim)."""
         model = self._models.now.stored_name
         if model is None:
             return {}
-        entries = self._store.get_rows(self._scope, rows, now=self._now())
+        entries = self._store.get_rows(self._everyone, rows, now=self._now())
         owned = {(entry.user_id, entry.id): row for row, entry in entries.items()}
-        found = self._store.vectors_of(self._scope.agent_id, owned.keys(), model)
+        found = self._store.vectors_of(self._everyone.agent_id, owned.keys(), model)
         return {
             owned[name]: each.vectors for name, each in found.items() if each.vectors is not None
         }
@@ -173,7 +143,7 @@ class VectorIndexReader:
     ) -> _Measurement:
         """Compare both indexes for the vectors of a row, which itself does not count."""
         search = Search(text=None, ranking=SEMANTIC, limit=k + 1)
-        inputs = RankInputs(self._scope, to_microseconds(self._now()), vectors)
+        inputs = RankInputs(self._everyone, to_microseconds(self._now()), vectors)
         exact_seconds, exact = _timed(lambda: index.rank(search, inputs))
         state = _state_of(index)
         if not state.proposes:
