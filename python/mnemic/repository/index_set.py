@@ -5,14 +5,10 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 
-from mnemic.embed.validated import ValidatedEmbedder
-from mnemic.index import SourceChoice
 from mnemic.model import Scope
 from mnemic.model.rows import State
 from mnemic.model.timestamps import from_microseconds, to_microseconds
-from mnemic.repository.index_pool import PooledIndexes
-from mnemic.repository.index_sync import IndexSync
-from mnemic.repository.load_progress import LoadProgress
+from mnemic.repository.index_sync import IndexOptions, IndexSync
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
 from mnemic.threads.locks import InnerLock
@@ -27,16 +23,9 @@ class IndexSet:
     Args:
         store: Where the memories are.
         agent_id: Whose memories.
-        embedder: Gives memories the vectors they lack; None gives none.
         model: Model of the vectors.
-        language: The language of the memories, "auto" or None; see `Options`.
-        can_write: Whether such vectors may be stored.
-        choose_source: Chooses the candidate source of active memories; None for none.
-        progress: Reports loads of the index of active memories; None for none.
-        pool: Bounds the bytes of loaded indexes; None for no bound.
-        unloaded: Called when the index of active memories was dropped; None for nothing to call.
-        is_lazy: Whether even the index of active memories is loaded by its first use alone.
-        keeps_snapshots: Whether snapshots of that index are loaded and saved.
+        options: Options of the index of active memories; the others have no candidate source, and
+            report nothing.
 
     Attributes:
         active: The index of active memories.
@@ -46,43 +35,17 @@ class IndexSet:
     """
 
     def __init__(
-        self,
-        store: Store,
-        agent_id: str,
-        embedder: ValidatedEmbedder | None,
-        model: VectorModel,
-        *,
-        language: str | None,
-        can_write: bool,
-        choose_source: SourceChoice | None = None,
-        progress: LoadProgress | None = None,
-        pool: PooledIndexes | None = None,
-        unloaded: Callable[[], object] | None = None,
-        is_lazy: bool = False,
-        keeps_snapshots: bool = True,
+        self, store: Store, agent_id: str, model: VectorModel, options: IndexOptions
     ) -> None:
-        self._embedder = embedder
         self._model = model
         self._lock = InnerLock()
         self.is_switching = False
         self.generation = 0
-        self._make = partial(
-            IndexSync,
-            store,
-            agent_id,
-            language=language,
-            can_write=can_write,
-            pool=pool,
-            keeps_snapshots=keeps_snapshots,
+        self._make = partial(IndexSync, store, agent_id)
+        self._plain = options._replace(
+            choose_source=None, progress=None, unloaded=None, is_lazy=False
         )
-        self.active = self._make(
-            embedder,
-            model=model,
-            choose_source=choose_source,
-            progress=progress,
-            unloaded=unloaded,
-            is_lazy=is_lazy,
-        )
+        self.active = self._make(model, options)
         self._syncs = {State.ACTIVE: self.active}
 
     def of(self, state: State) -> IndexSync:
@@ -96,10 +59,7 @@ class IndexSet:
                 known = None
             if known is None:
                 known = self._syncs[state] = self._make(
-                    self._embedder,
-                    model=self._model,
-                    state=state,
-                    is_switching=self.is_switching,
+                    self._model, self._plain, state, is_switching=self.is_switching
                 )
             return known
 
@@ -131,7 +91,7 @@ class IndexSet:
             try:
                 yield
                 if self.active.is_of(model):
-                    self._model, self._embedder = model, model.embedder
+                    self._model = model
                     self.is_switching = False
                     taken()
             finally:

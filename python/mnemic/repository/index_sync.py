@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
+from typing import NamedTuple
 
 from mnemic._core import Coverage
 from mnemic.embed.validated import ValidatedEmbedder
@@ -51,8 +52,37 @@ def _repair(sync: "weakref.ref[IndexSync]") -> None:
         alive.repair()
 
 
+def _coverage_of(model: VectorModel) -> Coverage | None:
+    """Return the languages of a model's embedder."""
+    return None if model.embedder is None else model.embedder.coverage
+
+
 class _StoppedError(Exception):
     """The background work was stopped."""
+
+
+class IndexOptions(NamedTuple):
+    """Options of an index.
+
+    Attributes:
+        language: The language of the entries, "auto" or None; see `Options`.
+        can_write: Whether new vectors may be stored.
+        pool: Bounds the bytes of loaded indexes; None for no bound.
+        keeps_snapshots: Whether snapshots of an index of active memories are loaded and saved.
+        choose_source: Chooses the index's candidate source; None for none.
+        progress: Reports full loads that a call waits for; None for none.
+        unloaded: Called when the pool has dropped the index; None for nothing to call.
+        is_lazy: Whether even an index with an embedder is loaded by its first use alone.
+    """
+
+    language: str | None = "auto"
+    can_write: bool = True
+    pool: PooledIndexes | None = None
+    keeps_snapshots: bool = True
+    choose_source: SourceChoice | None = None
+    progress: LoadProgress | None = None
+    unloaded: Callable[[], object] | None = None
+    is_lazy: bool = False
 
 
 class IndexSync:
@@ -61,18 +91,10 @@ class IndexSync:
     Args:
         store: The store.
         agent_id: The agent.
-        embedder: Embeds entries without a vector; None embeds none.
-        language: The language of the entries, "auto" or None; see `Options`.
-        can_write: Whether new vectors may be stored.
+        model: Model of the vectors; its embedder embeds entries without a vector.
+        options: Its options.
         state: State of the entries; only active ones are embedded.
-        choose_source: Chooses the index's candidate source; None for none.
-        model: Model of the vectors; the embedder's if None.
-        progress: Reports full loads that a call waits for; None for none.
-        pool: Bounds the bytes of loaded indexes; None for no bound.
-        unloaded: Called when the pool has dropped the index; None for nothing to call.
-        is_lazy: Whether even an index with an embedder is loaded by its first use alone.
         is_switching: Whether the agent's model is being changed; see `begin_switch`.
-        keeps_snapshots: Whether snapshots of an index of active memories are loaded and saved.
 
     Attributes:
         model: Name and dimension of the index's vectors; None before the agent's first vector.
@@ -86,43 +108,30 @@ class IndexSync:
         self,
         store: Store,
         agent_id: str,
-        embedder: ValidatedEmbedder | None,
-        *,
-        language: str | None = "auto",
-        can_write: bool = True,
+        model: VectorModel,
+        options: IndexOptions,
         state: State = State.ACTIVE,
-        choose_source: SourceChoice | None = None,
-        model: VectorModel | None = None,
-        progress: LoadProgress | None = None,
-        pool: PooledIndexes | None = None,
-        unloaded: Callable[[], object] | None = None,
-        is_lazy: bool = False,
-        keeps_snapshots: bool = True,
+        *,
         is_switching: bool = False,
     ) -> None:
+        self._options = options
+        self._pool = options.pool
+        self._can_write = options.can_write
+        self._choose_source = options.choose_source
         self._is_switching = is_switching
-        self._keeps_snapshots = keeps_snapshots
-        self._pool = pool
         self._measured_seq: int | None = None
-        self._unloaded = unloaded
-        self._is_unloaded = is_lazy
-        self._vector_model = VectorModel(store, agent_id, embedder) if model is None else model
+        self._is_unloaded = options.is_lazy
+        self._vector_model = model
         if not is_switching:
-            self._vector_model.check_stored()
-        self.model = self._vector_model.known
+            model.check_stored()
+        self.model = model.known
         self._learning = Lock()
-        self._coverage = None if embedder is None else embedder.coverage
-        self._languages = None if embedder is None else embedder.languages
-        self._choose_source = choose_source
-        self._language = language
+        self._coverage = _coverage_of(model)
         self._index = self._new_index(self.model, self._coverage)
         self._store = store
         self._agent_id = agent_id
-        self._embedder = embedder
         self._state = state
-        self._progress = progress
-        self._can_write = can_write
-        self._missing = self._new_missing(embedder)
+        self._missing = self._new_missing(model.embedder)
         self._catching_up = Lock()
         self._rebuilding: threading.Thread | None = None
         self._rebuild_at = 0.0
@@ -136,7 +145,8 @@ class IndexSync:
         self._buffer = AccessBuffer()
         self._access_lock = Lock()
         self._reporting_thread: int | None = None
-        if embedder is not None and not is_lazy:  # without one, they may never be searched
+        # Without an embedder, they may never be searched.
+        if model.embedder is not None and not options.is_lazy:
             self.catch_up(max_seconds=None)
 
     @property
@@ -198,14 +208,12 @@ class IndexSync:
             vector_model: The model of the agent's vectors now.
             swapping: Its context contains the replacement, and nothing that takes long.
         """
-        old, embedder = self._missing, vector_model.embedder
-        coverage = None if embedder is None else embedder.coverage
+        old, coverage = self._missing, _coverage_of(vector_model)
 
         def take() -> None:
-            self._vector_model, self._embedder = vector_model, embedder
+            self._vector_model = vector_model
             self.model, self._coverage = vector_model.known, coverage
-            self._languages = None if embedder is None else embedder.languages
-            self._missing = self._new_missing(embedder)
+            self._missing = self._new_missing(vector_model.embedder)
             self._snapshots = self._new_snapshots(self.model)
             self._measured_seq, self._is_switching = None, False
 
@@ -270,8 +278,8 @@ class IndexSync:
             self._is_unloaded, self._measured_seq = True, None
             if self._state is State.ACTIVE:
                 self._store.release(self._agent_id)
-            if self._unloaded is not None:
-                self._unloaded()
+            if self._options.unloaded is not None:
+                self._options.unloaded()
             return True
         finally:
             self._catching_up.release()
@@ -402,7 +410,8 @@ class IndexSync:
         if self._missing is not None:
             self._missing.retry_all()
         self.catch_up(max_seconds=None)
-        given = None if self._embedder is not None else self._new_missing(embedder)
+        has_own = self._vector_model.embedder is not None
+        given = None if has_own else self._new_missing(embedder)
         if given is not None and self._index.size:
             self._vector_model.learn(embedder.learned_dimensions())
             self._learn_model()
@@ -455,7 +464,7 @@ class IndexSync:
     @property
     def lacks_dimension(self) -> bool:
         """Whether there is an embedder whose vectors the index cannot hold yet."""
-        return self.model is None and self._embedder is not None
+        return self.model is None and self._vector_model.embedder is not None
 
     @property
     def has_retries(self) -> bool:
@@ -524,14 +533,16 @@ class IndexSync:
         make_source = None if dim is None or choose is None else choose()
         # By a weak reference: a memory that is never closed is collected with its last reference.
         repair = partial(_repair, weakref.ref(self))
-        return NativeIndex(dim, make_source, coverage, self._language, repair)
+        return NativeIndex(dim, make_source, coverage, self._options.language, repair)
 
     def _new_snapshots(self, model: Model | None) -> IndexSnapshots | None:
         """Return the snapshots of the index, if any are kept of it."""
-        if self._state is not State.ACTIVE or not self._keeps_snapshots:
+        if self._state is not State.ACTIVE or not self._options.keeps_snapshots:
             return None
         named = None if model is None else (model[0], model[1])
-        kind = IndexKind(self._agent_id, named, self._language, self._languages)
+        embedder = self._vector_model.embedder
+        languages = None if embedder is None else embedder.languages
+        kind = IndexKind(self._agent_id, named, self._options.language, languages)
         return IndexSnapshots(self._store, kind, self._coverage)
 
     def _load_fresh(self) -> None:
@@ -727,11 +738,12 @@ class IndexSync:
 
     def _loaded(self, seq: int | None, sink: BatchSink, deadline: float | None) -> RowBatch:
         """Read the rows since a change; a full load is reported."""
-        if seq is not None or self._progress is None:
+        progress = self._options.progress
+        if seq is not None or progress is None:
             return self._rows_since(seq, self.model, sink, deadline)
         self._reporting_thread = threading.get_ident()
         try:
-            with self._progress.counted(sink, has_vectors=self.model is not None) as counted:
+            with progress.counted(sink, has_vectors=self.model is not None) as counted:
                 return self._rows_since(seq, self.model, counted, deadline)
         finally:
             self._reporting_thread = None

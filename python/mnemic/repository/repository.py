@@ -61,6 +61,7 @@ from mnemic.repository.find import Finder
 from mnemic.repository.found import Expansion, SearchOutcome
 from mnemic.repository.index_pool import SHARED, IndexPool, PooledIndexes, indexes_of
 from mnemic.repository.index_set import IndexSet
+from mnemic.repository.index_sync import IndexOptions
 from mnemic.repository.key_rotation import KeyRotation
 from mnemic.repository.limits import Limits
 from mnemic.repository.lineage import LineageReader
@@ -164,22 +165,19 @@ class Repository:
             )
             loading = LoadProgress.of(self._store, self.agent_id, settings.progress, clock)
             pool = self._pool_of(settings.index_pool)
-            self._indexes = IndexSet(
-                self._store,
-                self.agent_id,
-                self._models.now.embedder,
-                self._models.now,
+            options = IndexOptions(
                 language=settings.language,
                 can_write=not settings.read_only,
+                pool=pool,
+                keeps_snapshots=settings.snapshots,
                 choose_source=source_choice(settings.chosen_index, self._memories)
                 if settings.make_source is None
                 else lambda: settings.make_source,
                 progress=loading,
-                pool=pool,
                 unloaded=self._cache.clear,
-                keeps_snapshots=settings.snapshots,
                 is_lazy=not loads_on_opening(self._store, self.agent_id, settings.search_in),
             )
+            self._indexes = IndexSet(self._store, self.agent_id, self._models.now, options)
             self.accesses = AccessCounter(
                 self._store,
                 self.agent_id,
@@ -193,8 +191,8 @@ class Repository:
                 settings.embedder.close()
             self._store.close()
             raise
-        # Without this object: a cycle would keep the file of a memory that is never closed.
         self.user_hints = UserHints(self._store, self._indexes.active, self._telemetry, clock)
+        # Without this object: a cycle would keep the file of a memory that is never closed.
         shared = Shared(
             self._store,
             self.agent_id,
