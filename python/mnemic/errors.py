@@ -1,12 +1,26 @@
 """Every error mnemic raises. Each is also the built-in error a caller would expect."""
 
-from functools import partial
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 
 class MnemicError(Exception):
     """Base of all mnemic errors."""
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Preserve the fields in pickles; arguments that make a message are not called again."""
+        if not vars(self):
+            return super().__reduce__()
+        return _restored, (type(self), self.args), vars(self)
+
+
+def _restored(kind: type[MnemicError], args: tuple[object, ...]) -> MnemicError:
+    built_in: Any = kind  # the one whose memory layout it has, such as OSError
+    while issubclass(built_in, MnemicError):
+        built_in = built_in.__base__
+    error: MnemicError = built_in.__new__(kind)
+    error.args = args
+    return error
 
 
 class InvalidArgumentError(MnemicError, ValueError):
@@ -118,14 +132,8 @@ class EmbedderResultError(EmbeddingError):
     """An embedder returned something other than one vector of its dimensions for each text."""
 
 
-class EmbeddingServiceError(EmbeddingError):
-    """A service of embeddings returned an error, or cannot be reached.
-
-    Attributes:
-        status: Status of its response; None without one.
-        body: Beginning of the response's body, without keys and texts of the request.
-        retry_after: Seconds after which it takes the next request; None if it names none.
-    """
+class _ServiceFailure(MnemicError):  # noqa: N818 - a part of errors
+    """A model service returned an error, or cannot be reached."""
 
     def __init__(
         self,
@@ -141,9 +149,15 @@ class EmbeddingServiceError(EmbeddingError):
         self.retry_after = retry_after
         self.kind = type(self).__name__ if status is None else f"status {status}"
 
-    def __reduce__(self) -> tuple[type, tuple[str], dict[str, object]]:
-        """Preserve the fields in pickles."""
-        return type(self), (str(self.args[0]),), dict(vars(self))
+
+class EmbeddingServiceError(_ServiceFailure, EmbeddingError):
+    """A service of embeddings returned an error, or cannot be reached.
+
+    Attributes:
+        status: Status of its response; None without one.
+        body: Beginning of the response's body, without keys and texts of the request.
+        retry_after: Seconds after which it takes the next request; None if it names none.
+    """
 
 
 class EmbeddingTimeoutError(EmbeddingServiceError, TimeoutError):
@@ -158,7 +172,7 @@ class LanguageModelResultError(LanguageModelError):
     """A language model returned no text: nothing, a refusal, or something else."""
 
 
-class LanguageModelServiceError(LanguageModelError):
+class LanguageModelServiceError(_ServiceFailure, LanguageModelError):
     """A service of language models returned an error, or cannot be reached.
 
     Attributes:
@@ -166,23 +180,6 @@ class LanguageModelServiceError(LanguageModelError):
         body: Beginning of the response's body, without keys and texts of the request.
         retry_after: Seconds after which it takes the next request; None if it names none.
     """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        status: int | None = None,
-        body: str = "",
-        retry_after: float | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.body = body
-        self.retry_after = retry_after
-
-    def __reduce__(self) -> tuple[type, tuple[str], dict[str, object]]:
-        """Preserve the fields in pickles."""
-        return type(self), (str(self.args[0]),), dict(vars(self))
 
 
 class LanguageModelTimeoutError(LanguageModelServiceError, TimeoutError):
@@ -215,10 +212,6 @@ class RecalledTextError(InvalidEntryError):
         self.memory_id = memory_id
         self.place = place
 
-    def __reduce__(self) -> tuple[type, tuple[UUID, int | None]]:
-        """Preserve the fields in pickles."""
-        return type(self), (self.memory_id, self.place)
-
 
 class ExportFormatError(InvalidArgumentError):
     """A line of an export cannot be read; the message names the value found and the one expected.
@@ -236,11 +229,6 @@ class ExportFormatError(InvalidArgumentError):
         )
         super().__init__(f"line {line}: {shown}")
         self.line = line
-        self._problem = problem
-
-    def __reduce__(self) -> tuple[type, tuple[int, str]]:
-        """Preserve the fields in pickles."""
-        return type(self), (self.line, self._problem)
 
 
 _MAX_PROBLEM_LENGTH = 500
@@ -269,11 +257,6 @@ class VersionConflictError(MnemicError, RuntimeError):
         )
         self.stored = stored
         self.given = given
-        self._entry_id = entry_id
-
-    def __reduce__(self) -> tuple[type, tuple[object, int, int]]:
-        """Preserve the fields in pickles."""
-        return type(self), (self._entry_id, self.stored, self.given)
 
 
 class AmbiguousIdError(MnemicError, LookupError):
@@ -398,12 +381,6 @@ class StorageQuotaExceededError(MnemicError, RuntimeError):
         self.unit: Literal["bytes", "entries"] = unit
         self.when_full: Literal["refuse", "evict"] = when_full
 
-    def __reduce__(self) -> tuple[object, ...]:
-        """Preserve the fields in pickles."""
-        named = partial(type(self), added=self.added, unit=self.unit, when_full=self.when_full)
-        values = self.current_usage, self.limit, self.license_tier, self.quota, self.user_id
-        return named, values
-
 
 class KeyUnavailableError(MnemicError, RuntimeError):
     """A master key cannot be had: a key provider failed, or has no key of this name.
@@ -435,10 +412,6 @@ class WrongKeyError(StoreError, PermissionError):
         self.stored = stored
         self.given = given
 
-    def __reduce__(self) -> tuple[type, tuple[str, str, str]]:
-        """Preserve the fields in pickles."""
-        return type(self), (self.agent_id, self.stored, self.given)
-
 
 class SealBrokenError(StoreCorruptError, ValueError):
     """A sealed field is damaged, was changed, or was sealed for another memory.
@@ -453,10 +426,6 @@ class SealBrokenError(StoreCorruptError, ValueError):
     def __init__(self, message: str, entry_id: UUID | None = None) -> None:
         super().__init__(message)
         self.entry_id = entry_id
-
-    def __reduce__(self) -> tuple[type, tuple[str, UUID | None]]:
-        """Preserve the fields in pickles."""
-        return type(self), (str(self.args[0]), self.entry_id)
 
 
 class DetectorError(MnemicError, RuntimeError):
@@ -490,10 +459,6 @@ class ContextWindowFullError(MnemicError, RuntimeError):
         self.current_tokens = current_tokens
         self.max_tokens = max_tokens
         self.requested_tokens = requested_tokens
-
-    def __reduce__(self) -> tuple[type, tuple[int, int, int]]:
-        """Preserve the fields in pickles."""
-        return type(self), (self.current_tokens, self.max_tokens, self.requested_tokens)
 
 
 class RedactionBudgetError(MnemicError, RuntimeError):
@@ -535,11 +500,6 @@ class LicenseRestrictionError(MnemicError, PermissionError):
         self.feature_key = feature_key
         self.required_tier = required_tier
         self.current_tier = current_tier
-
-    def __reduce__(self) -> tuple[type, tuple[str, str, str, str]]:
-        """Preserve the fields in pickles."""
-        message = str(self.args[0])
-        return type(self), (message, self.feature_key, self.required_tier, self.current_tier)
 
 
 StorageQuotaExceededException = StorageQuotaExceededError

@@ -1,21 +1,8 @@
 """A failed request, and the errors that callers get for it."""
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-
-class ServiceErrorType(Protocol):
-    """Makes the error of a failed request."""
-
-    def __call__(
-        self,
-        message: str,
-        *,
-        status: int | None = None,
-        body: str = "",
-        retry_after: float | None = None,
-    ) -> Exception:
-        """Return the error."""
-        ...
+from mnemic.errors import EmbeddingServiceError, LanguageModelServiceError
 
 
 class ErrorTypes(NamedTuple):
@@ -27,8 +14,8 @@ class ErrorTypes(NamedTuple):
         result: Of a response that is none of the protocol.
     """
 
-    service: ServiceErrorType
-    timeout: ServiceErrorType
+    service: type[EmbeddingServiceError] | type[LanguageModelServiceError]
+    timeout: type[EmbeddingServiceError] | type[LanguageModelServiceError]
     result: type[Exception]
 
 
