@@ -11,7 +11,7 @@ from mnemic.compat import AsyncLongTermMemory
 from mnemic.errors import DeadlineExceededError, InvalidArgumentError, StoreClosedError
 from mnemic.model import MemoryAudit
 from mnemic.policy import RedactionPattern
-from mnemic.repository import audit, near_duplicates
+from mnemic.repository import audit
 from tests.support.clock import NOON, Clock
 from tests.support.embedders import WordEmbedder
 from tests.support.keys import KEY as MASTER_KEY
@@ -106,7 +106,7 @@ def twin(vectors, near):
 
 @pytest.mark.parametrize("block", [1, 2, 7, 256])
 def test_near_duplicates_are_those_of_comparing_every_pair(monkeypatch, block):
-    monkeypatch.setattr(near_duplicates, "BLOCK", block)
+    monkeypatch.setattr(audit, "BLOCK", block)
     draw = np.random.default_rng(block)
     centres = draw.standard_normal((12, 8))
     vectors = centres[draw.integers(0, 12, 90)] + 0.15 * draw.standard_normal((90, 8))

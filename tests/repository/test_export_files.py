@@ -16,11 +16,10 @@ from mnemic._core import NewFile
 from mnemic.errors import ExportFormatError, InvalidArgumentError, StoreFileError, StoreFullError
 from mnemic.memory import Memory
 from mnemic.repository import export_files
+from mnemic.repository.export import read_export, write_export
 from mnemic.repository.export_format import (
     ExportFooter,
 )
-from mnemic.repository.export_reader import read_export
-from mnemic.repository.export_writer import write_export
 from tests.support.clock import NOON
 from tests.support.exports import (
     HEADER,

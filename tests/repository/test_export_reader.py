@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mnemic.errors import ExportFormatError, InvalidArgumentError, InvalidEntryError
 from mnemic.model import LinkType, MemoryLink
-from mnemic.repository import export_files, export_format, export_writer
+from mnemic.repository import export, export_files, export_format
 from mnemic.repository.export_format import (
     ExportedLink,
     ExportedMemory,
@@ -214,7 +214,7 @@ def test_metadata_nested_too_deep_is_refused():
 
 
 def test_a_line_longer_than_the_limit_is_refused_without_reading_it_whole(monkeypatch):
-    for module in (export_files, export_writer):
+    for module in (export_files, export):
         monkeypatch.setattr(module, "MAX_LINE_BYTES", 1000)
     assert len(of_text(lines_of(content="x" * 800))) == 3
     with pytest.raises(ExportFormatError, match="line 2: the line is longer than 1000 bytes"):
@@ -228,7 +228,7 @@ def test_a_memory_after_a_link_is_refused_by_reader_and_writer():
     line = written([(memory(), None)]).splitlines(keepends=True)[1]
     with pytest.raises(ExportFormatError, match="line 3: a memory after a link"):
         of_text(header + link + line + end)
-    writer = export_writer.ExportWriter(io.BytesIO().write, "a")
+    writer = export.ExportWriter(io.BytesIO().write, "a")
     writer.write_link(LINK)
     with pytest.raises(InvalidArgumentError, match="before links"):
         writer.write_memory(memory())

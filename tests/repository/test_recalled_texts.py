@@ -2,8 +2,8 @@
 
 import pytest
 
-from mnemic.repository import recalled_texts
-from mnemic.repository.recalled_texts import RecalledTexts, digest_of
+from mnemic.repository import recall_guard
+from mnemic.repository.recall_guard import RecalledTexts, digest_of
 
 OSLO = "Lives in Oslo with two cats"
 NUTS = "Allergic to peanuts and walnuts"
@@ -84,7 +84,7 @@ def test_texts_without_words_are_not_compared():
 
 
 def test_long_texts_are_not_compared(monkeypatch):
-    monkeypatch.setattr(recalled_texts, "MAX_CHARACTERS", 20)
+    monkeypatch.setattr(recall_guard, "MAX_CHARACTERS", 20)
     assert digest_of(OSLO) is None
     assert texts("Oslo").repeated_by("Oslo" + " " * 40) == ()
 
@@ -92,5 +92,5 @@ def test_long_texts_are_not_compared(monkeypatch):
 def test_a_digest_holds_no_word_and_differs_between_processes(monkeypatch):
     one = digest_of(OSLO)
     assert "oslo" not in repr(one).lower()
-    monkeypatch.setattr(recalled_texts, "_KEY", b"another process")
+    monkeypatch.setattr(recall_guard, "_KEY", b"another process")
     assert digest_of(OSLO).words != one.words

@@ -9,9 +9,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from mnemic.model import LinkType, MemoryLink, MemoryStatus, MemoryType
+from mnemic.repository.export import read_export, write_export
 from mnemic.repository.export_format import ExportedLink
-from mnemic.repository.export_reader import read_export
-from mnemic.repository.export_writer import write_export
 from tests.support.clock import NOON
 from tests.support.entries import numbered
 from tests.support.tiers import examples

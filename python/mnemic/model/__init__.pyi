@@ -5,7 +5,6 @@ from mnemic.model.audit import AuditKind as AuditKind
 from mnemic.model.audit import MemoryAudit as MemoryAudit
 from mnemic.model.deadline import OnTimeout as OnTimeout
 from mnemic.model.distinct import DistinctValue as DistinctValue
-from mnemic.model.embedding_model import EmbeddingModel as EmbeddingModel
 from mnemic.model.entry import MemoryEntry as MemoryEntry
 from mnemic.model.entry import MemoryStatus as MemoryStatus
 from mnemic.model.entry import MemoryType as MemoryType
@@ -53,14 +52,15 @@ from mnemic.model.recall import SalienceBreakdown as SalienceBreakdown
 from mnemic.model.recall import SalienceOptions as SalienceOptions
 from mnemic.model.recall import SalienceWeights as SalienceWeights
 from mnemic.model.recall import ScoredMemory as ScoredMemory
-from mnemic.model.reembed_report import ReembedReport as ReembedReport
 from mnemic.model.results import DeleteResult as DeleteResult
+from mnemic.model.results import EmbeddingModel as EmbeddingModel
 from mnemic.model.results import ImportResult as ImportResult
 from mnemic.model.results import IndexAudit as IndexAudit
 from mnemic.model.results import IndexInfo as IndexInfo
 from mnemic.model.results import LongTermMemoryStats as LongTermMemoryStats
 from mnemic.model.results import MemoryPage as MemoryPage
 from mnemic.model.results import MemorySearchResult as MemorySearchResult
+from mnemic.model.results import ReembedReport as ReembedReport
 from mnemic.model.results import SearchHit as SearchHit
 from mnemic.model.results import SearchResults as SearchResults
 from mnemic.model.results import TagUsage as TagUsage
@@ -68,7 +68,7 @@ from mnemic.model.results import UserUsage as UserUsage
 from mnemic.model.results import VerifyProblem as VerifyProblem
 from mnemic.model.results import VerifyReport as VerifyReport
 from mnemic.model.scope import Scope as Scope
-from mnemic.model.search_in import SearchIn as SearchIn
+from mnemic.model.search import SearchIn as SearchIn
 from mnemic.model.update import MemoryEntryUpdate as MemoryEntryUpdate
 from mnemic.model.why import Why as Why
 from mnemic.model.why import WordMatch as WordMatch

@@ -17,6 +17,58 @@ from mnemic.records import Listing, Record
 from mnemic.reporting.habits import STATS, AnswersHabits
 
 
+class Lineage(NamedTuple):
+    """A memory, the versions that it supersedes, and its rivals.
+
+    Attributes:
+        head: The memory.
+        versions: Memories that it supersedes, directly or through others, oldest first.
+        contradicting: Other active memories that supersede one of them: last changed first, then
+            smallest id.
+    """
+
+    head: MemoryEntry
+    versions: tuple[MemoryEntry, ...] = ()
+    contradicting: tuple[MemoryEntry, ...] = ()
+
+
+class EmbeddingModel(Record, frozen=True):
+    """The model of an agent's stored vectors, as the file records it.
+
+    Attributes:
+        name: Name of the model.
+        dimensions: Length of each vector.
+    """
+
+    name: str
+    dimensions: int
+
+
+class ReembedReport(Record, frozen=True):
+    """What a re-embedding has done.
+
+    Attributes:
+        model: Name of the new model.
+        dimensions: Length of its vectors.
+        previous: Name of the model of the agent's vectors before; None if it had none.
+        is_complete: Whether the new vectors are in use. If not, the old ones stay in use, and the
+            next call goes on where this one ended.
+        embedded: Number of memories embedded by this call.
+        kept: Number of memories whose vectors of the model were there already.
+        failed: Ids of the memories that the embedder failed on each time, oldest first.
+        seconds: Duration.
+    """
+
+    model: str
+    dimensions: int
+    previous: str | None
+    is_complete: bool
+    embedded: int
+    kept: int
+    failed: tuple[UUID, ...]
+    seconds: float
+
+
 class VerifyProblem(Record, frozen=True):
     """A difference between a file and its checksums.
 

@@ -1,6 +1,6 @@
 """The checked request of a search."""
 
-from typing import ClassVar
+from typing import ClassVar, Final, Literal, TypeAlias, get_args
 from uuid import UUID
 
 import msgspec
@@ -11,6 +11,10 @@ from mnemic.model.ranking import HYBRID, KEYWORD, Order, Ranking
 from mnemic.model.redacted import Redacted
 from mnemic.model.rows import State
 from mnemic.records import Record
+
+SearchIn: TypeAlias = Literal["auto", "memory", "database"]
+"""In the index in memory, in the database, or wherever it costs less."""
+SEARCH_INS: Final[tuple[str, ...]] = get_args(SearchIn)
 
 
 class EvidenceFloor(Record, frozen=True):

@@ -1,29 +1,268 @@
 """Moves memories between a store and an export in batches, so that neither is held whole."""
 
 import copy
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack
+import os
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from itertools import islice
-from typing import NamedTuple
+from pathlib import Path
+from typing import IO, NamedTuple
 from uuid import UUID
 
 import msgspec
 from msgspec.structs import force_setattr
 
+from mnemic.arrays import Float32Array
 from mnemic.errors import ExportFormatError, InvalidArgumentError
-from mnemic.model import ImportResult, MemoryEntry, Scope
+from mnemic.model import ImportResult, MemoryEntry, MemoryLink, Scope, validation
+from mnemic.model.agent_id import is_same_agent
 from mnemic.model.new_entry import NewEntry, checked_record
 from mnemic.model.scope import NO_USER
+from mnemic.new_files import file_errors, writing_errors
 from mnemic.protocols import Source, Target
 from mnemic.reporting.progress import Report
-from mnemic.repository.export_format import LINKS_NAME_USERS, ExportedLink, ExportedMemory
-from mnemic.repository.export_reader import ExportReader, read_export
-from mnemic.repository.export_writer import write_export
+from mnemic.repository.export_files import (
+    new_export_file,
+    numbered_lines,
+    refuse_other_text,
+    seekable,
+)
+from mnemic.repository.export_format import (
+    LAST_LINE,
+    LINKS_NAME_USERS,
+    MAX_LINE_BYTES,
+    ExportedLink,
+    ExportedMemory,
+    ExportFooter,
+    ExportHeader,
+    ExportRecord,
+    footer_line,
+    header_line,
+    link_line,
+    memory_line,
+    parse_header,
+    parse_record,
+)
 from mnemic.store import Store
 from mnemic.store.row_codec import check_size
 from mnemic.store.values import StoredEntry, StoredLink
 from mnemic.threads.sync_bridge import arrived, run_blocking
+
+
+class ExportReader:
+    """The records of one export, with the numbers of their lines; made by `read_export`.
+
+    Each iteration starts again with the first line; only one goes on at a time. It gives the
+    header, then memories, then links, then the footer, so that links find their memories stored.
+    Ids are not compared with each other: remembering them would take memory as the file grows.
+
+    Attributes:
+        version: Of the format; 0 before the header was read.
+
+    Raises:
+        ExportFormatError: At the first line that is not right; what came before it is.
+    """
+
+    def __init__(self, file: IO[str] | IO[bytes]) -> None:
+        self._file = file
+        self._start = file.tell()
+        self.version = 0
+
+    def __iter__(self) -> Iterator[tuple[int, ExportRecord]]:
+        self._file.seek(self._start)
+        for number, record in _records(numbered_lines(self._file)):
+            if isinstance(record, ExportHeader):
+                self.version = record.version
+            yield number, record
+
+
+@contextmanager
+def read_export(
+    source: str | os.PathLike[str] | IO[str] | IO[bytes],
+) -> Generator[ExportReader, None, None]:
+    """Open an export, to be read as often as needed.
+
+    What cannot be read twice, such as a pipe, is first copied to a temporary file without a name.
+
+        with read_export("memories.jsonl") as export:
+            for line, record in export: ...
+
+    Args:
+        source: A path, or an open file, which stays open: UTF-8 text, or bytes.
+
+    Raises:
+        InvalidArgumentError: If it is neither, or text of another encoding.
+        StoreFileError: If the file cannot be opened.
+    """
+    if isinstance(source, str | os.PathLike):
+        path = validation.file("source", source)
+        with file_errors(path):
+            file = Path(path).open("rb")  # noqa: SIM115 - closed below
+        with file, seekable(file) as again:
+            yield ExportReader(again)
+    else:
+        refuse_other_text("source", source, "readline")
+        with seekable(source) as again:
+            yield ExportReader(again)
+
+
+def _records(lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, ExportRecord]]:
+    number, line = next(lines, (1, b""))
+    header = parse_header(number, line)
+    yield number, header
+    memories = links = 0
+    for number, line in lines:
+        record = parse_record(number, line)
+        if isinstance(record, ExportedMemory):
+            _check_memory(number, record, header, links)
+            memories += 1
+        elif isinstance(record, ExportedLink):
+            links += 1
+        else:
+            _check_end(number, record, ExportFooter(memories, links), lines)
+        yield number, record
+        if isinstance(record, ExportFooter):
+            return
+    raise ExportFormatError(
+        number + 1,
+        f"the file ends without its last line, {LAST_LINE}: it was cut off; export again",
+    )
+
+
+def _check_memory(number: int, record: ExportedMemory, header: ExportHeader, links: int) -> None:
+    if not is_same_agent(record.entry.agent_id, header.agent_id):
+        raise ExportFormatError(
+            number,
+            f"a memory of agent {record.entry.agent_id!r} in an export of agent "
+            f"{header.agent_id!r}",
+        )
+    if links:
+        raise ExportFormatError(number, "a memory after a link; all memories come before the links")
+
+
+def _check_end(
+    number: int, footer: ExportFooter, read: ExportFooter, lines: Iterator[tuple[int, bytes]]
+) -> None:
+    if footer != read:
+        raise ExportFormatError(
+            number,
+            f"the file holds {read.memories} memories and {read.links} links, but ends with the "
+            f"counts {footer.memories} and {footer.links}: lines were lost or added; export again",
+        )
+    for after, line in lines:
+        if line.strip():
+            raise ExportFormatError(
+                after, f"found {len(line)} bytes after the last line, {LAST_LINE}"
+            )
+
+
+class ExportWriter:
+    """Writes the lines of one export; made by `write_export`. Not thread-safe."""
+
+    def __init__(self, write: Callable[[bytes], object], agent_id: str) -> None:
+        self._write = write
+        self._agent_id = agent_id
+        self._memories = 0
+        self._links = 0
+
+    @property
+    def written(self) -> ExportFooter:
+        """Counts of the lines written so far."""
+        return ExportFooter(self._memories, self._links)
+
+    def write_memory(
+        self,
+        entry: MemoryEntry,
+        idempotency_key: str | None = None,
+        more: Sequence[Float32Array] = (),
+    ) -> None:
+        """Write a memory, with its embedding if it has one, and those of its further chunks.
+
+        Raises:
+            InvalidArgumentError: If it is another agent's, or comes after a link, or would be
+                longer than a reader accepts (`MAX_LINE_BYTES`).
+        """
+        if entry.agent_id != self._agent_id:
+            raise InvalidArgumentError(
+                f"memory {entry.id} is agent {entry.agent_id!r}'s; "
+                f"this export is agent {self._agent_id!r}'s"
+            )
+        if self._links:
+            raise InvalidArgumentError("memories are written before links")
+        line = memory_line(ExportedMemory(entry, idempotency_key, tuple(more)))
+        if len(line) > MAX_LINE_BYTES:
+            raise InvalidArgumentError(
+                f"memory {entry.id} takes {len(line)} bytes as JSON; a line of an export has at "
+                f"most {MAX_LINE_BYTES}, so its metadata or tags must become smaller"
+            )
+        self._write(line)
+        self._memories += 1
+
+    def write_link(self, link: MemoryLink, user_id: str | None = None) -> None:
+        """Write a link between a user's memories; its ends need not be in the export."""
+        self._write(link_line(ExportedLink(link, user_id)))
+        self._links += 1
+
+
+@contextmanager
+def write_export(
+    target: str | os.PathLike[str] | IO[str],
+    *,
+    agent_id: str,
+    exported_at: datetime,
+    overwrite: bool = False,
+) -> Generator[ExportWriter, None, None]:
+    """Write one export: memories first, then links; the footer comes when all went well.
+
+    A path is written beside its place, with mode 0600, and moved there when it is complete and on
+    disk; if the `with` block fails, nothing is left of it. A text file is written as it goes and
+    stays open; if the block fails, it lacks the footer, and no reader takes it for complete.
+
+        with write_export("memories.jsonl", agent_id="default", exported_at=now) as export:
+            export.write_memory(entry, idempotency_key)
+            export.write_link(link)
+
+    Args:
+        target: A path, or a text file opened for writing UTF-8.
+        agent_id: Whose memories they are.
+        exported_at: Now.
+        overwrite: Whether a file at this path may be replaced.
+
+    Raises:
+        InvalidArgumentError: If there is a file at this path already, or something that is no
+            file, or if the open file does not take UTF-8 text.
+        StoreFullError: If the disk is full or failing.
+        StoreError: If the file cannot be made or written.
+    """
+    header = ExportHeader(
+        validation.name("agent_id", agent_id), validation.time("exported_at", exported_at)
+    )
+    if isinstance(target, str | os.PathLike):
+        path = Path(validation.file("target", target))
+        with new_export_file(path, overwrite=overwrite) as write:
+            yield from _written(write, header)
+    else:
+        refuse_other_text("target", target, "write")
+        name = str(getattr(target, "name", "the open file"))
+
+        def write_text(line: bytes) -> None:
+            with writing_errors(name):
+                target.write(line.decode())
+
+        yield from _written(write_text, header)
+        with writing_errors(name):
+            target.flush()
+
+
+def _written(
+    write: Callable[[bytes], object], header: ExportHeader
+) -> Generator[ExportWriter, None, None]:
+    write(header_line(header))
+    writer = ExportWriter(write, header.agent_id)
+    yield writer
+    write(footer_line(writer.written))
+
 
 BATCH = 1000
 

@@ -9,7 +9,7 @@ import msgspec
 from mnemic.errors import StoreUnavailableError
 from mnemic.model import MemoryEntry, MemoryStatus, Scope
 from mnemic.model.deadline import check_deadline
-from mnemic.model.lineage import Lineage
+from mnemic.model.results import Lineage
 from mnemic.model.timestamps import to_microseconds
 from mnemic.repository.parts import Part
 from mnemic.store import Store

@@ -37,8 +37,8 @@ from mnemic.model import (
     validation,
 )
 from mnemic.model.audit import AuditRequest
-from mnemic.model.lineage import Lineage
 from mnemic.model.new_entry import ON_EMBED_ERROR, NewEntry
+from mnemic.model.results import Lineage
 from mnemic.model.search import Search
 from mnemic.model.update import checked_expiry
 from mnemic.model.validation import flag

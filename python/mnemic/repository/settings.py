@@ -12,7 +12,7 @@ from mnemic.index.choice import IndexChoice, checked_index
 from mnemic.licensing import LicensePolicy, Quota, checked_policy
 from mnemic.model import OnRecalled, Scope, SearchIn, validation
 from mnemic.model.ids import UuidFactory
-from mnemic.model.search_in import SEARCH_INS
+from mnemic.model.search import SEARCH_INS
 from mnemic.model.timestamps import checked_clock
 from mnemic.model.validation import flag
 from mnemic.protocols import Clock, IdFactory, UserLimit, system_clock

@@ -1,28 +1,40 @@
 """The contract of every store."""
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
 from mnemic.arrays import Float32Array, Int64Array
+from mnemic.crypto import Encryption
 from mnemic.licensing import Quota
-from mnemic.model import LinkType, MemoryEntry, MemoryLink, Scope, VerifyReport
+from mnemic.model import (
+    Expression,
+    LinkType,
+    LongTermMemoryStats,
+    MemoryEntry,
+    MemoryFilter,
+    MemoryLink,
+    OnConflict,
+    OnDuplicate,
+    Scope,
+    UserUsage,
+    VerifyReport,
+)
+from mnemic.model.distinct import DistinctQuery, DistinctValue
+from mnemic.model.filter import EVERY_ENTRY, Criteria
 from mnemic.model.link import Direction
+from mnemic.model.new_entry import NewEntry
+from mnemic.model.results import PageCursor
 from mnemic.model.rows import Record, RowBatch, State
 from mnemic.protocols import UserLimit
 from mnemic.reporting.progress import Report, silent
-from mnemic.store.additions import Additions
-from mnemic.store.bulk import BulkWrites
 from mnemic.store.change_listeners import ChangeListener
-from mnemic.store.lists import Lists
 from mnemic.store.quota import NO_ENTRY_LIMITS, EntryLimits
 from mnemic.store.reembedding import Reembedding
-from mnemic.store.sealing import Sealing
 from mnemic.store.snapshots import Snapshots
-from mnemic.store.usage import UsageReads
 from mnemic.store.values import (
     AccessedRows,
     EntryRow,
@@ -33,8 +45,387 @@ from mnemic.store.values import (
     OwnedId,
     StoredEntry,
     StoredLink,
+    UpdatedEntries,
+    WriteResult,
 )
 from mnemic.store.vector_search import VectorSearch
+
+
+class UsageReads(Protocol):
+    """Numbers of entries and their bytes; see `Store` for the promises."""
+
+    def used_bytes(self, agent_id: str) -> int:
+        """Return the bytes of the agent's contents, including deleted entries."""
+        ...
+
+    def used_by_user(self, agent_id: str, user_id: str | None) -> int:
+        """Return the same for one user; None is the entries without a user."""
+        ...
+
+    def stored_entries(self, scope: Scope) -> int:
+        """Return the number of entries of a scope in any state; deleted ones count until purged."""
+        ...
+
+    def users(
+        self, agent_id: str, *, prefix: str | None, limit: int, offset: int, now: datetime
+    ) -> list[UserUsage]:
+        """Return the users who have entries in any state, no user first, then by code points.
+
+        Args:
+            agent_id: The agent.
+            prefix: Only users whose ids begin with it; None is all.
+            limit: Maximum number of users.
+            offset: Number of first users to skip.
+            now: Entries expired by now are not active.
+        """
+        ...
+
+    def stats(
+        self, scope: Scope, *, now: datetime, deadline: float | None = None
+    ) -> LongTermMemoryStats:
+        """Return statistics of a scope as of one moment, without quota and embedder figures."""
+        ...
+
+
+class Sealing(Protocol):
+    """Seals entries where they are stored, with a key of their agent; see `Store`.
+
+    A sealed entry that cannot be opened, because it was changed, is an error of reads of that entry
+    alone; reads of many leave it out, log it, and count it in `stats`. Without encryption sealed
+    entries do not exist for reads and changes, but for `stats`; deletions still reach them, by id
+    or as all of a scope.
+    """
+
+    def marked(self, entry: MemoryEntry) -> MemoryEntry:
+        """Return an entry, marked as encrypted if it is to be sealed.
+
+        Raises:
+            DetectorError: If the detector of sensitive texts fails.
+            KeyUnavailableError: If it is marked already, and there is no encryption.
+        """
+        ...
+
+    def check_key(self, agent_id: str) -> None:
+        """Check the keys of an agent, and make one if its entries are to be sealed.
+
+        Raises:
+            WrongKeyError: If entries are sealed under a key that is not given.
+            KeyUnavailableError: If a key provider fails.
+            SealBrokenError: If what is stored of a key is damaged.
+        """
+        ...
+
+    def begin_rotation(self, agent_id: str, encryption: Encryption) -> None:
+        """Seal entries of an agent under the current key of these options from now on.
+
+        Entries that are sealed under other keys can be read all the while; `reseal` seals them
+        again.
+
+        Raises:
+            InvalidArgumentError: If the store was opened without encryption.
+            WrongKeyError: If the options lack a key under which entries are sealed.
+            KeyUnavailableError: If a key provider fails.
+        """
+        ...
+
+    def sealed_under_other_keys(self, agent_id: str) -> int:
+        """Return the number of entries, in any state, that are not sealed under the newest key."""
+        ...
+
+    def reseal(self, agent_id: str, after: int, limit: int) -> Future[tuple[int, int]]:
+        """Seal entries under the newest key that are sealed under others, in the order of rows.
+
+        Nothing else of them changes, and no change is logged.
+
+        Args:
+            agent_id: The agent.
+            after: Row of the last entry of the call before; 0 for the first call.
+            limit: Maximum number of entries.
+
+        Returns:
+            The number of entries, and the row of the last one; zeros if there was none.
+
+        Raises:
+            SealBrokenError: If an entry cannot be opened.
+        """
+        ...
+
+    def end_rotation(self, agent_id: str) -> Future[bool]:
+        """Destroy the keys of an agent but the newest, unless entries are sealed under them.
+
+        Returns:
+            Whether they were destroyed.
+        """
+        ...
+
+    def forget_agent(self, agent_id: str) -> Future[list[UUID]]:
+        """Destroy the keys of an agent, and delete its entries; return their ids.
+
+        What copies of the store made before have sealed stays readable with them and the master
+        key.
+        """
+        ...
+
+
+class Lists(Protocol):
+    """Reads over the entries of a scope that match a filter; see `Store` for the promises."""
+
+    def matching(
+        self,
+        scope: Scope,
+        expression: Expression,
+        page: MemoryFilter,
+        *,
+        now: datetime,
+        deadline: float | None = None,
+    ) -> list[MemoryEntry]:
+        """Return the entries of a scope that match a filter, as of one moment.
+
+        A store may narrow to a superset of the matches; `mnemic.store.selection` lets the core
+        decide the rest.
+
+        Args:
+            scope: The scope.
+            expression: Parsed filter, from `mnemic.model.parse_filter`.
+            page: Gives order, limit, offset and `include_forgotten`; expired entries count as
+                deleted. Archived and superseded entries are omitted unless the filter tests the
+                status.
+            now: The time.
+            deadline: See above.
+
+        Returns:
+            Entries without their embeddings, in a total order. Ties: newest first, then smallest
+            id, then user by name, no user before all others.
+        """
+        ...
+
+    def page(
+        self,
+        scope: Scope,
+        expression: Expression,
+        after: PageCursor | None,
+        limit: int,
+        *,
+        now: datetime,
+        include_deleted: bool = False,
+        offset: int = 0,
+        deadline: float | None = None,
+    ) -> list[MemoryEntry]:
+        """Return the entries after a cursor in the list of all that `matching` would return.
+
+        Args:
+            scope: The scope.
+            expression: Parsed filter.
+            after: The last entry of the page before; None begins.
+            limit: Maximum number of entries.
+            now: The time.
+            include_deleted: Also return deleted and expired entries.
+            offset: Number of entries to skip after the cursor.
+            deadline: See above.
+
+        Returns:
+            At most `limit` entries, newest first, then smallest id, then user; from the beginning
+            if the cursor is None.
+        """
+        ...
+
+    def count(
+        self,
+        scope: Scope,
+        expression: Expression | None = None,
+        *,
+        now: datetime,
+        deadline: float | None = None,
+    ) -> int:
+        """Return the number of entries that `matching` would return without a limit.
+
+        Args:
+            scope: The scope.
+            expression: Parsed filter; None is any entry that a search can find.
+            now: The time.
+            deadline: See above.
+        """
+        ...
+
+    def distinct(
+        self,
+        scope: Scope,
+        expression: Expression,
+        wanted: DistinctQuery,
+        *,
+        now: datetime,
+        deadline: float | None = None,
+    ) -> list[DistinctValue]:
+        """Return the distinct values of a field in the entries that `matching` would return.
+
+        Each has the number of its entries. Missing values are left out; an entry counts once for
+        each of its tags. Values ascend: booleans, numbers, texts by code points, lists, dicts.
+        """
+        ...
+
+
+class BulkWrites(Protocol):
+    """Writes over many entries of a scope, each in one transaction; see `Store` for the promises.
+
+    A filter is decided inside the transaction, by the entries as they are stored then. Unknown ids
+    are skipped.
+    """
+
+    def soft_delete_all(
+        self, scope: Scope, now: datetime, criteria: Criteria = EVERY_ENTRY
+    ) -> Future[list[UUID]]:
+        """Mark the selected entries of a scope as deleted; return the ids of those marked now.
+
+        A filter is decided inside the transaction, by the entries as they are stored then; each
+        entry of any status is decided, expired ones too. Unknown ids are skipped.
+
+        Args:
+            scope: The scope.
+            now: The time.
+            criteria: The entries; all of the scope unless given.
+
+        Raises:
+            AmbiguousIdError: If the scope is of all users, and several have one of the ids.
+        """
+        ...
+
+    def delete_all(self, scope: Scope, criteria: Criteria = EVERY_ENTRY) -> Future[list[UUID]]:
+        """Delete the selected entries of a scope permanently, marked as deleted or not.
+
+        Otherwise like `soft_delete_all`. On a full disk a store may delete them in several
+        transactions, as it may in `purge`.
+
+        Returns:
+            Ids of the deleted entries.
+        """
+        ...
+
+    def purge(
+        self, scope: Scope, oldest: datetime, expired: datetime | None = None
+    ) -> Future[list[UUID]]:
+        """Delete permanently what was deleted or expired before `oldest`; return the ids.
+
+        Args:
+            scope: The scope.
+            oldest: The time.
+            expired: Also delete what expired at this time or before.
+        """
+        ...
+
+    def update_all(
+        self,
+        scope: Scope,
+        criteria: Criteria,
+        change: Callable[[MemoryEntry], MemoryEntry],
+        embedded: tuple[str, Float32Array] | None = None,
+        *,
+        now: datetime,
+        quota: Quota | None = None,
+        user_quota: UserLimit | None = None,
+        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
+        include_archived: bool = False,
+    ) -> Future[UpdatedEntries]:
+        """Change the selected entries of a scope, all or none; otherwise like `update`.
+
+        A filter is decided inside the transaction, by the entries as they are stored then. Unknown
+        ids are skipped.
+
+        Returns:
+            The changed entries, in ascending order of their rows.
+
+        Raises:
+            AmbiguousIdError: If the scope is of all users, and several have one of the ids.
+            EmbeddingModelMismatchError: If the agent's vectors come from another model.
+            StorageQuotaExceededError: If the contents would exceed a quota.
+        """
+        ...
+
+
+class Additions(Protocol):
+    """Writes of new entries, each in one transaction; see `Store` for the promises."""
+
+    def add(
+        self,
+        agent_id: str,
+        entries: Sequence[NewEntry],
+        *,
+        now: datetime,
+        quota: Quota | None = None,
+        user_quota: UserLimit | None = None,
+        entry_limits: EntryLimits = NO_ENTRY_LIMITS,
+        on_conflict: OnConflict = "raise",
+        on_duplicate: OnDuplicate = "keep",
+        is_import: bool = False,
+    ) -> Future[WriteResult]:
+        """Store entries of an agent, all or none, with their embeddings.
+
+        An entry whose idempotency key was used before, in an earlier call or in this one, is not
+        stored again. A superseded entry gets its status and a link in the same transaction. The
+        quotas are checked inside the transaction, so that concurrent writers never exceed them.
+
+        Args:
+            agent_id: The agent.
+            entries: Any number of entries.
+            now: Entries expired by now are not duplicates; merged entries are updated now.
+            quota: Maximum bytes of content of the agent.
+            user_quota: Maximum bytes of content of each user, and of the entries without a user.
+            entry_limits: Budgets of entries, and whether the write deletes entries to keep to all
+                limits: see `eviction`.
+            on_conflict: Treatment of an entry whose id the user already has, in any state and in
+                any project and session. It comes after the idempotency key and before the text.
+                "skip" leaves the stored entry as it is. "replace" stores the new one in its row,
+                as it would be stored without the old one; but `created_at` stays, `version` grows
+                by one, `updated_at` is now, the links that lead to the row stay, vectors stay if
+                the content does and no others are given, and so does an idempotency key if no
+                other is given. Entries that superseded the old one do so no more. Of an id that
+                comes twice the last entry stays. Accesses that another opening has not written yet
+                count for the new entry.
+            on_duplicate: Treatment of an entry whose text the user already has.
+            is_import: Allow a superseded entry to be missing.
+
+        Raises:
+            DuplicateEntryError: If an id is already stored for this agent and user, deleted or not,
+                and `on_conflict` is "raise", or if a key was used for another content.
+            EntryNotFoundError: If a superseded entry does not exist.
+            EmbeddingModelMismatchError: If the agent's vectors come from another model.
+            StorageQuotaExceededError: If the contents would exceed a quota.
+        """
+        ...
+
+    def need_vectors(
+        self,
+        agent_id: str,
+        entries: Sequence[MemoryEntry],
+        model: str,
+        on_conflict: OnConflict,
+    ) -> list[bool]:
+        """Return for each entry whether an `add` of it needs its vectors, in the current state.
+
+        With "replace" it needs none if its id is stored with the same content and vectors of the
+        model; with "skip" none if its id is stored. The write decides again: an entry that needed
+        them after all is stored without, as one is whose embedder failed.
+        """
+        ...
+
+    def add_embeddings(
+        self,
+        agent_id: str,
+        model: str,
+        contents: Mapping[int, str],
+        vectors: Sequence[Float32Array],
+    ) -> Future[None]:
+        """Store the vectors of the contents of rows.
+
+        Rows that no longer exist, already have a vector, or have another content by now are
+        skipped.
+
+        Args:
+            agent_id: The agent.
+            model: Model of the vectors.
+            contents: Embedded content of each row.
+            vectors: For each content the vectors of its chunks, shape (chunks, dim).
+        """
+        ...
 
 
 class BatchSink(Protocol):
