@@ -43,7 +43,40 @@ LOGGED_IDS = 32
 _log = logger(__name__)
 
 
-class Telemetry:
+class Publisher:
+    """Publishes events of one agent; queries only if permitted.
+
+    Args:
+        agent_id: The agent.
+        events: Listeners of events.
+        clock: Gives events their times.
+        shows_queries: Whether queries may be shown, in log lines too.
+    """
+
+    def __init__(self, agent_id: str, events: Events, clock: Clock, *, shows_queries: bool) -> None:
+        self._agent_id = agent_id
+        self._events = events
+        self._now = clock
+        self._shows_queries = shows_queries
+
+    async def _publish(self, kind: type[Record], **fields: object) -> None:
+        """Publish an event of the agent and of this moment, where somebody listens."""
+        if self._events.has_listeners(kind):
+            make = cast("Callable[..., Record]", kind)  # each kind has these two fields
+            event = make(agent_id=self._agent_id, timestamp=self._now(), **fields)
+            await self._events.publish(event)
+
+    def _in_event(self, query: str, *, is_sensitive: bool = False) -> str | None:
+        """Return a query as an event shows it; None if it must not be shown."""
+        return shortened(query) if self._shows_queries and not is_sensitive else None
+
+    def _in_line(self, query: str, *, is_sensitive: bool = False) -> str:
+        """Return a query as a log line shows it; its length if it must not be shown."""
+        shown = self._in_event(query, is_sensitive=is_sensitive)
+        return hidden(query) if shown is None else shown
+
+
+class Telemetry(Publisher):
     """Emits log lines, events and metrics of one agent's memories; contents only if permitted.
 
     Args:
@@ -66,10 +99,7 @@ class Telemetry:
         logs_content: bool,
         slow_embedding: float,
     ) -> None:
-        self._agent_id = agent_id
-        self._events = events
-        self._now = clock
-        self._logs_content = logs_content
+        super().__init__(agent_id, events, clock, shows_queries=logs_content)
         self._slow_embedding = timedelta(seconds=slow_embedding)
         self._warned_percent = 0
         self._reminded_at: dict[str, float] = {}
@@ -206,19 +236,18 @@ class Telemetry:
             is_sensitive: Whether the query comes from a sensitive memory, and is never shown.
         """
         self.meter.searched(search_type, milliseconds, count)
-        shows = self._logs_content and not is_sensitive
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug(
                 "%s search for agent %s: query='%s', results=%d, time=%.1fms",
                 search_type.capitalize(),
                 self._agent_id,
-                shortened(query) if shows else hidden(query),
+                self._in_line(query, is_sensitive=is_sensitive),
                 count,
                 milliseconds,
             )
         await self._publish(
             MemorySearchCompletedEvent,
-            query=shortened(query) if shows else None,
+            query=self._in_event(query, is_sensitive=is_sensitive),
             search_type=search_type,
             result_count=count,
             search_time=timedelta(milliseconds=milliseconds),
@@ -281,13 +310,6 @@ class Telemetry:
             await self._publish(
                 MemoryForgottenEvent, entry_id=entry_id, permanent=permanent, evicted=evicted
             )
-
-    async def _publish(self, kind: type[Record], **fields: object) -> None:
-        """Publish an event of the agent and of this moment, where somebody listens."""
-        if self._events.has_listeners(kind):
-            make = cast("Callable[..., Record]", kind)  # each kind has these two fields
-            event = make(agent_id=self._agent_id, timestamp=self._now(), **fields)
-            await self._events.publish(event)
 
     def freed(self, used: int, limit: int) -> float:
         """Reset warnings if usage fell far enough; return the percent used."""

@@ -10,7 +10,7 @@ from mnemic.observability.events import (
     RetrievalPolicyCompletedEvent,
     RetrievalPolicyFailedEvent,
 )
-from mnemic.observability.telemetry import shortened
+from mnemic.observability.telemetry import Publisher
 from mnemic.policy.breaker import CircuitChange, CircuitState
 from mnemic.policy.errors import RetrievalError, is_expected
 from mnemic.policy.payload import RetrievalMetadata
@@ -91,7 +91,7 @@ _BEFORE_DUPLICATES: tuple[Step, ...] = ("threshold", "redact")
 """Steps that leave memories out before duplicates are looked for."""
 
 
-class PolicyTelemetry:
+class PolicyTelemetry(Publisher):
     """Emits log lines, events and metrics of one policy's runs; messages only if permitted.
 
     Thread-safe.
@@ -101,11 +101,13 @@ class PolicyTelemetry:
     """
 
     def __init__(self, repository: Repository) -> None:
-        self._agent_id = repository.agent_id
-        self._events = repository.events
+        super().__init__(
+            repository.agent_id,
+            repository.events,
+            repository.now,
+            shows_queries=repository.logs_content,
+        )
         self._meter = repository.meter
-        self._now = repository.now
-        self._logs_content = repository.logs_content
         self._changes: deque[CircuitChange] = deque()
         self._counts = _Counts()
 
@@ -139,10 +141,27 @@ class PolicyTelemetry:
             dedup_ratio=figures.dedup_ratio,
         )
         self._log_run(message, metadata)
+        query = self._query(message)
         if metadata.error is None:
-            await self._publish_completed(figures)
+            await self._publish(
+                RetrievalPolicyCompletedEvent,
+                query=query,
+                result_count=metadata.included_results,
+                tokens_used=metadata.total_tokens,
+                dedup_ratio=figures.dedup_ratio,
+                from_cache=metadata.from_cache,
+                degraded=metadata.degraded,
+                latency_ms=metadata.query_time,
+            )
         else:
-            await self._publish_failed(figures, metadata.error)
+            await self._publish(
+                RetrievalPolicyFailedEvent,
+                query=query,
+                code=metadata.error.code,
+                fallback=figures.fallback,
+                age=metadata.age,
+                latency_ms=metadata.query_time,
+            )
         await self.publish_changes()
 
     async def publish_changes(self) -> None:
@@ -154,11 +173,7 @@ class PolicyTelemetry:
                 return
             level = logging.WARNING if after == "open" else logging.INFO
             _log.log(level, "Circuit of agent %s: %s, was %s", self._agent_id, after, before)
-            if self._events.has_listeners(CircuitChangedEvent):
-                event = CircuitChangedEvent(
-                    agent_id=self._agent_id, before=before, after=after, timestamp=self._now()
-                )
-                await self._events.publish(event)
+            await self._publish(CircuitChangedEvent, before=before, after=after)
 
     def _log_run(self, message: str, metadata: RetrievalMetadata) -> None:
         if not _log.isEnabledFor(logging.DEBUG):
@@ -172,41 +187,11 @@ class PolicyTelemetry:
             ", from the cache" if metadata.from_cache else "",
         )
 
-    async def _publish_completed(self, figures: RunFigures) -> None:
-        if not self._events.has_listeners(RetrievalPolicyCompletedEvent):
-            return
-        metadata = figures.metadata
-        event = RetrievalPolicyCompletedEvent(
-            agent_id=self._agent_id,
-            query=self._query(figures.message),
-            result_count=metadata.included_results,
-            tokens_used=metadata.total_tokens,
-            dedup_ratio=figures.dedup_ratio,
-            from_cache=metadata.from_cache,
-            degraded=metadata.degraded,
-            latency_ms=metadata.query_time,
-            timestamp=self._now(),
-        )
-        await self._events.publish(event)
-
-    async def _publish_failed(self, figures: RunFigures, error: RetrievalError) -> None:
-        if not self._events.has_listeners(RetrievalPolicyFailedEvent):
-            return
-        event = RetrievalPolicyFailedEvent(
-            agent_id=self._agent_id,
-            query=self._query(figures.message),
-            code=error.code,
-            fallback=figures.fallback,
-            age=figures.metadata.age,
-            latency_ms=figures.metadata.query_time,
-            timestamp=self._now(),
-        )
-        await self._events.publish(event)
-
     def _query(self, message: str) -> str | None:
-        if not self._logs_content:
+        shown = self._in_event(message)
+        if shown is None:
             return None
-        return shortened(message).encode(errors="replace").decode()  # a lone surrogate is no text
+        return shown.encode(errors="replace").decode()  # a lone surrogate is no text
 
 
 class _Counts:

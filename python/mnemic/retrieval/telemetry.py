@@ -9,8 +9,7 @@ from mnemic.observability.events import (
     MemoryRetrievalCompletedEvent,
     QueryExpandedEvent,
 )
-from mnemic.observability.telemetry import shortened
-from mnemic.reporting.description import hidden
+from mnemic.observability.telemetry import Publisher
 from mnemic.reporting.logs import logger
 from mnemic.repository import Repository
 
@@ -19,7 +18,7 @@ FILTER_ONLY = "[filter-only]"
 _log = logger("mnemic.retrieval")
 
 
-class RetrievalTelemetry:
+class RetrievalTelemetry(Publisher):
     """Emits log lines, events and metrics of one agent's retrieval; queries only if permitted.
 
     Args:
@@ -28,11 +27,13 @@ class RetrievalTelemetry:
     """
 
     def __init__(self, repository: Repository, *, logs_queries: bool) -> None:
-        self._agent_id = repository.agent_id
-        self._events = repository.events
+        super().__init__(
+            repository.agent_id,
+            repository.events,
+            repository.now,
+            shows_queries=logs_queries and repository.logs_content,
+        )
         self._meter = repository.meter
-        self._now = repository.now
-        self._logs_queries = logs_queries and repository.logs_content
 
     def opened(self) -> None:
         """Log that retrieval is ready."""
@@ -47,26 +48,24 @@ class RetrievalTelemetry:
         count = len(result.results)
         self._meter.retrieval(milliseconds, count, from_cache=result.from_cache)
         if not count:
-            _log.warning("Retrieval returned no results for query '%s'", self._line(result))
+            shown = self._in_line(result.original_query)
+            _log.warning("Retrieval returned no results for query '%s'", shown)
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug(
                 "Retrieved %d/%d memories for query '%s' in %.1fms",
                 count,
                 result.total_matches,
-                self._line(result),
+                self._in_line(result.original_query),
                 milliseconds,
             )
-        if self._events.has_listeners(MemoryRetrievalCompletedEvent):
-            event = MemoryRetrievalCompletedEvent(
-                agent_id=self._agent_id,
-                query=self._event_query(result.original_query),
-                result_count=count,
-                total_matches=result.total_matches,
-                from_cache=result.from_cache,
-                retrieval_time=timedelta(milliseconds=milliseconds),
-                timestamp=self._now(),
-            )
-            await self._events.publish(event)
+        await self._publish(
+            MemoryRetrievalCompletedEvent,
+            query=self._in_event(result.original_query),
+            result_count=count,
+            total_matches=result.total_matches,
+            from_cache=result.from_cache,
+            retrieval_time=timedelta(milliseconds=milliseconds),
+        )
 
     async def expanded(self, expansion: ExpandedQuery, *, is_used: bool) -> None:
         """Log and publish an expansion, used or not."""
@@ -77,20 +76,17 @@ class RetrievalTelemetry:
         elif _log.isEnabledFor(logging.DEBUG):
             _log.debug(
                 "Expanded query '%s' to '%s' (+%d terms)",
-                self._shown(expansion.original),
-                self._shown(expansion.expanded),
+                self._in_line(expansion.original),
+                self._in_line(expansion.expanded),
                 len(expansion.added_terms),
             )
-        if self._events.has_listeners(QueryExpandedEvent):
-            event = QueryExpandedEvent(
-                agent_id=self._agent_id,
-                original_query=self._event_query(expansion.original),
-                expanded_query=self._event_query(expansion.expanded),
-                terms_added=len(expansion.added_terms),
-                confidence=expansion.confidence,
-                timestamp=self._now(),
-            )
-            await self._events.publish(event)
+        await self._publish(
+            QueryExpandedEvent,
+            original_query=self._in_event(expansion.original),
+            expanded_query=self._in_event(expansion.expanded),
+            terms_added=len(expansion.added_terms),
+            confidence=expansion.confidence,
+        )
 
     def expansion_failed(self, error: Exception) -> None:
         """Log a failed expansion without the error's text, which may contain the query."""
@@ -104,21 +100,9 @@ class RetrievalTelemetry:
         """Log and publish memories added to a context window."""
         self._meter.augmented()
         _log.debug("Augmented context with %d retrieved memories (%d tokens)", items, tokens)
-        if self._events.has_listeners(ContextAugmentedEvent):
-            event = ContextAugmentedEvent(
-                agent_id=self._agent_id,
-                query=FILTER_ONLY if query is None else self._event_query(query),
-                items_added=items,
-                tokens_added=tokens,
-                timestamp=self._now(),
-            )
-            await self._events.publish(event)
-
-    def _line(self, result: MemoryRetrievalResult) -> str:
-        return self._shown(result.original_query)
-
-    def _shown(self, query: str) -> str:
-        return shortened(query) if self._logs_queries else hidden(query)
-
-    def _event_query(self, query: str) -> str | None:
-        return shortened(query) if self._logs_queries else None
+        await self._publish(
+            ContextAugmentedEvent,
+            query=FILTER_ONLY if query is None else self._in_event(query),
+            items_added=items,
+            tokens_added=tokens,
+        )
