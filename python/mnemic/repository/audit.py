@@ -1,7 +1,7 @@
 """Audit of memories: duplicates, stale ones, secrets in plain text, and other kinds."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 from uuid import UUID
@@ -13,9 +13,9 @@ from mnemic.model import MemoryAudit, MemoryEntry, MemoryStatus, Scope
 from mnemic.model.audit import AUDIT_KINDS, AuditFinding, AuditKind, AuditRequest
 from mnemic.model.deadline import check_deadline
 from mnemic.model.validation import MAX_DIMENSIONS
-from mnemic.reporting.progress import Report
+from mnemic.reporting.progress import Report, silent
+from mnemic.repository.parts import Part, Shared
 from mnemic.repository.secret_scan import SecretScan
-from mnemic.store import Store
 from mnemic.store.fingerprints import fingerprints
 from mnemic.store.values import StoredEntry
 
@@ -210,40 +210,28 @@ BATCH: Final = 1000
 """Memories that are read at once."""
 
 
-class Audit:
+class Audit(Part):
     """One audit of the memories of a scope.
 
     Memories are read in batches, in the order they were stored, each as it is at that moment.
     Concurrent writes go on.
 
     Args:
-        store: Has the memories.
+        shared: What it shares with the other parts of the repository.
         scope: The scope.
         request: What is looked for.
         secrets: Scans for secrets.
-        model: Model of the vectors; None if there are none.
-        are_long: Returns whether each text is longer than the embedder sees at once.
-        now: The time.
     """
 
     def __init__(
-        self,
-        store: Store,
-        scope: Scope,
-        request: AuditRequest,
-        *,
-        secrets: SecretScan,
-        model: str | None,
-        are_long: Callable[[list[str]], list[bool]],
-        now: datetime,
+        self, shared: Shared, scope: Scope, request: AuditRequest, secrets: SecretScan
     ) -> None:
-        self._store = store
+        super().__init__(shared)
         self._scope = scope
         self._request = request
         self._secrets = secrets
-        self._model = model
-        self._are_long = are_long
-        self._now = now
+        self._moment = self._now()
+        self._model = shared.models.now.stored_name
         self._tally = _Tally(request.limit)
         self._originals: dict[tuple[str | None, bytes], StoredName] = {}
         self._near = (
@@ -252,16 +240,18 @@ class Audit:
             else NearDuplicates(request.near, deadline=request.deadline)
         )
 
-    def run(self, report: Report, total: int | None) -> MemoryAudit:
+    def run(self, report: Report) -> MemoryAudit:
         """Read all memories and return the audit.
 
         Args:
-            report: Gets the number of memories so far, and the total.
-            total: Number of memories before the audit; None without a report.
+            report: Gets the number of memories so far, and that before the audit.
 
         Raises:
             DeadlineExceededError: If the deadline passes.
         """
+        total = None
+        if report is not silent:
+            total = self._store.stats(self._scope, now=self._moment).stored_entries
         try:
             for batch in self._batches():
                 self._take(batch)
@@ -280,7 +270,11 @@ class Audit:
     def _sealed(self) -> int:
         """Return the number of sealed memories, those included that cannot be read."""
         deadline = self._request.deadline
-        return self._store.stats(self._scope, now=self._now, deadline=deadline).sealed_entries
+        return self._store.stats(self._scope, now=self._moment, deadline=deadline).sealed_entries
+
+    def _are_long(self, texts: list[str]) -> list[bool]:
+        embedder = self._models.embedder
+        return [False] * len(texts) if embedder is None else embedder.are_chunked(texts)
 
     def _batches(self) -> Iterator[list[StoredEntry]]:
         row = 0
@@ -288,7 +282,7 @@ class Audit:
             self._scope,
             row,
             BATCH,
-            now=self._now,
+            now=self._moment,
             include_deleted=True,
             model=self._model,
             deadline=self._request.deadline,
@@ -298,11 +292,11 @@ class Audit:
             row = batch[-1].row
 
     def _take(self, batch: Sequence[StoredEntry]) -> None:
-        active = [stored for stored in batch if stored.entry.is_active(self._now)]
+        active = [stored for stored in batch if stored.entry.is_active(self._moment)]
         self._tally.stored += len(batch)
         self._tally.memories += len(active)
         for stored in batch:
-            for kind in _states_of(stored.entry, self._now):
+            for kind in _states_of(stored.entry, self._moment):
                 self._tally.add(kind, _name_of(stored))
         for stored in active:
             for kind in self._uses_of(stored.entry):
@@ -314,7 +308,7 @@ class Audit:
     def _uses_of(self, entry: MemoryEntry) -> Iterator[AuditKind]:
         """Yield the kinds of an active memory that follow from its accesses and its vector."""
         last = max(entry.created_at, entry.updated_at, entry.last_accessed_at or entry.created_at)
-        if last < self._now - self._request.stale_after:
+        if last < self._moment - self._request.stale_after:
             yield "stale"
         if not entry.access_count:
             yield "never_accessed"

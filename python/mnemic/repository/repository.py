@@ -7,7 +7,6 @@ names and arguments.
 import os
 import time
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 from uuid import UUID
@@ -45,7 +44,7 @@ from mnemic.model.validation import flag
 from mnemic.observability.events import Events
 from mnemic.observability.metrics import Meter
 from mnemic.observability.telemetry import Telemetry, milliseconds_since
-from mnemic.reporting.progress import Progress, checked_progress, reporting, silent
+from mnemic.reporting.progress import Progress, checked_progress, reporting
 from mnemic.repository.accesses import AccessCounter
 from mnemic.repository.adding import Adder, AdditionResult
 from mnemic.repository.chosen_embedder import chosen_embedder
@@ -193,7 +192,7 @@ class Repository:
             raise
         self.user_hints = UserHints(self._store, self._indexes.active, self._telemetry, clock)
         # Without this object: a cycle would keep the file of a memory that is never closed.
-        shared = Shared(
+        self._shared = shared = Shared(
             self._store,
             self.agent_id,
             self._settings,
@@ -583,32 +582,12 @@ class Repository:
         secrets = SecretScan(patterns)
         with reporting(progress, "audit") as report:
             await self.accesses.write()
-            now = self.now()
-
-            def run() -> MemoryAudit:
-                total = None if report is silent else self._stored_number(scope, now)
-                audit = Audit(
-                    self._store,
-                    scope,
-                    request,
-                    secrets=secrets,
-                    model=self._models.now.stored_name,
-                    are_long=self._are_long,
-                    now=now,
-                )
-                return audit.run(report, total)
-
-            audited = await run_blocking(run, self._store)
+            audited = await run_blocking(
+                lambda: Audit(self._shared, scope, request, secrets).run(report), self._store
+            )
         if audited.stored:
             return audited
         return msgspec.structs.replace(audited, hint=await self.user_hints.of("audit", scope))
-
-    def _stored_number(self, scope: Scope, now: datetime) -> int:
-        return self._store.stats(scope, now=now).stored_entries
-
-    def _are_long(self, texts: list[str]) -> list[bool]:
-        embedder = self._models.embedder
-        return [False] * len(texts) if embedder is None else embedder.are_chunked(texts)
 
     async def reembed(
         self,
