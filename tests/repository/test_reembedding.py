@@ -22,7 +22,7 @@ from mnemic.errors import (
     ReadOnlyError,
     StoreClosedError,
 )
-from mnemic.repository import missing_vectors, vector_filling
+from mnemic.repository import missing_vectors, reembedding
 from tests.support.doors import run
 from tests.support.entries import contents, numbered
 from tests.support.places import KINDS, Places
@@ -90,9 +90,9 @@ class Refusing(Turned):
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
-    monkeypatch.setattr(vector_filling, "EMBEDDED_AT_ONCE", 4)
-    monkeypatch.setattr(vector_filling, "FIRST_RETRY_SECONDS", 0.001)
-    monkeypatch.setattr(vector_filling, "WORKING_SHARE", 1.0)
+    monkeypatch.setattr(reembedding, "EMBEDDED_AT_ONCE", 4)
+    monkeypatch.setattr(reembedding, "FIRST_RETRY_SECONDS", 0.001)
+    monkeypatch.setattr(reembedding, "WORKING_SHARE", 1.0)
     monkeypatch.setattr(missing_vectors, "RETRY_SECONDS", 0.05)
 
 
@@ -268,7 +268,7 @@ def test_a_change_ends_though_memories_are_always_added_meanwhile(places, faster
 
 
 def test_what_was_embedded_is_not_read_again_for_each_page(places, monkeypatch):
-    monkeypatch.setattr(vector_filling, "_PAGE", 4)
+    monkeypatch.setattr(reembedding, "_PAGE", 4)
     memory = filled(places.opened(embedder=Embedder()), 40)
     store, begun = memory.repository._store, []
     rows_to_embed = store.rows_to_embed
@@ -617,10 +617,10 @@ KILLED = """
 import sys
 
 from mnemic import Memory
-from mnemic.repository import vector_filling
+from mnemic.repository import reembedding
 from tests.repository.test_reembedding import Turned
 
-vector_filling.EMBEDDED_AT_ONCE, vector_filling.WORKING_SHARE = 2, 1.0
+reembedding.EMBEDDED_AT_ONCE, reembedding.WORKING_SHARE = 2, 1.0
 turns = [("turned", 17), ("turned again", 5)]
 with Memory(sys.argv[1], embedder=None) as memory:
     known = Memory.model_of(sys.argv[1]).name
