@@ -4,6 +4,7 @@ import gzip
 import io
 import os
 import stat
+import tempfile
 import threading
 import tracemalloc
 from contextlib import suppress
@@ -15,7 +16,6 @@ from mnemic import new_files
 from mnemic._core import NewFile
 from mnemic.errors import ExportFormatError, InvalidArgumentError, StoreFileError, StoreFullError
 from mnemic.memory import Memory
-from mnemic.repository import export_files
 from mnemic.repository.export import read_export, write_export
 from mnemic.repository.export_format import (
     ExportFooter,
@@ -215,7 +215,7 @@ def test_a_path_and_a_text_file_can_be_read_twice(tmp_path):
 
 
 def test_a_pipe_can_be_read_twice_by_way_of_a_file_that_has_no_name(tmp_path, monkeypatch):
-    monkeypatch.setattr(export_files.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     out, into = os.pipe()
 
     def feed():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mnemic.errors import ExportFormatError, InvalidArgumentError, InvalidEntryError
 from mnemic.model import LinkType, MemoryLink
-from mnemic.repository import export, export_files, export_format
+from mnemic.repository import export, export_format
 from mnemic.repository.export_format import (
     ExportedLink,
     ExportedMemory,
@@ -214,8 +214,7 @@ def test_metadata_nested_too_deep_is_refused():
 
 
 def test_a_line_longer_than_the_limit_is_refused_without_reading_it_whole(monkeypatch):
-    for module in (export_files, export):
-        monkeypatch.setattr(module, "MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr(export, "MAX_LINE_BYTES", 1000)
     assert len(of_text(lines_of(content="x" * 800))) == 3
     with pytest.raises(ExportFormatError, match="line 2: the line is longer than 1000 bytes"):
         of_text(lines_of(content="x" * 2000))

@@ -4,14 +4,15 @@ Every search, retrieval, recall, context and check for contradictions goes throu
 """
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import NamedTuple
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 import msgspec
 
-from mnemic.errors import DeadlineExceededError, EmbeddingError, MnemicError
+from mnemic.errors import DeadlineExceededError, EmbeddingError, MnemicError, StoreUnavailableError
 from mnemic.index import (
     LinkedRow,
     LinkSearch,
@@ -22,7 +23,7 @@ from mnemic.index import (
     RankedRow,
     RankInputs,
 )
-from mnemic.model import Expression, LinkType, MemoryEntry, Scope, Weights
+from mnemic.model import Expression, LinkType, MemoryEntry, Scope, Weights, Why, WordMatch
 from mnemic.model.deadline import check_deadline
 from mnemic.model.filter import All
 from mnemic.model.hops import Hops
@@ -44,10 +45,169 @@ from mnemic.repository.found import (
 from mnemic.repository.parts import Part, Shared
 from mnemic.repository.proposals import rank
 from mnemic.repository.query_vectors import QueryVectors
-from mnemic.repository.reasons import why_of
-from mnemic.repository.revisions import Revisions
-from mnemic.store import LogPosition
+from mnemic.store import LogPosition, Store
 from mnemic.store.values import LinkEnd
+from mnemic.threads.locks import InnerLock
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_Tokens = Sequence[tuple[str, str]]
+
+
+def why_of(hit: RankedRow, entry: MemoryEntry, query: str | None, index: NativeIndex) -> Why | None:
+    """Return the reasons for a hit's score; None if the index gave none.
+
+    Args:
+        hit: The ranked row.
+        entry: Its memory.
+        query: The query's text.
+        index: Cuts texts into words as the ranking does.
+    """
+    if hit.reasons is None:
+        return None
+    parts, words, neighbour, date, role, speaker = hit.reasons
+    beyond = hit.shown_score - hit.score
+    if beyond:
+        parts["clamped"] = parts.get("clamped", 0.0) + beyond
+    return Why(
+        parts=parts,
+        words=_word_matches(words, entry, query or "", index),
+        neighbour=None if neighbour is None else UUID(bytes=neighbour),
+        date=None if date is None else (_time(date[0]), _time(date[1])),
+        role=role,
+        speaker=speaker,
+        sensitive=entry.hides_content,
+    )
+
+
+def _time(microseconds: int) -> datetime:
+    try:
+        return _EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError:  # the end of the year 9999
+        return datetime.max.replace(tzinfo=UTC)
+
+
+def _word_matches(
+    words: list[tuple[str, str, int]], entry: MemoryEntry, query: str, index: NativeIndex
+) -> tuple[WordMatch, ...]:
+    own = [(token, term) for token, term, turn in words if turn == 0]
+    matches = _own_matches(own, entry, query, index)
+    for turn in sorted({turn for _, _, turn in words if turn}):
+        tokens = [token for token, _, at in words if at == turn]
+        found = index.surface_forms(query, tokens)
+        matches += [WordMatch(text, text, turn, entry.hides_content) for text, _ in found]
+    return tuple(matches)
+
+
+def _own_matches(
+    own: _Tokens, entry: MemoryEntry, query: str, index: NativeIndex
+) -> list[WordMatch]:
+    """Return the words that the memory itself has, the weightiest first."""
+    written = index.surface_forms(entry.content, [term for _, term in own])
+    chosen = _covering(written)
+    missing = set(range(len(own))).difference(*(places for _, places in chosen))
+    chosen += [(own[at][1], [at]) for at in missing]
+    chosen.sort(key=lambda one: min(one[1]))
+    queried = index.surface_forms(query, [token for token, _ in own])
+    return [
+        WordMatch(_spelled(queried, places, own), text, 0, entry.hides_content)
+        for text, places in chosen
+    ]
+
+
+def _covering(written: list[tuple[str, list[int]]]) -> list[tuple[str, list[int]]]:
+    """Return the longest stretches, without those whose tokens others have."""
+    covered: set[int] = set()
+    chosen = []
+    for text, places in sorted(written, key=lambda one: -len(one[1])):
+        if not covered.issuperset(places):
+            covered.update(places)
+            chosen.append((text, places))
+    return chosen
+
+
+def _spelled(queried: list[tuple[str, list[int]]], places: list[int], own: _Tokens) -> str:
+    """Return how the query writes some tokens."""
+    wanted = set(places)
+    texts = [text for text, found in _covering(queried) if wanted.intersection(found)]
+    return " ".join(texts) or own[places[0]][0]
+
+
+KEPT_USERS: Final = 1024
+
+_User: TypeAlias = tuple[str | None, bool]
+"""User and `all_users` of a scope."""
+
+
+class Revisions:
+    """The revisions of one agent's users. Thread-safe.
+
+    A remote store is asked for the agent's position each time, and for the revision once for each
+    user and change of the agent.
+
+    Args:
+        store: Where the memories are.
+        agent_id: Whose memories.
+        size: Maximum number of users whose revisions are kept.
+    """
+
+    def __init__(self, store: Store, agent_id: str, size: int = KEPT_USERS) -> None:
+        self._store = store
+        self._agent_id = agent_id
+        self._size = size
+        self._lock = InnerLock()
+        # By user: number of the change, and revision.
+        self._revisions = OrderedDict[_User, tuple[int, int]]()
+
+    def of(self, scope: Scope, deadline: float | None = None) -> tuple[LogPosition, int] | None:
+        """Return the agent's position, and the revision of the scope's user.
+
+        Args:
+            scope: The scope.
+            deadline: Time limit, in seconds of `time.monotonic()`; None is no limit.
+
+        Returns:
+            None where a search may find an older state: while the store cannot be read. What is
+            found then must not be cached.
+
+        Raises:
+            DeadlineExceededError: If the deadline passes.
+            StoreUnavailableError: If the store cannot be read for longer than searches may be
+                stale.
+        """
+        if not self._store.is_remote:
+            return self._store.position_and_revision(scope)  # a kept answer is given at any time
+        begun = time.monotonic()
+        latest = self._store.latest_position(self._agent_id, deadline=deadline)
+        if self._store.stale_since(self._agent_id, begun) is not None:
+            return None
+        revision = self._revision_at(latest.seq, scope)
+        return self._read(scope, deadline) if revision is None else (latest, revision)
+
+    def _read(self, scope: Scope, deadline: float | None) -> tuple[LogPosition, int] | None:
+        try:
+            position, revision = self._store.position_and_revision(scope, deadline=deadline)
+        except StoreUnavailableError:
+            if self._store.stale_since(self._agent_id) is not None:
+                return None
+            raise
+        with self._lock:
+            self._revisions[_user(scope)] = position.seq, revision
+            self._revisions.move_to_end(_user(scope))
+            if len(self._revisions) > self._size:
+                self._revisions.popitem(last=False)
+        return position, revision
+
+    def _revision_at(self, seq: int, scope: Scope) -> int | None:
+        """Return the revision of a user after a change of the agent, if it is kept."""
+        with self._lock:
+            at, revision = self._revisions.get(_user(scope), (None, 0))
+        return revision if at == seq else None
+
+
+def _user(scope: Scope) -> _User:
+    return scope.user_id, scope.all_users
+
 
 READ_AT_ONCE = 128
 """Entries that are read between two looks at a deadline."""
