@@ -8,7 +8,7 @@ from functools import partial
 from mnemic.model import Scope
 from mnemic.model.rows import State
 from mnemic.model.timestamps import from_microseconds, to_microseconds
-from mnemic.repository.index_sync import IndexOptions, IndexSync
+from mnemic.repository.index_sync import IndexSettings, IndexSync
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store import Store
 from mnemic.threads.locks import InnerLock
@@ -35,7 +35,7 @@ class IndexSet:
     """
 
     def __init__(
-        self, store: Store, agent_id: str, model: VectorModel, options: IndexOptions
+        self, store: Store, agent_id: str, model: VectorModel, options: IndexSettings
     ) -> None:
         self._model = model
         self._lock = InnerLock()

@@ -61,8 +61,8 @@ class _StoppedError(Exception):
     """The background work was stopped."""
 
 
-class IndexOptions(NamedTuple):
-    """Options of an index.
+class IndexSettings(NamedTuple):
+    """Settings of an index.
 
     Attributes:
         language: The language of the entries, "auto" or None; see `Options`.
@@ -109,7 +109,7 @@ class IndexSync:
         store: Store,
         agent_id: str,
         model: VectorModel,
-        options: IndexOptions,
+        options: IndexSettings,
         state: State = State.ACTIVE,
         *,
         is_switching: bool = False,

@@ -60,7 +60,7 @@ from mnemic.repository.find import Finder
 from mnemic.repository.found import Expansion, SearchOutcome
 from mnemic.repository.index_pool import SHARED, IndexPool, PooledIndexes, indexes_of
 from mnemic.repository.index_set import IndexSet
-from mnemic.repository.index_sync import IndexOptions
+from mnemic.repository.index_sync import IndexSettings
 from mnemic.repository.key_rotation import KeyRotation
 from mnemic.repository.limits import Limits
 from mnemic.repository.lineage import LineageReader
@@ -164,7 +164,7 @@ class Repository:
             )
             loading = LoadProgress.of(self._store, self.agent_id, settings.progress, clock)
             pool = self._pool_of(settings.index_pool)
-            options = IndexOptions(
+            options = IndexSettings(
                 language=settings.language,
                 can_write=not settings.read_only,
                 pool=pool,

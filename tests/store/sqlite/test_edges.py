@@ -16,7 +16,7 @@ from mnemic.index.native import MAX_PENDING, NativeIndex
 from mnemic.licensing import DocumentedLicenses
 from mnemic.model import Scope
 from mnemic.model.new_entry import NewEntry
-from mnemic.repository.index_sync import IndexOptions, IndexSync
+from mnemic.repository.index_sync import IndexSettings, IndexSync
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store.group_commit import Writer
 from mnemic.store.sqlite import wal
@@ -154,7 +154,7 @@ def test_texts_that_lack_a_vector_may_come_while_others_look_for_them():
 
     store = SqliteStore(":memory:")
     embedder = ValidatedEmbedder(Failing(8), lambda *_: None)
-    sync = IndexSync(store, "aide", VectorModel(store, "aide", embedder), IndexOptions())
+    sync = IndexSync(store, "aide", VectorModel(store, "aide", embedder), IndexSettings())
 
     def stored(content):
         return store.add("aide", [NewEntry(entry(content))], now=NOON).result().batch
