@@ -122,8 +122,7 @@ class Memory(PlainHandle, ScopedMemory):
         language: ISO 639-1 code of memories and queries, None for none; default "auto", detected.
         license: The host's license policy; default None, which allows everything.
         quota: Bytes of content that the agent may store; default None, no limit.
-        user_quota: Bytes of content that each user may store, or a function of the user id; default
-            None.
+        user_quota: Bytes of content of each user, or a function of the user id; default None.
         max_entries: Number of memories that the agent may store; default None.
         user_max_entries: Number of memories that each user may store, or a function; default None.
         when_full: "refuse" what exceeds a limit, or "evict" the least important; default "refuse".
