@@ -142,7 +142,7 @@ class Memory(PlainHandle, ScopedMemory):
         encryption: An `Encryption`, which seals sensitive memories; default None.
         row_security: Keep agents apart by policies of PostgreSQL too; default False.
         on_recalled: "store", "flag" or "refuse" a memory that repeats results; default "store".
-        slow_embedding: Seconds to embed a memory above which a warning is logged; default .5.
+        slow_embedding: Seconds to embed a memory above which a warning is logged; default 0.5.
         reembed: After a change of the model, embed all again in the background; default False.
 
     Arguments of many calls:

@@ -135,9 +135,12 @@ def test_auto_chooses_before_the_memories_are_read(tmp_path, monkeypatch, place,
     monkeypatch.setattr(choice, "AUTO_LIMIT", limit)
     monkeypatch.chdir(tmp_path)
     given = [MemoryEntry(content=str(number), embedding=[1.0] * 16) for number in range(30)]
-    with Memory(place, embedder=embedder, index="auto", index_pool=IndexPool(1)) as memory:
-        for part in (given[:15], given[15:]):  # each search loads the index that the pool dropped
+    options = {"embedder": embedder, "index": "auto", "index_pool": IndexPool(1)}
+    with Memory(place, **options) as memory, Memory(":memory:", **options) as other:
+        other.add(given[0])
+        for part in (given[:15], given[15:]):
             memory.add_many(part)
+            assert other.search(vector=[1.0] * 16)  # the pool drops the index of the first one
             assert memory.search(vector=[1.0] * 16)
         assert (memory.index.info().kind == "hnsw") is (limit == 10)
 
