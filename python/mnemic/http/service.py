@@ -88,16 +88,17 @@ class Service(NotPickled):
         variables: Variables,
     ) -> None:
         given = _variable(variables.base_url) if base_url is None else base_url
-        self.base_url: str = _checked_url(DEFAULT_BASE_URL if given is None else given)
+        is_given = given is not None and not (isinstance(given, str) and given == "")
+        self.base_url: str = _checked_url(given if is_given else DEFAULT_BASE_URL)
         further = _checked_headers(headers)
         key = _checked_key(_variable(variables.key) if api_key is None else api_key)
-        is_given = "authorization" in {name.lower() for name in further}
-        if not key and not is_given and self.base_url == DEFAULT_BASE_URL:
+        has_key = "authorization" in {name.lower() for name in further}
+        if not key and not has_key and self.base_url == DEFAULT_BASE_URL:
             raise InvalidArgumentError(
                 f"API key required: give api_key=, or set {' or '.join(variables.key)}; a server "
                 "of your own, which is named by base_url=, needs none"
             )
-        bearer = {"Authorization": f"Bearer {key}"} if key and not is_given else {}
+        bearer = {"Authorization": f"Bearer {key}"} if key and not has_key else {}
         self._headers = {**bearer, **further}
         self.secrets: tuple[str, ...] = tuple(filter(None, (key, *further.values())))
 
@@ -118,7 +119,7 @@ def _variable(names: tuple[str, ...]) -> str | None:
 def _checked_url(given: object) -> str:
     if not isinstance(given, str):
         raise InvalidArgumentError(f"base_url must be a str, got {described(given)}")
-    url = given.strip().rstrip("/") or DEFAULT_BASE_URL
+    url = given.strip().rstrip("/")
     parts = _split(url)
     if parts is None:
         raise InvalidArgumentError(
