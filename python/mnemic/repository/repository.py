@@ -224,7 +224,6 @@ class Repository:
         self.lister = Lister(shared)
         self.vector_index = VectorIndexReader(shared)
         self.statistics = Statistics(shared)
-        self._lineages = LineageReader(shared)
         self._guard = self._guard_of(shared)
 
     def _guard_of(self, shared: Shared) -> "RecallGuard | None":
@@ -482,7 +481,7 @@ class Repository:
     ) -> list[Lineage]:
         """Return each memory with its earlier versions; see `LineageReader.lineages`."""
         self.limits.require_storing()
-        return self._lineages.lineages(scope, entries, max_versions, deadline)
+        return LineageReader(self._shared).lineages(scope, entries, max_versions, deadline)
 
     def watch(self, listener: ChangeListener) -> None:
         """Call a method after each change that this process commits; see `Store.watch`."""
