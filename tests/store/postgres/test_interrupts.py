@@ -59,7 +59,7 @@ def test_an_add_that_is_interrupted_at_any_moment_lets_the_next_one_through(data
 CALLS = {
     "advance": lambda asking: asking.advance({"agent": LogPosition(2, 0)}),
     "forget": lambda asking: asking.forget(["agent"]),
-    "latest": lambda asking: asking.latest("agent", lambda: LogPosition(1, 0), 60),
+    "latest": lambda asking: asking.latest("agent", 60),
     "close": Positions.close,
 }
 
@@ -81,7 +81,7 @@ def ends(call, asking):
 def test_an_interrupt_at_any_moment_of_a_call_leaves_positions_to_other_threads(name, nowhere):
     call = CALLS[name]
     for moment in count():
-        asking = Positions(nowhere)
+        asking = Positions(nowhere, lambda _: LogPosition(1, 0))
         if name != "latest":  # which starts the thread
             CALLS["latest"](asking)
         has_ended = interrupted_at(moment, lambda asking=asking: call(asking))
@@ -96,7 +96,7 @@ def test_an_interrupt_at_any_moment_of_a_call_leaves_positions_to_other_threads(
 
 def test_a_thread_whose_start_is_interrupted_at_any_moment_can_be_closed(nowhere):
     for moment in count():
-        asking = Positions(nowhere)
+        asking = Positions(nowhere, lambda _: LogPosition(1, 0))
         has_ended = interrupted_at(moment, lambda asking=asking: CALLS["latest"](asking))
         asking.close()
         if has_ended:

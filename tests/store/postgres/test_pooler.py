@@ -172,7 +172,7 @@ def test_a_pooler_that_does_not_show_itself_costs_no_write(pooled, monkeypatch):
         prepare(connection, **options)
         connection.is_pooled, connection.prepare_threshold = False, 5
 
-    for module in ("connections", "positions", "vector_indexes"):
+    for module in ("connections", "vector_indexes"):
         monkeypatch.setattr(f"mnemic.store.postgres.{module}.prepare", unaware)
     with ExitStack() as stack:
         urls = [f"{pooled}?application_name=process{at}" for at in range(3)]

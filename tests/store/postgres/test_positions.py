@@ -121,7 +121,7 @@ def answer(memory, user="ann", query="honey"):
 def settled(memory):
     """Search until the server answers, and has nothing new."""
     store = memory.repository._store
-    awaited(lambda: answer(memory) and store._database.positions.is_connected)
+    awaited(lambda: answer(memory) and store._database.positions._connection)
     answer(memory)
 
 
@@ -300,7 +300,7 @@ def test_stale_answers_end_after_their_time(server):
             time.sleep(0.6)  # as long as they may be stale
             with pytest.raises(StoreUnavailableError, match=r"max_stale is 0\.5 s"):
                 answer(memory)
-        awaited(lambda: memory.repository._store._database.positions.is_connected)
+        awaited(lambda: memory.repository._store._database.positions._connection)
         assert answer(memory)[1] is None
 
 

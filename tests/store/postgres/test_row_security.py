@@ -191,7 +191,7 @@ def test_positions_are_asked_for_after_policies_were_put_in_force(guarded):
         ends = time.monotonic() + 20
         while (
             memory.search("apple", search_type="keyword").stale_since
-            or not database.positions.is_connected
+            or not database.positions._connection
         ):
             assert time.monotonic() < ends
             time.sleep(0.05)

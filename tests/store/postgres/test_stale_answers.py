@@ -179,7 +179,7 @@ def test_after_max_stale_searches_raise_a_typed_error(server, impatient):
             assert time.monotonic() - begun < 1.0, name
         with pytest.raises(StoreUnavailableError, match=r"max_stale is 0\.5 s"):
             impatient.memory.context("honey", user_id="ann")
-    awaited(lambda: impatient.memory.repository._store._database.positions.is_connected)
+    awaited(lambda: impatient.memory.repository._store._database.positions._connection)
     assert set(marks(impatient.answers()).values()) == {None}
 
 
@@ -195,7 +195,7 @@ def test_after_max_stale_a_policy_returns_an_earlier_payload_or_none(server, imp
         none = impatient.policy.run(other)
         assert none.metadata.error == UNAVAILABLE
         assert (none.memories, none.metadata.stale_since) == ((), None)
-    awaited(lambda: impatient.memory.repository._store._database.positions.is_connected)
+    awaited(lambda: impatient.memory.repository._store._database.positions._connection)
     assert impatient.policy.run(other).metadata.error is None
 
 
@@ -206,7 +206,7 @@ def test_after_max_stale_a_turn_has_no_memories_and_raises_nothing(server, impat
         time.sleep(0.6)
         assert kept.retrieve() == []
         assert impatient.turn().memories == []
-    awaited(lambda: impatient.memory.repository._store._database.positions.is_connected)
+    awaited(lambda: impatient.memory.repository._store._database.positions._connection)
     assert impatient.turn().memories
     assert kept.text == ""
 

@@ -65,19 +65,13 @@ class Database:
         self.accesses = PendingAccesses()
         self.cached = CachedAgents()
         self.vector_indexes = VectorIndexBuilds(target)
-        self.positions = Positions(target)
+        self.positions = Positions(target, self.position)
 
     def position(self, agent_id: str) -> LogPosition:
         """Return an agent's position, read from the server."""
         found = self.connections.read([agent_id], lambda on: position(on, agent_id))
         self.positions.advance({agent_id: found})
         return found
-
-    def latest_position(
-        self, agent_id: str, max_stale: float, deadline: float | None
-    ) -> LogPosition:
-        """Return an agent's position for a search that begins; see `Positions.latest`."""
-        return self.positions.latest(agent_id, lambda: self.position(agent_id), max_stale, deadline)
 
     def write(
         self,

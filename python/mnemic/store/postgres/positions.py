@@ -4,18 +4,18 @@ import selectors
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 import psycopg
-from psycopg import sql
 from psycopg.pq import ExecStatus, TransactionStatus
 
 from mnemic.errors import StoreUnavailableError
 from mnemic.model.deadline import check_deadline
 from mnemic.reporting.logs import logger
-from mnemic.store.postgres.row_security import NAMES_NO_AGENTS, array_of, naming
-from mnemic.store.postgres.session import Connection, prepare
+from mnemic.store.postgres.row_security import SETTING, naming
+from mnemic.store.postgres.session import Connection
 from mnemic.store.postgres.target import Target
 from mnemic.store.values import LogPosition
 from mnemic.threads.conditions import Condition
@@ -44,15 +44,16 @@ _MAX_PAUSE: Final = 1.0
 """Maximum seconds between two attempts to connect."""
 
 _QUESTION: Final = (
-    "SELECT agent_id, seq, accesses FROM mnemic.agent_memory_agents WHERE agent_id = ANY({agents})"
+    "SELECT agent_id, seq, accesses FROM mnemic.agent_memory_agents "
+    f"WHERE agent_id = ANY(current_setting('{SETTING}')::text[])"
 )
-_PREPARED: Final = b"positions"
 
 _BEGINNING: Final = LogPosition(0, 0)
 
 _log = logger(__name__)
 
 
+@dataclass(slots=True)
 class _Known:
     """What is known of an agent.
 
@@ -64,13 +65,10 @@ class _Known:
             and since when it may have been stale; None if it never was.
     """
 
-    __slots__ = ("asked_at", "heard_at", "position", "stale")
-
-    def __init__(self, position: LogPosition, heard_at: datetime) -> None:
-        self.position = position
-        self.heard_at = heard_at
-        self.asked_at = time.monotonic()
-        self.stale: tuple[float, datetime] | None = None
+    position: LogPosition
+    heard_at: datetime
+    asked_at: float = 0.0
+    stale: tuple[float, datetime] | None = None
 
 
 class _Question:
@@ -89,24 +87,21 @@ class Positions:
 
     Args:
         target: The database.
+        read: Reads an agent's position in another way, where there is no connection yet, and
+            nothing is known.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, read: Callable[[str], LogPosition]) -> None:
         self._target = target
+        self._read = read
         self._changed = Condition(InnerLock())
         self._holder: object = None  # whoever uses the connection
-        self._names_agents = False  # as policies want it
         self._known: dict[str, _Known] = {}
         self._question = _Question()
         self._connection: Connection | None = None
         self._is_away = False  # whether the last attempt to connect failed, or an answer did
         self._is_closed = False
         self._thread: threading.Thread | None = None
-
-    @property
-    def is_connected(self) -> bool:
-        """Whether the server answers, as far as is known."""
-        return self._connection is not None
 
     def stale_since(self, agent_id: str, reads_since: float | None) -> datetime | None:
         """Return since when changes of other processes may be missing; None if none can be.
@@ -134,18 +129,11 @@ class Positions:
         known = self._known.get(agent_id)
         return None if known is None else known.position
 
-    def latest(
-        self,
-        agent_id: str,
-        read: Callable[[], LogPosition],
-        max_stale: float,
-        deadline: float | None = None,
-    ) -> LogPosition:
+    def latest(self, agent_id: str, max_stale: float, deadline: float | None = None) -> LogPosition:
         """Return an agent's position: it has every commit that was acknowledged before this call.
 
         Args:
             agent_id: The agent.
-            read: Reads it in another way, where there is no connection yet, and nothing is known.
             max_stale: Maximum seconds since it was current, where the server does not answer.
             deadline: Limit in seconds of `time.monotonic()`.
 
@@ -165,7 +153,7 @@ class Positions:
                     return found
         known = self._known.get(agent_id)
         if known is None:
-            heard_at, found = datetime.now(UTC), read()
+            heard_at, found = datetime.now(UTC), self._read(agent_id)
             return self._take(agent_id, found, None, heard_at)
         self._check_age(known, max_stale)
         known.stale = time.monotonic(), known.heard_at
@@ -260,17 +248,12 @@ class Positions:
             work(connection)
         except (psycopg.Error, TimeoutError) as error:
             _log.info("The server does not answer: %s", type(error).__name__)
-            self._give_up(connection, is_away=isinstance(error, TimeoutError))
+            connection.close()
+            self._become(None, is_away=isinstance(error, TimeoutError))
         except BaseException:
-            self._give_up(connection, is_away=False)
+            connection.close()
+            self._become(None, is_away=False)
             raise
-
-    def _give_up(self, connection: Connection, *, is_away: bool) -> None:
-        connection.close()
-        with self._changed:
-            self._connection = None
-            self._is_away = is_away
-            self._changed.notify_all()
 
     def _check_age(self, known: _Known, max_stale: float) -> None:
         age = (datetime.now(UTC) - known.heard_at).total_seconds()
@@ -308,19 +291,18 @@ class Positions:
         """Make a connection; return whether that was possible."""
         try:
             connection = Connection.connect(self._target.conninfo, autocommit=True)
-            prepare(connection)
-            if not connection.is_pooled:
-                connection.pgconn.prepare(_PREPARED, _QUESTION.format(agents="$1::text[]").encode())
         except Exception as error:  # noqa: BLE001 - without this thread all would stay stale
             _log.info("The server cannot be reached: %s", type(error).__name__)
-            with self._changed:
-                self._is_away = True
-                self._changed.notify_all()
+            self._become(None, is_away=True)
             return False
-        with self._changed:
-            self._connection, self._is_away = connection, False
-            self._changed.notify_all()
+        self._become(connection, is_away=False)
         return True
+
+    def _become(self, connection: Connection | None, *, is_away: bool) -> None:
+        """Take another connection, or none; a server that is not away is being connected to."""
+        with self._changed:
+            self._connection, self._is_away = connection, is_away
+            self._changed.notify_all()
 
     def _beat_while_connected(self) -> None:
         while not self._is_closed and self._connection is not None:
@@ -349,16 +331,12 @@ class Positions:
         Raises:
             TimeoutError: If there is no answer by a time of `time.monotonic()`.
         """
-        names = array_of(sorted(agents))
-        if not (connection.is_pooled or self._names_agents):
-            try:
-                return _positions_in(_result(connection, ends, prepared_for=names))
-            except NAMES_NO_AGENTS:  # another process has put policies in force
-                self._names_agents = True
         # Statements of one message, and so of one transaction and one round trip.
-        literal = sql.Literal(names).as_string(connection)
-        question = f"{naming(connection, sorted(agents))}; {_QUESTION.format(agents=literal)}"
-        return _positions_in(_result(connection, ends, question))
+        rows = _result(connection, ends, f"{naming(connection, sorted(agents))}; {_QUESTION}")
+        return {
+            _text(rows, at, 0): LogPosition(int(_text(rows, at, 1)), int(_text(rows, at, 2)))
+            for at in range(rows.ntuples)
+        }
 
     def _wait(self, seconds: float) -> None:
         """Wait for some time, for the end of the connection, or for the end of all."""
@@ -382,21 +360,12 @@ class Positions:
             connection.close()
 
 
-def _positions_in(rows: "PGresult") -> dict[str, LogPosition]:
-    return {
-        _text(rows, at, 0): LogPosition(int(_text(rows, at, 1)), int(_text(rows, at, 2)))
-        for at in range(rows.ntuples)
-    }
-
-
 def _text(rows: "PGresult", row: int, column: int) -> str:
     return (rows.get_value(row, column) or b"").decode()
 
 
-def _result(
-    connection: Connection, ends: float, query: str = "", *, prepared_for: str | None = None
-) -> "PGresult":
-    """Run statements, or the prepared one for some agents; return the last result.
+def _result(connection: Connection, ends: float, query: str) -> "PGresult":
+    """Run statements; return the last one's result.
 
     Raises:
         TimeoutError: If it is not there by a time of `time.monotonic()`.
@@ -404,10 +373,7 @@ def _result(
     pgconn = connection.pgconn
     if pgconn.transaction_status != TransactionStatus.IDLE:
         raise TimeoutError  # a KeyboardInterrupt has left an answer
-    if prepared_for is None:
-        pgconn.send_query(query.encode())
-    else:
-        pgconn.send_query_prepared(_PREPARED, [prepared_for.encode()])
+    pgconn.send_query(query.encode())
     while pgconn.flush():
         _await_socket(pgconn.socket, ends, for_writing=True)
     results: list[PGresult] = []

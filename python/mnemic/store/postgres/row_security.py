@@ -14,7 +14,8 @@ from mnemic.store.postgres.session import Connection, Session
 NAMES_NO_AGENTS: Final = (errors.UndefinedObject, errors.InvalidTextRepresentation)
 """Errors of a policy in a transaction that names no agents."""
 
-_SETTING: Final = "mnemic.agents"
+SETTING: Final = "mnemic.agents"
+"""Names the agents of a transaction, in an array."""
 _EVERY_AGENT: Final = "*"
 """The setting that names every agent; one of this name is `{*}`."""
 
@@ -39,10 +40,10 @@ _POLICY: Final = f"""
 ALTER TABLE {{table}} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 DROP POLICY IF EXISTS mnemic_agents ON {{table}};
 CREATE POLICY mnemic_agents ON {{table}} USING (
-    (SELECT current_setting('{_SETTING}') = '{_EVERY_AGENT}')
+    (SELECT current_setting('{SETTING}') = '{_EVERY_AGENT}')
     OR agent_id = ANY((
-        SELECT CASE current_setting('{_SETTING}') WHEN '{_EVERY_AGENT}' THEN '{{{{}}}}'
-        ELSE current_setting('{_SETTING}') END
+        SELECT CASE current_setting('{SETTING}') WHEN '{_EVERY_AGENT}' THEN '{{{{}}}}'
+        ELSE current_setting('{SETTING}') END
     )::text[])
 );
 """
@@ -68,7 +69,7 @@ def naming(connection: Connection, agents: Sequence[str] | None) -> str:
     """Return the statement by which a transaction names its agents; None is every agent."""
     value = _EVERY_AGENT if agents is None else array_of(agents)
     literal = sql.Literal(value).as_string(connection)
-    return f"SELECT set_config('{_SETTING}', {literal}, true)"
+    return f"SELECT set_config('{SETTING}', {literal}, true)"
 
 
 def array_of(agents: Sequence[str]) -> str:

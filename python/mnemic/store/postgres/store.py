@@ -184,7 +184,7 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
 
     def latest_position(self, agent_id: str, *, deadline: float | None = None) -> LogPosition:
         """Return the agent's position, which the server is asked for, for a search that begins."""
-        return self._usable().latest_position(agent_id, self._max_stale, deadline)
+        return self._usable().positions.latest(agent_id, self._max_stale, deadline)
 
     def rows_since(
         self,
@@ -339,10 +339,9 @@ class PostgresStore(PostgresReads, PostgresSealing, NoSnapshots):
         rules = AddOptions(
             codec, to_microseconds(now), model, quotas, on_duplicate, is_import, on_conflict, key
         )
-        if on_conflict == "replace":
-            self._write_pending_accesses(agent_id)  # they are the old entry's
-        elif entry_limits.evicts:
-            self._write_pending_accesses(agent_id)  # what goes first depends on them
+        # They are those of an entry that is replaced, or decide which entries go first.
+        if on_conflict == "replace" or entry_limits.evicts:
+            self._write_pending_accesses(agent_id)
         job = AgentAddJob(agent_id, rows, rules)
         writer = database.writer_of(agent_id)
         return writer.write(job, lambda added: stored_of(codec, added, job.rows))
