@@ -217,7 +217,10 @@ class Worker:
         if entry_id:
             text = self.known[entry_id][0]
             assert self.door.content(entry_id) == text
-            assert entry_id in self.door.found(text)
+            assert self._finds(entry_id, text)
+
+    def _finds(self, entry_id, text):
+        return entry_id in self.door.found(text)
 
 
 _KINDS = {"add": 5, "add_many": 2, "update": 4, "forget": 3, "restore": 2, "erase": 2, "read": 2}

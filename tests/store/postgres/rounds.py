@@ -51,6 +51,11 @@ class PersistentWorker(Worker):
             for entry_id in outcome:
                 self.known.pop(entry_id, None)
 
+    def _finds(self, entry_id, text):
+        """Return whether a search finds a memory, or says that its answer may lack it."""
+        begun, store = time.monotonic(), self.door.store
+        return super()._finds(entry_id, text) or bool(store.stale_since("default", begun))
+
 
 def write(*, url, log, seed, workers, seconds, known):
     """Let workers write until their time is over, and hold each index against the store."""

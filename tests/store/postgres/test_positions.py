@@ -292,6 +292,25 @@ def test_loaded_memories_are_searched_while_the_server_is_away_and_say_since_whe
         assert "more honey" in [text for text, _ in answer(memory)[0]]
 
 
+def test_an_answer_has_its_mark_though_a_commit_beside_it_has_no_known_outcome(server, monkeypatch):
+    latest = positions.Positions.latest
+
+    def unsettled(asking, agent_id, *how):
+        given = latest(asking, agent_id, *how)
+        asking.forget([agent_id])  # as a write does that lost its connection just now
+        return given
+
+    with filled(server.new_database()) as memory:
+        settled(memory)
+        fresh = answer(memory)
+        with away(server), monkeypatch.context() as patch:
+            patch.setattr(positions.Positions, "latest", unsettled)
+            hits, stale_since = answer(memory)
+        assert (hits, fresh[1]) == (fresh[0], None)
+        assert stale_since is not None
+        awaited(lambda: answer(memory) == fresh)
+
+
 def test_stale_answers_end_after_their_time(server):
     url = server.new_database()
     with filled(url, max_stale=0.5) as memory:

@@ -58,14 +58,15 @@ class _Known:
     """What is known of an agent.
 
     Attributes:
-        position: The last position that a search was given, or a commit of this process reached.
+        position: The last position that a search was given, or a commit of this process reached;
+            None where a commit may have moved it, or not.
         heard_at: When the server last said that it is current.
         asked_at: When a search last asked, in seconds of `time.monotonic()`.
         stale: When it was last given out although the server did not answer, in the same seconds,
             and since when it may have been stale; None if it never was.
     """
 
-    position: LogPosition
+    position: LogPosition | None
     heard_at: datetime
     asked_at: float = 0.0
     stale: tuple[float, datetime] | None = None
@@ -119,7 +120,8 @@ class Positions:
             return None
         if reads_since is not None and known.stale and known.stale[0] >= reads_since:
             return known.stale[1]
-        if self._connection is not None or self._thread is None:
+        is_there = self._connection is not None or self._thread is None
+        if is_there or known.position is None:  # else it cannot be read
             return None
         known.stale = time.monotonic(), known.heard_at
         return known.heard_at
@@ -152,12 +154,13 @@ class Positions:
                 if found is not None:
                     return found
         known = self._known.get(agent_id)
-        if known is None:
+        position = None if known is None else known.position
+        if known is None or position is None:
             heard_at, found = datetime.now(UTC), self._read(agent_id)
             return self._take(agent_id, found, None, heard_at)
         self._check_age(known, max_stale)
         known.stale = time.monotonic(), known.heard_at
-        return known.position
+        return position
 
     def _start(self) -> None:
         with self._changed:
@@ -179,8 +182,7 @@ class Positions:
 
     def _asked(self, agent_id: str, ends: float) -> LogPosition | None:
         """Ask for a position, together with others; return None if there is no answer in time."""
-        before, heard_at = self._known.get(agent_id), datetime.now(UTC)
-        before_position = None if before is None else before.position
+        before, heard_at = self.known(agent_id), datetime.now(UTC)
         with self._changed:
             question = self._question
             question.agents.add(agent_id)
@@ -188,7 +190,7 @@ class Positions:
         if question.answer is None:
             return None
         found = question.answer.get(agent_id, _BEGINNING)
-        return self._take(agent_id, found, before_position, heard_at)
+        return self._take(agent_id, found, before, heard_at)
 
     def _take(
         self,
@@ -204,17 +206,14 @@ class Positions:
         is believed.
         """
         with self._changed:
-            known = self._known.get(agent_id)
-            if known is None:
-                known = self._known[agent_id] = _Known(found, heard_at)
-            elif before is not None and found.seq < before.seq:
-                known.position = found
-            else:
-                if found == known.position:
-                    known.heard_at = heard_at
-                known.position = _later(known.position, found)
+            known = self._known.setdefault(agent_id, _Known(found, heard_at))
+            is_behind = before is not None and found.seq < before.seq
+            unless_lost = None if is_behind else known.position
+            position = known.position = _later(unless_lost, found)
+            if position == found:
+                known.heard_at = heard_at
             known.asked_at = time.monotonic()
-            return known.position
+            return position
 
     def _put(self, question: _Question, connection: Connection, ends: float) -> None:
         """Put a question to the server, unless another thread has."""
@@ -268,14 +267,16 @@ class Positions:
         with self._changed:
             for agent_id, position in positions.items():
                 known = self._known.get(agent_id)
-                if known is not None:
+                if known is not None and known.position is not None:
                     known.position = _later(known.position, position)
 
     def forget(self, agents: Iterable[str]) -> None:
         """Know nothing of agents: a commit may have moved them, or not."""
         with self._changed:
             for agent_id in agents:
-                self._known.pop(agent_id, None)
+                known = self._known.get(agent_id)
+                if known is not None:  # searches under way still ask whether they were stale
+                    known.position = None
 
     def _run(self) -> None:
         pause = 0.0
@@ -399,5 +400,7 @@ def _await_socket(socket: int, ends: float, *, for_writing: bool = False) -> Non
             raise TimeoutError
 
 
-def _later(one: LogPosition, other: LogPosition) -> LogPosition:
+def _later(one: LogPosition | None, other: LogPosition) -> LogPosition:
+    if one is None:
+        return other
     return LogPosition(max(one.seq, other.seq), max(one.accesses, other.accesses))
