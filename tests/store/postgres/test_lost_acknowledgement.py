@@ -6,9 +6,11 @@ import pytest
 
 from mnemic import Encryption, Memory, MemoryEntry
 from mnemic.errors import DuplicateEntryError, OutcomeUnknownError
+from mnemic.model import Scope
 from mnemic.store.postgres import connections
 from mnemic.store.postgres.connections import Connections
 from mnemic.store.postgres.session import Connection, Session
+from tests.support.clock import NOON
 from tests.support.cutting_proxy import Proxy
 from tests.support.embedders import WordEmbedder
 from tests.support.keys import KEY
@@ -64,6 +66,16 @@ def test_a_memory_is_stored_once_and_the_caller_sees_nothing_of_it(
     assert [hit.content for hit in hits] == ["an apple"]
     memory.add("bread")
     assert sorted(found(witness)) == ["an apple", "bread"]
+
+
+def test_reads_that_write_accesses_first_have_their_answer(memory, proxy):
+    one = memory.add("an apple")
+    store = memory.repository._store
+    store.touch("default", [store.row_of(Scope("default"), one.id, now=NOON)], NOON)
+    proxy.cut_after("COMMIT")
+    assert store.write_accesses().result() is None
+    assert proxy.cuts == 1
+    assert memory.get(one.id).access_count == 1
 
 
 def test_an_opening_that_makes_a_key_is_no_concern_of_the_caller(proxy, lose_commit):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Final, TypeAlias, TypeVar
 
-from mnemic.errors import MnemicError, StoreUnavailableError
+from mnemic.errors import MnemicError, OutcomeUnknownError, StoreUnavailableError
 from mnemic.reporting.logs import logger
 from mnemic.store.change_listeners import COMMITTED, ChangedUser
 from mnemic.store.futures import Workers, WriteFuture, succeeded
@@ -192,7 +192,10 @@ def _all_of(futures: Sequence[Future[None]]) -> Future[None]:
             left.remove(done)
             is_last = not left
         if is_last:
-            errors = [error for each in futures if (error := each.exception()) is not None]
+            found = [each.exception() for each in futures]
+            # Where a connection was lost during a commit, accesses are counted or not, as after a
+            # crash: a read that writes them first has its answer.
+            errors = [one for one in found if one and not isinstance(one, OutcomeUnknownError)]
             whole.set_exception(errors[0]) if errors else whole.set_result(None)
 
     for each in futures:
