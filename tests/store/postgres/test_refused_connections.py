@@ -1,5 +1,6 @@
 """Refused connections: the error says why, without the password, and nothing is printed."""
 
+import gc
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ import pytest
 from mnemic import Memory
 from mnemic.errors import StoreError, StoreFileError, StoreUnavailableError
 from mnemic.store.postgres.postgres_errors import typed
+from mnemic.store.postgres.session import Connection, Session, prepare
 from tests.support.postgres_server import Server, as_role, free_port
 from tests.support.processes import ENVIRONMENT
 from tests.support.silence import said_by
@@ -186,3 +188,18 @@ def test_a_program_that_sets_up_no_logging_prints_nothing(server):
         said, errors = program.communicate("\n", timeout=120)
     server.start()
     assert (said, errors) == ("away\n", "")
+
+
+def test_a_connection_that_is_lost_amid_a_long_list_leaves_nothing_that_warns(database):
+    with Connection.connect(database, autocommit=True) as connection:
+        prepare(connection)
+        session = Session(connection)
+        session.begin()
+        batches = session.batches("SELECT generate_series(1, 100)", (), 10)
+        next(batches)
+        with psycopg.connect(database, autocommit=True) as other:
+            other.execute("SELECT pg_terminate_backend(%s)", (connection.info.backend_pid,))
+        with pytest.raises(psycopg.OperationalError):
+            batches.close()
+        del batches
+        gc.collect()  # of what is left open, pytest makes a warning, and so an error

@@ -1,7 +1,7 @@
 """One connection to PostgreSQL: statements, their values, and values as the codec stores them."""
 
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
@@ -241,7 +241,8 @@ class Session:
     ) -> Generator[list[Columns], None, None]:
         """Run a statement in a transaction; yield its rows in batches of `size`."""
         name = f"mnemic_{next(self._names)}"
-        with self.connection.cursor(name, binary=True) as cursor:
+        # Closed twice, for the first time fails where the connection is lost.
+        with closing(self.connection.cursor(name, binary=True)) as cursor, cursor:
             cursor.execute(sql.encode(), tuple(values))
             while part := cursor.fetchmany(size):
                 yield part
