@@ -19,6 +19,7 @@ from mnemic.policy import (
     redact,
     trigger,
 )
+from mnemic.reporting.description import described
 
 NOTHING_TO_PACK = [None, 3, "text", b"text", [3], ["text"], [None], {"a": 1}, object()]
 OF_MEMORIES = {
@@ -38,14 +39,14 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("given", NOTHING_TO_PACK, ids=repr)
+@pytest.mark.parametrize("given", NOTHING_TO_PACK, ids=described)
 @pytest.mark.parametrize("call", OF_MEMORIES.values(), ids=OF_MEMORIES)
 def test_what_is_no_list_of_memories_is_refused_by_name(call, given):
     with pytest.raises(InvalidArgumentError, match=r"^(memories|payload)(\[0\])? must be "):
         call(given)
 
 
-@pytest.mark.parametrize("given", [None, [3], b"text", object(), PackingPlan], ids=repr)
+@pytest.mark.parametrize("given", [None, [3], b"text", object(), PackingPlan], ids=described)
 @pytest.mark.parametrize("call", OTHERS.values(), ids=OTHERS)
 def test_other_arguments_of_a_wrong_type_are_refused_by_name(call, given):
     with pytest.raises(
