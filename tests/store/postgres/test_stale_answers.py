@@ -275,7 +275,8 @@ def test_a_memory_read_as_the_server_goes_is_not_cached_as_it_was_before(databas
         asking, read = store._database.positions, PostgresStore._cached_rows
 
         def late(self, *arguments):
-            asking._give_up(asking._connection, is_away=True)
+            asking._connection.close()
+            asking._become(None, is_away=True)
             return read(self, *arguments)
 
         other.does("update", "eve")
