@@ -6,6 +6,7 @@ import pytest
 
 from mnemic.compat import ContextItem, ContextItemType, ContextWindow
 from mnemic.model import MemoryQuery
+from tests.support.clock import clock_of
 from tests.support.embedders import WordEmbedder
 from tests.support.retrieval import QUERY, AskingFirst, found, record, serve
 
@@ -122,7 +123,7 @@ def test_more_than_half_of_repeated_queries_hit_the_cache_while_accesses_are_cou
                 query = MemoryQuery.semantic(f"topic{number}")
                 (best, *_) = await service.retrieve(query)
                 await memory.get(best.entry.id)
-                memory.repository.now.now += timedelta(seconds=1)
+                clock_of(memory).now += timedelta(seconds=1)
             if round_number == 2:
                 await memory.update(stored[0].id, importance=0.7)
         stats = await service.get_stats()

@@ -20,7 +20,7 @@ from mnemic.retrieval.cache import (
 )
 from mnemic.retrieval.keys import Key, UserScope, key_of
 from mnemic.threads.sync_bridge import run_sync
-from tests.support.clock import NOON
+from tests.support.clock import NOON, clock_of
 from tests.support.retrieval import found, record, serve
 
 QUERY = MemoryQuery.semantic("query")
@@ -28,7 +28,7 @@ LONG = timedelta(days=1)
 
 
 def pass_time(memory, seconds):
-    memory.repository.now.now += timedelta(seconds=seconds)
+    clock_of(memory).now += timedelta(seconds=seconds)
 
 
 async def store_near(memory, *similarities, **fields):
@@ -427,7 +427,7 @@ def test_what_expires_of_the_forgotten_ends_the_answers_that_count_it():
         query = MemoryQuery(filters=MemoryFilter(include_forgotten=True), limit=1)
         assert (await service.retrieve(query)).total_matches == 2
         assert (await service.retrieve(query)).from_cache
-        memory.repository.now.now = brief
+        clock_of(memory).now = brief
         assert (await service.retrieve(query)).total_matches == 1
 
     serve(scenario)
@@ -443,7 +443,7 @@ def test_what_expires_of_others_ends_no_answer():
         for user in ("alice", "boris"):
             await service.retrieve(query, user_id=user)
         assert len(await service.retrieve(query, all_users=True)) == 2
-        memory.repository.now.now = brief
+        clock_of(memory).now = brief
         assert (await service.retrieve(query, user_id="alice")).from_cache
         assert found(await service.retrieve(query, user_id="boris")) == []
         assert len(await service.retrieve(query, all_users=True)) == 1

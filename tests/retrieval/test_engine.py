@@ -6,7 +6,7 @@ import pytest
 
 from mnemic import MemoryFilter, MemorySortOrder, MemoryType
 from mnemic.model import MemoryQuery
-from tests.support.clock import DAY, NOON
+from tests.support.clock import DAY, NOON, clock_of
 from tests.support.retrieval import EVERYTHING, QUERY, found, record, serve, store_near
 
 # Filters, exclusions, limits
@@ -275,7 +275,7 @@ def test_forgotten_memories_are_found_if_asked_for_until_they_are_purged(query):
             **query, filters=MemoryFilter(include_forgotten=True), exclude_ids=[gone.id]
         )
         assert await ids(excluded) == [kept.id]
-        memory.repository.now.now += 91 * DAY
+        clock_of(memory).now += 91 * DAY
         await memory.purge()
         for _ in range(2):
             assert await ids(asked) == [kept.id]

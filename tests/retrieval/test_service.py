@@ -19,7 +19,7 @@ from mnemic.observability.events import (
     MemoryRetrievalCompletedEvent,
     QueryExpandedEvent,
 )
-from tests.support.clock import DAY, NOON, Clock
+from tests.support.clock import DAY, NOON, Clock, clock_of
 from tests.support.embedders import WordEmbedder
 from tests.support.retrieval import (
     QUERY,
@@ -65,7 +65,7 @@ def test_nothing_is_similar_to_a_memory_that_is_not_there():
         (of_alice,) = await memory.add_many([record("of alice", user="alice")])
         (brief,) = await memory.add_many([record("brief", expires_at=NOON + DAY)])
         await memory.delete(gone.id)
-        memory.repository.now.now += 2 * DAY
+        clock_of(memory).now += 2 * DAY
         for missing in (uuid4(), gone.id, of_alice.id, brief.id):
             with pytest.raises(EntryNotFoundError) as unknown:
                 await service.find_similar(missing)

@@ -15,7 +15,7 @@ from mnemic.errors import (
 )
 from mnemic.licensing import DocumentedLicenses
 from mnemic.model import MemoryQuery, Recency
-from tests.support.clock import NOON, Clock
+from tests.support.clock import NOON, Clock, clock_of
 from tests.support.retrieval import (
     EVERYTHING,
     QUERY,
@@ -195,7 +195,7 @@ def test_what_expires_leaves_the_cache_and_another_takes_its_place():
         query = MemoryQuery(query="query", limit=1)
         assert found(await service.retrieve(query)) == ["brief"]
         assert (await service.retrieve(query)).from_cache
-        memory.repository.now.now += timedelta(seconds=60)
+        clock_of(memory).now += timedelta(seconds=60)
         result = await service.retrieve(query)
         assert found(result) == ["lasting"]
         assert result.total_matches == 1
@@ -214,7 +214,7 @@ def test_what_expires_beyond_the_limit_is_no_longer_counted():
         )
         query = MemoryQuery(query="query", limit=1)
         assert (await service.retrieve(query)).total_matches == 2
-        memory.repository.now.now = brief
+        clock_of(memory).now = brief
         assert (await service.retrieve(query)).total_matches == 1
 
     serve(scenario)
@@ -231,7 +231,7 @@ def test_what_expires_is_known_of_though_nothing_was_searched_before(tmp_path):
         query = MemoryQuery(filters={}, limit=1)
         assert (await service.retrieve(query)).total_matches == 2
         assert (await service.retrieve(query)).from_cache
-        memory.repository.now.now = brief
+        clock_of(memory).now = brief
         assert (await service.retrieve(query)).total_matches == 1
 
     serve(scenario, path=path, memory={"embedder": None})

@@ -13,7 +13,7 @@ from mnemic.observability.events import (
     MemoryRetrievalCompletedEvent,
     QueryExpandedEvent,
 )
-from tests.support.clock import NOON
+from tests.support.clock import NOON, clock_of
 from tests.support.metrics import MNEMIC, OTEL
 from tests.support.metrics import run as run_program
 from tests.support.retrieval import QUERY, AskingFirst, found, heard_by, serve, three_near
@@ -35,7 +35,7 @@ def test_a_retrieval_tells_its_event():
         await three_near(memory)
         limited = MemoryQuery(query="query", limit=2)
         first = await service.retrieve(limited)
-        memory.repository.now.now += timedelta(seconds=1)
+        clock_of(memory).now += timedelta(seconds=1)
         second = await service.retrieve(limited)
         assert heard == [
             MemoryRetrievalCompletedEvent(

@@ -19,3 +19,8 @@ class Clock:
     def __call__(self):
         self.now += self.step
         return self.now
+
+
+def clock_of(memory):
+    """Return the clock that a memory was opened with."""
+    return memory.repository.now.args[0]

@@ -22,7 +22,7 @@ from mnemic.errors import (
 from mnemic.licensing import DocumentedLicenses, LicenseTier
 from mnemic.model import MemoryQuery
 from mnemic.observability.events import MemoryForgottenEvent, MemoryUpdatedEvent
-from tests.support.clock import DAY, HOUR, NOON, Clock
+from tests.support.clock import DAY, HOUR, NOON, Clock, clock_of
 from tests.support.doors import opened
 from tests.support.embedders import WordEmbedder
 from tests.support.processes import ENVIRONMENT
@@ -272,7 +272,7 @@ def test_purging_by_age_and_expiry(options, gone):
 
 def test_everything_deleted_or_expired_goes_at_once():
     with aged() as memory:
-        memory.repository.now.now = NOON + HOUR
+        clock_of(memory).now = NOON + HOUR
         assert memory.purge(older_than=timedelta(), all_users=True) == 18
         assert numbers(memory, include_deleted=True) == [20]
 
