@@ -141,3 +141,11 @@ def test_no_two_kept_memories_share_a_fingerprint_and_none_is_lost(given):
     assert sorted(standing) == sorted(names(memories))
     assert memories == before
     assert [one.id for one in memories if one.id in set(names(kept))] == names(kept)
+
+
+@pytest.mark.requirement("C215")
+@pytest.mark.parametrize("near", [None, 0.5])
+def test_a_raised_digit_makes_another_text(near):
+    texts = ["We have 10⁵ users", "We have 105 users", "We have 10⁶ users", "We have 10⁵ users."]
+    kept = deduplicate([memory(str(at), text) for at, text in enumerate(texts)], near=near)
+    assert len(kept) == 3

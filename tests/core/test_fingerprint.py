@@ -31,8 +31,50 @@ BOUNDARY = WHITESPACE + SENTENCE_PUNCTUATION + BRACKETS_AND_QUOTES
 OTHER_PUNCTUATION_KEPT = "#%&*/@\\·•†‡′"
 
 
+WORDS = "ªº™℠🅪🅫🅬"  # raised too, but letters of words
+
+
+def nfkc(text):
+    return unicodedata.normalize("NFKC", text)
+
+
+def is_raised(character):
+    tag = unicodedata.decomposition(character).partition(" ")[0]
+    return tag in ("<super>", "<sub>") and character not in WORDS
+
+
+def unit_of(character):
+    """Return the parts of a unit in one character if one of them is raised."""
+    tag, *parts = unicodedata.decomposition(character).split() or [""]
+    parts = "".join(chr(int(part, 16)) for part in parts if tag == "<square>")
+    return parts if any(map(is_raised, parts)) else ""
+
+
+def becomes_part_of_a_number(before, character, behind):
+    """Return whether NFKC would put a digit of a character beside another digit."""
+    form = nfkc(character)
+    if unicodedata.category(character) == "Nd" or not re.search("[0-9]", form):
+        return False
+    joins_before = nfkc(before)[-1:].isnumeric() and form[0].isnumeric()
+    return joins_before or (form[-1].isnumeric() and nfkc(behind)[:1].isnumeric())
+
+
+def twin_fold(text):
+    parts = [""]
+    for before, character, behind in zip(["", *text], text, [*text[1:], ""], strict=False):
+        if kept := unit_of(character):
+            parts += kept, ""
+        elif is_raised(character) or becomes_part_of_a_number(before, character, behind):
+            parts += character, ""
+        else:
+            parts[-1] += character
+    return "".join(
+        part if place % 2 else nfkc(nfkc(part).casefold()) for place, part in enumerate(parts)
+    )
+
+
 def twin_normal_form(text):
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    folded = twin_fold(text)
     collapsed = re.sub(f"[{WHITESPACE}]+", " ", folded).strip(" ")
     return collapsed.strip(BOUNDARY) or collapsed
 
@@ -50,6 +92,7 @@ characters = st.one_of(
     ),
     st.sampled_from(WHITESPACE + SENTENCE_PUNCTUATION + OTHER_PUNCTUATION_KEPT),
     st.sampled_from(
+        "0123²³⁵₂⁻⁾ⁿᵏₐª½¼①⑪⑴⒈㉑㋀㏠㎡㍸０१"
         "ßẞİıŉǰΐςᾳſ℃™№´¨ﬁｱﾞǅᏸ한ᄀ\u1161\u11a8\u3099\u0345\u0301\u0323क\u094d\u093c\ufe0f\u200d"
     ),
 )
@@ -77,7 +120,7 @@ def test_every_character_alone_has_the_fingerprint_of_unicodedata_and_hashlib():
         for character in map(chr, range(sys.maxunicode + 1))
         if unicodedata.category(character) not in ("Cs", "Cn", "Co", "Po")
     ]
-    between = [f"x{character}y" for character in alone]
+    between = [f"{start}{one}{end}" for one in alone for start, end in ("xy", "1y", "x2", "1²")]
     assert fingerprint_digests(alone) == [twin_digest(text) for text in alone]
     assert fingerprint_digests(between) == [twin_digest(text) for text in between]
 
@@ -105,6 +148,13 @@ def test_a_batch_has_the_full_digest_of_each_text_in_order(batch):
         ("𝐀pple", "apple"),
         ("20 ℃", "20 °c"),
         ("Mnemic™", "mnemictm"),
+        ("10⁵ Users", "10⁵ users"),
+        ("H₂O", "h₂o"),
+        ("１½", "1½"),
+        ("½ ㎏", "1⁄2 kg"),
+        ("5 ㎡", "5 m²"),
+        ("① Tea", "1 tea"),
+        ("10①", "10①"),
         ("？！", "?!"),
         ("  ", ""),
     ],
@@ -130,6 +180,8 @@ def test_texts_that_mean_different_things_differ():
         "你好",
         "мир",
         "مرحبا",
+        *("10⁵", "105", "10₅", "10⁻⁵", "10-5", "2ᵏ", "2k", "1½", "11⁄2", "11/2"),
+        *("m²", "m2", "m³", "1①", "11", "1⒈", "1㋀", "11月", "1㏠", "11日"),
     ]
     assert len(set(fingerprint_digests(different))) == len(different)
 
@@ -181,4 +233,4 @@ def test_a_lone_surrogate_is_an_error_that_names_its_place():
 
 
 def test_the_version_of_the_normal_form_is_exposed():
-    assert FINGERPRINT_VERSION == 1
+    assert FINGERPRINT_VERSION == 2

@@ -56,6 +56,12 @@ def test_an_exact_duplicate_names_the_earliest_memory_with_its_text(memory):
     assert found.near_duplicates == 0
 
 
+@pytest.mark.requirement("C215")
+def test_a_raised_digit_makes_another_text(memory):
+    memory.add_many(["We have 10⁵ users", "We have 105 users", "We have 10₅ users"])
+    assert memory.audit().exact_duplicates == 0
+
+
 def test_memories_without_a_text_repeat_nothing(memory):
     memory.add("", metadata={"a": 1})
     memory.add("", metadata={"a": 1})

@@ -1,6 +1,6 @@
 """Decisions about entries that are stored already: by id, by idempotency key, by text."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import TypeVar
 from uuid import UUID
@@ -14,6 +14,8 @@ from mnemic.errors import (
 from mnemic.model import MemoryEntry, MemoryEntryUpdate, Scope
 from mnemic.records.lines import HIDDEN
 from mnemic.reporting.description import quoted
+from mnemic.store.fingerprints import fingerprint
+from mnemic.store.row_codec import Columns, UsedKey
 
 Found = TypeVar("Found")
 
@@ -27,22 +29,45 @@ def id_in_use(entry: MemoryEntry, agent_id: str) -> DuplicateEntryError:
 
 
 def check_idempotency_key(
-    key: str | None, stored: bytes | None, given: bytes, entry_id: UUID
+    key: str | None, used: UsedKey | None, content: str, entry_id: UUID
 ) -> None:
     """Raise DuplicateEntryError if an idempotency key was used for another content.
 
     Args:
         key: The key; None hides it.
-        stored: Fingerprint of the content that the key came with.
-        given: Fingerprint of the content that it comes with now.
+        used: The key that is stored, with the fingerprint of the content that it came with.
+        content: The content that it comes with now.
         entry_id: Id of the entry stored with the key.
     """
-    if stored != given:
+    if used is None or used.fingerprint != fingerprint(content):
         shown = HIDDEN if key is None else quoted(key)
         raise DuplicateEntryError(
             f"idempotency key {shown} was used for another content, that of "
             f"memory {entry_id}; a key belongs to one memory"
         )
+
+
+def first_with_text(
+    content: str,
+    fetch: Callable[[int | None], list[Columns]],
+    decode: Callable[[list[Columns]], Iterable[MemoryEntry]],
+) -> tuple[Columns, MemoryEntry] | None:
+    """Return the first row with the same text as a content, and its entry.
+
+    Args:
+        content: The content.
+        fetch: Returns the rows with one of its fingerprints, at most so many.
+        decode: Returns their entries.
+    """
+    wanted = fingerprint(content)
+    for limit in (1, None):  # the first has another text only if an earlier version stored it
+        rows = fetch(limit)
+        for row, entry in zip(rows, decode(rows), strict=True):
+            if fingerprint(entry.content) == wanted:
+                return row, entry
+        if not rows:
+            break
+    return None
 
 
 def merged(old: MemoryEntry, new: MemoryEntry, now: datetime) -> MemoryEntry | None:

@@ -1,5 +1,7 @@
 """Stored fingerprints of contents: equal for equivalent texts."""
 
+import unicodedata
+
 from mnemic._core import fingerprint_digests
 
 _BYTES = 16  # 128 bits: two of 2**32 texts collide with probability 2**-65
@@ -8,6 +10,11 @@ _BYTES = 16  # 128 bits: two of 2**32 texts collide with probability 2**-65
 def fingerprint(content: str) -> bytes:
     """Return a content's fingerprint, equal for equivalent texts; as `mnemic.model.fingerprint`."""
     return fingerprints([content])[0]
+
+
+def earlier_fingerprint(content: str) -> bytes:
+    """Return a content's fingerprint of version 1, which took raised digits for others."""
+    return fingerprint(unicodedata.normalize("NFKC", content))
 
 
 def fingerprints(contents: list[str]) -> list[bytes]:

@@ -26,7 +26,7 @@ class NewRow(NamedTuple):
         sums: Checksums of its columns and of its vectors, in a store that keeps some.
         given_key: Its idempotency key, as it was given.
         other_keys: The forms in which an entry that was sealed later, or was not sealed, has the
-            key, each with the fingerprint of the content.
+            key.
         plain: The columns in plain text.
     """
 
@@ -38,7 +38,7 @@ class NewRow(NamedTuple):
     stored_vectors: Sequence[Float32Array | bytes]
     sums: tuple[int | None, int | None] = (None, None)
     given_key: str = ""
-    other_keys: Sequence[tuple[str, bytes]] = ()
+    other_keys: Sequence[str] = ()
     plain: Columns = ()
 
     @property

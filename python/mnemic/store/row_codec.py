@@ -26,7 +26,7 @@ from mnemic.model.rows import Record
 from mnemic.model.timestamps import EPOCH, from_microseconds, to_microseconds
 from mnemic.model.validation import MAX_CONTENT_BYTES, MAX_METADATA_DEPTH
 from mnemic.records.numbered import NumberedEnum
-from mnemic.store.fingerprints import fingerprints
+from mnemic.store.fingerprints import earlier_fingerprint, fingerprint, fingerprints
 from mnemic.store.values import StoredKey
 
 Columns: TypeAlias = tuple[Any, ...]
@@ -48,6 +48,8 @@ _changed_of = itemgetter(*map(FIELDS.index, CHANGED_FIELDS))
 
 ENCRYPTED: Final = 1 + COLUMN_NAMES.index("is_encrypted")
 """Index of the mark of sealed entries in a record, or in any row that begins with its number."""
+
+_CONTENT: Final = COLUMN_NAMES.index("content")
 
 ENTRY_ID: Final = 1 + COLUMN_NAMES.index("id")
 """Index of an entry's id in the same."""
@@ -180,10 +182,17 @@ class RowCodec(Protocol):
         """
         ...
 
-    def other_keys(self, entry: MemoryEntry, key: str) -> Sequence[tuple[str, bytes]]:
-        """Return the other forms of an idempotency key, each with the fingerprint of the content.
+    def other_keys(self, entry: MemoryEntry, key: str) -> Sequence[str]:
+        """Return the other forms of an idempotency key.
 
         A memory that was stored with the key may have been sealed since, or not have been sealed.
+        """
+        ...
+
+    def lookup(self, entry: MemoryEntry) -> list[bytes]:
+        """Return the fingerprints under which rows of the same text are stored.
+
+        Those of an earlier version are among them, so that a row may have another text.
         """
         ...
 
@@ -272,11 +281,20 @@ class PlainRowCodec:
         ]
 
     def used_key(self, row: EncodedRow) -> UsedKey | None:
-        """Return the idempotency key of a row that is not sealed."""
-        _, key, fingerprint = row.more
-        return None if key is None or fingerprint is None else UsedKey(key, fingerprint)
+        """Return the idempotency key of a row that is not sealed.
 
-    def other_keys(self, entry: MemoryEntry, key: str) -> Sequence[tuple[str, bytes]]:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - none
+        A content that is still the one that the key came with has a fingerprint of this version.
+        """
+        own, key, of_key = row.more
+        if key is None or of_key is None:
+            return None
+        return UsedKey(key, fingerprint(row.columns[_CONTENT]) if of_key == own else of_key)
+
+    def lookup(self, entry: MemoryEntry) -> list[bytes]:
+        """Return the fingerprints of this version and of the one before."""
+        return [fingerprint(entry.content), earlier_fingerprint(entry.content)]
+
+    def other_keys(self, entry: MemoryEntry, key: str) -> Sequence[str]:  # noqa: ARG002 # pyright: ignore[reportUnusedParameter] - none
         """Return none."""
         return ()
 

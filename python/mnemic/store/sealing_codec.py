@@ -179,15 +179,19 @@ class SealingRowCodec:
             except SealBrokenError as error:
                 log_broken(error)
 
-    def other_keys(self, entry: MemoryEntry, key: str) -> Sequence[tuple[str, bytes]]:
+    def other_keys(self, entry: MemoryEntry, key: str) -> Sequence[str]:
         """Return the key in plain text for a sealed entry, and its hash for another."""
-        plain = fingerprint(entry.content)
         if entry.is_encrypted:
-            return [(key, plain)]
+            return [key]
         sealer = self.keyring.keys(entry.agent_id).current
-        return (
-            [] if sealer is None else [(sealer.keyed(key).hex(), sealer.keyed_fingerprint(plain))]
-        )
+        return [] if sealer is None else [sealer.keyed(key).hex()]
+
+    def lookup(self, entry: MemoryEntry) -> list[bytes]:
+        """Return the fingerprints of both versions, keyed for an entry that is to be sealed."""
+        plain = self._plain.lookup(entry)
+        if not entry.is_encrypted:
+            return plain
+        return list(map(self._current(entry.agent_id).keyed_fingerprint, plain))
 
     def stored_content_size(self, stored: object) -> int:
         """Return the bytes of the column `content`."""

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 const CASED: &str = "[a-zA-Z0-9àéîõüçñøœšžαβγδλσψωабвгджщюяіґհայաგნ +#%$-]{1,40}";
 
 /// Texts in which marks, compatibility characters and odd folding are frequent.
-const AWKWARD: &str = "[\u{300}-\u{345}ßẞİıŉǰΐΰΣςᾳᾼſ℃™№…´¨ﬁ㎏ｱﾞÅǅᏸꭰჀꙋé한\u{1100}\u{1161}\u{11a8}\u{3099}か\u{93c}क\
+const AWKWARD: &str = "[12９²⁵₂⁻ⁿᵏ½①⑪⑴⒈㋀㏠㎡\u{300}-\u{345}ßẞİıŉǰΐΰΣςᾳᾼſ℃™№…´¨ﬁ㎏ｱﾞÅǅᏸꭰჀꙋé한\u{1100}\u{1161}\u{11a8}\u{3099}か\u{93c}क\
     \u{94d}\u{9c7}\u{9be}\u{16d67}\u{fe0f}\u{200d}\u{200b}\u{ad}\u{feff}\u{a0}\u{3000}\u{2028}\u{85}\u{1c} \t\n.,;:!?¡¿'\"()«»“”。、，؟؛।]{0,24}";
 
 const SURROUNDINGS: &str = "[ \t\n\u{a0}\u{3000}\u{2028}.,;:!?…¡¿'\"()\\[\\]{}«»‹›“”„‘’「」『』【】（）。、，！？；：؟؛،۔।॥]{0,6}";
@@ -121,6 +121,19 @@ fn compatibility_capitals_are_folded_too() {
     assert_all_agree(&["20 ℃", "20 °C", "20 °c"]);
     assert_all_agree(&["Mnemic™", "mnemicTM", "MNEMICtm"]);
     assert_all_agree(&["㎏", "KG", "kg"]);
+    assert_all_agree(&["5 ㎡", "5 m²", "５ M²"]);
+    assert_all_agree(&["½ cup", "1⁄2 cup"]);
+    assert_all_agree(&["㋀㏠", "1月1日"]);
+    assert_all_agree(&["① Tea", "1 tea"]);
+}
+
+#[test]
+fn numbers_do_not_grow_by_what_stands_beside_them() {
+    assert_all_differ(&["10⁵", "105", "10₅", "10⁻⁵", "10-5", "10⁺⁵", "10+5", "10ⁿ", "10n", "10ₙ"]);
+    assert_all_differ(&["1½", "11⁄2", "11/2", "1①", "11", "1⑴", "1⒈", "⑩0", "100"]);
+    assert_all_differ(&[
+        "m²", "m2", "m³", "H₂O", "H2O", "1㋀", "11月", "1㏠", "11日", "㎡2", "m22",
+    ]);
 }
 
 #[test]
@@ -172,5 +185,5 @@ fn digests_are_plain_sha_256_of_the_normal_form() {
     );
     assert_eq!(hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     assert_eq!(display_id(&fingerprint("Привет, МИР!")), "7ae3c8e991627c58");
-    assert_eq!(FINGERPRINT_VERSION, 1);
+    assert_eq!(FINGERPRINT_VERSION, 2);
 }

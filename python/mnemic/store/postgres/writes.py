@@ -13,7 +13,13 @@ from mnemic.model import MemoryEntry, MemoryStatus, OnConflict, Scope
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.add_job import are_independent
 from mnemic.store.changes import Change, ChangeKind
-from mnemic.store.duplicates import check_idempotency_key, id_in_use, merged, superseded_missing
+from mnemic.store.duplicates import (
+    check_idempotency_key,
+    first_with_text,
+    id_in_use,
+    merged,
+    superseded_missing,
+)
 from mnemic.store.eviction import Write
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome, Replacement
 from mnemic.store.postgres.agent_keys import current_key
@@ -35,7 +41,7 @@ from mnemic.store.postgres.sql import (
     in_scope,
     visible,
 )
-from mnemic.store.postgres.stored import entries_of, records_of
+from mnemic.store.postgres.stored import entries_of, reading_stored, records_of
 from mnemic.store.postgres.vectors import (
     COPIED,
     NewVectors,
@@ -72,7 +78,7 @@ _INSERT_ONE: Final = (
 )
 _NEW_ROWS: Final = "SELECT nextval('mnemic.agent_memory_rows') FROM generate_series(1, %s)"
 _OF_KEY: Final = (
-    f"SELECT row, id, key_fingerprint FROM {ENTRIES} "
+    f"SELECT {STORED_ROW} FROM {ENTRIES} "
     f"WHERE agent_id = %s AND {USER_KEY} = %s AND idempotency_key = %s"
 )
 _STORED: Final = (
@@ -201,7 +207,7 @@ def _insert(
 
 
 def _store_one(session: Session, agent_id: str, new: NewRow, rules: AddOptions) -> _WrittenRows:
-    repeated = _found_by_key(session, agent_id, new)
+    repeated = _found_by_key(session, rules.codec, agent_id, new)
     if repeated is not None:
         return repeated
     place = place_of(new)
@@ -253,17 +259,20 @@ def _superseding(
     raise superseded_missing(entry, entry.agent_id)
 
 
-def _found_by_key(session: Session, agent_id: str, new: NewRow) -> _WrittenRows | None:
+def _found_by_key(
+    session: Session, codec: RowCodec, agent_id: str, new: NewRow
+) -> _WrittenRows | None:
     """Find the entry of an earlier call with the same idempotency key."""
-    _, key, fingerprint = new.more
-    if key is None or fingerprint is None:
+    _, key, _ = new.more
+    if key is None:
         return None
-    for stored_key, of_content in ((key, fingerprint), *new.other_keys):
-        for row, entry_id, known in session.fetch(
-            _OF_KEY, (agent_id, new.entry.user_id or "", stored_key)
-        ):
-            check_idempotency_key(new.shown_key, known, of_content, uuid_of(entry_id))
-            return _WrittenRows([Outcome(row, entry_id, is_new=False)], [])
+    for stored_key in (key, *new.other_keys):
+        for row in session.fetch(_OF_KEY, (agent_id, new.entry.user_id or "", stored_key)):
+            entry_id = row[ENTRY_ID]
+            with reading_stored("a memory's key"):
+                used = codec.used_key(_encoded(row))
+            check_idempotency_key(new.shown_key, used, new.entry.content, uuid_of(entry_id))
+            return _WrittenRows([Outcome(row[0], entry_id, is_new=False)], [])
     return None
 
 
@@ -275,27 +284,37 @@ def _found_by_text(
         return None
     scope = Scope(agent_id, new.entry.user_id)
     where, values = in_scope(scope)
-    found = session.fetch(
-        f"SELECT {STORED_ROW} FROM {ENTRIES} WHERE {where} AND fingerprint = %s AND {IS_ACTIVE} "
-        "ORDER BY created_at, row LIMIT 1",
-        (*values, new.more[0], rules.now),
+    sql = (
+        f"SELECT {STORED_ROW} FROM {ENTRIES} "
+        f"WHERE {where} AND fingerprint = ANY(%s) AND {IS_ACTIVE} ORDER BY created_at, row LIMIT %s"
     )
-    if not found:
+    digests = rules.codec.lookup(new.entry)
+    found = first_with_text(
+        new.entry.content,
+        lambda limit: session.fetch(sql, (*values, digests, rules.now, limit)),
+        lambda rows: entries_of(rules.codec, rows, scope),
+    )
+    if found is None:
         return None
-    (old,), row = entries_of(rules.codec, found, scope), found[0][0]
-    outcomes = [Outcome(row, old.id.bytes, is_new=False)]
+    row, old = found
+    outcomes = [Outcome(row[0], old.id.bytes, is_new=False)]
     if rules.on_duplicate != "merge":
         return _WrittenRows(outcomes, [])
     changed = merged(old, new.entry, from_microseconds(rules.now))
     if changed is None:
         return _WrittenRows(outcomes, [])
-    size = write_changed(session, rules.codec, found[0], with_changed(old, changed))
-    return _WrittenRows(outcomes, [Change(row, old.id.bytes, "update", old.user_id, size)])
+    size = write_changed(session, rules.codec, row, with_changed(old, changed))
+    return _WrittenRows(outcomes, [Change(row[0], old.id.bytes, "update", old.user_id, size)])
+
+
+def _encoded(row: Columns) -> EncodedRow:
+    """Return a row, all of `STORED_ROW`, as a codec made it."""
+    return EncodedRow(row[1 : -len(_MORE)], row[-len(_MORE) :])
 
 
 def write_changed(session: Session, codec: RowCodec, row: Columns, entry: MemoryEntry) -> int:
     """Write another state of a row, given with all of `STORED_ROW`; return by how much it grew."""
-    old = EncodedRow(row[1 : -len(_MORE)], row[-len(_MORE) :])
+    old = _encoded(row)
     (new,) = codec.rows([(entry, codec.used_key(old))])
     place = entry.agent_id, row[0]
     if entry.is_encrypted:  # what an update leaves as it is was in plain text, or is sealed too

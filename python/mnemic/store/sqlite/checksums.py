@@ -168,6 +168,11 @@ def entries_of(codec: RowCodec, rows: list[Columns]) -> list[MemoryEntry]:
     return decoded(codec, (row[_RECORD] for row in rows))
 
 
+def encoded_row(row: Columns) -> EncodedRow:
+    """Return a row, the columns of `CHECKED_COLUMNS`, as a codec made it."""
+    return EncodedRow(row[1 : KEY - 1], row[KEY - 1 : KEY + 2])
+
+
 def rewritten(row: Columns, new: EncodedRow) -> int | None:
     """Return the sum of a row that is rewritten; None if the row had no sum."""
     return None if row[_ROW_SUM] is None else row_sums([(*new.columns, *new.more)])[0]

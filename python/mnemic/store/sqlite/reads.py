@@ -35,7 +35,6 @@ from mnemic.store.readable_entries import EntryList, Rows, first_readable, reada
 from mnemic.store.row_codec import (
     COLUMN_NAMES,
     FIELDS,
-    EncodedRow,
     RowCodec,
     key_of,
     vector_of,
@@ -44,7 +43,13 @@ from mnemic.store.sealed_columns import COPIED_COLUMNS
 from mnemic.store.selection import Decide, batches, by_filter, selected
 from mnemic.store.sqlite import filter_sql
 from mnemic.store.sqlite.change_log import embedding_model
-from mnemic.store.sqlite.checksums import CHECKED_COLUMNS, KEY, check, check_vectors, entries_of
+from mnemic.store.sqlite.checksums import (
+    CHECKED_COLUMNS,
+    check,
+    check_vectors,
+    encoded_row,
+    entries_of,
+)
 from mnemic.store.sqlite.damage import DAMAGED, reading_stored
 from mnemic.store.sqlite.sealed_rows import VectorOpener, sealed_ids
 from mnemic.store.sqlite.sql import (
@@ -371,7 +376,7 @@ def _with_vectors(
     first, *more = vectors or (None,)
     if first is not None and model is not None:
         entry = entry.with_embedding(first, model)
-    used = codec.used_key(EncodedRow(columns[1 : KEY - 1], columns[KEY - 1 : KEY + 2]))
+    used = codec.used_key(encoded_row(columns))
     return StoredEntry(columns[0], entry, key_of(used and used.key), tuple(more))
 
 

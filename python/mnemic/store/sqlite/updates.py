@@ -16,7 +16,6 @@ from mnemic.store.eviction import Write
 from mnemic.store.quota import Quotas
 from mnemic.store.row_codec import (
     COLUMN_NAMES,
-    EncodedRow,
     RowCodec,
     changed_columns,
     with_changed,
@@ -26,7 +25,6 @@ from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.checksums import (
     ADD_TO_ROW,
     CHECKED_COLUMNS,
-    KEY,
     SET_VECTOR_SUM,
     Sums,
     add_missing_sums,
@@ -34,6 +32,7 @@ from mnemic.store.sqlite.checksums import (
     check_vectors,
     column_change,
     difference,
+    encoded_row,
     entries_of,
     rewritten,
     rows_with_sums,
@@ -237,7 +236,7 @@ def write_changed(
 ) -> UsageDelta:
     """Write another state of a row that was read whole."""
     before = rows_with_sums(connection, [row[0]])
-    old = EncodedRow(row[1 : KEY - 1], row[KEY - 1 : KEY + 2])
+    old = encoded_row(row)
     if entry.is_encrypted:
         current_key(connection, codec, entry.agent_id)
     (new,) = codec.rows([(entry, codec.used_key(old))])

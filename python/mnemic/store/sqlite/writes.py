@@ -1,6 +1,7 @@
 """SQL statements that store entries; each runs on a given connection, in a transaction."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import apsw
 
@@ -9,10 +10,16 @@ from mnemic.model import MemoryEntry
 from mnemic.model.timestamps import from_microseconds, to_microseconds
 from mnemic.store.add_job import are_independent
 from mnemic.store.changes import Change
-from mnemic.store.duplicates import check_idempotency_key, id_in_use, merged, superseded_missing
+from mnemic.store.duplicates import (
+    check_idempotency_key,
+    first_with_text,
+    id_in_use,
+    merged,
+    superseded_missing,
+)
 from mnemic.store.eviction import Write
 from mnemic.store.new_rows import AddedRows, AddOptions, NewRow, Outcome
-from mnemic.store.row_codec import COLUMN_NAMES, RowCodec, with_changed
+from mnemic.store.row_codec import COLUMN_NAMES, ENTRY_ID, RowCodec, with_changed
 from mnemic.store.sqlite.agent_keys import check_no_key, current_key, is_stored
 from mnemic.store.sqlite.change_log import Charge, log_changes
 from mnemic.store.sqlite.checksums import (
@@ -20,10 +27,11 @@ from mnemic.store.sqlite.checksums import (
     SET_VECTOR_SUM,
     added,
     difference,
+    encoded_row,
     entries_of,
     rows_with_sums,
 )
-from mnemic.store.sqlite.damage import uuids_of
+from mnemic.store.sqlite.damage import reading_stored, uuids_of
 from mnemic.store.sqlite.eviction import evict_entries
 from mnemic.store.sqlite.links import end_supersession, supersede
 from mnemic.store.sqlite.new_rows import WrittenRows, insert_vectors, new_rows
@@ -54,14 +62,14 @@ _INSERT_ENTRY = (
     f"VALUES ({_PLACES})"
 )
 _OF_KEY = (
-    "SELECT row, id, key_fingerprint FROM agent_memory_entries "
+    f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries "
     "WHERE agent_id = ? AND ifnull(user_id, '') = ? AND idempotency_key = ?"
 )
 _OF_FINGERPRINT = (
     f"SELECT {CHECKED_COLUMNS} FROM agent_memory_entries "
     "INDEXED BY agent_memory_entries_by_fingerprint "
-    f"WHERE agent_id = ? AND fingerprint = ? AND user_id IS ? AND {IS_ACTIVE} "
-    "ORDER BY created_at, row LIMIT 1"
+    f"WHERE agent_id = ? AND fingerprint IN (?, ?) AND user_id IS ? AND {IS_ACTIVE} "
+    "ORDER BY created_at, row LIMIT ?"
 )
 
 
@@ -164,7 +172,7 @@ def _insert_each(
     connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
 ) -> WrittenRows:
     return WrittenRows.joined(
-        _found_by_key(connection, agent_id, new)
+        _found_by_key(connection, rules.codec, agent_id, new)
         or _insert_or_merge(connection, agent_id, new, rules)
         for new in rows
     )
@@ -207,17 +215,20 @@ def _superseding(
     return WrittenRows.joined([written, WrittenRows([], [superseded[0]], superseded[1])])
 
 
-def _found_by_key(connection: apsw.Connection, agent_id: str, new: NewRow) -> WrittenRows | None:
+def _found_by_key(
+    connection: apsw.Connection, codec: RowCodec, agent_id: str, new: NewRow
+) -> WrittenRows | None:
     """Find the entry of an earlier call with the same idempotency key."""
-    _, key, fingerprint = new.more
-    if key is None or fingerprint is None:
+    _, key, _ = new.more
+    if key is None:
         return None
-    for stored_key, of_content in ((key, fingerprint), *new.other_keys):
-        found = fetch(connection, _OF_KEY, (agent_id, new.entry.user_id or "", stored_key))
-        for row, entry_id, known in found:
-            (existing,) = uuids_of([entry_id])
-            check_idempotency_key(new.shown_key, known, of_content, existing)
-            return WrittenRows([Outcome(row, entry_id, is_new=False)], [])
+    for stored_key in (key, *new.other_keys):
+        for row in fetch(connection, _OF_KEY, (agent_id, new.entry.user_id or "", stored_key)):
+            (existing,) = uuids_of([row[ENTRY_ID]])
+            with reading_stored("a memory's key"):
+                used = codec.used_key(encoded_row(row))
+            check_idempotency_key(new.shown_key, used, new.entry.content, existing)
+            return WrittenRows([Outcome(row[0], row[ENTRY_ID], is_new=False)], [])
     return None
 
 
@@ -227,21 +238,23 @@ def _found_by_text(
     """Find an entry with the same text, and merge the new one into it if that is wanted."""
     if rules.on_duplicate == "keep" or not new.entry.content:  # empty texts repeat no other
         return None
-    values = (agent_id, new.more[0], new.entry.user_id, rules.now)
-    found = fetch(connection, _OF_FINGERPRINT, values)
-    if not found:
+    values = (agent_id, *rules.codec.lookup(new.entry), new.entry.user_id, rules.now)
+    found = first_with_text(
+        new.entry.content,
+        lambda limit: fetch(connection, _OF_FINGERPRINT, (*values, limit or -1)),
+        partial(entries_of, rules.codec),
+    )
+    if found is None:
         return None
-    (old,) = entries_of(rules.codec, found)
-    outcomes = [Outcome(found[0][0], old.id.bytes, is_new=False)]
+    row, old = found
+    outcomes = [Outcome(row[0], old.id.bytes, is_new=False)]
     if rules.on_duplicate != "merge":
         return WrittenRows(outcomes, [])
     changed = merged(old, new.entry, from_microseconds(rules.now))
     if changed is None:
         return WrittenRows(outcomes, [])
-    sums, size = write_changed(connection, rules.codec, found[0], with_changed(old, changed))
-    return WrittenRows(
-        outcomes, [Change(found[0][0], old.id.bytes, "update", old.user_id, size)], sums
-    )
+    sums, size = write_changed(connection, rules.codec, row, with_changed(old, changed))
+    return WrittenRows(outcomes, [Change(row[0], old.id.bytes, "update", old.user_id, size)], sums)
 
 
 def _store_all(
@@ -290,7 +303,8 @@ def _store_each(
     connection: apsw.Connection, agent_id: str, rows: Sequence[NewRow], rules: AddOptions
 ) -> WrittenRows:
     return WrittenRows.joined(
-        _found_by_key(connection, agent_id, new) or _store_one(connection, agent_id, new, rules)
+        _found_by_key(connection, rules.codec, agent_id, new)
+        or _store_one(connection, agent_id, new, rules)
         for new in rows
     )
 

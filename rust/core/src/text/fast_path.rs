@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use icu_properties::CodePointMapData;
 use icu_properties::props::GeneralCategory;
 
+use super::apart::may_be_apart;
 use super::unicode::{CASES, NFKC};
 
 const PAGE_LENGTH: usize = 256;
@@ -39,6 +40,9 @@ fn compute(character: char) -> Option<char> {
 /// It is when both its composed and its folded form begin with a character that stands alone: then
 /// nothing crosses the border before it, and neither does anything cross the one before the next.
 pub(super) fn expanded(character: char) -> Option<String> {
+    if may_be_apart(character) {
+        return None;
+    }
     let mut bytes = [0; 4];
     let composed = NFKC.normalize(character.encode_utf8(&mut bytes));
     let folded = CASES.fold_string(&composed);

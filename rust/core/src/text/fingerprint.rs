@@ -8,7 +8,7 @@ use super::normalise::normalise_in;
 
 /// The version of the normal form, raised when the fingerprint of any text made of assigned
 /// characters changes. Store it beside fingerprints that outlive the process.
-pub const FINGERPRINT_VERSION: u32 = 1;
+pub const FINGERPRINT_VERSION: u32 = 2;
 
 /// A full fingerprint. Compare these; the shortened [`display_id`] is for people.
 pub type Digest = [u8; 32];

@@ -2,6 +2,7 @@
 
 pub(crate) mod address;
 mod answer_type;
+mod apart;
 mod clipping;
 mod coverage;
 mod dates;

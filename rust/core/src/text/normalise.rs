@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::apart::{may_be_apart, push_apart};
 use super::fast_path;
 use super::strip::is_boundary;
 use super::unicode::{CASES, NFKC};
@@ -22,9 +23,10 @@ pub fn fold(text: &str) -> String {
 
 /// Return the normal form of `text`.
 ///
-/// NFKC, full case folding, NFKC again; each run of Unicode `White_Space` becomes one space; then
-/// white space, quotes, brackets and sentence punctuation are stripped from both ends. A text made
-/// of nothing else keeps its punctuation. Idempotent: the normal form of a normal form is itself.
+/// NFKC, full case folding, NFKC again, but for raised and lowered characters, and for fractions and
+/// the like beside a digit; each run of Unicode `White_Space` becomes one space; then white space,
+/// quotes, brackets and sentence punctuation are stripped from both ends. A text made of nothing else
+/// keeps its punctuation. Idempotent: the normal form of a normal form is itself.
 ///
 /// # Examples
 /// ```
@@ -33,6 +35,7 @@ pub fn fold(text: &str) -> String {
 /// assert_eq!(normalise("  “Ｈello,\tWORLD！” "), "hello, world");
 /// assert_eq!(normalise("C++"), "c++");
 /// assert_eq!(normalise("?!"), "?!");
+/// assert_eq!(normalise("10⁵ ｍ"), "10⁵ m");
 /// ```
 pub fn normalise(text: &str) -> String {
     let mut buffer = String::with_capacity(text.len());
@@ -44,7 +47,7 @@ pub(super) fn normalise_in<'buffer>(buffer: &'buffer mut String, text: &str) -> 
     buffer.clear();
     if !map_by_fast_path(buffer, text) {
         buffer.clear();
-        collapse_words(buffer, &fold_compatibly(text));
+        collapse_words(buffer, &fold_numbers_apart(text));
     }
     strip_ends(buffer)
 }
@@ -97,6 +100,29 @@ fn fold_compatibly(text: &str) -> Cow<'_, str> {
             Cow::Owned(recomposed) => Cow::Owned(recomposed),
         },
     }
+}
+
+/// NFKC and full case folding, without what would make another number of one.
+///
+/// No mark composes with a character that is kept, so that the texts between them fold alone.
+fn fold_numbers_apart(text: &str) -> Cow<'_, str> {
+    let Some(first) = text.find(may_be_apart) else { return fold_compatibly(text) };
+    let (mut form, mut apart) = (String::with_capacity(text.len()), String::new());
+    let mut start = 0;
+    let mut before = text[..first].chars().next_back();
+    let mut characters = text[first..].char_indices().peekable();
+    while let Some((at, character)) = characters.next() {
+        let behind = characters.peek().map(|(_, behind)| *behind);
+        if push_apart(&mut apart, character, [before, behind]) {
+            form.push_str(&fold_compatibly(&text[start..first + at]));
+            form.push_str(&apart);
+            apart.clear();
+            start = first + at + character.len_utf8();
+        }
+        before = Some(character);
+    }
+    form.push_str(&fold_compatibly(&text[start..]));
+    Cow::Owned(form)
 }
 
 /// Write `text` with every character folded and white space collapsed, if no character of it
@@ -205,10 +231,12 @@ mod tests {
     }
 
     #[test]
-    fn every_character_alone_reaches_a_fixed_point() {
+    fn every_character_alone_or_beside_digits_reaches_a_fixed_point() {
         for character in all_characters() {
-            let once = normalise(&character.to_string());
-            assert_eq!(normalise(&once), once, "{character:?}");
+            for text in [character.to_string(), format!("1{character}2")] {
+                let once = normalise(&text);
+                assert_eq!(normalise(&once), once, "{text:?}");
+            }
         }
     }
 
