@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from mnemic._core import clip_sentences_batch, duplicates, neutralise_batch
+from mnemic._core import clip_sentences_batch, duplicates
 from mnemic.context.budget import select_within_budget
 from mnemic.context.interleaving import InterleavingStrategy, interleave
 from mnemic.context.preference import places_by_score
@@ -275,30 +275,13 @@ def redacted(memories: Sequence[PayloadMemory], redaction: Redaction) -> list[Pa
     """
     texts = [text for memory in memories for text in (memory.content, memory.speaker, memory.role)]
     try:
-        results = _redacted_as_shown([text or "" for text in texts], redaction)
+        results = redact_batch([text or "" for text in texts], redaction)
     except RedactionBudgetError:
         if len(memories) == 1:
             return [None]
         return [made for memory in memories for made in redacted([memory], redaction)]
     each = zip(results[::3], results[1::3], results[2::3], strict=True)
     return [_redacted(memory, *made) for memory, made in zip(memories, each, strict=True)]
-
-
-def _redacted_as_shown(texts: Sequence[str], redaction: Redaction) -> list[tuple[str, int]]:
-    """Redact texts, also where a match begins only on the one line that a prompt shows.
-
-    A number that goes on in the next line is such a match. A replacement that matches a pattern
-    itself is none.
-    """
-    made = redact_batch(texts, redaction)
-    shown = neutralise_batch(text for text, _ in made)
-    places = [place for place, line in enumerate(shown) if line != made[place][0]]
-    again = redact_batch([shown[place] for place in places], redaction)
-    for place, (line, count) in zip(places, again, strict=True):
-        text, before = made[place]
-        if count and count > redact_batch([text], redaction)[0][1]:
-            made[place] = line, before + count
-    return made
 
 
 def _redacted(

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::characters::{HYPHENS, SPACES, ends_word, starts_word};
+use super::characters::{HYPHENS, before_break, ends_word, joint, line_break, starts_word};
 use super::places::Place;
 
 /// Characters of a number of each country, from the registry of SWIFT, release 99.
@@ -100,11 +100,14 @@ const LENGTHS: [([u8; 2], usize); 89] = [
 
 /// The number whose check digits stand at a place, behind the letters of a country.
 pub(super) fn iban(place: Place<'_>) -> Option<Range<usize>> {
-    let Place { text, at, count, floor } = place;
-    let start = at.checked_sub(2).filter(|start| *start >= floor && count > 1)?;
-    let is_country = text.as_bytes()[start..at].iter().all(u8::is_ascii_alphabetic);
-    let country = is_country.then(|| &text[start..at])?;
-    let len = length(country).filter(|_| starts_word(text, start))?;
+    let Place { text, at, count, is_broken, floor } = place;
+    let bytes = text.as_bytes();
+    if !bytes[at].is_ascii_digit() || (count < 2 && !is_broken) {
+        return None;
+    }
+    let second = letter_before(text, at)?;
+    let start = letter_before(text, second).filter(|start| *start >= floor)?;
+    let len = length([bytes[start], bytes[second]]).filter(|_| starts_word(text, start))?;
     let end = end(&text[at..], len - 2)? + at;
     (ends_word(text, end) && is_iban(&text[start..end])).then_some(start..end)
 }
@@ -112,34 +115,49 @@ pub(super) fn iban(place: Place<'_>) -> Option<Range<usize>> {
 /// Whether the letters and digits of a text are a number with valid check digits.
 pub(super) fn is_iban(text: &str) -> bool {
     let is_long = |len| text.chars().filter(char::is_ascii_alphanumeric).count() == len;
-    text.get(..2).and_then(length).is_some_and(is_long) && remainder(text) == Some(1)
+    let mut letters = text.bytes().filter(u8::is_ascii_alphanumeric);
+    let country = letters.next().zip(letters.next());
+    country.and_then(|(first, second)| length([first, second])).is_some_and(is_long)
+        && remainder(text) == Some(1)
 }
 
-fn length(country: &str) -> Option<usize> {
-    let letters: [u8; 2] = country.as_bytes().try_into().ok()?;
-    let name = letters.is_ascii().then(|| letters.map(|letter| letter.to_ascii_uppercase()))?;
+/// The place of a letter before another place, in its line or in the one before.
+fn letter_before(text: &str, at: usize) -> Option<usize> {
+    let before = before_break(text, at).checked_sub(1)?;
+    text.as_bytes()[before].is_ascii_alphabetic().then_some(before)
+}
+
+fn length(country: [u8; 2]) -> Option<usize> {
+    let name = country.map(|letter| letter.to_ascii_uppercase());
     let index = LENGTHS.binary_search_by_key(&name, |(each, _)| *each).ok()?;
     Some(LENGTHS[index].1)
 }
 
-/// The end of so many letters and digits, with single spaces or hyphens between them.
+/// The end of so many letters and digits, with single spaces or hyphens between them, line breaks
+/// anywhere, and emphasis beside a space.
 fn end(text: &str, len: usize) -> Option<usize> {
-    let mut left = len;
+    let (mut at, mut left) = (0, len);
     let mut was_joined = true;
-    for (at, letter) in text.char_indices() {
-        if letter.is_ascii_alphanumeric() {
+    while left > 0 {
+        let next = text[at..].chars().next()?;
+        if next.is_ascii_alphanumeric() {
             left -= 1;
             was_joined = false;
-        } else if was_joined || !(SPACES.contains(&letter) || HYPHENS.contains(&letter)) {
+            at += 1;
+            continue;
+        }
+        let joint = joint(&text[at..]);
+        let is_apart = was_joined || line_break(&text[at..]) > 0 || ends_word(text, at + joint);
+        if joint > 0 && is_apart {
+            at += joint;
+        } else if was_joined || !(next.is_whitespace() || HYPHENS.contains(&next)) {
             return None;
         } else {
             was_joined = true;
-        }
-        if left == 0 {
-            return Some(at + 1);
+            at += next.len_utf8();
         }
     }
-    None
+    Some(at)
 }
 
 /// The remainder by 97 of the number that has its first four characters at its end, with letters as

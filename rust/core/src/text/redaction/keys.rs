@@ -21,9 +21,10 @@ enum Alphabet {
     Dotted,
     /// Those of a header, with the signs of Base64.
     Header,
+    Base64,
 }
 
-use Alphabet::{Alphanumeric, Dotted, Header, Hexadecimal, Token};
+use Alphabet::{Alphanumeric, Base64, Dotted, Header, Hexadecimal, Token};
 
 /// Prefix, alphabet and fewest characters behind the prefix.
 const KEYS: &[(&str, Alphabet, usize)] = &[
@@ -85,10 +86,14 @@ const BEARER: [&str; 3] = ["Bearer ", "bearer ", "BEARER "];
 /// Fewest characters of each of the first two parts of a JSON web token, and of a bearer's token.
 const MIN_PART: usize = 8;
 const MIN_BEARER: usize = 16;
-/// Fewest characters of a line of a private key that is not its last.
+/// Fewest characters of a line of a private key that was cut off, and of a whole one.
 const MIN_LINE: usize = 16;
-/// Most bytes of a line such as `DEK-Info: AES-256-CBC,4F2A…`.
-const MAX_HEADER: usize = 256;
+const MIN_WHOLE_LINE: usize = 8;
+/// Characters of a line that need not have letters of both cases and digits.
+const LONG_LINE: usize = 40;
+/// Most bytes between two lines of a private key: marks of quotations, comments or programs, a tag
+/// for each line, headers such as `DEK-Info: AES-256-CBC,4F2A…`.
+const MAX_GAP: usize = 256;
 
 /// All prefixes at once; None where the processor has no fast search for them.
 static PREFIXES: LazyLock<Option<Prefilter>> = LazyLock::new(|| {
@@ -177,34 +182,48 @@ fn bearer_len(text: &str) -> Option<usize> {
     is_key.then_some(text.len() - token.len() + body.len())
 }
 
-/// A private key from its first line to its last, or as far as it was copied.
+/// A private key from its first line to its last, or as far as it was copied, whatever stands before
+/// and behind each line; None for a first line alone, which has nothing secret in it.
 fn private_key_len(text: &str) -> Option<usize> {
     let header = text[PRIVATE_KEY.len()..].find("-----").filter(|len| *len < 40)?;
     if !text[PRIVATE_KEY.len()..][..header].contains("PRIVATE KEY") {
         return None;
     }
-    let mut len = PRIVATE_KEY.len() + header + 5;
-    loop {
-        let next = len + line_break(&text[len..]);
-        let line = run(&text[next..], Header);
-        let footer = &text[next + line..];
-        if let Some(end) = footer_len(&text[next..]).or_else(|| {
-            let end = line_break(footer);
-            footer_len(&footer[end..]).map(|footer| line + end + footer)
-        }) {
-            return Some(next + end);
+    let mut at = PRIVATE_KEY.len() + header + 5;
+    let (mut end, mut last, mut has_lines) = (None, at, false);
+    while at < text.len() && at - last <= MAX_GAP && !text[at..].starts_with(PRIVATE_KEY) {
+        let rest = &text[at..];
+        if let Some(footer) = footer_len(rest).filter(|_| has_lines) {
+            return Some(at + footer);
         }
-        len = match line_end(footer) {
-            Some(end) if footer.starts_with(':') => next + line + end,
-            _ if line < MIN_LINE => return Some(len),
-            _ => next + line,
-        };
+        let line = &rest[..run(rest, Base64)];
+        at += line.len();
+        if is_line(line) {
+            end = Some(at);
+        }
+        if is_line(line) || is_whole_line(line) {
+            (last, has_lines) = (at, true);
+        }
+        at += text[at..].chars().next().filter(|_| line.is_empty()).map_or(0, char::len_utf8);
     }
+    end
 }
 
-/// The end of a line, written out or escaped.
-fn line_end(text: &str) -> Option<usize> {
-    text.bytes().take(MAX_HEADER).position(|byte| matches!(byte, b'\n' | b'\\'))
+/// Whether a run of characters of Base64 is a line of a key: neither a word, a path nor a digest.
+fn is_line(run: &str) -> bool {
+    let has = |kind: fn(&u8) -> bool| run.bytes().any(|byte| kind(&byte));
+    let is_mixed = has(u8::is_ascii_lowercase) && has(u8::is_ascii_digit);
+    run.len() >= MIN_LINE
+        && has(u8::is_ascii_uppercase)
+        && (is_mixed || run.len() >= LONG_LINE)
+        && run.matches('/').count() * 8 <= run.len()
+}
+
+/// Whether a run is one where the last line follows: it has capitals as no word has, or digits too.
+fn is_whole_line(run: &str) -> bool {
+    let capitals = run.bytes().filter(u8::is_ascii_uppercase).count();
+    let has_digit = run.bytes().any(|byte| byte.is_ascii_digit());
+    run.len() >= MIN_WHOLE_LINE && capitals > 0 && (has_digit || 2 * capitals >= run.len())
 }
 
 /// The length of the last line of a private key.
@@ -212,19 +231,6 @@ fn footer_len(text: &str) -> Option<usize> {
     let rest = text.strip_prefix("-----END ")?;
     let len = rest.find("-----").filter(|len| *len < 40)?;
     Some(text.len() - rest.len() + len + 5)
-}
-
-/// The length of white space, written out or escaped as in JSON.
-fn line_break(text: &str) -> usize {
-    let mut rest = text;
-    loop {
-        let next = rest.trim_start_matches([' ', '\t', '\r', '\n']);
-        let next = next.strip_prefix("\\n").or_else(|| next.strip_prefix("\\r")).unwrap_or(next);
-        if next.len() == rest.len() {
-            return text.len() - rest.len();
-        }
-        rest = next;
-    }
 }
 
 fn run(text: &str, alphabet: Alphabet) -> usize {
@@ -237,6 +243,7 @@ fn run(text: &str, alphabet: Alphabet) -> usize {
             byte.is_ascii_alphanumeric()
                 || matches!(byte, b'-' | b'_' | b'.' | b'~' | b'+' | b'/' | b'=')
         }
+        Base64 => byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='),
     };
     text.bytes().take_while(belongs).count()
 }

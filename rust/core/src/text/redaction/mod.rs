@@ -111,22 +111,37 @@ impl Redactor {
 
     /// The places to replace, in order; matches that overlap are one place.
     ///
-    /// Invisible characters hide no match: the visible ones are searched without them too.
+    /// Invisible characters hide no match, and variants of letters and digits none: the characters
+    /// that a reader sees are searched too. Known patterns find matches over line breaks by
+    /// themselves; for others the text is searched as one line too.
     ///
     /// # Errors
     ///
     /// If the searches of a pattern read too many bytes.
     pub fn matches(&self, text: &str) -> Result<Vec<Range<usize>>, Error> {
-        let places = self.find(text, Vec::new())?;
-        let Some(visible) = Visible::of(text) else { return Ok(places) };
-        let shown = places.iter().map(|place| visible.shown(place));
-        let shown = shown.filter(|place| !place.is_empty()).collect();
-        let mut found = self.find(&visible.text, shown)?;
-        for place in &mut found {
-            *place = visible.given(place, text);
+        let mut places = self.find(text, Vec::new())?;
+        let mut more = Vec::new();
+        if let Some(visible) = Visible::of(text) {
+            let shown = places.iter().map(|place| visible.shown(place));
+            let shown = shown.filter(|place| !place.is_empty()).collect();
+            let found = self.find(&visible.text, shown)?;
+            more.extend(found.iter().map(|place| visible.given(place, text)));
         }
-        found.extend(places);
-        Ok(united(found))
+        if let Some(line) = self.on_one_line(text) {
+            let mut found = Vec::new();
+            self.find_custom(&line.text, &mut found)?;
+            more.extend(found.iter().map(|place| line.given(place, text)));
+        }
+        if more.is_empty() {
+            return Ok(places);
+        }
+        places.extend(more);
+        Ok(united(places))
+    }
+
+    /// The text as one line, where that is another text and a pattern is a regular expression.
+    fn on_one_line(&self, text: &str) -> Option<Visible> {
+        if self.custom.is_empty() { None } else { Visible::on_one_line(text) }
     }
 
     /// The places of matches, and those that are known already.
@@ -200,9 +215,9 @@ impl Redactor {
         let at = |places| self.known.iter().filter(move |known| known.places == places);
         let mut numbers: Vec<_> = at(Places::Numbers).map(|known| Reading::new(known)).collect();
         if !numbers.is_empty() {
-            places::for_each_number(text, |at, count| {
+            places::for_each_number(text, |at, count, is_broken| {
                 for reading in &mut numbers {
-                    reading.read(Place { text, at, count, floor: 0 }, found);
+                    reading.read(Place { text, at, count, is_broken, floor: 0 }, found);
                 }
             });
         }
@@ -215,7 +230,7 @@ impl Redactor {
             for known in at(places) {
                 let mut reading = Reading::new(known);
                 for_each(text, &mut |at| {
-                    reading.read(Place { text, at, count: 0, floor: 0 }, found);
+                    reading.read(Place { text, at, count: 0, is_broken: false, floor: 0 }, found);
                 });
             }
         }

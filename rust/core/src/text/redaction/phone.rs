@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use super::characters::{
-    HYPHENS, SPACES, digit_value, ends_word, is_digit, precedes_digit, starts_word,
+    HYPHENS, digit_value, ends_word, is_digit, line_break, precedes_digit, starts_word,
 };
 use super::places::{Place, digits};
 
-/// Most groups of digits, and most characters between two.
+/// Most groups of digits, and most characters between two; a line break is one.
 const MAX_GROUPS: usize = 7;
 const MAX_GAP: usize = 3;
 /// Digits of a number with its country, ITU-T E.164; the fewest are those of small countries.
@@ -28,6 +28,8 @@ struct Groups {
     /// The first digits.
     first: [u32; 3],
     len: usize,
+    /// Groups in the first line.
+    in_line: usize,
     has_plus: bool,
     has_bracket: bool,
 }
@@ -42,7 +44,8 @@ pub(super) fn phone(place: Place<'_>) -> Option<Range<usize>> {
     }
     let groups = groups(text, start, at)?;
     let fits = |len: &usize| groups.is_phone(*len) && ends(text, groups.ends[len - 1]);
-    let len = (1..=groups.len).rev().find(fits)?;
+    let in_line = (1..=groups.in_line).rev().find(fits);
+    let len = in_line.or_else(|| (groups.in_line + 1..=groups.len).rev().find(fits))?;
     Some(start..extension_end(text, groups.ends[len - 1]))
 }
 
@@ -87,28 +90,44 @@ fn groups(text: &str, start: usize, first: usize) -> Option<Groups> {
     let mut values = text[first..].chars().map_while(digit_value);
     groups.first = [(); 3].map(|()| values.next().unwrap_or(u32::MAX));
     let mut at = first;
+    let mut is_broken = false;
     while groups.len < MAX_GROUPS {
         let (count, size) = digits(&text[at..], INTERNATIONAL.end + 2);
         at += size;
         groups.counts[groups.len] = count;
         groups.ends[groups.len] = at;
         groups.len += 1;
-        let Some(gap) = gap(&text[at..]) else { break };
-        groups.has_bracket |= text[at..at + gap].contains([')', '）']) && groups.len < 3;
+        if !is_broken {
+            groups.in_line = groups.len;
+        }
+        let Some((gap, breaks)) = gap(&text[at..]) else { break };
+        let joins = &text[at..at + gap];
+        groups.has_bracket |= joins.contains([')', '）']) && groups.len < 3;
+        is_broken |= breaks;
+        if is_broken && !(groups.has_plus || groups.has_bracket || joins.contains(HYPHENS)) {
+            break;
+        }
         at += gap;
     }
     (groups.len > 0).then_some(groups)
 }
 
-/// The length of what stands between two groups.
-fn gap(text: &str) -> Option<usize> {
-    let joins = |join: char| {
-        matches!(join, '.' | '/' | '(' | ')' | '（' | '）')
-            || SPACES.contains(&join)
-            || HYPHENS.contains(&join)
-    };
-    let (end, next) = text.char_indices().take(MAX_GAP + 1).find(|(_, join)| !joins(*join))?;
-    (end > 0 && is_digit(next)).then_some(end)
+/// The length of what stands between two groups, and whether a line break is in it.
+fn gap(text: &str) -> Option<(usize, bool)> {
+    let (mut at, mut joins, mut breaks) = (0, 0, false);
+    while let Some(next) = text[at..].chars().next().filter(|_| joins <= MAX_GAP) {
+        let is_join = matches!(next, '.' | '/' | '(' | ')' | '（' | '）')
+            || next.is_whitespace()
+            || HYPHENS.contains(&next);
+        if !is_join {
+            return (joins > 0 && is_digit(next)).then_some((at, breaks));
+        }
+        let broken = line_break(&text[at..]);
+        breaks |= broken > 0;
+        at += broken.max(next.len_utf8());
+        joins += 1;
+    }
+    None
 }
 
 impl Groups {

@@ -3,6 +3,8 @@
 use memchr::memchr_iter;
 use memchr::memmem::Finder;
 
+use super::characters::line_break;
+
 /// Bytes that are tested at once.
 const CHUNK: usize = 32;
 
@@ -12,18 +14,20 @@ pub(super) struct Place<'a> {
     pub(super) text: &'a str,
     /// Its first byte.
     pub(super) at: usize,
-    /// Number of the digits that begin there.
+    /// Number of the digits that begin there, and whether their line ends behind them.
     pub(super) count: usize,
+    pub(super) is_broken: bool,
     /// The end of the pattern's last match: the next one starts there or later.
     pub(super) floor: usize,
 }
 
-/// Call for each run of digits with its first byte and their number.
-pub(super) fn for_each_number(text: &str, mut each: impl FnMut(usize, usize)) {
+/// Call for each run of digits with its first byte, their number, and whether their line ends behind
+/// them.
+pub(super) fn for_each_number(text: &str, mut each: impl FnMut(usize, usize, bool)) {
     let mut at = 0;
     while let Some(start) = next_digit(text, at) {
         let (count, len) = digits(&text[start..], usize::MAX);
-        each(start, count);
+        each(start, count, line_break(&text[start + len..]) > 0);
         at = start + len;
     }
 }
