@@ -167,22 +167,14 @@ def outcome_check(jobs: Sequence[AgentsJob]) -> Callable[[Session], bool] | None
         until its end; None if the outcome is unknown.
     """
     if all(isinstance(job, AgentJob) and job.is_idempotent for job in jobs):
-        return _do_again
+        return lambda _: False  # do it again
     ran = [job.stored for job in jobs]
     if ran and all(stored is not None and not stored.steps for stored in ran):
-        return _nothing_to_commit
+        return lambda _: True  # there was nothing to commit
     for job, stored in zip(jobs, ran, strict=True):
         if stored is not None and any(outcome.is_new for outcome in stored.outcomes):
             return _check_of(job.agents[0], stored)
     return None
-
-
-def _do_again(_: Session) -> bool:
-    return False
-
-
-def _nothing_to_commit(_: Session) -> bool:
-    return True
 
 
 def _check_of(agent_id: str, stored: AddedRows) -> Callable[[Session], bool]:
