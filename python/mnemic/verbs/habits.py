@@ -13,8 +13,8 @@ class _OfMemories(type):
     if not TYPE_CHECKING:  # which would take every name for an attribute
 
         def __getattr__(cls, name: str) -> object:
-            if name.startswith("_"):
-                raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+            if name.startswith("_") or any(name in vars(each) for each in cls.__mro__):
+                return type.__getattribute__(cls, name)  # raises what was raised before
             raise missing(cls, name, dir(cls), MEMORY)
 
 
