@@ -50,7 +50,7 @@ def memory():
 
 # Odd queries
 
-WITHOUT_WORDS = ("?!…", "😀🎉", "\u200b", "—", "()[]{}", "\0", "''", "%_*", "\ufffd", "`^")
+WITHOUT_WORDS = ("?!…", "😀🎉", "\u200b", "—", "()[]{}", "''", "%_*", "\ufffd", "`^")
 
 
 @pytest.mark.parametrize("query", WITHOUT_WORDS)
@@ -92,14 +92,6 @@ def test_words_of_other_scripts_and_spellings_are_found(search_type, query, text
     with Memory(":memory:", embedder=WordEmbedder(dimensions=4096)) as memory:
         memory.add_many([*TEXTS, *others])
         assert memory.search(query, search_type=search_type, limit=1)[0].content == text
-
-
-@pytest.mark.parametrize("search_type", BY_SEARCH_TYPE)
-def test_a_nul_in_a_query_parts_words_like_a_space(memory, search_type):
-    memory.add_many(TEXTS)
-    with_space = memory.search("tea milk", search_type=search_type)
-    assert memory.search("tea\0milk", search_type=search_type) == with_space
-    assert with_space[0].content == "tea and milk"
 
 
 @pytest.mark.parametrize("search_type", BY_SEARCH_TYPE)

@@ -8,10 +8,12 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 import mnemic  # noqa: TC001 - annotations name its classes
+from mnemic.errors import InvalidArgumentError
 from mnemic.model.redacted import Redacted
 from mnemic.model.validation import items
 from mnemic.records import Record
 from mnemic.reporting.description import must_be
+from mnemic.reporting.tracebacks import end_at_verb
 
 PayloadType: TypeAlias = Literal["message", "fact", "summary"]
 """Sort of a memory in a prompt block; `MemoryType.payload_type` gives it."""
@@ -151,7 +153,11 @@ def payload_memories(given: object) -> list[PayloadMemory]:
     Raises:
         InvalidArgumentError: If it is no list of them.
     """
-    listed = items("memories", given)
+    try:
+        listed = items("memories", given)
+    except InvalidArgumentError as error:
+        end_at_verb(error)
+        raise
     for at, memory in enumerate(listed):
         if not isinstance(memory, PayloadMemory):
             raise must_be(f"memories[{at}]", "a PayloadMemory", memory)

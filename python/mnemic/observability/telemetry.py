@@ -100,7 +100,7 @@ class Telemetry(Publisher):
         slow_embedding: float,
     ) -> None:
         super().__init__(agent_id, events, clock, shows_queries=logs_content)
-        self._slow_embedding = timedelta(seconds=slow_embedding)
+        self._slow_embedding = slow_embedding
         self._warned_percent = 0
         self._reminded_at: dict[str, float] = {}
         self.meter = Meter(agent_id, clock)
@@ -155,11 +155,11 @@ class Telemetry(Publisher):
         share = timedelta(milliseconds=milliseconds) / max(1, len(embedded))
         is_logged = _log.isEnabledFor(logging.DEBUG)
         is_heard = self._events.has_listeners(MemoryStoredEvent)
-        if not is_logged and not is_heard and share <= self._slow_embedding:
+        if not is_logged and not is_heard and share.total_seconds() <= self._slow_embedding:
             return
         for entry in entries:
             took = share if (entry.user_id, entry.id) in embedded else timedelta()
-            if took > self._slow_embedding:
+            if took.total_seconds() > self._slow_embedding:
                 shown = took / timedelta(milliseconds=1)
                 _log.warning("Embedding generation slow: %.0fms for entry %s", shown, entry.id)
             if is_logged:
