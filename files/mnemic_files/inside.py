@@ -41,12 +41,16 @@ from mnemic.reporting.progress import Report, reporting
 # memories of all projects, and links many at once.
 from mnemic.repository import Repository
 
+# A lock that a signal handler does not wait for.
+from mnemic.threads.locks import Lock
+
 # One coroutine for plain and awaited calls.
 from mnemic.threads.sync_bridge import run_blocking, run_sync, runs_sync
 
 __all__ = [
     "FILE_VERSION",
     "Criteria",
+    "Lock",
     "NamedFields",
     "NewEntry",
     "NotPickled",

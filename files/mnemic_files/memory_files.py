@@ -2,7 +2,6 @@
 
 import logging
 import os
-import threading
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from typing import Protocol
@@ -17,6 +16,7 @@ from mnemic_files.export import Export, ExportResult, exported
 from mnemic_files.folder import SHADOWED, FileProblem, Folder
 from mnemic_files.ids import checked_id, file_name, shown_id
 from mnemic_files.inside import (
+    Lock,
     NotPickled,
     Repository,
     described,
@@ -93,7 +93,7 @@ class MemoryFiles(NotPickled, VersionedFiles):
         self._folders = tuple(Folder(one.path, one.scope) for one in self.directories)
         self._problems: tuple[FileProblem, ...] = ()
         self._scanner = Scanner(self._folders)
-        self._running = threading.Lock()
+        self._running = Lock()
         self._synchronisers: WeakKeyDictionary[Repository, dict[Scope, Synchroniser]] = (
             WeakKeyDictionary()
         )

@@ -11,12 +11,12 @@ import pytest
 from mnemic.hyde import threads
 from mnemic.hyde.threads import MAX_IDLE, CallThreads
 
-NAME = "hyde-threads-test"
+NAME = "mnemic-hyde-threads-test"
 
 
 @pytest.fixture
 def calls():
-    made = CallThreads(NAME, max_threads=4)
+    made = CallThreads(NAME.removeprefix("mnemic-"), max_threads=4)
     yield made
     made.join(20)
     assert not running()

@@ -86,7 +86,7 @@ def saved(memory):
     sync = memory.repository._indexes.active
     memory.search("begin", user_id="ann")
     end = time.monotonic() + 20
-    while sync._saving is not None and time.monotonic() < end:
+    while sync._saving.is_running and time.monotonic() < end:
         time.sleep(0.005)
     snapshot = sync._index.snapshot()
     assert sync._snapshots.save(snapshot, sync._accesses)

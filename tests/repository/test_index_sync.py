@@ -89,7 +89,7 @@ def test_few_vacant_places_are_kept(memory):
     rewrite(memory, changed, FEW - 1)
     before = core_of(memory).docids
     memory.search("tea")
-    assert sync_of(memory)._rebuilding is None
+    assert not sync_of(memory)._rebuilding.is_running
     assert core_of(memory).docids == before > len(core_of(memory))
 
 
@@ -160,7 +160,7 @@ def test_closing_does_not_wait_for_all_to_be_read(memory, monkeypatch):
     memory.search("tea")
     assert begun.wait(PATIENCE)
     memory.close()
-    assert sync._rebuilding is None
+    assert not sync._rebuilding.is_running
 
 
 def test_an_index_that_cannot_be_made_anew_serves_on(memory, monkeypatch, caplog):
@@ -176,5 +176,5 @@ def test_an_index_that_cannot_be_made_anew_serves_on(memory, monkeypatch, caplog
     monkeypatch.setattr(store, "rows_since", reading)
     found = contents(memory.search("tea"))
     wait_until(lambda: "the disk is gone" in caplog.text)
-    wait_until(lambda: sync_of(memory)._rebuilding is None)
+    wait_until(lambda: not sync_of(memory)._rebuilding.is_running)
     assert contents(memory.search("tea")) == found == {f"tea number {3 * FEW - 1}"}

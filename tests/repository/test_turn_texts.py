@@ -222,3 +222,18 @@ def test_other_verbs_by_meaning_share_too(verb):
         assert len(embedder.calls) == 1
 
     with_memory(embedder, scenario)
+
+
+def test_an_embedder_that_uses_another_memory_embeds_a_turn_by_one_call():
+    class Remembering(Counting):
+        def embed(self, texts):
+            if self.known.search("harbour", limit=1):
+                return super().embed(texts)
+            raise AssertionError
+
+    with Memory(":memory:", embedder=None) as known:
+        known.add("harbour")
+        embedder = Remembering()
+        embedder.known = known
+        with_memory(embedder, lambda memory: together(memory, queries(5)))
+    assert [sorted(call) for call in embedder.calls] == [sorted(queries(5))]

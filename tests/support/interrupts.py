@@ -25,13 +25,16 @@ def interrupted_at(moment, call, within=""):
     return handled_at(moment, call, interrupt, within)
 
 
-def handled_at(moment, call, handle, within=""):
-    """Call a function at a moment of a call, as `interrupted_at` raises KeyboardInterrupt."""
+def handled_at(moment, call, handle, within="", events=("call", "return")):
+    """Call a function at a moment of a call, as `interrupted_at` raises KeyboardInterrupt.
+
+    With other `events`, such as those of lines, the moments are those.
+    """
     moments = count()
 
     def trace(frame, event, _value):
         is_inside = frame.f_code.co_filename.startswith(within)
-        if is_inside and event in {"call", "return"} and next(moments) == moment:
+        if is_inside and event in events and next(moments) == moment:
             handle()
         return trace
 

@@ -1,12 +1,15 @@
 """A signal handler, a finalizer: what runs in the midst of a call gets an answer or an error."""
 
+import asyncio
 import random
 import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from functools import partial
-from itertools import product
+from itertools import count, product
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +21,7 @@ from mnemic.policy import RetrievalPolicy, RetrievalRequest
 from mnemic.threads.locks import InnerLock, Lock
 from tests.support.embedders import WordEmbedder
 from tests.support.interrupts import PACKAGE, handled_at
+from tests.support.tiers import TIER
 
 MOMENTS = 4
 """Random moments of each call at which each of the others is made."""
@@ -227,6 +231,62 @@ def test_a_signal_handler_writes_while_other_threads_do(tmp_path):
     command = [sys.executable, "-c", BESIDE_WRITERS, str(tmp_path / "a.db")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
     assert (done.returncode, done.stdout) == (0, "True True\n"), done.stderr[-2000:]
+
+
+LIBRARY = str(Path(threading.__file__).parent)
+"""The files of the standard library, whose locks do not know their holder."""
+
+
+numbers = count()
+
+
+def new_text():
+    return f"red lamp {next(numbers)}"
+
+
+def loop_calls(memory):
+    """Return plain calls, and the same beside work of an event loop."""
+
+    def awaited(call):
+        async def main():
+            await asyncio.gather(call(), call())
+
+        return lambda: asyncio.run(main())
+
+    return {
+        "timed search": lambda: memory.search(new_text(), timeout=30),
+        "add": lambda: memory.add(new_text()),
+        "opening": lambda: Memory(memory.repository.path, embedder=WordEmbedder()).close(),
+        "awaited search": awaited(lambda: memory.aio.search(new_text())),
+        "awaited add": awaited(lambda: memory.aio.add(new_text())),
+    }
+
+
+INNER = {
+    "search": lambda memory: memory.search(new_text(), timeout=30),
+    "add": lambda memory: memory.add(new_text()),
+    "erasure": lambda memory: memory.erase_pending(),
+}
+
+
+@pytest.mark.usefixtures("_ends")
+@pytest.mark.parametrize("inner", INNER)
+@pytest.mark.parametrize(
+    "outer", ["timed search", "add", "opening", "awaited search", "awaited add"]
+)
+def test_no_call_waits_for_a_lock_of_the_library_that_its_thread_holds(tmp_path, outer, inner):
+    with Memory(tmp_path / "a.db", embedder=WordEmbedder()) as memory:
+        call = loop_calls(memory)[outer]
+        call()
+
+        def handle():
+            with suppress(BusyThreadError):
+                INNER[inner](memory)
+
+        step = 1 if outer in {"timed search", "add"} else 40 if TIER == "quick" else 2
+        for moment in count(step=step):
+            if handled_at(moment, call, handle, LIBRARY, ("line",)):
+                break
 
 
 def test_a_call_is_refused_before_it_begins_where_its_thread_holds_a_lock():

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from mnemic.errors import EmbeddingError, StoreClosedError
 from mnemic.reporting.description import failure
 from mnemic.threads.cancellation import on_cancellation
-from mnemic.threads.locks import InnerLock
+from mnemic.threads.locks import InnerLock, settling
 from mnemic.threads.loop_threads import Call, threads_of
 
 if TYPE_CHECKING:
@@ -163,7 +163,8 @@ class _WaitingTask(_Waiting):
             self._wake()
             return
         try:
-            self._executor.submit(self._context.run, self._work)
+            with settling():
+                self._executor.submit(self._context.run, self._work)
         except RuntimeError:  # it was shut down
             self.error = StoreClosedError("the memory was closed")
             self._wake()

@@ -1,6 +1,5 @@
 """Embedding of a query within a time limit: a hanging embedder is not waited for."""
 
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from contextvars import copy_context
@@ -11,6 +10,7 @@ from mnemic.arrays import Float32Array
 from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import DeadlineExceededError
 from mnemic.model.deadline import seconds_left
+from mnemic.threads.background import start_thread, thread_of
 
 Result = TypeVar("Result")
 Vectors: TypeAlias = list[Float32Array]
@@ -68,9 +68,7 @@ def started(work: Callable[[], Result]) -> Future[Result]:
     made: Future[Result] = Future()
     context = copy_context()
     try:
-        threading.Thread(
-            target=context.run, args=(_run, work, made), name="mnemic-embed", daemon=True
-        ).start()
+        start_thread(thread_of("embed", context.run, _run, work, made))
     except RuntimeError:  # no thread to be had
         _run(work, made)
     return made

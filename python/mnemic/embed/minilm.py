@@ -19,7 +19,7 @@ from mnemic.model.validation import whole
 from mnemic.reporting.habits import EMBEDDER, AnswersHabits
 from mnemic.reporting.logs import logger
 from mnemic.reporting.near_names import checks_arguments
-from mnemic.threads.locks import Lock
+from mnemic.threads.locks import Lock, settling
 
 SIMILARITY_FLOOR = 0.25
 """Measured on pairs of related and unrelated sentences; see docs/concepts/embedding.md."""
@@ -134,7 +134,9 @@ class MiniLmEmbedder(AnswersHabits):
             yield from map(embed, texts)
             return
         with ThreadPoolExecutor(min(self._threads, len(texts)), "mnemic-embed") as pool:
-            yield from pool.map(embed, texts)
+            with settling():
+                results = pool.map(embed, texts)
+            yield from results
 
     def _load(self) -> "_Runtime":
         """Return the loaded model; concurrent first calls load it once."""

@@ -9,6 +9,8 @@ from concurrent.futures import Future, wait
 
 from mnemic.reporting.description import failure
 from mnemic.reporting.logs import logger
+from mnemic.threads.background import start_thread, thread_of
+from mnemic.threads.conditions import Event
 from mnemic.threads.locks import Lock
 from mnemic.threads.loop_threads import Call, threads_of
 
@@ -44,7 +46,7 @@ class BuildWorker:
         self._build = build
         self._agent_id = agent_id
         self._lock = Lock()
-        self._stop = threading.Event()
+        self._stop = Event()
         self._running: Future[bool] | None = None
         self._call: Call | None = None
         self._thread: threading.Thread | None = None
@@ -69,11 +71,9 @@ class BuildWorker:
                 self._is_pending = True
                 return
             running = self._running = _started()
-        thread = threading.Thread(
-            target=self._work, args=(running,), name="mnemic-hyde-build", daemon=True
-        )
+        thread = thread_of("hyde-build", self._work, running)
         try:
-            thread.start()
+            start_thread(thread)
             self._thread = thread
         except RuntimeError as error:  # no thread to be had
             self._failed(error)

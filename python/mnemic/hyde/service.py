@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import wait
@@ -28,6 +27,7 @@ from mnemic.model.deadline import seconds_left
 from mnemic.protocols import Clock
 from mnemic.reporting.description import described, must_be
 from mnemic.repository import Repository
+from mnemic.threads.background import start_thread, thread_of
 from mnemic.threads.event_loop_thread import EventLoopThread
 from mnemic.threads.loop_threads import threads_of
 from mnemic.threads.sync_bridge import run_blocking, runs_sync
@@ -100,7 +100,7 @@ class HydeService:
         self._repository = repository
         self._now = clock
         self._owned: list[Closable] = []
-        self._threads = CallThreads("mnemic-hyde-call")
+        self._threads = CallThreads("hyde-call")
         self.model = None if llm is None else ThreadedModel(llm, self._threads)
         self.embedder = None if embedder is None else self._validated(embedder)
         if self.is_enabled:
@@ -308,8 +308,8 @@ async def _in_thread(work: Callable[[], None]) -> None:
         finally:
             threads.arrive(done)
 
-    thread = threading.Thread(target=run, name="mnemic-hyde-close", daemon=True)
-    thread.start()
+    thread = thread_of("hyde-close", run)
+    start_thread(thread)
     await done
     thread.join()
 

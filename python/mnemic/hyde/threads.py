@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 from mnemic.hyde.limited import CallInterruptedError
 from mnemic.llm.adapting import AdaptedLanguageModel, adapted_language_model
 from mnemic.llm.base import AnyLanguageModel
+from mnemic.threads.background import start_thread, thread_of
 from mnemic.threads.locks import InnerLock
 from mnemic.threads.loop_threads import Call, LoopThreads, threads_of
 
@@ -40,7 +41,7 @@ class CallThreads:
     threads without work end by themselves, or by `join`.
 
     Args:
-        name: Name of the threads.
+        name: Name of the threads; see `thread_of`.
         max_threads: See `MAX_THREADS`.
     """
 
@@ -119,8 +120,8 @@ class CallThreads:
 
     def _start(self, job: _Job) -> None:
         # Not as an argument, which a thread holds to its end, and with it the first result.
-        thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-        thread.start()
+        thread = thread_of(self._name, self._work)
+        start_thread(thread)
         self._handed.put(job)
         with self._lock:
             self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]

@@ -19,6 +19,7 @@ from mnemic.index.faiss_kinds import FaissIndex, FaissOptions, faiss_library
 from mnemic.index.saved_index import SavedIndex, SavedIndexError, read_index, write_index
 from mnemic.index.shared_lock import SharedLock
 from mnemic.reporting.logs import logger
+from mnemic.threads.background import start_thread, thread_of
 from mnemic.threads.locks import Lock
 
 _log = logger(__name__)
@@ -153,12 +154,10 @@ class FaissSource:
                 self._start_thread()
 
     def _start_thread(self) -> None:
-        thread = threading.Thread(
-            target=_work, args=(weakref.ref(self),), name="mnemic-faiss", daemon=True
-        )
+        thread = thread_of("faiss", _work, weakref.ref(self))
         try:
             self._index.require_memory()  # `start` waits forever for one that finds no memory
-            thread.start()
+            start_thread(thread)
         except (MemoryError, RuntimeError):  # the next change tries again
             _log.warning("No thread can be started for an index of FAISS")
         else:

@@ -10,6 +10,7 @@ from mnemic.errors import MnemicError, NonFiniteVectorError, StoreCorruptError
 from mnemic.index.candidates import CandidateSource, HeldSource, RowSet, SourceState
 from mnemic.model.rows import Access, Record, RowBatch
 from mnemic.reporting.logs import logger
+from mnemic.threads.locks import settling
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -210,7 +211,8 @@ class Loader:
 
             self._thread = ThreadPoolExecutor(1, "mnemic-loader")
         self._finish_part()
-        self._part = self._thread.submit(work)
+        with settling():
+            self._part = self._thread.submit(work)
 
     def _finish_part(self) -> None:
         part, self._part = self._part, None

@@ -13,7 +13,6 @@ from mnemic.embed.validated import ValidatedEmbedder
 from mnemic.errors import (
     BusyThreadError,
     EmbeddingModelMismatchError,
-    InvalidArgumentError,
     MnemicError,
     StoreClosedError,
     StoreError,
@@ -31,6 +30,7 @@ from mnemic.repository.vector_model import VectorModel
 from mnemic.store import LogPosition, Store
 from mnemic.store.base import BatchSink
 from mnemic.store.values import Model
+from mnemic.threads.background import Background
 from mnemic.threads.locks import Lock
 from mnemic.threads.loop_threads import shared_in_turn
 from mnemic.threads.sync_bridge import run_blocking
@@ -133,11 +133,11 @@ class IndexSync:
         self._state = state
         self._missing = self._new_missing(model.embedder)
         self._catching_up = Lock()
-        self._rebuilding: threading.Thread | None = None
+        self._rebuilding = Background("rebuild")
         self._rebuild_at = 0.0
         self._snapshots = self._new_snapshots(self.model)
-        self._saving: threading.Thread | None = None
-        self._loading: threading.Thread | None = None
+        self._saving = Background("snapshot")
+        self._loading = Background("load")
         self._starting = Lock()
         self._is_stopped = False
         self._has_warned = False
@@ -244,11 +244,8 @@ class IndexSync:
         """Load the index in the background, unless that has begun or failed lately."""
         with self._starting:
             is_due = time.monotonic() >= self._rebuild_at
-            if self._loading is None and is_due and not (self.is_loaded or self._is_stopped):
-                self._loading = threading.Thread(
-                    target=self._load_in_background, name="mnemic-load", daemon=True
-                )
-                self._loading.start()
+            if is_due and not (self.is_loaded or self._is_stopped):
+                self._loading.begin(self._load_in_background)
 
     def _load_in_background(self) -> None:
         try:
@@ -263,8 +260,6 @@ class IndexSync:
         except (MnemicError, MemoryError) as error:
             self._rebuild_at = time.monotonic() + REBUILD_SECONDS
             _log.warning("The index of agent %s was not loaded: %s", self._agent_id, str(error))
-        finally:
-            self._loading = None
 
     def unload(self) -> bool:
         """Drop the index, for whoever uses it next to load; return False if it is being changed.
@@ -440,14 +435,10 @@ class IndexSync:
             self._pool.closed(self)
         if self._missing is not None:
             self._missing.stop()
-        if self._reports_here():  # its caller has the lock
-            rebuilding, saving = self._rebuilding, self._saving
-        else:
-            with self._catching_up:
-                rebuilding, saving = self._rebuilding, self._saving
-        for thread in (rebuilding, self._loading, saving):
-            if thread is not None:
-                thread.join()
+        with nullcontext() if self._reports_here() else self._catching_up:
+            pass  # whoever has begun a thread under this lock has started it
+        for thread in (self._rebuilding, self._loading, self._saving):
+            thread.join()
         self._index.close()
 
     def _learn_model(self) -> None:
@@ -486,11 +477,8 @@ class IndexSync:
         """Rebuild the index in the background, unless a rebuild is running."""
         with self._catching_up:
             is_due = time.monotonic() >= self._rebuild_at
-            if self._rebuilding is None and is_due and not self._is_stopped:
-                self._rebuilding = threading.Thread(
-                    target=self._rebuild, name="mnemic-rebuild", daemon=True
-                )
-                self._rebuilding.start()
+            if is_due and not self._is_stopped:
+                self._rebuilding.begin(self._rebuild)
 
     def _rebuild(self) -> None:
         try:
@@ -501,7 +489,6 @@ class IndexSync:
             _log.warning("The index of agent %s cannot be rebuilt: %s", self._agent_id, str(error))
         finally:
             self._rebuild_at = time.monotonic() + REBUILD_SECONDS
-            self._rebuilding = None
 
     def _build(
         self,
@@ -585,35 +572,28 @@ class IndexSync:
     def _save_if_due(self) -> None:
         """Save a snapshot in the background, if enough has changed since the last one."""
         snapshots, seq = self._snapshots, self._index.seq
-        if snapshots is None or seq is None or not self._can_write or self._saving is not None:
+        if snapshots is None or seq is None or not self._can_write or self._saving.is_running:
             return
         due = snapshots.due(seq, self._index.size, self._has_current_source)
         if due is not None:
             with self._catching_up:
-                if self._saving is None and not self._is_stopped:
-                    work = partial(self._save, snapshots, due)
-                    self._saving = threading.Thread(
-                        target=work, name="mnemic-snapshot", daemon=True
-                    )
-                    self._saving.start()
+                if not self._is_stopped:
+                    self._saving.begin(self._save, snapshots, due)
 
     def _save(self, snapshots: IndexSnapshots, due: Due) -> None:
+        accesses = self._accesses
+        snapshot = self._index.snapshot()
+        if snapshot is None:
+            return
         try:
-            accesses = self._accesses
-            snapshot = self._index.snapshot()
-            if snapshot is None:
-                return
-            try:
-                # Those of the index must not be lost where it is loaded again.
-                self.write_accesses()
-                stopped = partial(getattr, self, "_is_stopped")
-                save = partial(snapshots.save, snapshot, accesses, due=due, is_stopped=stopped)
-                save_quietly(save)
-            finally:
-                if snapshot.source is not None:
-                    snapshot.source.release()
+            # Those of the index must not be lost where it is loaded again.
+            self.write_accesses()
+            stopped = partial(getattr, self, "_is_stopped")
+            save = partial(snapshots.save, snapshot, accesses, due=due, is_stopped=stopped)
+            save_quietly(save)
         finally:
-            self._saving = None
+            if snapshot.source is not None:
+                snapshot.source.release()
 
     def _has_current_source(self) -> bool:
         """Return whether an approximate index has all changes."""
@@ -684,8 +664,9 @@ class IndexSync:
         if self._is_current():
             return
         if self._reports_here():
-            raise InvalidArgumentError(
-                "a progress function cannot search the memory that is being loaded"
+            raise BusyThreadError(
+                "this thread is loading the memory: a progress function or a signal handler "
+                "cannot search it meanwhile"
             )
         with self._catching_up, self._turn_to_load():
             while not self._is_current():

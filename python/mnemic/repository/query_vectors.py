@@ -16,7 +16,7 @@ from mnemic.model.search import EvidenceFloor, Search
 from mnemic.repository.parts import Part, Shared
 from mnemic.repository.query_cache import QueryCache, key_of
 from mnemic.repository.vector_model import VectorModel
-from mnemic.threads.locks import InnerLock
+from mnemic.threads.locks import Lock
 from mnemic.threads.loop_threads import LoopTurn, current_turn
 
 Vectors: TypeAlias = list[Float32Array]
@@ -48,7 +48,7 @@ class TurnTexts:
 
     def __init__(self, texts: Callable[[], Sequence[str]]) -> None:
         self._texts: Callable[[], Sequence[str]] | None = texts
-        self._lock = InnerLock()
+        self._lock = Lock()
         self._vectors: dict[str, Float32Array] = {}
 
     def embedded(self, texts: list[str], embed: Callable[[list[str]], Vectors]) -> Vectors:

@@ -27,6 +27,8 @@ from mnemic.repository.parts import Part, Shared
 from mnemic.repository.query_vectors import QueryVectors
 from mnemic.repository.vector_model import VectorModel
 from mnemic.store.values import Model
+from mnemic.threads.background import start_thread, thread_of
+from mnemic.threads.conditions import Event
 from mnemic.threads.locks import Lock
 from mnemic.threads.sync_bridge import arrived, run_blocking
 
@@ -90,7 +92,7 @@ class _Job:
         self.retries_forever = retries_forever
         self.result: Future[ReembedReport] = Future()
         self.result.set_running_or_notify_cancel()  # whoever waits for it does not cancel it
-        self.stopped = threading.Event()
+        self.stopped = Event()
         self.thread: threading.Thread | None = None
         self._listeners: list[Report] = []
         self._last: tuple[int, int | None] | None = None
@@ -383,11 +385,9 @@ class Reembedding(Part):
     def _start(self, job: _Job) -> None:
         job.embedder.report_to(self._telemetry.meter.embedded)
         before = None if self._job is None else self._job.thread
-        job.thread = threading.Thread(
-            target=self._work, args=(job, before), name="mnemic-reembed", daemon=True
-        )
+        job.thread = thread_of("reembed", self._work, job, before)
         self._job = job
-        job.thread.start()
+        start_thread(job.thread)
 
     def stop(self) -> None:
         """End what runs; what was embedded stays stored."""

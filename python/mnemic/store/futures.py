@@ -29,7 +29,7 @@ class WriteFuture(Future[Result]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._condition = Condition()
+        self._condition = Condition(InnerLock())
 
 
 def succeeded(result: Result) -> Future[Result]:

@@ -14,6 +14,7 @@ from mnemic.errors import MnemicError, StoreBusyError, StoreClosedError
 from mnemic.reporting.description import failure
 from mnemic.reporting.logs import logger
 from mnemic.store.futures import WriteFuture, failed, running_loop, succeeded
+from mnemic.threads.background import start_thread, thread_of
 from mnemic.threads.locks import InnerLock, Lock, busy_thread
 
 if TYPE_CHECKING:
@@ -188,8 +189,8 @@ class Writer:
         self._wakeups: SimpleQueue[None] = SimpleQueue()
         self._is_woken = False
         self._waking_loop: AbstractEventLoop | None = None
-        self._thread = threading.Thread(target=self._work, name="mnemic-writer", daemon=True)
-        self._thread.start()
+        self._thread = thread_of("writer", self._work)
+        start_thread(self._thread)
 
     def write(self, job: Job, finish: Finish = unchanged) -> Future[Any]:
         """Hand in a job; its future is settled once its group is on disk, or has failed.

@@ -10,6 +10,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from mnemic.threads.background import start_thread, thread_of
 from mnemic.threads.cancellation import on_cancellation
 from mnemic.threads.locks import InnerLock
 
@@ -30,7 +31,7 @@ class _Interruption(NamedTuple):
 
 
 class LoopEndedError(RuntimeError):
-    """An awaitable, or what it began, ended the event loop by SystemExit or KeyboardInterrupt."""
+    """An awaitable, or what it began, ended the event loop: by SystemExit, say, or its `stop`."""
 
 
 class EventLoopThread:
@@ -38,9 +39,9 @@ class EventLoopThread:
 
     One loop serves all calls, so that a client kept by the embedder, such as a pool of connections,
     stays usable from one call to the next, whatever loops the callers have. Thread-safe. The thread
-    ends at `close`, when this object is collected, or at exit. Where a task or a callback that an
-    awaitable began raises SystemExit or KeyboardInterrupt, its loop ends: what waits then fails,
-    and the next call begins another loop.
+    ends at `close`, when this object is collected, or at exit. Where an awaitable stops the loop,
+    or a task or a callback that it began raises SystemExit or KeyboardInterrupt, its loop ends:
+    what waits then fails, and the next call begins another loop.
 
     Args:
         owner: What the coroutines belong to, in the names of threads and in errors.
@@ -134,10 +135,8 @@ class _LoopRun:
         self._works: set[_Work[Any]] | None = set()  # None once the loop takes no more
         started: Future[tuple[AbstractEventLoop, Event]] = Future()
         # A daemon, so that a program which forgets to close can end; `finalize` ends it before.
-        self.thread = threading.Thread(
-            target=self._run, args=(started,), name=f"mnemic-{owner}", daemon=True
-        )
-        self.thread.start()
+        self.thread = thread_of(owner, self._run, started)
+        start_thread(self.thread)
         self._loop, self._stop = started.result()
 
     def begun(self, awaitable: Awaitable[Result]) -> _Work[Result] | None:
@@ -161,25 +160,27 @@ class _LoopRun:
             self.thread.join(seconds)
 
     def _run(self, started: Future[tuple[AbstractEventLoop, Event]]) -> None:
-        import asyncio  # noqa: PLC0415 - a third of the import budget, seldom used
-
-        async def serve() -> None:
-            stop = asyncio.Event()
-            started.set_result((asyncio.get_running_loop(), stop))
-            await stop.wait()
-
         works: set[_Work[Any]] = set()
         try:
+            import asyncio  # noqa: PLC0415 - a third of the import budget, seldom used
+
+            async def serve() -> None:
+                stop = asyncio.Event()
+                started.set_result((asyncio.get_running_loop(), stop))
+                await stop.wait()
+
             with asyncio.Runner() as runner:
                 try:
                     runner.run(serve())
-                except (KeyboardInterrupt, SystemExit) as error:
+                except BaseException as error:
                     works = self._ended()
-                    self._fail(works, type(error).__name__)  # before its tasks are cancelled
-                else:
-                    works = self._ended()
-        except (KeyboardInterrupt, SystemExit) as error:  # of a task that was cancelled
-            self._fail(works, type(error).__name__)
+                    self._fail(works, error)  # before its tasks are cancelled
+                    raise
+                works = self._ended()
+        except BaseException as error:  # noqa: BLE001 - that of a cancelled task, too
+            if not started.done():
+                started.set_exception(error)
+            self._fail(works, error)
 
     def _ended(self) -> set[_Work[Any]]:
         """Take no more awaitables; return those that wait."""
@@ -187,7 +188,8 @@ class _LoopRun:
             works, self._works = self._works or set(), None
         return works
 
-    def _fail(self, works: set[_Work[Any]], kind: str) -> None:
+    def _fail(self, works: set[_Work[Any]], error: BaseException) -> None:
+        kind = "stop()" if isinstance(error, RuntimeError) else type(error).__name__
         for work in works:
             work.fail(LoopEndedError(f"{kind} ended the event loop of the {self._owner}"))
 

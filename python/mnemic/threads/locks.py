@@ -7,11 +7,14 @@ without it would see a half-made state.
 
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 from weakref import ref
 
 from mnemic.errors import BusyThreadError
 from mnemic.reporting.habits import NotPickled
+
+ReentrantLock = threading.RLock
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
             trace: TracebackType | None,
         ) -> None: ...
 else:
-    _ReentrantLock = type(threading.RLock())
+    _ReentrantLock = type(ReentrantLock())
 
 
 class Lock(NotPickled, _ReentrantLock):
@@ -84,9 +87,15 @@ class _OfThread(threading.local):
 _of_thread = _OfThread()
 
 
-def settling() -> InnerLock:
+def settling() -> "InnerLock | nullcontext[None]":
     """Return a lock of this thread, held while it has a lock of a future, or of a library."""
-    return _of_thread.settling
+    lock = _of_thread.settling
+    return nullcontext() if lock.is_held_here() else lock  # a finalizer may be in such a midst
+
+
+def is_settling() -> bool:
+    """Return whether this thread is in the midst of a block of `settling`."""
+    return _of_thread.settling.is_held_here()
 
 
 def check_no_lock_is_held() -> None:

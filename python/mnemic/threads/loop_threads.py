@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 from mnemic.errors import StoreClosedError
 from mnemic.threads.cancellation import CURRENT_WORK
-from mnemic.threads.locks import InnerLock, Lock
+from mnemic.threads.locks import InnerLock, Lock, settling
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -205,11 +205,13 @@ class LoopThreads:
     async def wait(self, future: "Future[Any]") -> None:
         """Wait until a future is done; a cancellation cancels it if its work has not begun."""
         waiter = self.loop.create_future()
-        future.add_done_callback(lambda _: self.arrive(waiter))
+        with settling():
+            future.add_done_callback(lambda _: self.arrive(waiter))
         try:
             await waiter
         finally:
-            future.cancel()  # has an effect only before it is done and its work begins
+            with settling():
+                future.cancel()  # has an effect only before it is done and its work begins
 
     async def run(
         self, work: Callable[[], Result], executor: "Executor", announced: object = None
@@ -295,7 +297,8 @@ class _WorkQueue:
         with self._lock:
             self._active += 1
         try:
-            executor.submit(self._work, executor)
+            with settling():
+                executor.submit(self._work, executor)
         except RuntimeError:  # it was shut down
             with self._lock:
                 self._active -= 1

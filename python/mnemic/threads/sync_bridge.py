@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from mnemic.errors import MnemicError
 from mnemic.reporting.near_names import explain_failure
-from mnemic.threads.locks import check_no_lock_is_held, settling
+from mnemic.threads.locks import check_no_lock_is_held, is_settling, settling
 from mnemic.threads.loop_threads import Call, current_call, threads_of
 
 if TYPE_CHECKING:
@@ -74,8 +74,10 @@ async def run_blocking(
     if threads is not None:
         return await threads_of(loop).run(work, threads.executor, announced)
     call = Call(work)
+    with settling():
+        running = loop.run_in_executor(None, call.run_in_context)
     try:
-        result: Result = await loop.run_in_executor(None, call.run_in_context)
+        result: Result = await running
     except asyncio.CancelledError:
         call.cancel()
         raise
@@ -93,8 +95,10 @@ async def awaited(awaitable: Awaitable[Result]) -> Result:
         return await awaitable
 
     # In another thread, because this one may be running an event loop already.
-    with ThreadPoolExecutor(1) as elsewhere:
-        return elsewhere.submit(copy_context().run, asyncio.run, outside()).result()
+    with ThreadPoolExecutor(1, "mnemic-await") as elsewhere:
+        with settling():
+            result = elsewhere.submit(copy_context().run, asyncio.run, outside())
+        return result.result()
 
 
 async def arrived(future: "Future[Result]") -> Result:
@@ -102,7 +106,9 @@ async def arrived(future: "Future[Result]") -> Result:
 
     A cancellation cancels the future too, if its work has not begun.
     """
-    if not future.done():
+    with settling():
+        is_done = future.done()
+    if not is_done:
         if runs_sync():
             _wait_here(future)
         else:
@@ -146,7 +152,7 @@ def run_sync(coroutine: Coroutine[Any, None, Result]) -> Result:
     if call is not None:
         call.turn = None  # this call sees what happened since that one was handed over
     try:
-        if outer or call is not None or runs_event_loop():
+        if outer or call is not None or is_settling() or runs_event_loop():
             check_no_lock_is_held()  # a signal handler may have interrupted one that does
         _this_thread.runs_sync = True
         coroutine.send(None)

@@ -1,7 +1,6 @@
 """How a memory is opened and closed: at once, or by its first use."""
 
 import os
-import threading
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
@@ -11,6 +10,8 @@ from mnemic.errors import MnemicError, StoreClosedError, StoreError
 from mnemic.records.secrets import without_passwords
 from mnemic.reporting.near_names import explain_failure, is_coroutine, names_arguments
 from mnemic.repository import Options  # noqa: TC001 - resolved when a call fails
+from mnemic.threads.background import start_thread, thread_of
+from mnemic.threads.locks import ReentrantLock
 from mnemic.threads.sync_bridge import run_blocking, run_sync, runs_event_loop, sync_method
 from mnemic.threads.twins import EnteredAwaited, EnteredPlainly, Other, WrongForm
 from mnemic.verbs.base import ScopedBase, Services
@@ -32,7 +33,7 @@ class Opening:
     def __init__(self, path: str, open_memory: Callable[[], Services]) -> None:
         self.path = without_passwords(path)
         self._open_memory = open_memory
-        self._lock = threading.RLock()  # held while it is opened
+        self._lock = ReentrantLock()  # held while it is opened
         self._is_opening = False
         self._services: Services | None = None
         self._waiting: set[object] = set()
@@ -58,7 +59,9 @@ class Opening:
             raise
         except BaseException:
             self._waiting.discard(task)
-            threading.Thread(target=self._let_go, name="mnemic-opening").start()
+            letting_go = thread_of("opening", self._let_go)
+            letting_go.daemon = False
+            start_thread(letting_go)
             raise
         self._waiting.discard(task)
         return services
@@ -122,15 +125,18 @@ class MemoryHandle(ScopedBase):
             expander = expander_of(expander)  # refused before a file is opened
         from mnemic.repository import Repository, Settings  # noqa: PLC0415 - as above
 
+        async def opened(settings: Settings) -> Services:
+            return Services(Repository(settings), expander)
+
         settings = Settings.of(path, agent_id, **options)
         if self._opens_later and runs_event_loop():
             # From the arguments: an embedder of a failed opening is closed.
             self._opening = Opening(
                 os.fsdecode(path),
-                lambda: Services(Repository(Settings.of(path, agent_id, **options)), expander),
+                lambda: run_sync(opened(Settings.of(path, agent_id, **options))),
             )
         else:
-            self._take(Services(Repository(settings), expander))
+            self._take(run_sync(opened(settings)))
 
     @property
     def embedder(self) -> "mnemic.embed.Embedder | None":

@@ -288,6 +288,18 @@ def test_accesses_that_are_being_written_are_waited_for(store):
     threads[0].join(PATIENCE)
 
 
+def test_who_waits_for_accesses_cannot_cancel_them_and_nothing_is_logged(store, witness, caplog):
+    (row,) = added(store, "a", [numbered(1)]).rows
+    store.touch("a", [row], NOON)
+    witness.execute(LOCK, ("a",))
+    writing = store.write_accesses()
+    assert not writing.cancel()  # as the end of an awaiting task tries
+    witness.execute("SELECT pg_advisory_unlock_all()")
+    writing.result(PATIENCE)
+    assert store.get(Scope("a"), [uid(1)], now=NOON)[uid(1)].access_count == 1
+    assert not caplog.records
+
+
 def test_accesses_that_come_while_others_are_written_are_counted_once(store):
     (row,) = added(store, "a", [numbered(1)]).rows
     counts, ends = [], time.monotonic() + 2

@@ -159,9 +159,7 @@ def test_a_large_agent_is_searched_in_the_database_until_loading_pays(database, 
         assert unloaded(memory)
         monkeypatch.setattr(database_search, "_LOADED_PER_SECOND", 1e9)
         expected = answer(memory.search("bale", **ask))  # from now on it pays
-        loading = memory.repository.finder._active._loading
-        if loading is not None:
-            loading.join()
+        memory.repository.finder._active._loading.join()
         found = memory.search("bale", **ask)
         assert (answer(found), found.searched_in) == (expected, "memory")
 
@@ -215,10 +213,7 @@ def test_the_index_of_the_database_is_built_in_the_background(database):
     with filled(opened(database, exact_limit=100), 300) as cold:
         ask = {"user_id": "ann", "search_type": "semantic", "limit": 5}
         assert not cold.search("bale", **ask).approximate
-        builds = cold.repository._store._database.vector_indexes
-        thread = builds._thread
-        if thread is not None:
-            thread.join()
+        cold.repository._store._database.vector_indexes._thread.join()
         assert cold.search("bale", **ask).approximate
 
 

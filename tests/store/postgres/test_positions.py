@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from mnemic import Memory
-from mnemic.errors import DeadlineExceededError, StoreUnavailableError
+from mnemic.errors import BusyThreadError, DeadlineExceededError, StoreUnavailableError
 from mnemic.hyde import HydeEngine
 from mnemic.model import Scope
 from mnemic.store.postgres import connections, positions
@@ -44,6 +44,28 @@ with Memory(sys.argv[1], embedder=WordEmbedder()) as memory:
             ann.delete(known.get(name, name), permanent=verb == "erase")
         print("done", flush=True)
 """
+
+
+def test_a_search_in_the_midst_of_its_threads_own_question_is_refused_at_once(
+    database, monkeypatch
+):
+    outcomes, ask = [], positions._result
+
+    def interrupted(*values, **named):
+        if threading.current_thread() is threading.main_thread() and not outcomes:
+            begun = time.monotonic()
+            with pytest.raises(BusyThreadError):
+                memory.search("honey")
+            outcomes.append(time.monotonic() - begun)
+        return ask(*values, **named)
+
+    with Memory(database, embedder=WordEmbedder()) as memory:
+        memory.add("Ann likes honey")
+        memory.search("honey")
+        monkeypatch.setattr(positions, "_result", interrupted)
+        assert [hit.content for hit in memory.search("honey")] == ["Ann likes honey"]
+    assert len(outcomes) == 1
+    assert outcomes[0] < positions.ANSWER_SECONDS / 2
 
 
 class OtherProcess:

@@ -1,6 +1,5 @@
 """Ends statements on the server whose caller has gone."""
 
-import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Final
@@ -8,6 +7,7 @@ from typing import Final
 import psycopg
 
 from mnemic.store.postgres.session import Connection
+from mnemic.threads.background import start_thread, thread_of
 from mnemic.threads.cancellation import on_cancellation
 from mnemic.threads.locks import Lock
 
@@ -30,7 +30,7 @@ class _CancelRequest:
 
     def send_soon(self) -> None:
         """Send it from another thread, for it takes a connection of its own to the server."""
-        threading.Thread(target=self._send, name="mnemic-cancel", daemon=True).start()
+        start_thread(thread_of("cancel", self._send))
 
     def _send(self) -> None:
         # An error is that of an unreachable server: its statement ends too.

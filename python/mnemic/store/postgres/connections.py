@@ -3,7 +3,8 @@
 import logging
 import os
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Final, TypeVar
 
@@ -34,6 +35,7 @@ from mnemic.store.postgres.postgres_errors import (
 )
 from mnemic.store.postgres.session import Connection, Session, prepare
 from mnemic.store.postgres.target import Target
+from mnemic.threads.locks import settling
 
 Result = TypeVar("Result")
 
@@ -213,7 +215,7 @@ class Connections:
 
         def once() -> Result:
             with (
-                pool.connection(_seconds_until(deadline)) as connection,
+                _leased(pool, _seconds_until(deadline)) as connection,
                 cancelled_with_task(connection),
             ):
                 session, naming = self._session(connection, agents)
@@ -255,7 +257,7 @@ class Connections:
         self.has_row_security = True
 
     def _read_row_security(self) -> bool:
-        with self._pool.connection() as connection:
+        with _leased(self._pool, PATIENCE) as connection:
             return row_security.is_on(Session(connection))
 
     def write(
@@ -320,7 +322,7 @@ class Connections:
         unknown: list[Result],
     ) -> Result:
         """Run work in a transaction; its result is in `unknown` if the commit is not answered."""
-        with self._pool.connection() as connection:
+        with _leased(self._pool, PATIENCE) as connection:
             session, naming = self._session(connection, agents)
             first = [_LIMIT_PAUSES, *([] if naming is None else [naming])]
             first += [_LIMIT_LOCKS.format(is_local="true")] * connection.is_pooled
@@ -380,7 +382,8 @@ class Connections:
     def _wait(self, deadline: float | None) -> None:
         check_deadline(deadline)
         if deadline is None:  # it waits for the network, once for each broken connection
-            self._pool.check()
+            with settling():
+                self._pool.check()
         time.sleep(0.05)
 
     def close(self) -> None:
@@ -390,6 +393,19 @@ class Connections:
         self._is_closed = True
         self._pool.close()
         self._apart.close()
+
+
+@contextmanager
+def _leased(pool: ConnectionPool[Connection], seconds: float) -> Generator[Connection, None, None]:
+    """Lend a connection of a pool, whose locks a signal handler must not wait for."""
+    with settling():
+        connection = pool.getconn(seconds)
+    try:
+        with connection:
+            yield connection
+    finally:
+        with settling():
+            pool.putconn(connection)
 
 
 def _undo(session: Session, error: BaseException) -> None:

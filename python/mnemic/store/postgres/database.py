@@ -1,7 +1,6 @@
 """A database as one process uses it: shared by its stores, which may be one for each agent."""
 
 import os
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -23,7 +22,9 @@ from mnemic.store.postgres.target import Target
 from mnemic.store.postgres.transactions import ServerTransactions
 from mnemic.store.postgres.vector_indexes import VectorIndexBuilds
 from mnemic.store.values import LogPosition
-from mnemic.threads.locks import Lock
+from mnemic.threads.background import start_thread, thread_of
+from mnemic.threads.conditions import Event
+from mnemic.threads.locks import Lock, ReentrantLock
 
 Result = TypeVar("Result")
 
@@ -53,7 +54,6 @@ class Database:
         accesses: Accesses that are not written yet.
         cached: Rows of active entries of the agents whose indexes are loaded.
         vector_indexes: Builds approximate indexes.
-        is_closed: Whether it is not used any more.
     """
 
     def __init__(self, target: Target, *, read_only: bool) -> None:
@@ -61,7 +61,7 @@ class Database:
         transactions = [ServerTransactions(self.connections, self.write) for _ in range(WRITERS)]
         self._writers = list(map(Writer, transactions))
         self.workers = Workers(MAX_CONNECTIONS)
-        self.is_closed = False
+        self._ending = Event()
         self.accesses = PendingAccesses()
         self.cached = CachedAgents()
         self.vector_indexes = VectorIndexBuilds(target)
@@ -118,10 +118,8 @@ class Database:
             self._write_later()
 
     def _write_later(self) -> None:
-        if not self.is_closed:
-            timer = threading.Timer(MAX_DELAY, _flush, (weakref.ref(self),))
-            timer.daemon = True
-            timer.start()
+        if not self._ending.is_set():
+            start_thread(thread_of("accesses", _flush, weakref.ref(self), self._ending))
 
     def write_accesses(self) -> Future[None]:
         """Write the accesses recorded so far, and wait for those that are being written."""
@@ -171,7 +169,7 @@ class Database:
         """Finish everything, and release the connections."""
         if self.connections.is_foreign:  # in a forked process its locks may never be released
             return
-        self.is_closed = True
+        self._ending.set()
         self.workers.close()
         for writer in self._writers:
             writer.close()
@@ -185,6 +183,7 @@ def _all_of(futures: Sequence[Future[None]]) -> Future[None]:
     if not futures:
         return succeeded(None)
     whole: Future[None] = WriteFuture()
+    whole.set_running_or_notify_cancel()  # whoever waits for it does not cancel it
     left, lock = list(futures), Lock()
 
     def settle(done: Future[None]) -> None:
@@ -203,9 +202,11 @@ def _all_of(futures: Sequence[Future[None]]) -> Future[None]:
     return whole
 
 
-def _flush(database: "weakref.ref[Database]") -> None:
+def _flush(database: "weakref.ref[Database]", ending: Event) -> None:
+    if ending.wait(MAX_DELAY):
+        return
     alive = database()
-    if alive is not None and alive.accesses.is_pending() and not alive.is_closed:
+    if alive is not None and alive.accesses.is_pending():
         alive.flush_quietly()
 
 
@@ -219,15 +220,15 @@ class _SharedDatabases:
 
     def _forget(self) -> None:
         """Start again; after a fork, for another thread may have held a lock."""
-        self._lock = threading.RLock()  # the garbage collector may release one at any time
-        self._opening: dict[_Key, threading.RLock] = {}
+        self._lock = ReentrantLock()  # the garbage collector may release one at any time
+        self._opening: dict[_Key, ReentrantLock] = {}
         self._open: dict[_Key, tuple[Database, int]] = {}
 
     def opened(self, target: Target, *, read_only: bool) -> Database:
         """Return a database, opened unless it is; `released` ends its use."""
         key = (os.getpid(), target.conninfo, read_only)
         with self._lock:
-            opening = self._opening.setdefault(key, threading.RLock())
+            opening = self._opening.setdefault(key, ReentrantLock())
         with opening:  # not the other lock, which writes to other databases take
             known = self._joined(key)
             if known is not None:

@@ -1,7 +1,6 @@
 """Positions of agents in their logs: each search asks the server, and the last ones are kept."""
 
 import selectors
-import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from mnemic.store.postgres.row_security import SETTING, naming
 from mnemic.store.postgres.session import Connection
 from mnemic.store.postgres.target import Target
 from mnemic.store.values import LogPosition
+from mnemic.threads.background import Background
 from mnemic.threads.conditions import Condition
 from mnemic.threads.locks import InnerLock, settling
 
@@ -102,7 +102,7 @@ class Positions:
         self._connection: Connection | None = None
         self._is_away = False  # whether the last attempt to connect failed, or an answer did
         self._is_closed = False
-        self._thread: threading.Thread | None = None
+        self._thread = Background("positions")
 
     def stale_since(self, agent_id: str, reads_since: float | None) -> datetime | None:
         """Return since when changes of other processes may be missing; None if none can be.
@@ -120,8 +120,7 @@ class Positions:
             return None
         if reads_since is not None and known.stale and known.stale[0] >= reads_since:
             return known.stale[1]
-        is_there = self._connection is not None or self._thread is None
-        if is_there or known.position is None:  # else it cannot be read
+        if self._connection is not None or known.position is None:  # else it cannot be read
             return None
         known.stale = time.monotonic(), known.heard_at
         return known.heard_at
@@ -164,12 +163,8 @@ class Positions:
 
     def _start(self) -> None:
         with self._changed:
-            is_running = self._thread is not None and self._thread.is_alive()
-            if not is_running and not self._is_closed:
-                self._thread = threading.Thread(
-                    target=self._run, name="mnemic-positions", daemon=True
-                )
-                self._thread.start()
+            if not self._is_closed:
+                self._thread.begin(self._run)
 
     def _awaits_connection(self) -> bool:
         """Wait a moment for a connection that was lost, or not made yet; return if there is one."""
@@ -352,10 +347,7 @@ class Positions:
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
-        thread = self._thread
-        # One whose start was interrupted is not alive, cannot be joined, and ends by itself.
-        if thread is not None and thread.is_alive() and thread is not threading.current_thread():
-            thread.join(ANSWER_SECONDS)  # it may wait for a server that hangs, and ends later
+        self._thread.join(ANSWER_SECONDS)  # it may wait for a server that hangs, and ends later
         connection = self._connection
         if connection is not None:
             connection.close()

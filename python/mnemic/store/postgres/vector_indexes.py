@@ -1,7 +1,6 @@
 """HNSW indexes of pgvector: one for each leaf partition, model and dimension."""
 
 import hashlib
-import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -17,6 +16,7 @@ from mnemic.store.postgres.row_security import naming
 from mnemic.store.postgres.session import Connection, Session, prepare
 from mnemic.store.postgres.target import Target
 from mnemic.store.values import Model
+from mnemic.threads.background import Background
 from mnemic.threads.locks import Lock
 
 _log = logger(__name__)
@@ -108,7 +108,7 @@ class VectorIndexBuilds:
         self._target = target
         self._lock = Lock()
         self._connections: set[Connection] = set()
-        self._thread: threading.Thread | None = None
+        self._thread = Background("vector-index")
         self._failed_at: dict[tuple[str, Model], float] = {}
         self._is_closed = False
 
@@ -116,15 +116,8 @@ class VectorIndexBuilds:
         """Build the index of an agent's vectors in the background, unless one is being built."""
         with self._lock:
             age = time.monotonic() - self._failed_at.get((agent_id, model), -_RETRY_AFTER)
-            if self._is_closed or self._thread is not None or age < _RETRY_AFTER:
-                return
-            self._thread = threading.Thread(
-                target=self._build_quietly,
-                args=(agent_id, model),
-                name="mnemic-vector-index",
-                daemon=True,
-            )
-            self._thread.start()
+            if not self._is_closed and age >= _RETRY_AFTER:
+                self._thread.begin(self._build_quietly, agent_id, model)
 
     def _build_quietly(self, agent_id: str, model: Model) -> None:
         try:
@@ -133,8 +126,6 @@ class VectorIndexBuilds:
             self._failed_at[agent_id, model] = time.monotonic()
             if not self._is_closed:
                 _log.warning("An index of vectors could not be built: %s", error)
-        finally:
-            self._thread = None
 
     def build(self, agent_id: str, model: Model) -> bool:
         """Build the index of an agent's vectors; return whether there is one now."""
@@ -197,12 +188,11 @@ class VectorIndexBuilds:
         """Cancel what is being built, and wait for its end; an interrupted index is built again."""
         with self._lock:
             self._is_closed = True
-            connections, thread = list(self._connections), self._thread
+            connections = list(self._connections)
         for connection in connections:
             with suppress(psycopg.Error):  # the server is unreachable, and the build with it
                 connection.cancel_safe(timeout=_CANCEL_SECONDS)
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(timeout=_CANCEL_SECONDS)
+        self._thread.join(_CANCEL_SECONDS)
 
 
 def _creation(connection: Connection, index: VectorIndex) -> bytes:

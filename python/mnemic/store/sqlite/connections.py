@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Hashable
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 import apsw
 
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 
 _log = logger(__name__)
 
+# A signal handler's write would wait for SQLite's lock of the file, which its own thread may have.
+_turns: "WeakValueDictionary[Hashable, Lock]" = WeakValueDictionary()
+
 _READ_CACHE = 8192
 """KiB of pages that a reading connection keeps at most: with SQLite's own 2 MB, reading a thousand
 of 100,000 memories takes half as long again."""
@@ -59,7 +63,7 @@ class Connections:
         read_only: Whether the file must not be changed; then there is no writing connection.
 
     Attributes:
-        turn: Lock of the writing connection.
+        turn: Lock of the writing connection, and of those of other memories of the file.
         file: Equal for connections of the same file in this process.
         log_problem: Damage that the log had when it was opened, or None.
         snapshots: Folder of snapshots beside the file; None if none may be kept.
@@ -86,7 +90,7 @@ class Connections:
             raise
         self._process = os.getpid()
         self.file: Hashable = object() if self._is_shared else file_id(self._path) or self._path
-        self.turn = Lock()
+        self.turn = _turns.setdefault(self.file, Lock())
         self.holder: int | None = None
         self._lock = InnerLock()
         self._idle: list[GuardedConnection] = []

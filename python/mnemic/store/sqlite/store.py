@@ -1,7 +1,6 @@
 """The embedded store: one SQLite file, durable, shared between threads and processes."""
 
 import os
-import threading
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor, Future
@@ -85,6 +84,7 @@ from mnemic.store.values import (
     WriteResult,
 )
 from mnemic.store.vector_search import NoVectorSearch
+from mnemic.threads.background import start_thread, thread_of
 
 if TYPE_CHECKING:
     from mnemic.crypto import Encryption
@@ -674,7 +674,9 @@ def _close(workers: Workers, writer: Writer, connections: Connections, number: i
         workers.close()
     if not writer.close():
         # This thread is writing; the write must end before the rest can be closed.
-        threading.Thread(target=_close, args=(workers, writer, connections, number)).start()
+        closing = thread_of("close", _close, workers, writer, connections, number)
+        closing.daemon = False
+        start_thread(closing)
         return
     connections.close()
     fork_guard.register_closed(number)
